@@ -23,13 +23,13 @@ from casewright.errors import CasewrightError, InputError
 from casewright.finetune.judge_sets.paragraphs import CLAIMS, CORPUS, FILES, Item, read_items
 from casewright.finetune.records import read_values
 from casewright.graph import ChatGenerator, Evidence, GenerationRequest, Generator
-from casewright.graph.generator import ID, checked
+from casewright.graph.generator import ID, checked_citations
 from casewright.graph.groundedness import (
     CITATIONS,
     SUPPORTED,
+    adjacent_share,
     is_supported,
     sentences,
-    share_in,
 )
 from casewright.graph.named import EXTRACTIVE, make_generator
 from casewright.graph.quotable import quotables
@@ -184,7 +184,7 @@ def measure_claims(folder: Path) -> list[dict[str, Any]]:
         for _, _, item in read_values(file):
             labels = {one["doc_id"]: one["label"] for one in item["evidence"]}
             for cited in item["cited_doc_ids"]:
-                share = share_in(item["claim"], abstracts[cited])
+                share = adjacent_share(item["claim"], abstracts[cited])
                 kept[labels.get(cited, "NONE")].append(share >= SUPPORTED)
         counts = {f"{label.lower()}_kept": mean(values) for label, values in kept.items()}
         pairs = sum(map(len, kept.values()))
@@ -196,7 +196,7 @@ def _answer(question: Question, find: Callable[[], Generator]) -> dict[str, Any]
     generation, milliseconds = timed(lambda: find().generate(question.request))
     if "failed" in generation.generator:
         raise CasewrightError(f"A question was not answered: {generation.generator}.")
-    text, _ = checked(generation.text, question.request.evidence)
+    text, _ = checked_citations(generation.text, question.request.evidence)
     return {"text": text, "ms": round(milliseconds)}
 
 

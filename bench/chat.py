@@ -38,7 +38,7 @@ from casewright.errors import DependencyError, InputError
 from casewright.finetune.evaluation import judge
 from casewright.graph import ChatGenerator, Evidence, GenerationRequest
 from casewright.graph.feedback import ChatJudge
-from casewright.graph.generator import checked
+from casewright.graph.generator import checked_citations
 from casewright.planner import AnnotatedQuery, ChatPlanner, Planner, chat_model, plan_store
 from casewright.planner.chat_call import ask, failure
 from casewright.planner.language_model.smollm2 import smollm2_folder
@@ -326,7 +326,7 @@ def _answered(
     generator = ChatGenerator(chat, seconds=seconds)
     generation = generator.generate(GenerationRequest(query, evidence))
     came = generation.generator == generator.name
-    return came, came and bool(checked(generation.text, evidence)[1]), generation.tokens
+    return came, came and bool(checked_citations(generation.text, evidence)[1]), generation.tokens
 
 
 def _judged(

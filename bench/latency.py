@@ -16,7 +16,7 @@ from casewright.bench.scripts import Script, ScriptWriter, shuffled_queries
 from casewright.domains.gold_plans import run_plan, scopes_of
 from casewright.errors import GrammarError
 from casewright.graph import RunContext, build_graph
-from casewright.graph.step_agent import CHARACTERS, ROWS, AgentRun, StepAgent, agent_prompt
+from casewright.graph.step_agent import MAX_CHARACTERS, MAX_ROWS, AgentRun, StepAgent, agent_prompt
 from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan, render_prompt
 from casewright.planner.decoding import Decoder, Written
 from casewright.planner.fixed import FixedPlanner
@@ -106,7 +106,7 @@ def measure_latency(trial: GenerationTrial) -> Report:
             "domain": tested.domain.name,
             **measured.settings,
             "plans_of_each_number_of_steps": trial.plans,
-            "results_shown_to_the_agent": {"rows": ROWS, "characters": CHARACTERS},
+            "results_shown_to_the_agent": {"rows": MAX_ROWS, "characters": MAX_CHARACTERS},
         },
         figures={**dict(_figures(questions, runs, by_steps)), **measured.figures},
         rows=_rows(by_steps, measured.min_step_ms),

@@ -13,7 +13,7 @@ from casewright.bench.report import Report
 from casewright.domains.gold_plans import run_plan, scopes_of
 from casewright.errors import ToolError
 from casewright.graph import Answer, Limits, RunContext, build_graph
-from casewright.graph.evidence import collect
+from casewright.graph.evidence import collect_evidence
 from casewright.graph.mend import Mend
 from casewright.planner import AnnotatedQuery, Plan, Planner, PlanRequest, PlanResult
 from casewright.planner.continuing import as_question
@@ -123,7 +123,7 @@ def _questions(tested: TestedDomain) -> Iterator[_Question]:
         for scope in scopes_of(tested.domain):
             outcomes = run_plan(tested.toolbox, query, scope)
             if all(outcome.status == "done" for outcome in outcomes):
-                evidence = collect(query.plan, outcomes, tested.toolbox)
+                evidence = collect_evidence(query.plan, outcomes, tested.toolbox)
                 first_texts = {item.step: item.text for item in reversed(evidence) if item.final}
                 yield _Question(query, scope, frozenset(first_texts.values()))
                 break

@@ -29,12 +29,12 @@ class Answer:
     Attributes:
         text: The answer; ``[E1]`` cites the evidence of that id.
         citations: Ids of evidence that exists, in the order of their first mention.
-        evidence: All evidence, JSON-plain; see ``Evidence``.
-        missing: One sentence for each step that found nothing.
+        evidence: All evidence, each the JSON form of an ``Evidence``.
+        missing: One sentence for each step without results.
         generator: Name of the generator of the text, with the reason if it replaced another one.
         plan: The plan's text form.
         planner: Name, attempts and milliseconds of the planner, and why it fell back.
-        steps: One JSON-plain ``Outcome`` per step.
+        steps: One ``Outcome`` per step, in its JSON form.
         usage: Token counts and milliseconds of planning, execution and generation.
         refused: True if no evidence answers the question; the text then says so and cites nothing.
     """
@@ -53,16 +53,16 @@ class Answer:
 
     @property
     def clarification(self) -> str:
-        """The question which of two plans was meant; empty if the planner is sure."""
+        """The question to ask the user if the planner is unsure; otherwise an empty text."""
         return clarification(self.planner)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form, as the state holds it."""
+        """Return the JSON form, which the state holds."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Answer:
-        """Rebuild an answer from its JSON-plain form."""
+        """Rebuild an answer from its JSON form."""
         return cls(**data)
 
     @classmethod

@@ -14,11 +14,10 @@ from casewright.planner.choices import editable_steps, plan_choices
 from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
-#: The rule of approval. A plan that calls a tool with ``approval`` always needs one. "declared"
-#: adds no other plan, "always" adds all, and a mapping such as ``{"calls": 3, "cost": 0.5}`` adds
-#: the plans above this price.
+#: The plans that need approval: always those that call a tool with ``approval``; with "always" all
+#: plans; with a mapping such as ``{"calls": 3, "cost": 0.5}`` also those above this price.
 Approve = Literal["declared", "always"] | Mapping[str, Any]
-#: Maximum number of violations, and of characters of an edited plan, on the next card.
+#: Maximum number of violations, and of characters of an invalid edited plan, in an interrupt.
 _MAX_VIOLATIONS, _MAX_CHARACTERS = 10, 8000
 
 
@@ -49,7 +48,7 @@ def why_approve(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> 
     return excess and f"The price exceeds the limit without approval: {excess}."
 
 
-def card(
+def interrupt_value(
     plan: str,
     planning: Mapping[str, Any],
     approval: Mapping[str, Any],
@@ -58,8 +57,8 @@ def card(
 ) -> dict[str, Any]:
     """Return the value of the interrupt: plan, price, and the violations of an edited plan.
 
-    For an editor, it also has the plan's ``steps``, the number of ``finished`` steps, which cannot
-    be changed, and the ``choices`` for the others.
+    The service's plan editor uses the other fields: the plan's ``steps``, the number of
+    ``finished`` steps, which cannot be changed, and the ``choices`` for the others.
     """
     values = {"kind": "approval", "plan": plan, "edited": "", "violations": [], **approval}
     return {
@@ -87,7 +86,7 @@ def read_reply(reply: Any) -> tuple[str, str]:
 def read_plan(
     text: str, violations: Callable[[Plan], Iterable[PlanError]]
 ) -> tuple[Plan | None, dict[str, Any]]:
-    """Return an edited plan, or ``None`` and the violations for the next card if it is invalid."""
+    """Return an edited plan, or ``None`` if it is invalid, and the fields of the next interrupt."""
     plan = None
     try:
         plan = parse_plan(text)
@@ -97,7 +96,7 @@ def read_plan(
     return (None if messages else plan), {"edited": text[:_MAX_CHARACTERS], "violations": messages}
 
 
-def refused(plan: Plan) -> list[dict[str, Any]]:
+def refused_outcomes(plan: Plan) -> list[dict[str, Any]]:
     """Return the outcomes of a plan that was not approved: every step was skipped."""
     return [
         Outcome(f"s{number}", step.tool, "skipped", error="The plan was not approved.").to_json()

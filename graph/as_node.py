@@ -50,15 +50,15 @@ def as_node(
         InputError: ``answer`` names an unknown field of ``Answer``. When the node runs: the state
             lacks a named key, or its value is invalid.
     """
-    update = _writer(answer)
+    update = _update_function(answer)
     reads = {"question": question, "context": context, "history": history}
 
     def inputs(state: Any) -> AskInput:
-        given = {name: read for name, read in reads.items() if read is not None}
-        values = {name: _read(name, read, state) for name, read in given.items()}
-        # A channel without a write holds None, which is neither a context nor a history.
-        kept = {n: v for n, v in values.items() if v is not None or n == "question"}
-        return cast("AskInput", kept)
+        named = {name: read for name, read in reads.items() if read is not None}
+        values = {name: _read(name, read, state) for name, read in named.items()}
+        # A key of the parent's state that nothing has written holds None.
+        written = {n: v for n, v in values.items() if v is not None or n == "question"}
+        return cast("AskInput", written)
 
     def options() -> dict[str, Any]:
         return {} if run_context is None else {"context": run_context(get_runtime().context)}
@@ -86,7 +86,7 @@ def _read(name: str, read: Read, state: Any) -> Any:
     )
 
 
-def _writer(answer: Write) -> Callable[[Answer], dict[str, Any]]:
+def _update_function(answer: Write) -> Callable[[Answer], dict[str, Any]]:
     if isinstance(answer, str):
         return lambda output: {answer: output.text}
     if not isinstance(answer, Mapping):

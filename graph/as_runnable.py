@@ -82,84 +82,86 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
         return cast("type[Output]", Answer if self._output == "answer" else str)
 
     @override
-    def invoke(self, input: Question, config: RunnableConfig | None = None, **more: Any) -> Output:
+    def invoke(
+        self, input: Question, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Output:
         """Answer one question.
 
         Raise ``InputError`` if question, context, history or run context is invalid.
         """
 
-        def run(question: Question, config: RunnableConfig, **more: Any) -> Output:
-            inputs, options = self._arguments(question, config, more)
+        def run(question: Question, config: RunnableConfig, **kwargs: Any) -> Output:
+            inputs, options = self._arguments(question, config, kwargs)
             return self._result(self._graph.invoke(*inputs, **options))
 
-        return self._call_with_config(cast("Any", run), input, config, **more)
+        return self._call_with_config(cast("Any", run), input, config, **kwargs)
 
     @override
     async def ainvoke(
-        self, input: Question, config: RunnableConfig | None = None, **more: Any
+        self, input: Question, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Output:
         """Answer one question without blocking the event loop."""
 
-        async def run(question: Question, config: RunnableConfig, **more: Any) -> Output:
-            inputs, options = self._arguments(question, config, more)
+        async def run(question: Question, config: RunnableConfig, **kwargs: Any) -> Output:
+            inputs, options = self._arguments(question, config, kwargs)
             return self._result(await self._graph.ainvoke(*inputs, **options))
 
-        return await self._acall_with_config(cast("Any", run), input, config, **more)
+        return await self._acall_with_config(cast("Any", run), input, config, **kwargs)
 
     @override
     def stream(
-        self, input: Question, config: RunnableConfig | None = None, **more: Any
+        self, input: Question, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Output]:
         """Yield the answer: its text line by line, or the one ``Answer``.
 
-        The text is yielded after all of it was checked: a displayed citation of unknown evidence
-        could not be taken back.
+        The text is yielded only when all of it has been checked: a citation of unknown evidence
+        could not be removed once it is displayed.
         """
-        pieces: Any = self._pieces
-        yield from self._transform_stream_with_config(iter([input]), pieces, config, **more)
+        stream: Any = self._stream_output
+        yield from self._transform_stream_with_config(iter([input]), stream, config, **kwargs)
 
     @override
     async def astream(
-        self, input: Question, config: RunnableConfig | None = None, **more: Any
+        self, input: Question, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Output]:
         """Yield the same as ``stream``, without blocking the event loop."""
 
         async def inputs() -> AsyncIterator[Question]:
             yield input
 
-        pieces: Any = self._apieces
-        async for piece in self._atransform_stream_with_config(inputs(), pieces, config, **more):
+        stream: Any = self._astream_output
+        async for piece in self._atransform_stream_with_config(inputs(), stream, config, **kwargs):
             yield piece
 
-    def _pieces(
-        self, questions: Iterator[Question], config: RunnableConfig, **more: Any
+    def _stream_output(
+        self, questions: Iterator[Question], config: RunnableConfig, **kwargs: Any
     ) -> Iterator[Output]:
         for question in questions:
             state: Any = {}
-            inputs, options = self._arguments(question, config, more)
+            inputs, options = self._arguments(question, config, kwargs)
             for mode, chunk in self._graph.stream(*inputs, stream_mode=_STREAMS, **options):
                 if mode == "custom":
                     dispatch_custom_event(chunk["event"], chunk, config=config)
                 else:
                     state = chunk
-            yield from self._cut(state)
+            yield from self._output_pieces(state)
 
-    async def _apieces(
-        self, questions: AsyncIterator[Question], config: RunnableConfig, **more: Any
+    async def _astream_output(
+        self, questions: AsyncIterator[Question], config: RunnableConfig, **kwargs: Any
     ) -> AsyncIterator[Output]:
         async for question in questions:
             state: Any = {}
-            inputs, options = self._arguments(question, config, more)
+            inputs, options = self._arguments(question, config, kwargs)
             async for mode, chunk in self._graph.astream(*inputs, stream_mode=_STREAMS, **options):
                 if mode == "custom":
                     await adispatch_custom_event(chunk["event"], chunk, config=config)
                 else:
                     state = chunk
-            for piece in self._cut(state):
+            for piece in self._output_pieces(state):
                 yield piece
 
     def _arguments(
-        self, question: Any, config: RunnableConfig, more: dict[str, Any]
+        self, question: Any, config: RunnableConfig, kwargs: dict[str, Any]
     ) -> tuple[tuple[AskInput, RunnableConfig], dict[str, Any]]:
         """Return the positional and the keyword arguments of a run of the graph."""
         if isinstance(question, str):
@@ -169,13 +171,13 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
                 f"The question has the type {type(question).__name__}. Give a text, or "
                 '{"question": "…", "context": {…}, "history": […]}.'
             )
-        options = more if self._run_context is None else {"context": self._run_context, **more}
+        options = kwargs if self._run_context is None else {"context": self._run_context, **kwargs}
         return (cast("AskInput", dict(question)), nested_config(config)), options
 
     def _result(self, state: Any) -> Output:
         answer = Answer.from_state(state)
         return cast("Output", answer if self._output == "answer" else answer.text)
 
-    def _cut(self, state: Any) -> list[Output]:
+    def _output_pieces(self, state: Any) -> list[Output]:
         result = self._result(state)
         return result.splitlines(keepends=True) if isinstance(result, str) else [result]

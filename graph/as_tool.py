@@ -59,7 +59,7 @@ def as_tool(
     def body(question: str, context: dict[str, Any] | None) -> Body[tuple[str, Any]]:
         inputs = AskInput(question=question, context=context or {})
         try:
-            # For calls within the tool LangChain sets the config, with the run's callbacks.
+            # LangChain sets the config, with the run's callbacks, while it calls the tool.
             config = nested_config(ensure_config())
             state = yield Work(
                 lambda: graph.invoke(inputs, config, **options),
@@ -69,7 +69,7 @@ def as_tool(
         except GraphBubbleUp:
             raise
         except Exception as error:
-            # Casewright's errors say what to do; they have no type before the message.
+            # A message of Casewright says what to do, and needs no error type in front.
             is_ours = isinstance(error, CasewrightError)
             message = cleaned(str(error)) if is_ours else told(error)
             raise ToolException(f"{name} could not answer. {message}") from error

@@ -20,12 +20,12 @@ from casewright.errors import PlanError, told
 from casewright.graph import approval, traces
 from casewright.graph.answer import Answer
 from casewright.graph.approval import Approve
-from casewright.graph.call import since
-from casewright.graph.checkpoint_reading import strict
-from casewright.graph.evidence import collect, shortfalls
+from casewright.graph.call import elapsed_ms
+from casewright.graph.checkpoint_reading import restrict_types
+from casewright.graph.evidence import collect_evidence, shortfalls
 from casewright.graph.execute import Execution
 from casewright.graph.extractive import ExtractiveGenerator
-from casewright.graph.generator import GenerationRequest, Generator, checked
+from casewright.graph.generator import GenerationRequest, Generator, checked_citations
 from casewright.graph.latencies import Latencies
 from casewright.graph.limits import Limits
 from casewright.graph.mend import (
@@ -33,12 +33,12 @@ from casewright.graph.mend import (
     check_mend,
     extended_plan,
     learned_plan,
+    outcomes_to_mend,
     rest_request,
-    to_mend,
     without_replaced,
 )
 from casewright.graph.outcome import Outcome
-from casewright.graph.planning import check_tools, plan_in_time, plan_within, within
+from casewright.graph.planning import budget_request, check_tools, plan_in_time, plan_within
 from casewright.graph.state import AskInput, AskOutput, RunContext, RunState, run_context
 from casewright.graph.traces import TracedNode
 from casewright.planner import Plan, Planner, PlanRequest, Step, parse_plan
@@ -49,7 +49,7 @@ from casewright.tools.body import Body, Work
 from casewright.tools.spec import NO_EVIDENCE
 
 Graph = CompiledStateGraph[RunState, RunContext, AskInput, AskOutput]
-#: Threads in addition to those of the steps: the node's, and that of LangGraph's stream.
+#: Threads of a synchronous run in addition to those of its steps: the node's and LangGraph's own.
 _SPARE_THREADS = 4
 
 
@@ -74,11 +74,11 @@ def build_graph(
     Args:
         toolbox: The tools.
         planner: Writes the plan.
-        generator: Words the answer; by default it quotes the evidence.
+        generator: Writes the answer; by default, the evidence is quoted.
         limits: The budgets.
         checkpointer: None by default. With one, the graph runs with ``durability="sync"``; a
             program that embeds the graph under its own checkpointer should do so too. The
-            checkpointer reads only plain values; see ``strict``.
+            checkpointer reads only plain values; see ``restrict_types``.
         approve: The plans that need a person's approval before any tool runs, by LangGraph's
             interrupt: always those with a tool that declares ``approval``; with ``"always"`` all
             plans; with ``{"calls": 3, "cost": 0.5}`` also those above this price. A run is resumed
@@ -89,7 +89,7 @@ def build_graph(
             also after steps found nothing (``"empty"``). No step runs twice.
         retain: Called after a replanned run in which no tool failed, with an annotated query
             (``query``, ``plan``, and ``context`` and ``history`` if any) whose plan has the steps
-            with results. It may be called again if the process dies.
+            with results. It may be called again for the same run if the process dies.
 
     Raises:
         InputError: The mode of ``mend`` does not exist.
@@ -107,12 +107,12 @@ def build_graph(
     graph = StateGraph(
         RunState, context_schema=RunContext, input_schema=AskInput, output_schema=AskOutput
     )
-    graph.add_node("plan", TracedNode(nodes.plan, planned=False))
-    graph.add_node("approve", TracedNode(nodes.approve, planned=True))
-    graph.add_node("execute", TracedNode(nodes.execute, planned=True))
-    graph.add_node("revise", TracedNode(nodes.revise, planned=True))
-    graph.add_node("retain", TracedNode(nodes.retain_plan, planned=True))
-    graph.add_node("generate", TracedNode(nodes.generate, planned=True))
+    graph.add_node("plan", TracedNode(nodes.plan, has_plan=False))
+    graph.add_node("approve", TracedNode(nodes.approve, has_plan=True))
+    graph.add_node("execute", TracedNode(nodes.execute, has_plan=True))
+    graph.add_node("revise", TracedNode(nodes.revise, has_plan=True))
+    graph.add_node("retain", TracedNode(nodes.retain_plan, has_plan=True))
+    graph.add_node("generate", TracedNode(nodes.generate, has_plan=True))
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", _after_plan, ["approve", "execute"])
     graph.add_conditional_edges("approve", _after_approve, ["approve", "execute", "generate"])
@@ -120,16 +120,15 @@ def build_graph(
     graph.add_conditional_edges("revise", _after_revise, ["approve", "execute", "generate"])
     graph.add_edge("retain", "generate")
     graph.add_edge("generate", END)
-    compiled = graph.compile(checkpointer=strict(checkpointer), name=traces.NAME)
-    # A synchronous run gives every step a thread, which it holds while it waits.
+    compiled = graph.compile(checkpointer=restrict_types(checkpointer), name=traces.NAME)
+    # In a synchronous run, every step occupies a thread while it waits for its inputs.
     config: RunnableConfig = {
         "max_concurrency": nodes.limits.steps + _SPARE_THREADS,
         "tags": [traces.TAG],
-        "callbacks": [traces.RUNS],
+        "callbacks": [traces.RUN_SPANS],
     }
     if checkpointer is not None:
-        # By default LangGraph saves while the next node runs: a run that is killed then would be
-        # resumed with another plan and other keys. With "sync" it saves before any tool is called.
+        # See nested_config: a run killed before its plan is saved would resume with another plan.
         config["configurable"] = {CONFIG_KEY_DURABILITY: "sync"}
     return compiled.with_config(config)
 
@@ -137,9 +136,9 @@ def build_graph(
 def nested_config(outer: RunnableConfig) -> RunnableConfig:
     """Return the config for a run of the graph inside the run of ``outer``.
 
-    By default LangGraph saves while the next node runs: a run that is killed then would repeat tool
-    calls. So results are saved at once, unless the outer run sets ``durability``. The outer run's
-    ``max_concurrency`` is for its nodes or a batch, and does not apply to a plan's steps.
+    By default LangGraph saves a node's result while the next node runs: a run that is killed then
+    would repeat tool calls. With this config it saves first, unless the outer run sets
+    ``durability``. The outer run's ``max_concurrency`` is left out, since it would limit the steps.
     """
     config: Any = {name: value for name, value in outer.items() if name != "max_concurrency"}
     configurable = outer.get("configurable", {})
@@ -150,25 +149,25 @@ def nested_config(outer: RunnableConfig) -> RunnableConfig:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """The nodes, each written once for synchronous and asynchronous calls, and the branches."""
+    """The nodes, each a body for synchronous and asynchronous calls, and their routes."""
 
     toolbox: Toolbox
     planner: Planner
     generator: Generator
     limits: Limits
-    approving: Approve
+    approval_policy: Approve
     latencies: Latencies
     mend: Mend
     retain: Callable[[Mapping[str, Any]], object] | None
 
     def plan(self, state: RunState) -> Body[dict[str, Any]]:
-        # The budget in the state belongs to the thread's last run.
+        # The state may hold the budget of the thread's last run.
         state = {**state, "budget": {}}
         context, request, limits = run_context(), self._request(state), self._limits(state)
         check_tools(context.limits, request.toolbox)
-        planner, measured = context.planner or self.planner, self.latencies.seconds()
-        plan, planning = yield from plan_within(planner, request, limits, measured)
-        # A resumed run keeps its mode.
+        planner, latencies = context.planner or self.planner, self.latencies.seconds()
+        plan, planning = yield from plan_within(planner, request, limits, latencies)
+        # In the state, so that a resumed run keeps the mode.
         mend = context.mend or self.mend
         planning |= {} if mend == "off" else {"mend": mend}
         why = self._why_approve(plan, Price.from_json(planning["price"]), request.toolbox)
@@ -183,9 +182,9 @@ class _Nodes:
 
     def approve(self, state: RunState) -> Body[dict[str, Any]]:
         request, limits = self._request(state), self._limits(state)
-        whole = parse_plan(state["plan"])
-        finished = _finished(state, whole)
-        question = approval.card(
+        proposed = parse_plan(state["plan"])
+        finished = _finished(state, proposed)
+        question = approval.interrupt_value(
             state["plan"], state["planning"], state["approval"], request, len(finished)
         )
         reply = yield Work(lambda: interrupt(question), lambda: _interrupt(question))
@@ -194,14 +193,15 @@ class _Nodes:
         if decision == "yes":
             return {"planning": planning, "approval": {"reply": decision, "plan": state["plan"]}}
         if decision == "no":
-            skipped = [*finished, *approval.refused(whole)[len(finished) :]]
+            skipped = [*finished, *approval.refused_outcomes(proposed)[len(finished) :]]
             return {"planning": planning, "approval": {"reply": decision}, "outcomes": skipped}
-        fixed = whole.steps[: len(finished)]
+        fixed = proposed.steps[: len(finished)]
         plan, edit = approval.read_plan(
             text, lambda plan: _violations(plan, request, limits, finished, fixed)
         )
         if plan is None:
-            # A new superstep gives the next interrupt its own id: a repeated reply has no effect.
+            # The node runs again, so that the next interrupt has its own id: a reply that is sent
+            # twice does not answer it.
             return {"approval": {"why": question["why"], **edit}}
         planning |= {"price": self._price(plan, request, limits).to_json(), "left_out": []}
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
@@ -238,43 +238,44 @@ class _Nodes:
         return {"outcomes": outcomes}
 
     def after_execute(self, state: RunState) -> str:
-        """Return the node after the steps."""
+        """Return the name of the node that follows ``execute``."""
         outcomes, planning = state["outcomes"], state["planning"]
         if "mended" not in planning:
             steps = self._limits(state).steps
             allowed = self._seconds_left(state, outcomes) > 0 and len(outcomes) < steps
-            replan = allowed and to_mend(planning.get("mend", "off"), _outcomes(state))
+            replan = allowed and outcomes_to_mend(planning.get("mend", "off"), _outcomes(state))
             return "revise" if replan else "generate"
         return "retain" if self.retain and self._learned_plan(state) else "generate"
 
     def revise(self, state: RunState) -> Body[dict[str, Any]]:
         request, plan, outcomes = self._request(state), parse_plan(state["plan"]), _outcomes(state)
         limits, rest = self._limits(state), rest_request(request, plan, outcomes)
+        # The new plan contains the steps that are done, but not their retries or other steps.
         spent = [Step(o.tool) for o in outcomes for _ in range(o.attempts - (o.status == "done"))]
-        rest, _ = within(
-            rest, limits, lambda plan: _beyond(plan, spent, request.toolbox, limits), len(spent)
+        rest, _ = budget_request(
+            rest, limits, lambda plan: _excess(plan, spent, request.toolbox, limits), len(spent)
         )
         planner = run_context().planner or self.planner
         seconds = self._seconds_left(state, state["outcomes"])
         result = yield from plan_in_time(planner, rest, seconds)
-        longer = extended_plan(request, rest, plan, outcomes, result)
+        extended = extended_plan(request, rest, plan, outcomes, result)
         planning = {**state["planning"], "mended": {**result.to_json(), "plan": state["plan"]}}
-        if longer is None:
+        if extended is None:
             return {"planning": planning}
-        longer, left_out = trimmed(
-            longer, lambda plan: _excess(plan, request.toolbox, limits, state["outcomes"])
+        extended, left_out = trimmed(
+            extended, lambda plan: _run_excess(plan, request.toolbox, limits, state["outcomes"])
         )
         planning["left_out"] = [*planning["left_out"], *left_out]
-        if len(longer.steps) <= len(plan.steps):
+        if len(extended.steps) <= len(plan.steps):
             return {"planning": planning}
-        planning["price"] = self._price(longer, request, limits).to_json()
-        added = Plan(longer.steps[len(plan.steps) :])
+        planning["price"] = self._price(extended, request, limits).to_json()
+        added = Plan(extended.steps[len(plan.steps) :])
         why = self._why_approve(added, Price.from_json(planning["price"]), request.toolbox)
-        # Approved steps stay; the steps after them need no approval, or wait for it.
-        approved = {**state["approval"], "plan": str(longer)}
-        get_stream_writer()({"event": "plan", "plan": str(longer), "planner": planning})
+        # The finished steps keep their approval. The added steps need none, or wait for it.
+        approved = {**state["approval"], "plan": str(extended)}
+        get_stream_writer()({"event": "plan", "plan": str(extended), "planner": planning})
         return {
-            "plan": str(longer),
+            "plan": str(extended),
             "planning": planning,
             "approval": {"why": why} if why else approved,
         }
@@ -292,11 +293,11 @@ class _Nodes:
         return {"planning": {**state["planning"], "mended": summary}}
 
     def _learned_plan(self, state: RunState) -> Plan | None:
-        kept = len(parse_plan(state["planning"]["mended"]["plan"]).steps)
-        return learned_plan(parse_plan(state["plan"]), _outcomes(state), kept)
+        first_plan = parse_plan(state["planning"]["mended"]["plan"])
+        return learned_plan(parse_plan(state["plan"]), _outcomes(state), len(first_plan.steps))
 
     def _why_approve(self, plan: Plan, price: Price, toolbox: Toolbox) -> str:
-        policies = (self.approving, run_context().approve)
+        policies = (self.approval_policy, run_context().approve)
         reasons = (approval.why_approve(policy, plan, price, toolbox) for policy in policies)
         return next(filter(None, reasons), "")
 
@@ -312,33 +313,33 @@ class _Nodes:
         return "" if "reply" in recorded else approval.why_declared(plan, request.toolbox)
 
     def _price(self, plan: Plan, request: PlanRequest, limits: Limits) -> Price:
-        attempts, measured = limits.retry.max_attempts, self.latencies.seconds()
-        return plan.price(request.toolbox, attempts=attempts, measured=measured)
+        attempts, latencies = limits.retry.max_attempts, self.latencies.seconds()
+        return plan.price(request.toolbox, attempts=attempts, measured=latencies)
 
     def generate(self, state: RunState) -> Body[dict[str, Any]]:
         started = time.perf_counter()
-        generator, left = self.generator, self._seconds_left(state, state["outcomes"])
+        generator, seconds_left = self.generator, self._seconds_left(state, state["outcomes"])
         plan, outcomes = parse_plan(state["plan"]), _outcomes(state)
         reported = without_replaced(outcomes, len(_finished(state, plan)))
         toolbox = run_context().toolbox or self.toolbox
         request = GenerationRequest(
             question=state["question"],
-            evidence=collect(plan, outcomes, toolbox),
+            evidence=collect_evidence(plan, outcomes, toolbox),
             missing=[*state["planning"].get("left_out", ()), *shortfalls(reported, toolbox)],
             history=_value(state, "history", ()),
         )
-        # After the deadline too: quotations take milliseconds.
-        bounded = not isinf(left) and not isinstance(generator, ExtractiveGenerator)
+        # Quotations take milliseconds, so they are made after the deadline too.
+        bounded = not isinf(seconds_left) and not isinstance(generator, ExtractiveGenerator)
         try:
-            seconds = max(left, 0.0) if bounded else None
-            generation = yield from traces.generated(generator, request, seconds)
+            seconds = max(seconds_left, 0.0) if bounded else None
+            generation = yield from traces.traced_generation(generator, request, seconds)
         except TimeoutError:
             if not bounded:
                 raise
             generation = ExtractiveGenerator().generate(request)
         text, citations = generation.text, generation.citations
         if citations is None:
-            text, citations = checked(text, request.evidence)
+            text, citations = checked_citations(text, request.evidence)
         answer = Answer(
             text=text,
             citations=list(citations),
@@ -351,8 +352,8 @@ class _Nodes:
             steps=state["outcomes"],
             usage={
                 "planning_ms": _planning_ms(state),
-                "execution_ms": round(_end(state["outcomes"]), 3),
-                "generation_ms": since(started),
+                "execution_ms": round(_execution_ms(state["outcomes"]), 3),
+                "generation_ms": elapsed_ms(started),
                 "planner_tokens": state["planning"]["tokens"],
                 "generator_tokens": dict(generation.tokens),
             },
@@ -366,8 +367,8 @@ class _Nodes:
         return {"answer": answer, "context": {}, "history": []}
 
     def _seconds_left(self, state: RunState, outcomes: Sequence[Mapping[str, Any]]) -> float:
-        """Return the seconds from the end of planning and of these steps to the deadline."""
-        return self._limits(state).deadline - (_planning_ms(state) + _end(outcomes)) / 1000
+        """Return the seconds to the deadline from the end of planning and of these steps."""
+        return self._limits(state).deadline - (_planning_ms(state) + _execution_ms(outcomes)) / 1000
 
     def _request(self, state: RunState) -> PlanRequest:
         context = run_context()
@@ -380,7 +381,7 @@ class _Nodes:
         )
 
     def _limits(self, state: RunState) -> Limits:
-        # A resumed run keeps its budget.
+        # In the state, so that a resumed run keeps the budget.
         return self.limits.within(run_context().limits).within(state.get("budget"))
 
 
@@ -391,9 +392,9 @@ def _violations(
     finished: Sequence[Mapping[str, Any]],
     fixed: Sequence[Step] = (),
 ) -> Iterator[PlanError]:
-    """Yield the violations of a plan whose first steps have these outcomes and are ``fixed``."""
+    """Yield the violations of a plan whose first steps are ``fixed`` and have been run."""
     yield from request.violations(plan)
-    if excess := _excess(plan, request.toolbox, limits, finished):
+    if excess := _run_excess(plan, request.toolbox, limits, finished):
         yield PlanError(f"The plan exceeds the budget: {excess}.", "Leave out steps.")
     if plan.steps[: len(fixed)] != tuple(fixed):
         yield PlanError(
@@ -401,16 +402,16 @@ def _violations(
         )
 
 
-def _excess(
+def _run_excess(
     plan: Plan, toolbox: Toolbox, limits: Limits, finished: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Return how a plan and the retries of its steps exceed the budget; empty if they do not."""
+    """Return how a plan exceeds the budget with the retries so far; empty if it does not."""
     retries = [Step(o["tool"]) for o in finished for _ in range(1, o["attempts"])]
-    return _beyond(plan, retries, toolbox, limits)
+    return _excess(plan, retries, toolbox, limits)
 
 
-def _beyond(plan: Plan, spent: Sequence[Step], toolbox: Toolbox, limits: Limits) -> str:
-    """Return how a plan, with other calls of the run, exceeds the budget; empty if it does not."""
+def _excess(plan: Plan, spent: Sequence[Step], toolbox: Toolbox, limits: Limits) -> str:
+    """Return how a plan exceeds the budget with other calls; empty if it does not."""
     return limits.excess(Plan((*plan.steps, *spent)).price(toolbox))
 
 
@@ -437,23 +438,23 @@ def _outcomes(state: RunState) -> list[Outcome]:
 
 
 def _finished(state: RunState, plan: Plan) -> list[dict[str, Any]]:
-    """Return the outcomes of the steps that replanning kept."""
+    """Return the outcomes of the steps that ran before the plan was extended, if any."""
     if (summary := state["planning"].get("mended")) is None:
         return []
-    kept = parse_plan(summary["plan"]).steps
-    # The state may have been edited.
-    return state["outcomes"][: len(kept)] if plan.steps[: len(kept)] == kept else []
+    first = parse_plan(summary["plan"]).steps
+    # An edit of the state may have changed these steps.
+    return state["outcomes"][: len(first)] if plan.steps[: len(first)] == first else []
 
 
 def _refused(plan: Plan, outcomes: Sequence[Outcome], citations: Sequence[str]) -> bool:
     """Return ``True`` if the steps that should answer the question found nothing."""
-    needed = {ref.step for step in plan.steps for ref in step.references()}
-    final = [o for number, o in enumerate(outcomes, 1) if number not in needed]
+    referenced = {ref.step for step in plan.steps for ref in step.references()}
+    final = [o for number, o in enumerate(outcomes, 1) if number not in referenced]
     look_ups = [outcome for outcome in final if outcome.tool != NO_EVIDENCE.name]
     return not citations and bool(look_ups) and all(o.status == "empty" for o in look_ups)
 
 
-def _end(outcomes: Sequence[Mapping[str, Any]]) -> float:
+def _execution_ms(outcomes: Sequence[Mapping[str, Any]]) -> float:
     return max((step["started"] + step["milliseconds"] for step in outcomes), default=0.0)
 
 
@@ -462,6 +463,6 @@ def _planning_ms(state: RunState) -> float:
     return float(planning["milliseconds"] + planning.get("mended", {}).get("milliseconds", 0.0))
 
 
-def _value(state: RunState, name: str, empty: Any) -> Any:
+def _value(state: RunState, name: str, default: Any) -> Any:
     value = state.get(name)
-    return empty if value is None else value
+    return default if value is None else value

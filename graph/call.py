@@ -27,17 +27,17 @@ from casewright.tools.deadline import await_within, detach, start_daemon
 from casewright.tools.results import plain
 
 Row = Mapping[str, Any]
-#: Seconds from the timeout of a call to its cancellation, enough for a busy machine.
-_GRACE = 5.0
+#: Seconds from the timeout of a call to the cancellation of its coroutine.
+_GRACE_SECONDS = 5.0
 
 
 @dataclass
 class Call:
     """Call of a tool with resolved arguments.
 
-    After ``run`` or ``arun`` it has ``rows`` if it succeeded, else ``error`` or ``timed_out``, and
-    the ``reports`` of the last attempt, each of which went to ``on_report`` at once. A failed
-    attempt is repeated if ``again`` returns true.
+    After ``run`` or ``arun`` it has ``rows`` if it succeeded, else an ``error``, and the
+    ``reports`` of the last attempt; ``on_report`` gets each report at once. A failed attempt is
+    repeated only if ``may_retry`` returns true.
     """
 
     tool: ToolSpec
@@ -50,7 +50,7 @@ class Call:
     attempts: int = 0
     reports: list[Row] = field(default_factory=list)
     on_report: Callable[[Row], None] = field(default=lambda report: None)
-    again: Callable[[], bool] = field(default=lambda: True)
+    may_retry: Callable[[], bool] = field(default=lambda: True)
     _abandoned: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
@@ -59,7 +59,7 @@ class Call:
         The tool runs in a daemon thread: if it hangs, the thread is abandoned and blocks neither
         the run nor the end of the process.
         """
-        future = start_daemon(lambda: run(self._attempted()))
+        future = start_daemon(lambda: run(self._run_attempts()))
         done, _ = wait_for_futures([future], self.limits.step_seconds)
         future.cancel()
         self._finish(future, in_time=bool(done))
@@ -68,9 +68,9 @@ class Call:
         """Call the tool from an event loop; a synchronous tool runs in a daemon thread."""
         work: asyncio.Future[Sequence[Row]]
         if self.tool.run_async is not None:
-            work = asyncio.ensure_future(arun(self._attempted()))
+            work = asyncio.ensure_future(arun(self._run_attempts()))
         else:
-            work = asyncio.wrap_future(start_daemon(lambda: run(self._attempted())))
+            work = asyncio.wrap_future(start_daemon(lambda: run(self._run_attempts())))
         try:
             # Not wait_for: a tool that suppresses its cancellation would block the run.
             done, _ = await asyncio.wait({work}, timeout=self.limits.step_seconds)
@@ -82,11 +82,8 @@ class Call:
             await detach(work)
         self._finish(work, in_time=bool(done))
 
-    def outcome(self, step: str, *, started: float, began: float) -> Outcome:
-        """Return the outcome of the call's step.
-
-        ``started`` and ``began`` are the times (``perf_counter``) when call and plan started.
-        """
+    def outcome(self, step: str, *, started: float, plan_started: float) -> Outcome:
+        """Return the outcome of the call's step; times are values of ``perf_counter``."""
         status: Status = "done" if self.rows or not self.tool.results else "empty"
         if self.error:
             status = "timed_out" if self.timed_out else "failed"
@@ -98,8 +95,8 @@ class Call:
             rows=self.rows,
             error=self.error,
             attempts=self.attempts,
-            started=round((started - began) * 1000, 3),
-            milliseconds=since(started),
+            started=round((started - plan_started) * 1000, 3),
+            milliseconds=elapsed_ms(started),
             reports=tuple(self.reports),
         )
 
@@ -121,33 +118,33 @@ class Call:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - tools raise anything
             self.error = f"{self.tool.name} failed: {told(error)}"
 
-    def _attempted(self) -> Body[Sequence[Row]]:
+    def _run_attempts(self) -> Body[Sequence[Row]]:
         """Return the rows of the first attempt that succeeds."""
         policy = self.limits.retry
         while True:
             self.attempts += 1
             self.reports.clear()
             try:
-                with contained(self.tool.name):
+                with exits_as_errors(self.tool.name):
                     arguments = deepcopy(dict(self.arguments))
                     returned = yield Work(
-                        partial(self._blocking, arguments), partial(self._awaiting, arguments)
+                        partial(self._call_tool, arguments), partial(self._acall_tool, arguments)
                     )
-                    return self._bounded(returned)
+                    return self._limited_rows(returned)
             except Exception as error:
-                final = isinstance(error, (GraphBubbleUp, ToolError)) or self._abandoned.is_set()
-                last = final or self.attempts >= policy.max_attempts
-                if last or not _retries(policy, error) or not self.again():
+                last = self._abandoned.is_set() or self.attempts >= policy.max_attempts
+                last = last or isinstance(error, (GraphBubbleUp, ToolError))
+                if last or not _is_retried(policy, error) or not self.may_retry():
                     raise
             pause = policy.initial_interval * policy.backoff_factor ** (self.attempts - 1)
             pause = min(pause, policy.max_interval)
             if (yield Work(partial(self._abandoned.wait, pause), partial(asyncio.sleep, pause))):
-                # Nobody waits for the result any more: a further call could only do harm.
+                # The call was abandoned during the pause, so another attempt would be of no use.
                 raise TimeoutError
 
     @property
-    def _reporting(self) -> CallContext:
-        """Return the call context, with a function that receives the reports of this attempt."""
+    def _attempt_context(self) -> CallContext:
+        """Return the tool's context, with a ``report`` function for this attempt."""
         attempt = self.attempts
 
         def report(content: Row) -> None:
@@ -166,37 +163,37 @@ class Call:
 
         return replace(self.context, report=report)
 
-    def _blocking(self, arguments: Mapping[str, Any]) -> Any:
+    def _call_tool(self, arguments: Mapping[str, Any]) -> Any:
         if self.tool.run is not None:
-            return self.tool.run(arguments, self._reporting)
+            return self.tool.run(arguments, self._attempt_context)
         if self.tool.run_async is not None:
-            # Cancelled soon after the timeout, so that it can clean up.
-            work = self.tool.run_async(arguments, self._reporting)
-            return asyncio.run(await_within(work, self.limits.step_seconds + _GRACE))
+            # Its cancellation, soon after the timeout, lets it clean up.
+            work = self.tool.run_async(arguments, self._attempt_context)
+            return asyncio.run(await_within(work, self.limits.step_seconds + _GRACE_SECONDS))
         raise ToolError(
             f"Tool {self.tool.name!r} was declared for planning only and cannot be called. "
             "Give it run= or run_async=."
         )
 
-    async def _awaiting(self, arguments: Mapping[str, Any]) -> Any:
+    async def _acall_tool(self, arguments: Mapping[str, Any]) -> Any:
         assert self.tool.run_async is not None
-        return await self.tool.run_async(arguments, self._reporting)
+        return await self.tool.run_async(arguments, self._attempt_context)
 
-    def _bounded(self, returned: Any) -> Sequence[Row]:
+    def _limited_rows(self, returned: Any) -> Sequence[Row]:
         results = rows(self.tool, returned)[: self.limits.rows]
-        return [{name: self._cut(value) for name, value in row.items()} for row in results]
+        return [{name: self._limited(value) for name, value in row.items()} for row in results]
 
-    def _cut(self, value: Any) -> Any:
+    def _limited(self, value: Any) -> Any:
         if isinstance(value, str) and len(value) > self.limits.characters:
             return value[: self.limits.characters] + " …"
         if isinstance(value, list):
-            return [self._cut(item) for item in value[: self.limits.rows]]
+            return [self._limited(item) for item in value[: self.limits.rows]]
         if isinstance(value, dict):
-            return {name: self._cut(item) for name, item in value.items()}
+            return {name: self._limited(item) for name, item in value.items()}
         return value
 
 
-def _retries(policy: RetryPolicy, error: Exception) -> bool:
+def _is_retried(policy: RetryPolicy, error: Exception) -> bool:
     kinds: Any = policy.retry_on
     if isinstance(kinds, (type, Sequence)):
         return isinstance(error, kinds if isinstance(kinds, type) else tuple(kinds))
@@ -204,15 +201,15 @@ def _retries(policy: RetryPolicy, error: Exception) -> bool:
 
 
 @contextmanager
-def contained(caller: str) -> Iterator[None]:
-    """Convert an exception to an error that ends the call only, not the process or a coroutine."""
+def exits_as_errors(caller: str) -> Iterator[None]:
+    """Convert exceptions that would end the process or a coroutine to one that ends the call."""
     try:
         yield
     except (SystemExit, StopIteration, StopAsyncIteration) as error:
-        # Not "from error": contextlib would mistake it for its own conversion of StopIteration.
+        # With "from error", contextlib would take it for its own conversion of StopIteration.
         raise RuntimeError(f"{caller} raised {type(error).__name__}") from None
 
 
-def since(started: float) -> float:
+def elapsed_ms(started: float) -> float:
     """Return the milliseconds since a ``time.perf_counter`` value, to the microsecond."""
     return round((time.perf_counter() - started) * 1000, 3)

@@ -1,4 +1,4 @@
-"""Reading of checkpoints as data, without calls of functions that a checkpoint names."""
+"""Safe reading of checkpoints: without calls of the functions that a checkpoint names."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 
-def strict(saver: Any) -> Any:
+def restrict_types(saver: Any) -> Any:
     """Return a copy of a checkpointer that reads only plain values and LangGraph's types.
 
     By default LangGraph calls any function that a checkpoint names when it reads the checkpoint: an
     attacker who can write to the file could run code. A serializer with a list of allowed types
-    (``allowed_msgpack_modules``) is kept, and so are the other values that ``compile`` accepts
-    instead of a checkpointer.
+    (``allowed_msgpack_modules``) stays as it is. Other values that ``compile`` accepts instead of a
+    checkpointer are returned unchanged.
     """
     if not isinstance(saver, BaseCheckpointSaver):
         return saver
-    strict_saver = copy.copy(saver)
-    strict_saver.serde = _strict(saver.serde)
-    return strict_saver
+    restricted_saver = copy.copy(saver)
+    restricted_saver.serde = _restricted_serializer(saver.serde)
+    return restricted_saver
 
 
-def _strict(serde: Any) -> Any:
+def _restricted_serializer(serde: Any) -> Any:
     if isinstance(serde, EncryptedSerializer):
-        return EncryptedSerializer(serde.cipher, _strict(serde.serde))
+        return EncryptedSerializer(serde.cipher, _restricted_serializer(serde.serde))
     if isinstance(serde, JsonPlusSerializer) and serde._allowed_msgpack_modules is True:
         return JsonPlusSerializer(allowed_msgpack_modules=None)
     return serde

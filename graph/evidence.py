@@ -14,12 +14,12 @@ from casewright.tools.spec import NEAREST
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Result of a step.
+    """A result of a step, which an answer can cite.
 
     Attributes:
         id: ``E1``, ``E2``, … in plan order.
         text: The result as text.
-        source: The origin, as the tool names it.
+        source: The origin of the result, as the tool names it.
         row: The result's fields.
         final: True if no other step refers to this step, so that its results answer the question.
     """
@@ -33,23 +33,23 @@ class Evidence:
     final: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form."""
+        """Return the JSON form."""
         return {name: getattr(self, name) for name in self.__slots__} | {"row": dict(self.row)}
 
 
-def collect(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) -> list[Evidence]:
-    """Return the results of the steps that ended ``done``, in the given order.
+def collect_evidence(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) -> list[Evidence]:
+    """Return the results of the steps that ended ``done``, in the given order, as evidence.
 
-    Of a step that other steps refer to, only the results that they use are evidence.
+    If other steps refer to a step, only the results that they use are evidence.
     """
     used = {(ref.step, ref.index) for step in plan.steps for ref in step.references()}
-    needed = {number for number, _ in used}
+    referenced = {number for number, _ in used}
     items: list[Evidence] = []
     for outcome in outcomes:
         number = int(outcome.step[1:])
         results = toolbox[outcome.tool].results if outcome.tool in toolbox else ()
         for index, row in enumerate(outcome.rows):
-            if number in needed and (number, index) not in used:
+            if number in referenced and (number, index) not in used:
                 continue
             text = evidence_text(row, results or [name for name in row if name != "source"])
             items.append(
@@ -60,7 +60,7 @@ def collect(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) -> list[E
                     text=text,
                     source=str(row.get("source", "")),
                     row=row,
-                    final=number not in needed,
+                    final=number not in referenced,
                 )
             )
     return items
@@ -71,7 +71,7 @@ def shortfalls(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
     reasons = {"failed": "failed", "timed_out": "took too long", "skipped": "was skipped"}
     return [
         (
-            _nothing(outcome, toolbox)
+            _nothing_found(outcome, toolbox)
             if outcome.status == "empty"
             else f"{outcome.step} ({outcome.tool}) {reasons[outcome.status]}."
         )
@@ -81,11 +81,11 @@ def shortfalls(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
     ]
 
 
-def _nothing(outcome: Outcome, toolbox: Toolbox) -> str:
+def _nothing_found(outcome: Outcome, toolbox: Toolbox) -> str:
     """Return a sentence that a step found nothing, with the nearest result if it is reported."""
     nearest = next((r for r in outcome.reports if r.get("event") == NEAREST), None)
     if nearest is None:
         return toolbox[outcome.tool].nothing if outcome.tool in toolbox else "Nothing found."
     titles = "; ".join(map(str, nearest.get("titles", ())))
-    about = " ".join(str(nearest.get("query", "")).split())
-    return f"Nothing found about “{about}”." + (f" Nearest: {titles}." if titles else "")
+    query = " ".join(str(nearest.get("query", "")).split())
+    return f"Nothing found about “{query}”." + (f" Nearest: {titles}." if titles else "")

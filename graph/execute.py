@@ -28,18 +28,18 @@ from langgraph.func import task
 
 from casewright.errors import InputError
 from casewright.graph.call import Call
-from casewright.graph.evidence import collect
+from casewright.graph.evidence import collect_evidence
 from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import GenerationRequest
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import MissingReferenceError, Outcome, StepInputs
-from casewright.graph.traces import in_step, of_call, step_span
+from casewright.graph.traces import call_attributes, start_in_step, step_span
 from casewright.planner import Plan, Step
 from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work, arun, run
 from casewright.tools.results import plain
 
-#: Threads of LangGraph's synchronous streaming beside those of the steps.
+#: Threads of LangGraph's synchronous streaming, in addition to those of the steps.
 _STREAM_THREADS = 3
 _NO_ARGUMENT = Signature()
 
@@ -49,7 +49,7 @@ class Execution:
     """Execution of a valid plan.
 
     Attributes:
-        caller: The context of the tool calls; the executor fills in step and key.
+        caller: The context of the tool calls; the executor sets its step and key.
         write: Receives an event when a step starts and when it ends.
         finished: Outcomes, as JSON, of the first steps, which are not run again.
         seconds: Time for all steps; a step that is still running then is abandoned.
@@ -66,13 +66,13 @@ class Execution:
     seconds: float = inf
 
     def __post_init__(self) -> None:
-        # Added steps continue the clock of the steps before them.
+        # Times of added steps continue after those of the finished steps.
         earlier = (step["started"] + step["milliseconds"] for step in self.finished)
         now = time.perf_counter()
-        self._began, self._ends = now - max(earlier, default=0.0) / 1000, now + self.seconds
+        self._started, self._deadline = now - max(earlier, default=0.0) / 1000, now + self.seconds
         self._futures: dict[int, Any] = {}
         self._retries: Counter[int] = Counter()
-        self._alone = threading.Lock()
+        self._retry_lock = threading.Lock()
         self._slots = threading.Semaphore(self.limits.concurrency)
         self._aslots = asyncio.Semaphore(self.limits.concurrency)
 
@@ -96,8 +96,8 @@ class Execution:
     def _steps(self, run_step: Callable[[int], Any]) -> Body[list[dict[str, Any]]]:
         numbers = range(len(self.finished) + 1, len(self.plan.steps) + 1)
         for number in numbers:
-            self._futures[number] = self._task(run_step, number)
-        # On an event loop, the other steps must not go on after one raises.
+            self._futures[number] = self._start_task(run_step, number)
+        # On an event loop, all steps must have ended before the error of one is raised.
         if futures := list(self._futures.values()):
             yield Work(lambda: None, lambda: asyncio.wait(futures))
         outcomes = list(self.finished)
@@ -110,15 +110,15 @@ class Execution:
         if interrupts:
             _pause(interrupts)
         for number in numbers:
-            if self._stale(number, outcomes):
-                self._futures[number] = self._task(run_step, number)
+            if self._has_outdated_inputs(number, outcomes):
+                self._futures[number] = self._start_task(run_step, number)
                 outcomes[number - 1] = yield self._result(number)
         return outcomes
 
     def _step(self, number: int) -> Body[dict[str, Any]]:
         inputs: dict[int, Outcome] = {}
         try:
-            for earlier in self._needs(number):
+            for earlier in self._input_steps(number):
                 inputs[earlier] = Outcome.from_json(
                     self.finished[earlier - 1]
                     if earlier <= len(self.finished)
@@ -135,8 +135,8 @@ class Execution:
             started = yield Work(
                 partial(self._run_call, name, call), partial(self._arun_call, name, call)
             )
-            outcome = call.outcome(name, started=started, began=self._began)
-        evidence = collect(self.plan, [outcome], self.toolbox)
+            outcome = call.outcome(name, started=started, plan_started=self._started)
+        evidence = collect_evidence(self.plan, [outcome], self.toolbox)
         quoted = ExtractiveGenerator().sentences(GenerationRequest(self.question, evidence))
         self.write(
             {
@@ -156,26 +156,26 @@ class Execution:
     def _run_call(self, name: str, call: Call) -> float:
         with self._slots:
             started = time.perf_counter()
-            with step_span(name, call) as add:
+            with step_span(name, call) as add_attributes:
                 if self._in_time(name, call, started):
                     call.run()
-                    self._told_late(call)
-                add(of_call(call))
+                    self._explain_timeout(call)
+                add_attributes(call_attributes(call))
         return started
 
     async def _arun_call(self, name: str, call: Call) -> float:
         async with self._aslots:
             started = time.perf_counter()
-            with step_span(name, call) as add:
+            with step_span(name, call) as add_attributes:
                 if self._in_time(name, call, started):
                     await call.arun()
-                    self._told_late(call)
-                add(of_call(call))
+                    self._explain_timeout(call)
+                add_attributes(call_attributes(call))
         return started
 
     def _in_time(self, name: str, call: Call, now: float) -> bool:
         """Bound a call by the run's deadline; return ``False`` if the deadline has passed."""
-        left = self._ends - now
+        left = self._deadline - now
         if left <= 0:
             call.timed_out, call.error = True, "The run's deadline passed before the step started."
             return False
@@ -183,18 +183,18 @@ class Execution:
         self.write({"event": "step_started", "step": name, "tool": call.tool.name})
         return True
 
-    def _told_late(self, call: Call) -> None:
+    def _explain_timeout(self, call: Call) -> None:
         if call.timed_out and call.limits.step_seconds < self.limits.step_seconds:
             call.error = "The run's deadline passed before the step ended."
 
-    def _task(self, run_step: Callable[[int], Any], number: int) -> Any:
-        """Call a step as a LangGraph task of its own name, and return the task's future."""
+    def _start_task(self, run_step: Callable[[int], Any], number: int) -> Any:
+        """Start a step as a LangGraph task with its own name, and return the task's future."""
         name, tool = f"s{number}", self.plan.steps[number - 1].tool
         function: Any = partial(run_step, number)
-        # Otherwise LangGraph inspects it, twice.
+        # Without a signature, LangGraph would inspect the function twice.
         function.__signature__ = _NO_ARGUMENT
-        future = in_step(name, tool, task(name=f"{name} {tool}")(function))
-        # Nobody retrieves the exceptions of steps of a cancelled run.
+        future = start_in_step(name, tool, task(name=f"{name} {tool}")(function))
+        # In a cancelled run, nothing else retrieves the exception.
         future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return future
 
@@ -203,10 +203,10 @@ class Execution:
         # Shielded: a cancelled step must not cancel a step that other steps wait for.
         return Work(future.result, lambda: asyncio.shield(future))
 
-    def _stale(self, number: int, outcomes: Sequence[Mapping[str, Any]]) -> bool:
-        # A step's result may be saved while that of an earlier step was not: a resumed run repeats
+    def _has_outdated_inputs(self, number: int, outcomes: Sequence[Mapping[str, Any]]) -> bool:
+        # A step's result may have been saved without that of an earlier step: a resumed run repeats
         # the earlier step, which may return another result.
-        inputs = {k: Outcome.from_json(outcomes[k - 1]) for k in self._needs(number)}
+        inputs = {k: Outcome.from_json(outcomes[k - 1]) for k in self._input_steps(number)}
         if not inputs:
             return False
         skipped = outcomes[number - 1]["status"] == "skipped"
@@ -220,7 +220,7 @@ class Execution:
         values = StepInputs(self.question, self.context, inputs)
         return values.arguments(self.plan.steps[number - 1])
 
-    def _needs(self, number: int) -> list[int]:
+    def _input_steps(self, number: int) -> list[int]:
         return sorted({ref.step for ref in self.plan.steps[number - 1].references()})
 
     def _call(self, number: int, arguments: Mapping[str, Any]) -> Call:
@@ -233,31 +233,31 @@ class Execution:
         )
         tool = self.toolbox[self.plan.steps[number - 1].tool]
         # LangGraph's writer reads its caller's context variables, which a tool may change.
-        here = contextvars.copy_context()
+        step_context = contextvars.copy_context()
 
         def on_report(row: Mapping[str, Any]) -> None:
             event = {"event": "step_report", "step": name, "report": row}
-            here.copy().run(self.write, event)
+            step_context.copy().run(self.write, event)
 
-        again = partial(self._may_retry, number)
-        return Call(tool, arguments, context, self.limits, on_report=on_report, again=again)
+        may_retry = partial(self._may_retry, number)
+        return Call(tool, arguments, context, self.limits, on_report=on_report, may_retry=may_retry)
 
     def _may_retry(self, number: int) -> bool:
         """Count another call of a step's tool if the budget allows it; return whether it does."""
         if not self.limits.budget():
             return True
-        with self._alone:
+        with self._retry_lock:
             self._retries[number] += 1
             retries = self._retries | self._retries_before()
-            again = [Step(self.plan.steps[n - 1].tool) for n in retries.elements()]
-            called = Plan((*self.plan.steps, *again))
-            if not self.limits.excess(called.price(self.toolbox)):
+            repeated = [Step(self.plan.steps[n - 1].tool) for n in retries.elements()]
+            with_retries = Plan((*self.plan.steps, *repeated))
+            if not self.limits.excess(with_retries.price(self.toolbox)):
                 return True
             self._retries[number] -= 1
             return False
 
     def _retries_before(self) -> Counter[int]:
-        """Return the retries of the steps that have ended, those before a resumption included."""
+        """Return the retries of each step that has ended, including those before a resumption."""
         ended = {
             number: future.result()["attempts"] - 1
             for number, future in tuple(self._futures.items())
@@ -270,6 +270,6 @@ class Execution:
 
 
 def _pause(interrupts: Sequence[GraphInterrupt]) -> NoReturn:
-    # A step that waits for an interrupted step raises no interrupt itself.
-    questions = {each.id: each for interrupt in interrupts for each in interrupt.args[0]}
+    # A step that waits for an interrupted step raises an interrupt without questions.
+    questions = {q.id: q for interrupt in interrupts for q in interrupt.args[0]}
     raise GraphInterrupt(tuple(questions.values()))

@@ -1,4 +1,4 @@
-"""The generator without a language model, which quotes the evidence."""
+"""A generator without a language model, which quotes the evidence."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from casewright.stores import Encoder
 from casewright.stores.feedback.sufficiency import content_words
 
 #: Maximum number of quoted results of a step.
-QUOTES = 3
-#: Maximum characters of the first and of the next quotations, each the nearest part of a result
-#: with adjacent parts. Results that are shorter together are quoted whole.
-FIRST, NEXT = 320, 120
-#: A further result is quoted if its score is at least this share of the first one's.
-NEAR = 0.7
-#: Weight of the share of the question's words in a part's score, and the deduction from a result's
-#: score for each result that the tool returned before it.
-WORDS, RANK = 0.3, 0.02
+MAX_QUOTES = 3
+#: Maximum characters of the first quotation and of the next ones: the part of a result that is most
+#: similar to the question, with adjacent parts. Results that are shorter together are quoted whole.
+FIRST_SIZE, NEXT_SIZE = 320, 120
+#: A further result is quoted if its score is at least this share of the best result's score.
+MIN_SHARE = 0.7
+#: Weight, in a part's score, of the share of the question's words that the part has.
+WORD_WEIGHT = 0.3
+#: Deduction from a result's score for each result that the tool returned before it.
+RANK_PENALTY = 0.02
 
 _CITATION_START = re.compile(r"\[(?=\s*E)")
 
@@ -50,7 +51,7 @@ class ExtractiveGenerator:
         if not request.evidence and not request.missing:
             lines = ["No look-up was needed for this."]
         if request.missing:
-            lines.append(("Missing: " if quoted else "") + _tame(" ".join(request.missing)))
+            lines.append(("Missing: " if quoted else "") + _uncited(" ".join(request.missing)))
         citations = list(dict.fromkeys(item.id for item, _ in quoted))
         return Generation("\n".join(lines), generator=self.name, citations=citations)
 
@@ -60,9 +61,9 @@ class ExtractiveGenerator:
             items = list(members)
             for item in items:
                 if not item.final:
-                    yield item, f"Looked up: {_tame(_short(item))}"
+                    yield item, f"Looked up: {_uncited(_record_text(item))}"
             for item, text in self._quotations(request, [item for item in items if item.final]):
-                yield item, _tame(text)
+                yield item, _uncited(text)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         """Return the same as ``generate``, which takes some milliseconds and never waits."""
@@ -72,75 +73,76 @@ class ExtractiveGenerator:
         self, request: GenerationRequest, items: Sequence[Evidence]
     ) -> list[tuple[Evidence, str]]:
         """Return quotations of one step's results."""
-        first = items[:QUOTES]
-        texts = [_short(item) if _is_record(item) else item.text for item in first]
+        quoted = items[:MAX_QUOTES]
+        texts = [_record_text(item) if _has_fields(item) else item.text for item in quoted]
         if self._full:
-            return list(zip(first, texts, strict=True))
-        if sum(map(len, texts)) <= FIRST or any(map(_is_record, first)):
+            return list(zip(quoted, texts, strict=True))
+        if sum(map(len, texts)) <= FIRST_SIZE or any(map(_has_fields, quoted)):
             return [
-                (item, self._record(request, item) if _is_record(item) else _plain(text))
-                for item, text in zip(first, texts, strict=True)
+                (item, self._record(request, item) if _has_fields(item) else _short_text(text))
+                for item, text in zip(quoted, texts, strict=True)
             ]
         return self._passages(request.question, items)
 
     def _passages(self, question: str, items: Sequence[Evidence]) -> list[tuple[Evidence, str]]:
-        """Return the nearest parts of passages with adjacent parts, the nearest passage first."""
+        """Return each passage's most similar part with adjacent parts, the best passage first."""
         parts = [(item, quotables(item.text)) for item in items]
         scores = self._scores(question, [part for _, passage in parts for part in passage])
         rows: list[tuple[float, Evidence, list[Quotable], list[float]]] = []
         for rank, (item, passage) in enumerate(parts):
-            own, scores = scores[: len(passage)], scores[len(passage) :]
+            part_scores, scores = scores[: len(passage)], scores[len(passage) :]
             if passage:
-                rows.append((max(own) - RANK * rank, item, passage, own))
+                rows.append((max(part_scores) - RANK_PENALTY * rank, item, passage, part_scores))
         rows.sort(key=lambda row: -row[0])
         quotations: dict[str, tuple[Evidence, str]] = {}
-        for score, item, its_parts, own in rows:
-            if quotations and (len(quotations) == QUOTES or score < NEAR * rows[0][0]):
+        for score, item, passage, part_scores in rows:
+            if quotations and (len(quotations) == MAX_QUOTES or score < MIN_SHARE * rows[0][0]):
                 break
-            text = _window(its_parts, own, NEXT if quotations else FIRST)
+            text = _excerpt(passage, part_scores, NEXT_SIZE if quotations else FIRST_SIZE)
             quotations.setdefault(text, (item, text))
         return [(item, text) for item, text in quotations.values()]
 
     def _record(self, request: GenerationRequest, item: Evidence) -> str:
         fields = []
         for name, text in _fields(item):
-            parts = quotables(text) if len(text) > FIRST else []
-            cut = _window(parts, self._scores(request.question, parts), FIRST) if parts else text
-            fields.append((name, " ".join(cut.split())))
+            parts = quotables(text) if len(text) > FIRST_SIZE else []
+            if parts:
+                text = _excerpt(parts, self._scores(request.question, parts), FIRST_SIZE)
+            fields.append((name, " ".join(text.split())))
         return _joined(fields) or item.text
 
     def _scores(self, question: str, parts: Sequence[Quotable]) -> list[float]:
-        """Return each part's similarity to the question; without an encoder, by their order."""
+        """Return a score for each part, by similarity; without an encoder, by order."""
         if self._encoder is None or not parts:
             return [1.0 - 1e-6 * number for number in range(len(parts))]
         texts = [f"{part.heading}: {part.text}" if part.heading else part.text for part in parts]
         vectors = self._encoder.embed([question, *texts])
         words = content_words(question)
         shared = [len(words & content_words(text)) / max(1, len(words)) for text in texts]
-        return [float(score) for score in vectors[1:] @ vectors[0] + WORDS * np.array(shared)]
+        return [float(score) for score in vectors[1:] @ vectors[0] + WORD_WEIGHT * np.array(shared)]
 
 
-def _window(parts: Sequence[Quotable], scores: Sequence[float], most: int) -> str:
-    """Return the nearest part below its heading, with adjacent parts up to ``most`` characters."""
+def _excerpt(parts: Sequence[Quotable], scores: Sequence[float], max_characters: int) -> str:
+    """Return the part with the best score, adjacent parts of the same heading, and the heading."""
     first = last = max(range(len(parts)), key=lambda number: scores[number])
     heading, length = parts[first].heading, len(parts[first].text)
     while True:
-        beside = [
+        neighbours = [
             number
             for number in (first - 1, last + 1)
             if 0 <= number < len(parts)
             and parts[number].heading == heading
-            and length + len(parts[number].text) <= most
+            and length + len(parts[number].text) <= max_characters
         ]
-        if not beside:
+        if not neighbours:
             break
-        nearest = max(beside, key=lambda number: scores[number])
+        nearest = max(neighbours, key=lambda number: scores[number])
         first, last = min(first, nearest), max(last, nearest)
         length += len(parts[nearest].text)
     text = parts[first].text
-    for before, part in zip(parts[first:last], parts[first + 1 : last + 1], strict=True):
-        joint = " " if before.text[-1:] in ".!?:" else "; "
-        text += ("\n" if before.multiline or part.multiline else joint) + part.text
+    for previous, part in zip(parts[first:last], parts[first + 1 : last + 1], strict=True):
+        joint = " " if previous.text[-1:] in ".!?:" else "; "
+        text += ("\n" if previous.multiline or part.multiline else joint) + part.text
     if not heading:
         return text
     return f"{heading}:\n{text}" if parts[first].multiline else f"{heading}: {text}"
@@ -152,24 +154,24 @@ def _cited(text: str, id_: str) -> str:
     return "\n".join([f"{first} [{id_}]", *more])
 
 
-def _plain(text: str) -> str:
-    """Return a short text on one line, or a list, a table or code below its heading."""
+def _short_text(text: str) -> str:
+    """Return a short text on one line; a list, a table or code keeps its lines and its heading."""
     parts = quotables(text)
     if parts and (parts[0].heading or any(part.multiline for part in parts)):
-        return _window(parts, [1.0] * len(parts), len(text))
+        return _excerpt(parts, [1.0] * len(parts), len(text))
     return " ".join(text.split())
 
 
-def _is_record(item: Evidence) -> bool:
+def _has_fields(item: Evidence) -> bool:
     return len(item.row) - ("source" in item.row) > 1
 
 
-def _tame(text: str) -> str:
-    """Return the text with round brackets where it has what looks like a citation."""
+def _uncited(text: str) -> str:
+    """Return the text with a round bracket where it would look like a citation."""
     return _CITATION_START.sub("(", text)
 
 
-def _short(item: Evidence) -> str:
+def _record_text(item: Evidence) -> str:
     return _joined(_fields(item)) or item.text
 
 
@@ -185,5 +187,5 @@ def _fields(item: Evidence) -> list[tuple[str, str]]:
 def _joined(fields: Sequence[tuple[str, str]]) -> str:
     """Return the fields as text, the first one without its name."""
     return "; ".join(
-        [text if not at else f"{name} {text}" for at, (name, text) in enumerate(fields)]
+        [text if not number else f"{name} {text}" for number, (name, text) in enumerate(fields)]
     )

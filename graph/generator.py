@@ -16,7 +16,7 @@ ID = re.compile(r"E[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """Question, earlier turns and evidence; ``missing`` has a sentence for each failed step."""
+    """The input of a generator; ``missing`` has a sentence for each step without results."""
 
     question: str
     evidence: Sequence[Evidence]
@@ -56,7 +56,7 @@ class Generator(Protocol):
         """Return the same as ``generate``, without blocking the event loop."""
 
 
-def checked(text: str, evidence: Sequence[Evidence]) -> tuple[str, list[str]]:
+def checked_citations(text: str, evidence: Sequence[Evidence]) -> tuple[str, list[str]]:
     """Return the text without citations of unknown evidence, and the remaining cited ids."""
     known = {item.id for item in evidence}
 
@@ -65,7 +65,7 @@ def checked(text: str, evidence: Sequence[Evidence]) -> tuple[str, list[str]]:
         return match[1] + "".join(f"[{name}]" for name in ids) if ids else ""
 
     # Removing one citation can form another: [E[E9]8].
-    while (mended := _CITATION.sub(keep, text)) != text:
-        text = mended
+    while (cleaned := _CITATION.sub(keep, text)) != text:
+        text = cleaned
     cited = [name for match in _CITATION.finditer(text) for name in ID.findall(match[2])]
     return text.strip(), list(dict.fromkeys(cited))

@@ -1,16 +1,16 @@
-"""Groundedness: a sentence of a worded answer is borne out by the evidence that it cites, or not.
+"""Groundedness: detection of sentences that the evidence they cite does not support.
 
-Two adjacent parts of one piece of evidence must have at least half of the sentence's content words,
-and the evidence all of its numbers. The share was chosen on SciFact's training claims
-(``casewright bench answers --claims``). Words show what a text is about: a sentence that
-contradicts its evidence in the evidence's own words is not found. What says that something was not
-found, and other languages than English, are not checked.
+A sentence is supported if two adjacent parts of one piece of evidence have at least half of its
+content words, and this evidence has all of its numbers. The share was chosen on SciFact's training
+claims (``casewright bench answers --claims``). Shared words do not show a contradiction: a sentence
+that contradicts its evidence in the same words counts as supported. So do sentences that say that
+something was not found, and sentences that are not English.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import regex
@@ -21,18 +21,18 @@ from casewright.graph.quotable import quotables
 from casewright.stores.feedback.features import STOPWORDS
 from casewright.stores.feedback.sufficiency import content_words
 
-#: Least share of a sentence's content words in two adjacent parts of its evidence.
+#: Minimum share of a sentence's content words in two adjacent parts of its evidence.
 SUPPORTED = 0.5
-#: Stands where an unsupported sentence had its citations.
+#: Replaces the citations of an unsupported sentence.
 MARK = "[unsupported]"
-#: A longer sentence with a smaller share of English stop words is in another language: unchecked.
-WORDS, ENGLISH = 6, 0.15
+#: A sentence of more words than this with a smaller share of English stop words is not English.
+MIN_WORDS, MIN_ENGLISH = 6, 0.15
 
-_END = regex.compile(r"(?<=[.!?](?:\s*\[E\d+\])*)\s+(?=[^\s\da-z\[])|\n+")
+_SENTENCE_END = regex.compile(r"(?<=[.!?](?:\s*\[E\d+\])*)\s+(?=[^\s\da-z\[])|\n+")
 #: The citations at the end of a sentence, or within it.
 CITATIONS = re.compile(r"\s*\[E[0-9][^\]]*\]")
 #: "The evidence does not say …", "There is no mention of …".
-_NOTHING = re.compile(
+_NOT_FOUND = re.compile(
     r"\b(?:not|no|nothing|never|cannot|n't)\b.*"
     r"\b(?:say|said|found|mention|state|specif|provide|include|contain|inform|know|answer|evidence)",
     re.I,
@@ -42,42 +42,44 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 def sentences(text: str) -> list[str]:
     """Return the sentences and lines of a text, each with its citations."""
-    return [sentence for sentence in _END.split(text) if sentence.strip()]
+    return [sentence for sentence in _SENTENCE_END.split(text) if sentence.strip()]
 
 
-def share_in(sentence: str, parts: Sequence[str]) -> float:
+def adjacent_share(sentence: str, parts: Sequence[str]) -> float:
     """Return the largest share of the sentence's content words in two adjacent parts."""
-    words, found = content_words(sentence), [content_words(part) for part in parts]
-    both = (len(words & (one | other)) for one, other in pairwise([*found, frozenset[str]()]))
-    return max(both, default=0) / len(words) if words else 1.0
+    words, part_words = content_words(sentence), [content_words(part) for part in parts]
+    pairs = pairwise([*part_words, frozenset[str]()])
+    counts = (len(words & (first | second)) for first, second in pairs)
+    return max(counts, default=0) / len(words) if words else 1.0
 
 
 def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[str] = ()) -> bool:
-    """Return True if the evidence bears out a sentence: what it cites, or any if it cites nothing.
+    """Return True if the cited evidence supports a sentence; without a citation, any evidence.
 
-    ``missing`` says what was not found, which a sentence may repeat.
+    ``missing`` has the sentences on steps without results, which a sentence may repeat.
     """
     cited = {id_ for match in CITATIONS.findall(sentence) for id_ in ID.findall(match)}
     bare = CITATIONS.sub("", sentence)
     words = re.findall(r"[^\W\d_]+", bare.lower())
-    if len(words) > WORDS and sum(word in STOPWORDS for word in words) < ENGLISH * len(words):
+    stop_words = sum(word in STOPWORDS for word in words)
+    if len(words) > MIN_WORDS and stop_words < MIN_ENGLISH * len(words):
         return True
-    if _NOTHING.search(bare):
+    if _NOT_FOUND.search(bare):
         return True
     texts = [item.text for item in evidence if not cited or item.id in cited]
     if not cited:
         texts += missing
     numbers = set(_NUMBER.findall(bare))
     return any(
-        numbers <= set(_NUMBER.findall(text)) and share_in(bare, list(_parts(text))) >= SUPPORTED
+        numbers <= set(_NUMBER.findall(text)) and adjacent_share(bare, _parts(text)) >= SUPPORTED
         for text in texts
     )
 
 
-def marked(text: str, evidence: Sequence[Evidence], missing: Sequence[str] = ()) -> str:
+def mark_unsupported(text: str, evidence: Sequence[Evidence], missing: Sequence[str] = ()) -> str:
     """Return the text with ``MARK`` in place of the citations of unsupported sentences.
 
-    Without evidence there is nothing to check by.
+    Without evidence, the text is not checked.
     """
     for sentence in sentences(text) if evidence else ():
         if not is_supported(sentence, evidence, missing):
@@ -86,6 +88,5 @@ def marked(text: str, evidence: Sequence[Evidence], missing: Sequence[str] = ())
     return text
 
 
-def _parts(text: str) -> Iterator[str]:
-    for part in quotables(text):
-        yield f"{part.heading} {part.text}"
+def _parts(text: str) -> list[str]:
+    return [f"{part.heading} {part.text}" for part in quotables(text)]

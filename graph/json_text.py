@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-# A lone surrogate: JSON can hold it, UTF-8 cannot.
+# Half of a surrogate pair: JSON can hold it, UTF-8 cannot.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -14,4 +14,4 @@ def json_text(value: Any, **options: Any) -> str:
     """Return a value as JSON in which only lone surrogates are escaped; see ``json.dumps``."""
     # Lone surrogates occur only in JSON strings, where the escape means the same.
     text = json.dumps(value, ensure_ascii=False, **options)
-    return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
-#: Number of calls per tool that are kept: the latest ones.
-_CALLS = 50
+#: Number of the latest calls of each tool that count.
+_MAX_CALLS = 50
 
 
 class Latencies:
     """Measured seconds of each tool's calls. Thread-safe."""
 
     def __init__(self) -> None:
-        self._calls: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_CALLS))
+        self._calls: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_MAX_CALLS))
 
     def add(self, outcomes: Iterable[Mapping[str, Any]]) -> None:
         """Add the calls of finished steps, each the JSON form of an ``Outcome``."""

@@ -13,13 +13,13 @@ from casewright.errors import InputError
 from casewright.planner import MAX_STEPS
 from casewright.planner.price import Price
 
-#: The budgets with numeric values, each of which a request may set by name.
-_NUMBERS = (
+#: The budgets whose value is a number; a request may set each of them by name.
+_NUMERIC = (
     *("steps", "step_seconds", "deadline", "concurrency", "rows", "characters"),
     *("calls", "seconds", "cost", "tokens"),
 )
 #: The budgets that need not be whole numbers.
-_FRACTIONS = ("step_seconds", "deadline", "seconds", "cost")
+_FRACTIONAL = ("step_seconds", "deadline", "seconds", "cost")
 #: The budgets that bound the price of a plan.
 BUDGET = ("calls", "seconds", "cost", "tokens", "tool_calls")
 
@@ -43,10 +43,10 @@ class Limits:
         cost, tokens: Maximum cost and tokens of all calls, by the tools' declarations.
         tool_calls: Maximum number of calls by tool name, further attempts included.
 
-    Steps beyond the last five budgets are left out of a plan, from its end.
+    Steps that exceed one of the last five budgets are left out of the plan.
 
     Raises:
-        InputError: A budget is not positive, or one of ``tool_calls`` is not an integer from 0 on.
+        InputError: A budget is not positive, or a number of ``tool_calls`` is not an integer >= 0.
     """
 
     steps: int = MAX_STEPS
@@ -67,18 +67,18 @@ class Limits:
 
     def __post_init__(self) -> None:
         _check_tool_calls(self.tool_calls)
-        for name in _NUMBERS:
+        for name in _NUMERIC:
             if not getattr(self, name) > 0:
                 raise InputError(f"Limits.{name} is {getattr(self, name)}; it must be above 0.")
 
     def within(self, request: Limits | Mapping[str, float] | None) -> Limits:
-        """Return these budgets, lowered to those of a request where the request's are smaller.
+        """Return these budgets, each lowered to the request's if that is smaller.
 
-        These are the operator's budgets: a request can lower them, but not raise them.
+        A request can lower the operator's budgets, but not raise them.
 
         Args:
             request: Budgets by name; other budgets stay. Or ``Limits``: all its fields count,
-                defaults too, but of ``retry`` only the attempts. ``None`` changes nothing.
+                defaults too, but only the attempts of ``retry``. ``None`` changes nothing.
 
         Raises:
             InputError: A name is not a budget, or its value is not a number above 0.
@@ -88,9 +88,9 @@ class Limits:
         attempts = self.retry.max_attempts
         if isinstance(request, Limits):
             attempts = min(attempts, request.retry.max_attempts)
-            values = {name: getattr(request, name) for name in (*_NUMBERS, "tool_calls")}
+            values = {name: getattr(request, name) for name in (*_NUMERIC, "tool_calls")}
         else:
-            values = _checked(request)
+            values = _checked_request(request)
         tool_calls = dict(self.tool_calls)
         for tool, limit in values.pop("tool_calls", {}).items():
             tool_calls[tool] = min(limit, tool_calls.get(tool, limit))
@@ -102,7 +102,7 @@ class Limits:
         )
 
     def budget(self) -> dict[str, Any]:
-        """Return the bounds of a plan's price that are set, as JSON, for ``within``."""
+        """Return the bounds of a plan's price, if set, as a JSON object that ``within`` reads."""
         numbers = {name: getattr(self, name) for name in BUDGET[:-1]}
         bounds: dict[str, Any] = {name: value for name, value in numbers.items() if value < inf}
         return {**bounds, **({"tool_calls": dict(self.tool_calls)} if self.tool_calls else {})}
@@ -115,7 +115,7 @@ class Limits:
         bounds = [(name, total, getattr(self, name)) for name, total in totals.items()]
         for tool, limit in self.tool_calls.items():
             bounds.append((f"calls of {tool}", price.calls.get(tool, 0), limit))
-        # With a tolerance for floating-point sums: three calls at 0.1 cost 0.3.
+        # The tolerance is for floating-point sums, such as three calls at 0.1 with the limit 0.3.
         excesses = (
             f"{name} {total:g}, at most {limit:g}"
             for name, total, limit in bounds
@@ -133,26 +133,26 @@ def _check_tool_calls(value: Any) -> None:
         )
 
 
-def _checked(request: Any) -> dict[str, Any]:
+def _checked_request(request: Any) -> dict[str, Any]:
     if not isinstance(request, Mapping):
         raise InputError(
             f"The limits of a request are of type {type(request).__name__}. Give Limits, or a "
-            f"mapping such as {{'step_seconds': 5}}, with keys of {', '.join(_NUMBERS)}."
+            f"mapping such as {{'step_seconds': 5}}, with keys of {', '.join(_NUMERIC)}."
         )
     for name, value in request.items():
         if name == "tool_calls":
             _check_tool_calls(value)
             continue
-        if name not in _NUMBERS:
+        if name not in _NUMERIC:
             raise InputError(
                 f"A request has the unknown limit {name!r}. Limits of a request are "
-                f"{', '.join(_NUMBERS)}, tool_calls."
+                f"{', '.join(_NUMERIC)}, tool_calls."
             )
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        valid = name in _FRACTIONS or isinstance(value, int)
-        if not number or not valid or not isfinite(value) or value <= 0:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        is_allowed_type = name in _FRACTIONAL or isinstance(value, int)
+        if not is_number or not is_allowed_type or not isfinite(value) or value <= 0:
             raise InputError(
                 f"A request has the limit {name}={value!r}. Give a "
-                f"{'number' if name in _FRACTIONS else 'whole number'} above 0."
+                f"{'number' if name in _FRACTIONAL else 'whole number'} above 0."
             )
     return dict(request)

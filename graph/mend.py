@@ -16,13 +16,13 @@ from casewright.planner.continuing import continued
 from casewright.planner.plan import sub_plan
 
 Mend = Literal["off", "empty", "failure"]
-#: The statuses after which each mode replans.
-_AFTER: Mapping[str, frozenset[str]] = {
+#: The statuses that make each mode replan.
+_STATUSES: Mapping[str, frozenset[str]] = {
     "off": frozenset(),
     "failure": frozenset({"failed", "timed_out"}),
     "empty": frozenset({"failed", "timed_out", "empty"}),
 }
-#: Our own words: a tool's error is untrusted text, which no planner may read.
+#: What the planner reads of a failure; the tool's error is untrusted text.
 _REASONS = {"empty": "found nothing", "failed": "failed", "timed_out": "took too long"}
 
 
@@ -33,13 +33,13 @@ def check_mend(mend: Any) -> Mend:
     return mend  # type: ignore[no-any-return]
 
 
-def to_mend(mend: Mend, outcomes: Sequence[Outcome]) -> list[Outcome]:
+def outcomes_to_mend(mend: Mend, outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return the outcomes that make this mode replan."""
-    return [outcome for outcome in outcomes if outcome.status in _AFTER[mend]]
+    return [outcome for outcome in outcomes if outcome.status in _STATUSES[mend]]
 
 
 def rest_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) -> PlanRequest:
-    """Return the request for the rest of a plan.
+    """Return the request to plan the remaining steps, with the steps that are done as ``fixed``.
 
     Its toolbox lacks the tools that failed, unless another step of the same tool had results. A
     tool that found nothing may be called with other arguments.
@@ -51,7 +51,7 @@ def rest_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) 
         for number, outcome in enumerate(outcomes, 1)
         if outcome.status in _REASONS
     }
-    failed = {outcome.tool for outcome in outcomes if outcome.status in _AFTER["failure"]}
+    failed = {outcome.tool for outcome in outcomes if outcome.status in _STATUSES["failure"]}
     return replace(
         request,
         toolbox=request.toolbox.without(*(failed - set(fixed.tools))),
@@ -66,16 +66,16 @@ def extended_plan(
     rest: PlanRequest,
     plan: Plan,
     outcomes: Sequence[Outcome],
-    new: PlanResult,
+    result: PlanResult,
 ) -> Plan | None:
-    """Return the plan with new steps after its finished steps; ``None`` without new steps.
+    """Return the plan with the steps of ``result`` added; ``None`` if it has no new valid steps.
 
     Args:
-        request: The run's request; ``new`` was planned for the request ``rest``.
+        request: The run's request; ``result`` was planned for the request ``rest``.
     """
-    continuation = continued(new.plan, rest)
-    # Confidence 0 marks a fallback plan: some tool with the whole question.
-    if continuation is None or new.confidence == 0.0:
+    continuation = continued(result.plan, rest)
+    # Confidence 0 marks a fallback plan, which calls any tool with the whole question.
+    if continuation is None or result.confidence == 0.0:
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]
     numbers = dict(enumerate(done, 1))
@@ -84,32 +84,32 @@ def extended_plan(
         if number > len(done):
             steps.append(step.renumbered(numbers))
             numbers[number] = len(steps)
-    longer = Plan(tuple(steps))
+    extended = Plan(tuple(steps))
     try:
-        request.validate(longer)
+        request.validate(extended)
     except PlanError:
         return None
-    return longer
+    return extended
 
 
-def without_replaced(outcomes: Sequence[Outcome], kept: int) -> list[Outcome]:
-    """Return the outcomes without skipped steps whose tool was called by a step after ``kept``."""
-    added = {outcome.tool for outcome in outcomes[kept:]}
+def without_replaced(outcomes: Sequence[Outcome], kept_count: int) -> list[Outcome]:
+    """Return the outcomes without skipped steps whose tool a later, added step called."""
+    added = {outcome.tool for outcome in outcomes[kept_count:]}
     return [
         outcome
         for number, outcome in enumerate(outcomes)
-        if number >= kept or outcome.status != "skipped" or outcome.tool not in added
+        if number >= kept_count or outcome.status != "skipped" or outcome.tool not in added
     ]
 
 
-def learned_plan(plan: Plan, outcomes: Sequence[Outcome], kept: int) -> Plan | None:
+def learned_plan(plan: Plan, outcomes: Sequence[Outcome], kept_count: int) -> Plan | None:
     """Return the steps of a replanned run that had results, as a plan to learn from.
 
     Return ``None`` if a tool failed, since a failure does not depend on the plan, or if one of the
-    steps after ``kept``, which replanning added, found nothing.
+    steps that replanning added, those after the first ``kept_count``, found nothing.
     """
-    failed = any(outcome.status in _AFTER["failure"] for outcome in outcomes)
-    added = outcomes[kept:]
+    failed = any(outcome.status in _STATUSES["failure"] for outcome in outcomes)
+    added = outcomes[kept_count:]
     if failed or not added or any(outcome.status != "done" for outcome in added):
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]

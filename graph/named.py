@@ -1,4 +1,4 @@
-"""Generators and judges by name: our own, those of other packages, and chat models.
+"""Generators and judges by name: Casewright's, those of other packages, and chat models.
 
 An entry point of the group ``casewright.generators`` names a function from an encoder to a
 ``Generator``; one of the group ``casewright.judges`` names a function that returns a ``Judge``.
@@ -34,9 +34,8 @@ def make_generator(
 ) -> Generator:
     """Return the generator of this name; a chat model falls back to a generator that quotes.
 
-    Sentences of a chat model that the evidence does not bear out are marked.
-    ``make_quoting`` makes the domain's quoting generator, if any; ``full`` lets the default one
-    quote whole results.
+    Sentences of a chat model that the evidence does not support are marked. ``make_quoting`` makes
+    the domain's quoting generator, if any; ``full`` lets the default one quote whole results.
     """
     check_generator(name)
     quoting: Generator

@@ -25,7 +25,7 @@ class Outcome:
         status: ``done``; ``empty`` (no results); ``failed`` (the tool raised, or returned something
             undeclared); ``timed_out``; ``skipped`` (a referenced result is missing).
         rows: The results; empty unless ``done``.
-        error: The reason for a status other than ``done``; no step can refer to it.
+        error: The reason for a status other than ``done``; plans cannot refer to it.
         attempts: Number of calls of the tool.
         started: Milliseconds from the start of the execution to the first call.
         milliseconds: Time from the first call to the end.
@@ -44,7 +44,7 @@ class Outcome:
     reports: Sequence[Mapping[str, Any]] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form."""
+        """Return the JSON form."""
         return {name: getattr(self, name) for name in self.__slots__} | {
             "arguments": dict(self.arguments),
             "rows": [dict(row) for row in self.rows],
@@ -53,7 +53,7 @@ class Outcome:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Outcome:
-        """Rebuild an outcome from its JSON-plain form."""
+        """Rebuild an outcome from its JSON form."""
         return cls(**data)
 
 

@@ -1,4 +1,4 @@
-"""Files that contain a plan: as text, in a saved run, or as a pinned plan."""
+"""Reading of a plan from a file: the plan's text, a saved run, or a pinned plan."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from casewright.graph.run_file import parse_run
 from casewright.planner import Plan, parse_plan, read_pinned
 
 #: Maximum number of bytes of a file; a saved run contains its evidence.
-MOST_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class FiledPlan:
+class SavedPlan:
     """A plan from a file, with the file's data about the plan.
 
     Attributes:
         question: The question; empty if the file does not say.
-        planner: The planner's name, or the file's kind.
-        confidence: Probability that the plan is right, by its planner; ``None`` if unknown.
+        planner: The planner's name; ``file`` if it is unknown, ``pinned:NAME`` for a pinned plan.
+        confidence: The planner's probability that the plan is right; ``None`` if unknown.
         because: The reason for the confidence; empty if unknown.
     """
 
@@ -31,20 +31,20 @@ class FiledPlan:
     because: str = ""
 
 
-def read_plan_file(file: Path) -> FiledPlan:
+def read_plan_file(file: Path) -> SavedPlan:
     """Read a plan from its text, from a run of ``casewright ask --save``, or from a pinned plan.
 
-    A pinned plan has its parameters as ``{parameter}``. Raise ``InputError`` if the file cannot be
-    read or contains no plan.
+    A pinned plan has ``{parameter}`` in the place of a parameter's value. Raise ``InputError`` if
+    the file cannot be read or contains no plan.
     """
     if file.suffix == ".toml":
         pinned = read_pinned(file.parent, file.stem)
-        return FiledPlan(pinned.plan, pinned.question, f"pinned:{pinned.name}")
+        return SavedPlan(pinned.plan, pinned.question, f"pinned:{pinned.name}")
     try:
-        with file.open("rb") as opened:
-            content = opened.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise InputError(f"{file} has more than {MOST_BYTES:,} bytes. Give a plan.")
+        with file.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise InputError(f"{file} has more than {MAX_BYTES:,} bytes. Give a plan.")
         text = content.decode("utf-8")
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}. Give a plan.") from error
@@ -52,12 +52,12 @@ def read_plan_file(file: Path) -> FiledPlan:
         raise InputError(f"{file} is not a plan: it is not UTF-8 text.") from error
     try:
         if not text.lstrip().startswith("{"):
-            return FiledPlan(parse_plan(text))
+            return SavedPlan(parse_plan(text))
         run = parse_run(text, str(file))
         planner, plan = run.answer.planner, parse_plan(run.answer.plan)
         value = planner.get("confidence")
         confidence = value if isinstance(value, float) else None
         because = str(planner.get("because", ""))
-        return FiledPlan(plan, run.question, planner["name"], confidence, because)
+        return SavedPlan(plan, run.question, planner["name"], confidence, because)
     except PlanError as error:
         raise InputError(f"{file} is not a plan: {error}") from error

@@ -1,4 +1,4 @@
-"""Planning within a budget: the plan, its price, and the steps and tools left out."""
+"""Planning within the budget and the deadline of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.tools.body import Body
 
 
 def plan_within(
-    planner: Planner, request: PlanRequest, limits: Limits, measured: Mapping[str, float]
+    planner: Planner, request: PlanRequest, limits: Limits, latencies: Mapping[str, float]
 ) -> Body[tuple[Plan, dict[str, Any]]]:
     """Plan a request within the budget of its limits.
 
@@ -26,61 +26,60 @@ def plan_within(
     of calls also limits the plan's steps. Steps that still exceed the budget are left out.
 
     Args:
-        planner: The planner.
         request: The question, with all tools.
-        limits: The budgets.
-        measured: Seconds of a call by tool, for tools that declare no latency.
+        latencies: Seconds of a call by tool, for tools that declare no latency.
 
     Returns:
-        The plan, and JSON about the planning, as in ``Answer.planner``, with the ``price`` and, as
-        ``left_out``, a sentence for each step and each tool that was left out.
+        The plan, and a JSON object as in ``Answer.planner``, with the ``price`` and ``left_out``: a
+        sentence for each step and each tool that was left out.
     """
 
-    def beyond(plan: Plan) -> str:
-        return limits.excess(plan.price(request.toolbox, measured=measured))
+    def excess(plan: Plan) -> str:
+        return limits.excess(plan.price(request.toolbox, measured=latencies))
 
-    bounded, hidden = within(request, limits, beyond)
-    result = yield from plan_in_time(planner, bounded, limits.deadline)
+    allowed_request, hidden = budget_request(request, limits, excess)
+    result = yield from plan_in_time(planner, allowed_request, limits.deadline)
     plan = result.plan
     left_out = [
         f"{tool} was hidden from the planner, for the budget: {why}."
         for tool, why in hidden.items()
     ]
-    # A plan with more steps is refused before it runs.
+    # A plan with more steps than allowed is not shortened: it is refused before it runs.
     if len(plan.steps) <= limits.steps:
-        plan, beyond_budget = trimmed(plan, beyond)
-        left_out += beyond_budget
+        plan, removed = trimmed(plan, excess)
+        left_out += removed
     attempts = limits.retry.max_attempts
-    price = plan.price(request.toolbox, attempts=attempts, measured=measured)
+    price = plan.price(request.toolbox, attempts=attempts, measured=latencies)
     return plan, {**result.to_json(), "price": price.to_json(), "left_out": left_out}
 
 
-def within(
-    request: PlanRequest, limits: Limits, beyond: BudgetCheck, spent: int = 0
+def budget_request(
+    request: PlanRequest, limits: Limits, excess: BudgetCheck, spent: int = 0
 ) -> tuple[PlanRequest, dict[str, str]]:
-    """Return the request for a plan within a budget, and the reason for each removed tool.
+    """Return the request with the tools and steps that a budget allows, and why tools were removed.
 
     Args:
-        request: The request for any plan.
-        limits: The budget; without one the request stays as it is.
-        beyond: Returns how a plan, with the calls so far, exceeds the budget.
+        request: The request with all tools.
+        limits: The budget; if none is set, the request is returned unchanged.
+        excess: Returns how a plan, with the calls so far, exceeds the budget.
         spent: Calls so far other than those of the request's fixed steps.
     """
     if not limits.budget():
         return request, {}
     hidden = {
-        tool.name: why for tool in request.toolbox if (why := beyond(Plan((Step(tool.name),))))
+        tool.name: why for tool in request.toolbox if (why := excess(Plan((Step(tool.name),))))
     }
     toolbox = request.toolbox.without(*hidden)
     calls = int(min(request.max_steps, limits.calls - spent))
     calls = max(calls, len(request.fixed.steps) + 1)
-    return replace(request, toolbox=toolbox, max_steps=calls, beyond=beyond), hidden
+    return replace(request, toolbox=toolbox, max_steps=calls, beyond=excess), hidden
 
 
 def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body[PlanResult]:
     """Plan within this many seconds; if the planner is too slow, return the fallback plan."""
     try:
-        return (yield from traces.planned(planner, request, None if isinf(seconds) else seconds))
+        limit = None if isinf(seconds) else seconds
+        return (yield from traces.traced_plan(planner, request, limit))
     except TimeoutError:
         if isinf(seconds):
             raise

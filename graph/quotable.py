@@ -16,14 +16,14 @@ FENCE = "```"
 
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
-_RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
+_TABLE_RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\s\da-z])")
 #: A link, an attribute and a comment in Markdown; only the visible text is quoted.
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\](?:\([^()\s]*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])")
-_UNSEEN = re.compile(r"<!--.*?-->|\{[:#][^{}\n]*\}", re.DOTALL)
-#: A line continues on the next one if it has this many characters or the next begins lower-case.
-WRAPPED = 50
-_GOES_ON = re.compile(r"[a-z(`][^:]*(?::\S|$|\s)")
+_INVISIBLE = re.compile(r"<!--.*?-->|\{[:#][^{}\n]*\}", re.DOTALL)
+#: A line of at least this length, or before a lower-case line, continues on the next line.
+MIN_WRAPPED_CHARACTERS = 50
+_CONTINUATION = re.compile(r"[a-z(`][^:]*(?::\S|$|\s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def quotables(text: str) -> list[Quotable]:
     """Return the parts of a text, in order, without its headings."""
     parts: list[Quotable] = []
     heading = intro = ""
-    for kind, lines in _blocks(_UNSEEN.sub("", text).split("\n")):
+    for kind, lines in _blocks(_INVISIBLE.sub("", text).split("\n")):
         if kind == "heading":
             match = _HEADING.fullmatch(lines[0])
             heading, intro = match[1].replace("`", "") if match else "", ""
@@ -62,11 +62,11 @@ def quotables(text: str) -> list[Quotable]:
 
 def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:
     """Return the parts of a list, a table or code, each with its introductory lines."""
-    lead = f"{intro}\n" if intro else ""
+    prefix = f"{intro}\n" if intro else ""
     if kind == "table":
-        return _rows(lines)
+        return _table_rows(lines)
     lines = _dedented(lines) if kind == "code" else [_LINK.sub(r"\1", line) for line in lines]
-    text = lead + "\n".join(lines)
+    text = prefix + "\n".join(lines)
     if kind == "code" or len(text) <= MAX_LIST_CHARACTERS:
         return [text]
     items: list[str] = []
@@ -75,18 +75,18 @@ def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:
             items.append(_ITEM.sub("", line, count=1))
         else:
             items[-1] += f" {line.strip()}"
-    return [f"{lead.strip()} {item}".strip() for item in items]
+    return [f"{prefix.strip()} {item}".strip() for item in items]
 
 
-def _rows(lines: list[str]) -> list[str]:
-    head, *rows = [_cells(line) for line in lines if not _RULE.fullmatch(line)]
+def _table_rows(lines: list[str]) -> list[str]:
+    header, *rows = [_cells(line) for line in lines if not _TABLE_RULE.fullmatch(line)]
     return [
         "; ".join(
-            f"{name}: {cell}" if name else cell for name, cell in zip(head, row, strict=False)
+            f"{name}: {cell}" if name else cell for name, cell in zip(header, row, strict=False)
         )
         for row in rows
         if any(row)
-    ] or ["; ".join(head)]
+    ] or ["; ".join(header)]
 
 
 def _cells(line: str) -> list[str]:
@@ -94,7 +94,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
-    """Return the blocks of consecutive lines of a kind: heading, code, table, list, prose."""
+    """Return consecutive lines of one kind, with the kind: heading, code, table, list, prose."""
     blocks: list[tuple[str, list[str]]] = [("", [])]
     previous_kind, fenced = "", False
     for line in lines:
@@ -137,8 +137,8 @@ def _dedented(lines: list[str]) -> list[str]:
 def _sentences(lines: list[str]) -> list[str]:
     text = lines[0]
     for previous_line, line in pairwise(lines):
-        goes_on = len(previous_line) >= WRAPPED or _GOES_ON.match(line)
-        text += (" " if goes_on and previous_line[-1:] not in ".!?:" else "\n") + line
+        continues = len(previous_line) >= MIN_WRAPPED_CHARACTERS or _CONTINUATION.match(line)
+        text += (" " if continues and previous_line[-1:] not in ".!?:" else "\n") + line
     text = _LINK.sub(r"\1", text)
     return [
         " ".join(sentence.split())

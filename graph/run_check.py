@@ -21,8 +21,6 @@ from casewright.planner import parse_plan
 _Milliseconds = Annotated[float, Field(ge=0)]
 #: Fields whose values are at least 0.
 _NOT_NEGATIVE = ("attempts", "started", "milliseconds")
-
-
 _STRICT = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 
 
@@ -79,20 +77,20 @@ def _contradictions(answer: Answer) -> Iterator[str]:
 def _plan_contradictions(answer: Answer) -> Iterator[str]:
     run_tools = tuple(step["tool"] for step in answer.steps)
     try:
-        planned = parse_plan(answer.plan).tools
+        plan_tools = parse_plan(answer.plan).tools
     except PlanError:
         # The plan is displayed as a text with one line per step.
-        planned = run_tools if len(answer.plan.split("\n")) == len(run_tools) else ()
-    if len(planned) != len(run_tools):
+        plan_tools = run_tools if len(answer.plan.split("\n")) == len(run_tools) else ()
+    if len(plan_tools) != len(run_tools):
         yield f"its plan does not have the {len(run_tools)} steps that were run"
-    for number, (tool, run_tool) in enumerate(zip(planned, run_tools, strict=False), 1):
+    for number, (tool, run_tool) in enumerate(zip(plan_tools, run_tools, strict=False), 1):
         if tool != run_tool:
             yield f"s{number} is planned with {tool!r:.60} and was run with {run_tool!r:.60}"
 
 
-def _default(column: DataclassField[Any]) -> Any:
+def _default(dataclass_field: DataclassField[Any]) -> Any:
     # Runs saved by earlier versions lack later flags.
-    return column.default if isinstance(column.default, bool) else ...
+    return dataclass_field.default if isinstance(dataclass_field.default, bool) else ...
 
 
 @cache
@@ -109,9 +107,9 @@ def _answer_model() -> type[BaseModel]:
 def _model(kind: type[Any], **types: Any) -> type[BaseModel]:
     """Return a strict model of a dataclass, with narrower types of some fields."""
     hints = get_type_hints(kind) | types
-    columns: dict[str, Any] = {
-        c.name: (hints[c.name], Field(ge=0) if c.name in _NOT_NEGATIVE else _default(c))
-        for c in fields(kind)
+    definitions: dict[str, Any] = {
+        f.name: (hints[f.name], Field(ge=0) if f.name in _NOT_NEGATIVE else _default(f))
+        for f in fields(kind)
     }
     config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-    return create_model(kind.__name__, __config__=config, **columns)
+    return create_model(kind.__name__, __config__=config, **definitions)

@@ -1,7 +1,7 @@
 """Files of runs: the question, and the answer with plan, steps and evidence.
 
-The file contains no other input of the run: no context, history or scope. The steps contain the
-tools' arguments and results.
+The file does not contain the context, history or scope. Its steps contain the tools' arguments and
+results.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def save_run(file: Path, answer: Answer, question: str = "") -> None:
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"The run cannot be saved in {file}: JSON cannot hold it ({error}). Let tools return "
-            "JSON-plain values."
+            "values that JSON can hold."
         ) from error
     try:
         write_whole(file, text + "\n")
@@ -70,18 +70,18 @@ def read_run(file: Path) -> SavedRun:
             f"{file} cannot be read: {error.strerror}. Give a file of casewright ask --save."
         ) from error
     except UnicodeDecodeError as error:
-        raise _no_run(file, error) from error
+        raise _not_a_run_error(file, error) from error
     return parse_run(text, str(file))
 
 
 def parse_run(text: str, name: str) -> SavedRun:
     """Read a run from a file's text; errors use the file's ``name``. See ``read_run``."""
     try:
-        data = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        data = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite_float)
     except _NotFiniteError as error:
-        raise _damaged(name, str(error)) from None
+        raise _damaged_error(name, str(error)) from None
     except (ValueError, RecursionError) as error:
-        raise _no_run(name, error) from error
+        raise _not_a_run_error(name, error) from error
     if not isinstance(data, dict) or data.get("kind") != KIND:
         raise InputError(f"{name} is not a saved run. Give a file of casewright ask --save.")
     version = data.get("format")
@@ -93,23 +93,23 @@ def parse_run(text: str, name: str) -> SavedRun:
         )
     question = data.get("question", "")
     if not isinstance(question, str):
-        raise _damaged(name, "its question is not a text")
+        raise _damaged_error(name, "its question is not a text")
     try:
         return SavedRun(checked_answer(data.get("answer")), question)
     except RecursionError:
-        raise _damaged(name, "it is nested too deeply") from None
+        raise _damaged_error(name, "it is nested too deeply") from None
     except ValueError as error:
-        raise _damaged(name, str(error)) from None
+        raise _damaged_error(name, str(error)) from None
 
 
-def _no_run(name: object, error: Exception) -> InputError:
+def _not_a_run_error(name: object, error: Exception) -> InputError:
     return InputError(
         f"{name} is not a saved run: its JSON is invalid or cut ({cleaned(str(error), 120)}). "
         "Give a file of casewright ask --save."
     )
 
 
-def _damaged(name: str, reason: str) -> InputError:
+def _damaged_error(name: str, reason: str) -> InputError:
     return InputError(f"{name} is a damaged run: {cleaned(reason, 200)}. Save the run again.")
 
 
@@ -117,7 +117,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _finite(number: str) -> Any:
+def _finite_float(number: str) -> Any:
     if not math.isfinite(value := float(number)):
         raise _NotFiniteError(f"the number {number[:20]} is too large")
     return value

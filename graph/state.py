@@ -48,10 +48,10 @@ class AskOutput(TypedDict, total=False):
 class RunState(AskInput, AskOutput, total=False):
     """State of a run.
 
-    ``run_id`` names the run across resumptions. ``plan`` is the plan's text form; ``planning`` the
-    planner's name, time, confidence and price, and those of a replanning as ``mended``.
-    ``outcomes`` holds one ``Outcome`` per step, as JSON. ``budget`` bounds the run's calls;
-    ``approval`` holds the question to a person, if any.
+    ``run_id`` stays the same when the run is resumed. ``plan`` is the plan's text form;
+    ``planning`` the planner's name, time, confidence and price, and those of a replanning as
+    ``mended``. ``outcomes`` has one ``Outcome`` per step, as JSON. ``budget`` has the limits of the
+    run's calls; ``approval`` the reason why the plan needs approval, and the reply.
     """
 
     run_id: str
@@ -96,20 +96,20 @@ def run_context() -> RunContext:
     """
     context = _read(get_runtime(RunContext).context)
     if context.toolbox is not None and not isinstance(context.toolbox, Toolbox):
-        raise _unusable("toolbox", context.toolbox, "a Toolbox")
+        raise _context_error("toolbox", context.toolbox, "a Toolbox")
     if context.planner is not None and not callable(getattr(context.planner, "plan", None)):
-        raise _unusable("planner", context.planner, "a Planner")
+        raise _context_error("planner", context.planner, "a Planner")
     if context.limits is not None and not isinstance(context.limits, (Limits, Mapping)):
-        raise _unusable("limits", context.limits, "Limits, or a mapping of limits")
+        raise _context_error("limits", context.limits, "Limits, or a mapping of limits")
     check_approve(context.approve)
     if context.mend is not None:
         check_mend(context.mend)
     if not isinstance(context.scope, Mapping):
-        raise _unusable("scope", context.scope, 'a mapping such as {"customer": "C1"}')
+        raise _context_error("scope", context.scope, 'a mapping such as {"customer": "C1"}')
     if context.tenant is None:
         return context
     if not isinstance(context.tenant, str) or not context.tenant:
-        raise _unusable("tenant", context.tenant, "the tenant's name")
+        raise _context_error("tenant", context.tenant, "the tenant's name")
     if context.scope.get(TENANT, context.tenant) != context.tenant:
         raise InputError(
             f"The run's context names two tenants: {context.tenant!r} as tenant and "
@@ -121,7 +121,7 @@ def run_context() -> RunContext:
 def _read(context: Any) -> RunContext:
     if isinstance(context, RunContext):
         return context
-    names = [column.name for column in fields(RunContext)]
+    names = [context_field.name for context_field in fields(RunContext)]
     if isinstance(context, Mapping):
         values = {name: context[name] for name in names if name in context}
     elif isinstance(context, BaseModel) or (
@@ -136,10 +136,9 @@ def _read(context: Any) -> RunContext:
     return RunContext(**values)
 
 
-def _unusable(name: str, value: Any, expected: str) -> InputError:
+def _context_error(name: str, value: Any, expected: str) -> InputError:
     return InputError(
         f"The run's context has {name}={type(value).__name__} {str(value)[:60]!r}. Give "
-        f"{expected}; "
-        "if a parent graph's context uses this name for something else, convert it with "
-        "as_node(run_context=…)."
+        f"{expected}; if a parent graph's context uses this name for something else, convert it "
+        "with as_node(run_context=…)."
     )

@@ -1,4 +1,4 @@
-"""The step-by-step agent: a planner that writes one step at a time and sees its results.
+"""The step-by-step agent: a planner that writes a step, sees its results, and writes the next.
 
 REAPER compares a plan in one call with this agent (Joshi et al. 2024, sections 1 and 4). This
 implementation favours the agent: constrained decoding without model steps for forced tokens, a
@@ -18,7 +18,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.graph.call import Call, since
+from casewright.graph.call import Call, elapsed_ms
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import MissingReferenceError, Outcome, StepInputs
 from casewright.planner import PlanRequest, PlanResult, Prompt, Step, parse_plan, render_prompt
@@ -43,29 +43,29 @@ if TYPE_CHECKING:
     from casewright.planner.request import Planner
     from casewright.stores import CaseStore
 
-#: Instruction before the question; the prompt prefix is that of whole plans.
+#: Instruction before the question; the prompt prefix before it is the same as for whole plans.
 INSTRUCTION = """\
 Do not write the whole plan but its next step only. You are then shown what the step found, and \
 asked again. Write done where nothing more needs to be looked up."""
 #: Texts before a step and, with thoughts, before a thought.
 NEXT_STEP, BEFORE_THOUGHT = "Next step:\n", "Thought: "
 #: Maximum number of a step's results that the agent sees, and of their characters.
-ROWS, CHARACTERS = 3, 400
+MAX_ROWS, MAX_CHARACTERS = 3, 400
 
 
 class AgentPlanner:
     """A planner that runs the step-by-step agent with its tools; the agent's steps are the plan.
 
     The milliseconds of a result include the tools' time, since the plan depends on their results.
-    The token counts are ``input``, with the prompt prefix once; ``output``; ``model_steps``; and
-    ``model_calls``, one for each step and one for the agent's ``done``.
+    The token counts are ``input``, in which the prompt prefix counts once, ``output``,
+    ``model_steps`` and ``model_calls``; see ``AgentRun``.
 
     Args:
         model: Writes the steps by constrained decoding.
         scope: The user's scope, for the tools.
         fallback, plan_cases: As for ``ChatPlanner``.
         examples: Plan cases in the prompt; none by default, since they are whole plans.
-        seconds: Deadline of a plan. It ends decoding; a tool has its own timeout.
+        seconds: Time limit of a plan. It ends decoding; a tool has its own timeout.
         tokens: Maximum number of tokens of a step.
     """
 
@@ -99,7 +99,7 @@ class AgentPlanner:
 
         started = time.perf_counter()
         try:
-            # The agent calls tools while it plans, when nobody can approve the calls.
+            # The agent calls tools while it plans, so that no person can approve the calls.
             with_approval = [tool.name for tool in request.toolbox if tool.approval]
             request = replace(request, toolbox=request.toolbox.without(*with_approval))
             _check_callable(request.toolbox)
@@ -111,14 +111,14 @@ class AgentPlanner:
             request.validate(plan)
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
             fallback = self._fallback.plan(request)
-            return fallback_result(self.name, error, fallback, milliseconds=since(started))
+            return fallback_result(self.name, error, fallback, milliseconds=elapsed_ms(started))
         tokens = {
             "input": len(prompt.head) + run.prompt_tokens,
             "output": run.written_tokens,
             "model_steps": run.model_steps,
             "model_calls": run.model_calls,
         }
-        return PlanResult(plan, self.name, milliseconds=since(started), tokens=tokens)
+        return PlanResult(plan, self.name, milliseconds=elapsed_ms(started), tokens=tokens)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan``, computed in a daemon thread."""
@@ -142,7 +142,7 @@ class AgentRun:
     Attributes:
         model_calls: Number of calls, with their thoughts: one per step, and one for ``done``.
         model_steps: Number of forward passes from which a token was chosen.
-        prompt_tokens: Tokens read after the prompt prefix, without cached tokens of the agent.
+        prompt_tokens: Tokens that the model read after the prompt prefix, without cached ones.
         model_ms: Milliseconds of the model, without the tools.
     """
 
@@ -190,7 +190,7 @@ class StepAgent:
             request: The request, with the tools to call.
             prompt: See ``agent_prompt``.
             scope: The user's scope.
-            choices: Function that chooses the tokens, for each call; greedy by default.
+            choices: For each call, the function that chooses its tokens; greedy by default.
             limits: Maximum number of tokens of each line, and the deadline of all model calls.
 
         Raises:
@@ -199,7 +199,7 @@ class StepAgent:
         from casewright.planner.decoding import greedy
         from casewright.planner.grammar import DONE
 
-        choosing = iter(choices) if choices is not None else repeat(greedy)
+        token_choices = iter(choices) if choices is not None else repeat(greedy)
         started, tools_ms = time.perf_counter(), 0.0
         run_id = str(uuid.uuid4())
         lines: list[str] = []
@@ -225,9 +225,9 @@ class StepAgent:
                 else:
                     session.feed(new_tokens)
                     prompt_tokens += len(new_tokens)
-                called = [outcome.tool for outcome in outcomes.values()]
-                matcher = self.grammar.next_step(request, called)
-                written = session.write(matcher, limits=limits, choose=next(choosing))
+                called_tools = [outcome.tool for outcome in outcomes.values()]
+                matcher = self.grammar.next_step(request, called_tools)
+                written = session.write(matcher, limits=limits, choose=next(token_choices))
                 calls.append(written)
                 line = self.model.decode(written.tokens)
                 if line == DONE:
@@ -237,7 +237,7 @@ class StepAgent:
                 outcome = _call_step(step, request, outcomes, scope, run_id)
                 tools_ms += outcome.milliseconds
                 outcomes[len(lines)] = outcome
-                # A new conversation starts with the whole text of this one.
+                # The next conversation of a stateless agent starts with the text of this one.
                 earlier_tokens = [*new_tokens, *written.tokens] if self.stateless else []
                 new_tokens = [*earlier_tokens, *self.model.encode_plan(results_text(outcome))]
         return AgentRun(
@@ -247,7 +247,7 @@ class StepAgent:
             model_steps=sum(call.model_steps for call in calls + thoughts),
             prompt_tokens=prompt_tokens,
             written_tokens=sum(len(call.tokens) for call in calls + thoughts),
-            model_ms=since(started) - tools_ms,
+            model_ms=elapsed_ms(started) - tools_ms,
             tools_ms=tools_ms,
         )
 
@@ -269,17 +269,17 @@ def _call_step(
     call = Call(request.toolbox[step.tool], arguments, context, Limits())
     started = time.perf_counter()
     call.run()
-    return call.outcome(name, started=started, began=started)
+    return call.outcome(name, started=started, plan_started=started)
 
 
 def results_text(outcome: Outcome) -> str:
-    """Return the text that the agent sees of a step's outcome: its first results, cut."""
-    results: Any = list(outcome.rows[:ROWS]) or outcome.error or "nothing was found"
-    text = json.dumps(results, ensure_ascii=False)[:CHARACTERS]
+    """Return the text that the agent sees of a step's outcome: its first results, shortened."""
+    results: Any = list(outcome.rows[:MAX_ROWS]) or outcome.error or "nothing was found"
+    text = json.dumps(results, ensure_ascii=False)[:MAX_CHARACTERS]
     return f"\nResults of {outcome.step}: {text}\n{NEXT_STEP}"
 
 
-def _named(parts: PlannerParts) -> AgentPlanner:
+def _make_planner(parts: PlannerParts) -> AgentPlanner:
     from casewright.planner import CasePlanner
 
     return AgentPlanner(
@@ -293,7 +293,7 @@ def _named(parts: PlannerParts) -> AgentPlanner:
 
 #: The entry point of the planner ``agent``.
 AGENT = NamedPlanner(
-    _named,
+    _make_planner,
     "local:FOLDER",
     takes=frozenset({"adapter", "device", "dtype", "examples"}),
     reads=True,

@@ -48,7 +48,7 @@ class BodyNode(RunnableLambda[Any, Any]):
         async def awaiting(state: Any) -> dict[str, Any]:
             return await arun(body(state))
 
-        # Otherwise LangChain inspects both at each call.
+        # Without a signature, LangChain would inspect the functions at each call.
         functions: tuple[Any, Any] = blocking, awaiting
         for function in functions:
             function.__signature__ = _ONE_ARGUMENT
@@ -56,15 +56,15 @@ class BodyNode(RunnableLambda[Any, Any]):
 
 
 class RunSpans(BaseCallbackHandler):
-    """A handler that opens a span for each run of a graph, as the parent of its nodes' spans.
+    """A callback handler that opens a span for each run of a graph, the parent of its nodes' spans.
 
-    It is a callback handler, since no ``with`` block encloses a streamed run of LangGraph.
+    A ``with`` block cannot do this, since none encloses a streamed run of LangGraph.
     """
 
     run_inline = True
 
     def __init__(self) -> None:
-        # Run id to the id and the span of its graph's run.
+        # The id of each run, within a graph's run or itself, to the id and span of the graph's run.
         self._spans: dict[UUID, tuple[UUID, Any]] = {}
 
     @property
@@ -110,8 +110,8 @@ class RunSpans(BaseCallbackHandler):
             opened.set_status(StatusCode.ERROR)
         self.on_chain_end(None, run_id=run_id)
 
-    def within(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
-        """Return a context manager for child spans of the span of a config's run."""
+    def parent_span(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
+        """Return a context in which new spans are children of the span of a config's run."""
         run: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
         _, opened = self._spans.get(run, _NO_SPAN)
         if opened is None:
@@ -121,37 +121,37 @@ class RunSpans(BaseCallbackHandler):
         return use_span(opened, record_exception=False, set_status_on_exception=False)
 
 
-RUNS = RunSpans()
+RUN_SPANS = RunSpans()
 
 
 class TracedNode(BodyNode):
-    """A node with metadata of its run; ``planned`` says that the state holds this run's plan."""
+    """A node with metadata of its run; ``has_plan`` is True if the state holds the run's plan."""
 
-    def __init__(self, body: Callable[[Any], Body[dict[str, Any]]], *, planned: bool) -> None:
+    def __init__(self, body: Callable[[Any], Body[dict[str, Any]]], *, has_plan: bool) -> None:
         super().__init__(body)
-        self.planned = planned
+        self.has_plan = has_plan
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the node."""
-        with RUNS.within(config):
-            return super().invoke(input, self._described(input, config), **kwargs)
+        with RUN_SPANS.parent_span(config):
+            return super().invoke(input, self._with_metadata(input, config), **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the node, without blocking the event loop."""
-        with RUNS.within(config):
-            return await super().ainvoke(input, self._described(input, config), **kwargs)
+        with RUN_SPANS.parent_span(config):
+            return await super().ainvoke(input, self._with_metadata(input, config), **kwargs)
 
-    def _described(self, state: Any, config: RunnableConfig | None) -> RunnableConfig:
+    def _with_metadata(self, state: Any, config: RunnableConfig | None) -> RunnableConfig:
         metadata: dict[str, Any] = {SCOPE: sorted(map(str, run_context().scope))}
         # Before planning, the state belongs to the thread's last question.
-        if self.planned:
+        if self.has_plan:
             metadata[RUN], metadata[PLAN] = state["run_id"], state["plan"]
             metadata[PLANNER] = state["planning"]["name"]
         return merge_configs(config, {"metadata": metadata})
 
 
-def in_step(step: str, tool: str, start: Callable[[], Task]) -> Task:
-    """Start a step's task with the names of step and tool as metadata of the runs within it."""
+def start_in_step(step: str, tool: str, start: Callable[[], Task]) -> Task:
+    """Start a step's task; the runs within it have the names of step and tool as metadata."""
     config = get_config()
     manager = config.get("callbacks")
     if not isinstance(manager, BaseCallbackManager):
@@ -162,8 +162,8 @@ def in_step(step: str, tool: str, start: Callable[[], Task]) -> Task:
         return context.run(start)
 
 
-def planned(planner: Planner, request: PlanRequest, seconds: float | None) -> Body[PlanResult]:
-    """Return a planner's result, within a span; raise ``TimeoutError`` after these seconds."""
+def traced_plan(planner: Planner, request: PlanRequest, seconds: float | None) -> Body[PlanResult]:
+    """Plan within a span; raise ``TimeoutError`` after ``seconds``."""
     with spans.span("plan", NAME, {"gen_ai.agent.name": NAME}) as add:
         result = yield Work(lambda: planner.plan(request), lambda: planner.aplan(request), seconds)
         attributes = {
@@ -173,28 +173,29 @@ def planned(planner: Planner, request: PlanRequest, seconds: float | None) -> Bo
             "casewright.plan.fallback": bool(result.fallback),
         }
         content = spans.content(casewright__plan=str(result.plan))
-        add({**attributes, **_usage(result.tokens), **content})
+        add({**attributes, **_usage_attributes(result.tokens), **content})
         return cast("PlanResult", result)
 
 
-def generated(
+def traced_generation(
     generator: Generator, request: GenerationRequest, seconds: float | None
 ) -> Body[Generation]:
-    """Return a generator's answer, within a span; raise ``TimeoutError`` after these seconds."""
+    """Generate an answer within a span; raise ``TimeoutError`` after ``seconds``."""
     with spans.span("generate_content", generator.name) as add:
         generation = yield Work(
             lambda: generator.generate(request), lambda: generator.agenerate(request), seconds
         )
-        add({**_usage(generation.tokens), **spans.content(casewright__answer=generation.text)})
+        content = spans.content(casewright__answer=generation.text)
+        add({**_usage_attributes(generation.tokens), **content})
         return cast("Generation", generation)
 
 
-def _usage(tokens: Mapping[str, int]) -> dict[str, int]:
+def _usage_attributes(tokens: Mapping[str, int]) -> dict[str, int]:
     return {f"gen_ai.usage.{name}_tokens": count for name, count in tokens.items()}
 
 
 def step_span(step: str, call: Call) -> AbstractContextManager[Any]:
-    """Return a span for a step's tool call; set its attributes with ``of_call`` after the call."""
+    """Return a span for a step's tool call; afterwards, ``call_attributes`` completes it."""
     attributes = {
         "gen_ai.tool.name": call.tool.name,
         "gen_ai.tool.type": "function",
@@ -204,8 +205,8 @@ def step_span(step: str, call: Call) -> AbstractContextManager[Any]:
     return spans.span("execute_tool", call.tool.name, attributes)
 
 
-def of_call(call: Call) -> dict[str, Any]:
-    """Return the attributes of a call that has ended."""
+def call_attributes(call: Call) -> dict[str, Any]:
+    """Return the span's attributes for a call that has ended."""
     failure = "timeout" if call.timed_out else "tool_error"
     return {
         "casewright.results": len(call.rows),

@@ -52,7 +52,7 @@ class Binary:
         return Path(self.path).read_bytes()
 
     def to_json(self) -> dict[str, str]:
-        """Return the JSON-plain form: bytes in base64, a file by its path."""
+        """Return the JSON form: bytes in base64, a file by its path."""
         if self.data is not None:
             return {
                 "$media_type": self.media_type,
@@ -82,9 +82,9 @@ class Case:
     Attributes:
         problem: Component name to component: text, a number, a JSON value or a ``Binary``.
         solution: The solution; any JSON value.
-        result: Its outcome; any JSON value.
-        metadata: Further JSON-plain fields, for conditions and display. The store reads
-            ``tenant`` and ``provenance``.
+        result: The outcome of the solution; any JSON value.
+        metadata: Further fields, of JSON values, for conditions and display. The store itself
+            reads ``tenant`` and ``provenance``.
         quality: The case's quality, in the schema's range; ``None`` if it was not measured.
         quality_by: The name of the model that measured the quality.
         created: ISO 8601 time of creation, UTC.
@@ -101,7 +101,7 @@ class Case:
     id: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form, which is the stored point's payload."""
+        """Return the JSON form, which is the stored point's payload."""
         return {
             "problem": {
                 name: value.to_json() if isinstance(value, Binary) else value
@@ -132,16 +132,16 @@ class Case:
 
 def case_id(case: Case, schema: str) -> str:
     """Return a case's derived id: UUIDv5 of its tenant, schema, problem and solution."""
-    plain = case.to_json()
-    identity = [case.metadata.get("tenant", ""), schema, plain["problem"], plain["solution"]]
-    # JSON-plain, since keys of several types cannot be sorted.
+    data = case.to_json()
+    identity = [case.metadata.get("tenant", ""), schema, data["problem"], data["solution"]]
+    # JSON makes every key a text: keys of several types cannot be sorted.
     text = json.dumps(
-        json_plain(identity, schema), sort_keys=True, ensure_ascii=False, separators=(",", ":")
+        json_round_trip(identity, schema), sort_keys=True, ensure_ascii=False, separators=(",", ":")
     )
     return str(uuid.uuid5(CASE_NAMESPACE, text))
 
 
-def json_plain(value: Any, schema: str) -> Any:
+def json_round_trip(value: Any, schema: str) -> Any:
     """Return a value after a JSON round trip; raise ``InputError`` if JSON cannot represent it."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -155,18 +155,18 @@ def json_plain(value: Any, schema: str) -> Any:
 
 
 def same_json(first: Any, second: Any) -> bool:
-    """Return ``True`` for equal JSON-plain values; unlike in Python, ``True`` is not ``1``."""
+    """Return ``True`` for equal JSON values; unlike in Python, ``True`` does not equal ``1``."""
     return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
 def check_text(text: str) -> None:
-    """Raise ``InputError`` for text with half of a surrogate pair, which is not valid Unicode."""
+    """Raise ``InputError`` for text with half of a surrogate pair, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
             f"A text cannot be written as UTF-8: it has {text[error.start : error.end]!a}. "
-            "Mend how it was read, or replace that character."
+            "Correct how it was read, or replace that character."
         ) from error
 
 

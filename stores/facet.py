@@ -55,8 +55,8 @@ class Facet:
     def __post_init__(self) -> None:
         if not isinstance(self.dimension, int) or self.dimension < 1:
             raise InputError(
-                f"Facet {self.name!r} has dimension {self.dimension}. Give the length of what it "
-                "embeds as, at least 1."
+                f"Facet {self.name!r} has dimension {self.dimension}. Give the length of its "
+                "embeddings, at least 1."
             )
         if unknown := sorted(set(self.optional) - set(self.components)):
             raise InputError(
@@ -71,50 +71,50 @@ class Facet:
 
     def reads(self, problem: Components) -> bool:
         """Return ``True`` if the problem has every required component, not empty."""
-        return all(_present(problem.get(n)) for n in self.components if n not in self.optional)
+        return all(_has_value(problem.get(n)) for n in self.components if n not in self.optional)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
-        """Embed problems as unit vectors, array (n, dimension); zeros without a component.
+        """Embed problems as unit vectors, array (n, dimension); zeros if a component is missing.
 
         Raises:
             FacetError: A problem cannot be embedded, or its embedding is not finite.
             DependencyError: The encoder is not installed.
             InputError: The embedding does not have the declared shape.
         """
-        out = np.zeros((len(problems), self.dimension), dtype=np.float32)
-        present = [row for row, problem in enumerate(problems) if self.reads(problem)]
-        if not present:
-            return out
+        unit_vectors = np.zeros((len(problems), self.dimension), dtype=np.float32)
+        row_numbers = [row for row, problem in enumerate(problems) if self.reads(problem)]
+        if not row_numbers:
+            return unit_vectors
         embed = self.embed_query if query else self.embed_case
-        readable = [problems[row] for row in present]
+        readable = [problems[row] for row in row_numbers]
         try:
             answer = embed(readable)
         except DependencyError:
             # A missing dependency is not the fault of a problem.
             raise
         except Exception as error:  # noqa: BLE001
-            at, first = _first_failure(embed, readable, error)
-            reason = str(first) if isinstance(first, CasewrightError) else f"{told(first)}."
+            index, failure = _first_failure(embed, readable, error)
+            reason = str(failure) if isinstance(failure, CasewrightError) else f"{told(failure)}."
             raise FacetError(
-                f"Facet {self.name!r} cannot embed {dict(readable[at])!r:.200}: {reason}",
+                f"Facet {self.name!r} cannot embed {dict(readable[index])!r:.200}: {reason}",
                 self.name,
-                present[at],
-            ) from first
-        source = f"Facet {self.name!r} embedded {len(present)} problems"
-        rows = float_rows(answer, len(present), self.dimension, source)
+                row_numbers[index],
+            ) from failure
+        source = f"Facet {self.name!r} embedded {len(row_numbers)} problems"
+        rows = float_rows(answer, len(row_numbers), self.dimension, source)
         if not np.isfinite(rows).all():
-            at = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+            index = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
             raise FacetError(
-                f"Facet {self.name!r} embedded {dict(readable[at])!r:.200} with NaN or infinity. "
-                "Its embedding must be finite.",
+                f"Facet {self.name!r} embedded {dict(readable[index])!r:.200} with NaN or "
+                "infinity. Its embedding must be finite.",
                 self.name,
-                present[at],
+                row_numbers[index],
             )
         # The square of a float32 may overflow or underflow in single precision.
         exact = rows.astype(np.float64)
         lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-        out[present] = exact / np.maximum(lengths, np.finfo(np.float64).tiny)
-        return out
+        unit_vectors[row_numbers] = exact / np.maximum(lengths, np.finfo(np.float64).tiny)
+        return unit_vectors
 
 
 def component_text(value: Any) -> str:
@@ -148,7 +148,7 @@ def text_facet(
             inter-embedding g of CBR-RAG, section 4.2). ``False`` embeds both in the same way (f),
             as for two questions.
         cue: Text before a query, instead of the encoder's cue.
-        describe: A function that returns the components' text form, instead of the joined texts.
+        describe: Returns the text form of a problem, which is embedded instead of the joined texts.
     """
     if isinstance(components, str):
         raise InputError(
@@ -156,7 +156,7 @@ def text_facet(
             f"[{components!r}]."
         )
     names = tuple(components) or (name,)
-    before = cue if cue is not None else getattr(encoder, "cue", "") if inter else ""
+    query_cue = cue if cue is not None else getattr(encoder, "cue", "") if inter else ""
     embed_queries = getattr(encoder, "embed_queries", encoder.embed) if inter else encoder.embed
 
     def text(problem: Components) -> str:
@@ -166,8 +166,8 @@ def text_facet(
 
     def texts(problems: Sequence[Components], cue: str = "") -> list[str]:
         joined = [cue + text(problem) for problem in problems]
-        for each in joined:
-            check_text(each)
+        for joined_text in joined:
+            check_text(joined_text)
         return joined
 
     return Facet(
@@ -175,16 +175,16 @@ def text_facet(
         components=names,
         dimension=encoder.dimension,
         embed_case=lambda problems: encoder.embed(texts(problems)),
-        embed_query=lambda problems: embed_queries(texts(problems, before)),
+        embed_query=lambda problems: embed_queries(texts(problems, query_cue)),
         describe=text,
         model=encoder.name,
         weight=weight,
     )
 
 
-def _present(part: Any) -> bool:
-    # Test the type first: an array would compare to a text by its elements.
-    return part is not None and not (isinstance(part, str) and not part)
+def _has_value(component: Any) -> bool:
+    # The type is tested first, since an array would be compared with a text element by element.
+    return component is not None and not (isinstance(component, str) and not component)
 
 
 def _first_failure(
@@ -196,8 +196,8 @@ def _first_failure(
         middle = (start + end) // 2
         try:
             embed(problems[start:middle])
-        except Exception as first:  # noqa: BLE001
-            end, error = middle, first
+        except Exception as failure:  # noqa: BLE001
+            end, error = middle, failure
         else:
             start = middle
     return start, error

@@ -1,12 +1,12 @@
 """Reads of a collection: points by id, search, certified selection, and duplicates.
 
-The certificate is a proof that the selection from a few candidates equals the selection from all
+A certificate is a proof that the selection from a few candidates equals the selection from all
 cases. For a case i, given the picks c so far, the selection maximises
 ``w_i = lambda_d * v_i - (1 - lambda_d) * max_c s(i, c)``. A maximum is at least the mean, so
 ``w_i <= lambda_d * v_i - (1 - lambda_d) * mean_c s(i, c)``. This bound is linear in the stored
-vector of i: one dot-product search per pick finds the highest bound among all cases. If no other
-case reaches a pick's value, the picks are those of all cases; only cases that reach the value need
-to be fetched.
+vector of i: one dot-product search per pick finds the highest bound among all cases. If no bound of
+another case reaches a pick's value, the picks are those of all cases; otherwise the cases whose
+bound reaches it are fetched.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Finder:
     def points(self, ids: str | Sequence[str], *, vectors: bool = False) -> list[Point]:
         """Return the points of these ids, in their order, without unknown ids."""
         texts = [ids] if isinstance(ids, str) else ids
-        # Ids of cases are UUIDs.
+        # Case ids are UUIDs, so that other texts are unknown ids.
         uuids = [id_ for text in texts if (id_ := canonical_id(text))]
         try:
             points = self.engine.get(self.collection, uuids, vectors=vectors) if uuids else []
@@ -85,23 +85,23 @@ class Finder:
         weights: Mapping[str, float] | None,
         where: Where | None,
         candidates: int,
-        most: int,
+        max_candidates: int,
     ) -> Selection:
         """Select k cases from the candidates and from each case that the proof adds to them."""
         initial = max(candidates, 2 * k)
         hits = self.best(query, initial, where)
-        complete, searches = len(hits) < initial, 1
+        has_all, searches = len(hits) < initial, 1
         while True:
             picks = select(hits, k, query.schema, lambda_d=lambda_d, weights=weights)
             try:
-                missing = [] if complete else self._rivals(query, picks, hits, where, lambda_d)
+                rivals = [] if has_all else self._rivals(query, picks, hits, where, lambda_d)
             except NoCollectionError:
                 return Selection((), True, 0, searches)
-            searches += 0 if complete else len(picks) - 1
-            may_fetch = len(hits) + len(missing) <= max(most, initial)
-            # The missing cases may have been deleted in the meantime.
-            if not (points := self.points(missing, vectors=True) if may_fetch else []):
-                return Selection(picks, not missing, len(hits), searches)
+            searches += 0 if has_all else len(picks) - 1
+            may_fetch = len(hits) + len(rivals) <= max(max_candidates, initial)
+            # The rivals may have been deleted in the meantime.
+            if not (points := self.points(rivals, vectors=True) if may_fetch else []):
+                return Selection(picks, not rivals, len(hits), searches)
             hits += query.hits(points)
 
     def duplicate(self, case: Case, query: StoreQuery) -> Case | None:
@@ -115,11 +115,11 @@ class Finder:
         limit = 10
         while True:
             hits = self.best(query, limit, where)
-            near = [hit.case for hit in hits if hit.relevance >= query.schema.near]
-            for other in near:
+            similar = [hit.case for hit in hits if hit.relevance >= query.schema.near]
+            for other in similar:
                 if same_json((other.metadata.get(FIELD), other.solution), (tenant, case.solution)):
                     return other
-            if len(near) < limit:
+            if len(similar) < limit:
                 return None
             limit *= 4
 
@@ -148,11 +148,11 @@ class Finder:
             with_tenant(where, self.tenant),
         )
         candidates = {hit.case.id for hit in hits}
-        unseen: dict[str, None] = {}
+        rivals: dict[str, None] = {}
         for pick, ranking in zip(picks[1:], rankings, strict=True):
             for id_, score in ranking:
                 if score + lambda_d * query.constant < pick.value - query.slack:
                     break
                 if id_ not in candidates:
-                    unseen[id_] = None
-        return list(unseen)
+                    rivals[id_] = None
+        return list(rivals)

@@ -1,4 +1,4 @@
-"""Results of a search and of a retain."""
+"""Results of ``CaseStore.search`` and ``CaseStore.retain``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from casewright.stores.case import Case
 
-#: Number of decimals to which scores are compared, so that all engines give the same order.
+#: Decimals to which scores are rounded to be compared, so that all engines give the same order.
 DECIMALS = 6
 
 
@@ -56,7 +56,7 @@ class Retained:
     reason: str = ""
 
 
-def near_best(hits: Sequence[Hit], least: float, share: float) -> list[Hit]:
-    """Return the hits with at least a relevance and at least a share of the best relevance."""
+def near_best(hits: Sequence[Hit], min_relevance: float, share: float) -> list[Hit]:
+    """Return the hits with at least ``min_relevance`` and a ``share`` of the best relevance."""
     best = max((hit.relevance for hit in hits), default=0.0)
-    return [hit for hit in hits if hit.relevance >= max(least, share * best)]
+    return [hit for hit in hits if hit.relevance >= max(min_relevance, share * best)]

@@ -9,14 +9,14 @@ import platformdirs
 
 # Folders set for this process. The environment is not changed, so that a setting from a file does
 # not look like a setting from the environment.
-_chosen: dict[str, Path] = {}
+_overrides: dict[str, Path] = {}
 
 
 def choose_folders(home: Path | None = None, cache: Path | None = None) -> None:
     """Override ``CASEWRIGHT_HOME`` and ``CASEWRIGHT_CACHE_FOLDER`` for this process."""
-    _chosen.clear()
+    _overrides.clear()
     folders = (("HOME", home), ("CACHE_FOLDER", cache))
-    _chosen.update({name: folder for name, folder in folders if folder})
+    _overrides.update({name: folder for name, folder in folders if folder})
 
 
 def cache_folder() -> Path:
@@ -35,4 +35,4 @@ def data_folder() -> Path:
 
 def _folder(name: str) -> Path | None:
     path = os.environ.get(f"CASEWRIGHT_{name}")
-    return _chosen.get(name) or (Path(path) if path else None)
+    return _overrides.get(name) or (Path(path) if path else None)

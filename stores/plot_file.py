@@ -1,4 +1,4 @@
-"""Plots in files."""
+"""Writing of plots to files."""
 
 from __future__ import annotations
 

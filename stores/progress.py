@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Number of items below which no bar is shown, since the work ends too soon.
 MIN_ITEMS = 500
-#: Longest and shortest seconds between two lines if stderr is not a terminal.
+#: Maximum and minimum seconds between two lines if stderr is not a terminal.
 MAX_PAUSE, MIN_PAUSE = 10.0, 1.0
 
 Advance = Callable[[int], None]
@@ -27,18 +27,18 @@ def progress_bar(
     *,
     unit: str = "items",
     show: bool | Advance | None = None,
-    more: Callable[[], str] = str,
+    suffix: Callable[[], str] = str,
 ) -> Iterator[Advance]:
     """Show a bar over ``total`` items and yield a function that advances it by n.
 
     ``show`` forces or suppresses the bar; ``None`` shows it on a terminal for long work, and
-    elsewhere writes a line every ten seconds, with ``more`` at its end. If ``show`` is a function,
-    it is yielded instead.
+    elsewhere writes a line every ten seconds, with the text of ``suffix`` at its end. If ``show``
+    is a function, it is yielded instead.
     """
     if callable(show):
         yield show
     elif show is None and not sys.stderr.isatty():
-        with show_progress(description, total, unit, min_pause=MAX_PAUSE, more=more) as advance:
+        with show_progress(description, total, unit, min_pause=MAX_PAUSE, suffix=suffix) as advance:
             yield advance
     elif show or (show is None and total >= MIN_ITEMS):
         with _bars.bar(description, total) as advance:
@@ -55,13 +55,13 @@ def show_progress(
     *,
     max_pause: float = MAX_PAUSE,
     min_pause: float = MIN_PAUSE,
-    more: Callable[[], str] = str,
+    suffix: Callable[[], str] = str,
 ) -> Iterator[Advance]:
     """Show the progress of work that a user waits for: a bar on a terminal, lines elsewhere.
 
     A line with an estimate of the remaining time is written after every tenth of the items, but not
     within ``min_pause`` seconds of another, and after ``max_pause`` seconds without a line.
-    ``total=None`` means unknown; ``unit`` names the items; ``more`` returns a text for the end of
+    ``total=None`` means unknown; ``unit`` names the items; ``suffix`` returns a text for the end of
     each line.
     """
     if sys.stderr.isatty():
@@ -82,7 +82,7 @@ def show_progress(
             text = f"{done} of {total} {unit} ({100 * done // max(1, total)} %), {text}"
             if 0 < done < total:
                 text += f", {(last - started) * (total - done) / done:.0f} s left"
-        print(f"{description}: {text}{more()}", file=sys.stderr, flush=True)
+        print(f"{description}: {text}{suffix()}", file=sys.stderr, flush=True)
 
     def count_items(count: int) -> None:
         nonlocal done, tenths

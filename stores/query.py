@@ -1,4 +1,4 @@
-"""A query as the vector with which an engine is searched."""
+"""Conversion of a query to the vector with which an engine is searched."""
 
 from __future__ import annotations
 

@@ -14,13 +14,13 @@ from casewright.stores.tenant import FIELD
 if TYPE_CHECKING:
     from casewright.stores.schema import CaseSchema
 
-#: A function from a case and its fault to another attempt; ``None`` ends the attempts.
+#: Returns a repaired case, given a case and the reason why it failed; ``None`` gives up.
 Repair = Callable[[Case, str], Case | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """The result of ``revise``: the last attempt, and the reasons why attempts failed."""
+    """The result of ``revise``: the last attempt, and the reasons why earlier attempts failed."""
 
     case: Case
     passed: bool
@@ -38,21 +38,21 @@ def revise(
     if attempts < 1:
         raise InputError(f"attempts={attempts}: a case is checked at least once.")
     reasons: list[str] = []
-    while reason := verified(case, schema):
+    while reason := refusal_reason(case, schema):
         reasons.append(reason)
-        another = None
+        repaired = None
         if repair and len(reasons) < attempts:
             try:
-                another = repair(case, reason)
+                repaired = repair(case, reason)
             except Exception as error:  # noqa: BLE001
                 reasons.append(f"It could not be mended: {told(error)}")
-        if another is None:
+        if repaired is None:
             return Revised(case, False, tuple(reasons))
-        case = another
+        case = repaired
     return Revised(case, True, tuple(reasons))
 
 
-def verified(case: Case, schema: CaseSchema) -> str | None:
+def refusal_reason(case: Case, schema: CaseSchema) -> str | None:
     """Return the reason to refuse a case, or ``None``; an error of the verifier is a reason."""
     if schema.verify is None:
         return None
@@ -66,12 +66,12 @@ def verified(case: Case, schema: CaseSchema) -> str | None:
     return f"It could not be verified: the schema's verify returned {reason!r}, not a text or None."
 
 
-class _Same(Enum):
-    SAME = "as it is"
+class _Unchanged(Enum):
+    UNCHANGED = "unchanged"
 
 
 #: The value of a field that does not change.
-SAME: Final = _Same.SAME
+UNCHANGED: Final = _Unchanged.UNCHANGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,27 +85,27 @@ class Change:
         metadata: All metadata except the tenant, which does not change.
     """
 
-    quality: float | _Same | None = SAME
-    quality_by: str | _Same = SAME
-    result: Any = SAME
-    metadata: Mapping[str, Any] | _Same = SAME
+    quality: float | _Unchanged | None = UNCHANGED
+    quality_by: str | _Unchanged = UNCHANGED
+    result: Any = UNCHANGED
+    metadata: Mapping[str, Any] | _Unchanged = UNCHANGED
 
 
-def changed(case: Case, change: Change) -> Case:
+def with_change(case: Case, change: Change) -> Case:
     """Return the case with a change; raise ``InputError`` if it is invalid."""
     if not isinstance(change, Change):
         raise InputError(f"The case {case.id} is to become {change!r:.200}. Give a Change.")
-    new = {
+    values = {
         name: value
         for name in ("quality", "quality_by", "result", "metadata")
-        if (value := getattr(change, name)) is not SAME
+        if (value := getattr(change, name)) is not UNCHANGED
     }
-    if "metadata" in new:
-        if not isinstance(new["metadata"], Mapping):
+    if "metadata" in values:
+        if not isinstance(values["metadata"], Mapping):
             raise InputError(
-                f"The case {case.id} is to have the metadata {new['metadata']!r:.200}. Give a "
+                f"The case {case.id} is to have the metadata {values['metadata']!r:.200}. Give a "
                 "mapping."
             )
         tenant = {FIELD: case.metadata[FIELD]} if FIELD in case.metadata else {}
-        new["metadata"] = {n: v for n, v in new["metadata"].items() if n != FIELD} | tenant
-    return replace(case, **new)
+        values["metadata"] = {n: v for n, v in values["metadata"].items() if n != FIELD} | tenant
+    return replace(case, **values)

@@ -12,33 +12,33 @@ from casewright.errors import DiskFullError
 #: Bytes that must stay free.
 SPARE = 8_000_000
 #: Error messages of libraries that hide the error number.
-TEXTS = re.compile(
+DISK_ERROR = re.compile(
     r"os error (?:28|30|122)\b|no space left|disk is full|read-only file system", re.I
 )
 
 
 def check_room(folder: Path, needed: int = 0) -> None:
-    """Raise ``DiskFullError`` if a folder's disk has less than the needed and the spare bytes."""
+    """Raise ``DiskFullError`` if a folder's disk has fewer free bytes than ``needed + SPARE``."""
     existing = folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
-    free, least = shutil.disk_usage(existing).free, needed + SPARE
-    if free < least:
+    free, minimum = shutil.disk_usage(existing).free, needed + SPARE
+    if free < minimum:
         raise DiskFullError(
-            f"The disk of {folder} has {free / 1e6:,.0f} MB free; {least / 1e6:,.0f} are needed. "
+            f"The disk of {folder} has {free / 1e6:,.0f} MB free; {minimum / 1e6:,.0f} are needed. "
             "Make room, or have CASEWRIGHT_HOME name a folder on another disk; then run it again."
         )
 
 
 def as_disk_error(error: BaseException) -> DiskFullError | None:
-    """Return the error for a full or read-only disk, if this is a cause of an error."""
+    """Return the error for a full or read-only disk, if this is among the causes of an error."""
     cause: BaseException | None = error
     while cause is not None:
         number = cause.errno if isinstance(cause, OSError) else None
-        if number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS) or TEXTS.search(str(cause)):
-            named = getattr(cause, "filename", None)
+        if number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS) or DISK_ERROR.search(str(cause)):
+            file = getattr(cause, "filename", None)
             return DiskFullError(
-                f"A disk is full or read-only{f', that of {named}' if named else ''}: "
+                f"A disk is full or read-only{f', that of {file}' if file else ''}: "
                 f"{getattr(cause, 'strerror', None) or cause}. Make room, or have CASEWRIGHT_HOME "
                 "and CASEWRIGHT_CACHE_FOLDER name folders that you may write to; then run it again."
             )

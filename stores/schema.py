@@ -18,12 +18,12 @@ from casewright.stores.facet import Components, Facet, component_text
 #: Version of the payloads' format; raised when older stores cannot be read.
 FORMAT = 2
 
-#: Largest absolute value of a quality: the vector stores it in single precision.
+#: Maximum absolute value of a quality, since the vector stores it in single precision.
 MAX_QUALITY = 1e30
 
 
 def solution_text(case: Case) -> str:
-    """Return the solution as text: the form of a case as support in a prompt."""
+    """Return the solution as text, which stands for the case in a prompt (its support)."""
     return component_text(case.solution)
 
 
@@ -58,7 +58,7 @@ class CaseSchema:
         verify: The Revise step: a function that is called with a case before it is retained, and
             returns ``None`` or the reason to refuse it.
         tenanted: True if cases belong to tenants, and a store is opened for one tenant.
-        near: Least similarity of the problems of duplicates; their solutions must be equal.
+        near: Minimum similarity of the problems of duplicates; their solutions must be equal.
         slices: Facet name to the position of the facet's vector in a stored vector.
     """
 
@@ -131,7 +131,7 @@ class CaseSchema:
         return shares
 
     def query(self, text: str) -> Components:
-        """Return a problem with this text as each component that all of its facets read as text."""
+        """Return a problem with the text as each component that only facets of texts read."""
         texts = {name for facet in self.facets if facet.takes_text for name in facet.components}
         others = {name for f in self.facets if not f.takes_text for name in f.components}
         return dict.fromkeys(sorted(texts - others), text)

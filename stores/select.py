@@ -1,6 +1,6 @@
 """Selection by maximal marginal relevance with quality bias (RAGSys, Algorithm 1).
 
-``mmr`` computes the picks of the greedy algorithm on arrays, at a lower cost.
+``mmr`` computes the same picks as the greedy algorithm on arrays, in less time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Rows = NDArray[np.float32]
 #: Bound of the error of a similarity of unit vectors in single precision.
 SLACK = 1e-5
 #: Number of candidates that are updated at every pick, per pick of the selection.
-WIDTH = 4
+CANDIDATES_PER_PICK = 4
 
 
 class Marginal(NamedTuple):
@@ -36,7 +36,7 @@ class Marginal(NamedTuple):
 def mmr(
     vectors: Rows, weights: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[Marginal]:
-    """Pick k candidates greedily by relevance less redundancy (RAGSys, Algorithm 1).
+    """Pick k candidates greedily by relevance minus redundancy (RAGSys, Algorithm 1).
 
     A pick can only raise the redundancy of other candidates, so a computed value is an upper bound
     (accelerated greedy, Minoux 1978). Only the best candidates are updated at every pick; all
@@ -61,7 +61,7 @@ def mmr(
     # Rows are in tie order, so that the first of equal values is picked.
     picked, redundancies, values = [0], [0.0], [float(relevance[0])]
     # ``redundancy`` includes the first ``counted`` picks.
-    redundancy, counted, width = np.full(count, -np.inf), 0, max(64, WIDTH * k)
+    redundancy, counted, width = np.full(count, -np.inf), 0, max(64, CANDIDATES_PER_PICK * k)
     while len(picked) < k:
         new_picks = vectors[order[picked[counted:]]] * single_weights
         similarity = (vectors @ new_picks.T).max(axis=1, initial=-np.inf)
@@ -72,13 +72,13 @@ def mmr(
         best = np.sort(np.argpartition(-bounds, width - 1)[:width])
         others_bound = -np.inf if width == count else float(np.delete(bounds, best).max())
         rows = vectors[order[best]]
-        active = _Active(rows, weights, relevance[best], redundancy[best], bounds[best])
+        active = _ActiveCandidates(rows, weights, relevance[best], redundancy[best], bounds[best])
         earlier = vectors[order[picked]] * weights
         for index, exact, value in active.picks(diversity, earlier, k - counted, others_bound):
             picked.append(int(best[index]))
             redundancies.append(exact)
             values.append(value)
-        # Too many candidates have almost equal values.
+        # If there was no pick, too many candidates have almost equal values: update more of them.
         width *= 4 if len(picked) == counted else 1
     return list(map(Marginal, order[picked].tolist(), redundancies, values))
 
@@ -95,7 +95,7 @@ def _tie_order(scores: Floats, ids: Sequence[str]) -> NDArray[np.int64]:
 
 
 @dataclass(slots=True)
-class _Active:
+class _ActiveCandidates:
     """The candidates that are updated at every pick, in tie order."""
 
     rows: Rows
@@ -213,12 +213,12 @@ def check_selection(k: int, lambda_d: float) -> None:
     check_share(lambda_d=lambda_d)
 
 
-def check_counts(least: int, **counts: Any) -> None:
-    """Raise ``InputError`` for a value that is not an integer of at least ``least``."""
+def check_counts(minimum: int, **counts: Any) -> None:
+    """Raise ``InputError`` for a value that is not an integer of at least ``minimum``."""
     for name, count in counts.items():
         # ``Integral`` includes NumPy's integers.
-        if not isinstance(count, Integral) or count < least:
-            raise InputError(f"{name}={count!r}: give a whole number, at least {least}.")
+        if not isinstance(count, Integral) or count < minimum:
+            raise InputError(f"{name}={count!r}: give a whole number, at least {minimum}.")
 
 
 def check_share(**shares: Any) -> None:
@@ -231,7 +231,7 @@ def check_bias(**shares: Any) -> None:
     _check(shares, 2, "from 0 to 1, or to 2 for a quality that counts against a case.")
 
 
-def _check(shares: Mapping[str, Any], most: int, rule: str) -> None:
+def _check(shares: Mapping[str, Any], maximum: int, rule: str) -> None:
     for name, share in shares.items():
-        if not isinstance(share, Real) or not 0 <= float(share) <= most:
+        if not isinstance(share, Real) or not 0 <= float(share) <= maximum:
             raise InputError(f"{name}={share!r}: {rule}")

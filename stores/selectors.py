@@ -42,10 +42,10 @@ class MarginalSelector:
             where={**(self.where or {}), **(where or {})},
         )
 
-    def candidates(self, store: CaseStore, query: str | Mapping[str, Any], most: int) -> list[Hit]:
+    def candidates(self, store: CaseStore, query: str | Mapping[str, Any], limit: int) -> list[Hit]:
         """Return the best cases by score, as candidates for ``pick``."""
         return store.search(
-            query, most, weights=self.weights, lambda_b=self.lambda_b, where=self.where
+            query, limit, weights=self.weights, lambda_b=self.lambda_b, where=self.where
         )
 
     def pick(self, store: CaseStore, hits: Sequence[Hit], k: int) -> list[Pick]:

@@ -52,7 +52,7 @@ def span(
     its class name; the exception's text is not recorded.
     """
     if (active_tracer := tracer()) is None:
-        yield lambda more: None
+        yield lambda added: None
         return
     from opentelemetry.trace import StatusCode
 
@@ -63,9 +63,9 @@ def span(
         set_status_on_exception=False,
     ) as current:
 
-        def add(more: Mapping[str, Any]) -> None:
-            current.set_attributes(more)
-            if "error.type" in more:
+        def add(added: Mapping[str, Any]) -> None:
+            current.set_attributes(added)
+            if "error.type" in added:
                 current.set_status(StatusCode.ERROR)
 
         try:

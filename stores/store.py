@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import FacetError, InputError, StoreError
-from casewright.stores.case import Case, canonical_id, case_id, json_plain, now, same_json
+from casewright.stores.case import Case, canonical_id, case_id, json_round_trip, now, same_json
 from casewright.stores.engines import connections
 from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.engines.server_options import ServerOptions
@@ -23,12 +23,12 @@ from casewright.stores.hit import Hit, Retained
 from casewright.stores.progress import progress_bar
 from casewright.stores.query import StoreQuery
 from casewright.stores.question import Question
-from casewright.stores.revise import Change, changed, verified
+from casewright.stores.revise import Change, refusal_reason, with_change
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Selection, check_bias, check_counts, check_selection
 from casewright.stores.spans import retrieval
-from casewright.stores.stored import QualityScale, embedded, in_range, point_parts, scale_of
-from casewright.stores.tenant import assigned_to, checked_tenant, is_visible, with_tenant
+from casewright.stores.stored import QualityScale, clamped, embed_cases, point_parts, scale_of
+from casewright.stores.tenant import case_of_tenant, checked_tenant, is_visible, with_tenant
 from casewright.stores.where import check_where
 
 if TYPE_CHECKING:
@@ -84,11 +84,7 @@ class CaseStore:
         self._lock = threading.Lock()
         self._closed = False
         self._key, self._engine = connections.acquire(
-            location,
-            api_key=api_key,
-            lock_seconds=lock_seconds,
-            timeout=timeout,
-            server=server,
+            location, api_key=api_key, lock_seconds=lock_seconds, timeout=timeout, server=server
         )
         try:
             self._scale(fresh=True)
@@ -101,14 +97,14 @@ class CaseStore:
 
         The call is cheap. The returned store shares this store's connection: close this store last.
         """
-        bound = object.__new__(type(self))
-        bound.__dict__ |= self.__dict__
-        bound.tenant = checked_tenant(tenant, self.schema)
-        bound._lock = threading.Lock()
+        tenant_store = object.__new__(type(self))
+        tenant_store.__dict__ |= self.__dict__
+        tenant_store.tenant = checked_tenant(tenant, self.schema)
+        tenant_store._lock = threading.Lock()
         with self._lock:
             self.engine  # noqa: B018 - raises if this store is closed
-            connections.share(self._key)
-        return bound
+            connections.add_user(self._key)
+        return tenant_store
 
     def add(
         self,
@@ -130,7 +126,7 @@ class CaseStore:
                 Without ``on_error``, such a case raises.
 
         Raises:
-            InputError: A case is not JSON-plain, has a quality that is not finite, or belongs to
+            InputError: A case is not valid JSON, has a quality that is not finite, or belongs to
                 another tenant.
             FacetError: A case cannot be embedded, and there is no ``on_error``.
             StoreUnavailableError: The server does not answer, or refuses the request, after the
@@ -140,7 +136,7 @@ class CaseStore:
             raise InputError("add() was given one case. Give a list of them: add([case]).")
         given_ids: set[str] = set()
         complete = [self._completed(case, given_ids) for case in cases]
-        self._check_free(complete)
+        self._check_ids_free(complete)
         scale: QualityScale | None = None
         label = f"Adding cases to {self.schema.name}"
         written: list[str] = []
@@ -150,7 +146,7 @@ class CaseStore:
         ):
             for start in range(0, len(complete), BATCH):
                 batch = complete[start : start + BATCH]
-                encoded, facets = embedded(self.schema, batch, on_error, len(written))
+                encoded, facets = embed_cases(self.schema, batch, on_error, len(written))
                 # Create the collection only for a case that can be written.
                 if encoded:
                     # Another store may have replaced the collection since the last batch.
@@ -160,7 +156,7 @@ class CaseStore:
                     else:
                         # Another tenant's thread may have used an id since the check.
                         with self.engine.writing:
-                            self._check_free(encoded)
+                            self._check_ids_free(encoded)
                             self._write(encoded, facets, scale)
                         advance(len(encoded))
                 written += [case.id for case in encoded]
@@ -264,7 +260,7 @@ class CaseStore:
                 weights=weights,
                 where=where,
                 candidates=initial,
-                most=most,
+                max_candidates=most,
             )
 
     def question(
@@ -296,7 +292,7 @@ class CaseStore:
             FacetError: The case cannot be embedded.
         """
         complete = self._completed(case)
-        if reason := verified(complete, self.schema):
+        if reason := refusal_reason(complete, self.schema):
             return Retained(complete.id, "refused", reason)
         facets = self.schema.vectors([complete.problem])
         with self.engine.writing:
@@ -313,7 +309,7 @@ class CaseStore:
                 case = replace(complete, created=stored.created, metadata=stored.metadata)
                 self._write([case], facets, self._scale(fresh=True) or self._create([case]))
                 return Retained(complete.id, "updated")
-            self._check_free([complete])
+            self._check_ids_free([complete])
             scale = self._scale(fresh=True)
             if scale is not None:
                 query = StoreQuery.of(self.schema, facets[0], None, 1.0, scale)
@@ -340,7 +336,7 @@ class CaseStore:
                     "cases that it has; nothing was changed."
                 )
             cases = [
-                self._completed(changed(_case(points[id_]), change))
+                self._completed(with_change(_case(points[id_]), change))
                 for id_, change in by_id.items()
             ]
             vectors = np.array([points[case.id].vector for case in cases])
@@ -402,7 +398,7 @@ class CaseStore:
         fitted = QualityScale.fit((case.quality for case in cases), self.schema.quality_range)
         layout = {**self.schema.layout(), "quality": asdict(fitted)}
         self.engine.create(self.schema.name, self.schema.dimension, layout)
-        # If another store created the collection first, its scale is valid.
+        # If another store created the collection first, that store's scale is used.
         return self._scale() or fitted
 
     def _completed(self, case: Case, given_ids: set[str] | None = None) -> Case:
@@ -419,18 +415,16 @@ class CaseStore:
             raise InputError(
                 f"A case has the id {case.id!r}. Ids are UUIDs; leave it empty to have one derived."
             )
-        case_of_tenant = replace(
-            assigned_to(case, self.tenant),
-            quality=in_range(case.quality, self.schema.quality_range),
-        )
-        plain = Case.from_json("", json_plain(case_of_tenant.to_json(), name))
-        id_ = canonical_id(case.id) or case_id(plain, name)
+        quality = clamped(case.quality, self.schema.quality_range)
+        valid = replace(case_of_tenant(case, self.tenant), quality=quality)
+        valid = Case.from_json("", json_round_trip(valid.to_json(), name))
+        id_ = canonical_id(case.id) or case_id(valid, name)
         if case.id and given_ids is not None:
             given_ids.add(id_)
-        return replace(plain, id=id_, created=plain.created or now())
+        return replace(valid, id=id_, created=valid.created or now())
 
-    def _check_free(self, cases: Sequence[Case]) -> None:
-        """Raise ``InputError`` if a given id belongs to another tenant's case."""
+    def _check_ids_free(self, cases: Sequence[Case]) -> None:
+        """Raise ``InputError`` if an id of these cases is that of another tenant's case."""
         if self.tenant is None or self._scale() is None:
             return
         for start in range(0, len(cases), BATCH):

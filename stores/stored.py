@@ -24,8 +24,8 @@ from casewright.stores.case import Case
 from casewright.stores.schema import CaseSchema
 
 
-def in_range(quality: Any, quality_range: tuple[float, float]) -> float | None:
-    """Return a clamped quality, or ``None``; raise ``InputError`` if it is not finite."""
+def clamped(quality: Any, quality_range: tuple[float, float]) -> float | None:
+    """Return the clamped quality, or ``None``; raise ``InputError`` if it is not finite."""
     if quality is None:
         return None
     try:
@@ -68,33 +68,33 @@ class QualityScale:
 
     def stored(self, quality: float | None) -> float:
         """Return the number stored in the vector."""
-        clamped = self.mean if quality is None else min(max(quality, self.low), self.high)
-        return (clamped - self.mean) / (10 * self.spread)
+        value = self.mean if quality is None else min(max(quality, self.low), self.high)
+        return (value - self.mean) / (10 * self.spread)
 
     def query_terms(self, lambda_b: float) -> tuple[float, float]:
         """Return the number in the query's vector, and the constant to add to the dot product."""
         return (1 - lambda_b) * 10 * self.spread, (1 - lambda_b) * self.mean
 
 
-def embedded(
+def embed_cases(
     schema: CaseSchema,
     batch: list[Case],
     on_error: Callable[[Case, FacetError], None] | None,
-    stored: int,
+    stored_count: int,
 ) -> tuple[list[Case], NDArray[np.float32]]:
     """Embed cases; return the embedded cases and their vectors, array (n, sum of dimensions).
 
     ``on_error`` is called with each case that cannot be embedded; without it, ``FacetError`` is
-    raised, with the number of ``stored`` cases of the earlier batches.
+    raised, with the number of cases of the earlier batches, ``stored_count``.
     """
     try:
         return batch, schema.vectors([case.problem for case in batch])
     except FacetError as error:
         if on_error is None:
             raise FacetError(
-                f"The case {batch[error.row].id} cannot be added: {error} The {stored} cases of "
-                "the batches before it are stored. Mend it, leave it out, or pass on_error= to go "
-                "on without such cases.",
+                f"The case {batch[error.row].id} cannot be added: {error} The {stored_count} cases "
+                "of the batches before it are stored. Mend it, leave it out, or pass on_error= to "
+                "go on without such cases.",
                 error.facet,
                 error.row,
             ) from error

@@ -40,7 +40,7 @@ def with_tenant(where: Where | None, tenant: str | None) -> Where | None:
     return {**(where or {}), FIELD: tenant}
 
 
-def assigned_to(case: Case, tenant: str | None) -> Case:
+def case_of_tenant(case: Case, tenant: str | None) -> Case:
     """Return a case with the tenant; raise ``InputError`` if it has another tenant, or several."""
     current = case.metadata.get(FIELD)
     # A condition matches any item of a list, so a tenant must be a single text.

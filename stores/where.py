@@ -28,7 +28,7 @@ def check_where(where: Where | None) -> None:
                 f"where has the field {name!r}. A field's name is a text that is not empty and "
                 "has no double quote."
             )
-        if not (_allowed(value) or _is_range(value) or _is_not(value)):
+        if not (_is_value(value) or _is_range(value) or _is_negated(value)):
             raise InputError(
                 f"where asks for {name} = {value!r}. Give a text, a whole number, a boolean, a "
                 'list of texts or of whole numbers, a range such as {"gte": 1, "lt": 5}, or '
@@ -42,8 +42,8 @@ def qdrant_filter(where: Where | None) -> models.Filter | None:
 
     def condition(name: str, value: Any) -> models.FieldCondition:
         # Qdrant reads a key as a path, except for its quoted parts.
-        part = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
-        key = f"metadata.{part}"
+        quoted = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
+        key = f"metadata.{quoted}"
         if _is_range(value):
             return models.FieldCondition(key=key, range=models.Range(**value))
         if _is_single(value):
@@ -59,11 +59,11 @@ def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
 
     def condition(name: str, value: Any) -> Any:
         if _is_range(value):
-            inside: list[Any] = [
+            range_conditions: list[Any] = [
                 edge.FieldCondition(key="field", match=edge.MatchValue(name)),
                 edge.FieldCondition(key="value", range=edge.RangeFloat(**value)),
             ]
-            return edge.NestedCondition("numbers", edge.Filter(must=inside))
+            return edge.NestedCondition("numbers", edge.Filter(must=range_conditions))
         items = [value] if _is_single(value) else value
         return edge.FieldCondition(
             key=TAGS, match=edge.MatchAny([tag(name, item) for item in items])
@@ -79,9 +79,11 @@ def _filter(
     check_where(where)
     if not where:
         return None
-    must = [condition(name, value) for name, value in where.items() if not _is_not(value)]
-    negated: list[tuple[str, Any]] = [(n, value) for n, value in where.items() if _is_not(value)]
-    return kind(must=must, must_not=[condition(name, value["not"]) for name, value in negated])
+    must = [condition(name, value) for name, value in where.items() if not _is_negated(value)]
+    negated: dict[str, Any] = {name: value for name, value in where.items() if _is_negated(value)}
+    return kind(
+        must=must, must_not=[condition(name, value["not"]) for name, value in negated.items()]
+    )
 
 
 def _is_single(value: Any) -> bool:
@@ -97,11 +99,11 @@ def _is_range(value: Any) -> bool:
     )
 
 
-def _is_not(value: Any) -> bool:
-    return isinstance(value, Mapping) and set(value) == {"not"} and _allowed(value["not"])
+def _is_negated(value: Any) -> bool:
+    return isinstance(value, Mapping) and set(value) == {"not"} and _is_value(value["not"])
 
 
-def _allowed(value: Any) -> bool:
+def _is_value(value: Any) -> bool:
     if isinstance(value, (list, tuple, set, frozenset)):
         texts = all(isinstance(item, str) for item in value)
         return texts or all(type(item) is int for item in value)

@@ -9,8 +9,8 @@ from pathlib import Path
 def write_whole(file: Path, text: str) -> None:
     """Write a text to a file atomically: after a crash, the file has the old or the new text."""
     new = file.with_name(f"{file.name}.new")
-    with new.open("w", encoding="utf-8") as opened:
-        opened.write(text)
-        opened.flush()
-        os.fsync(opened.fileno())
+    with new.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
     new.replace(file)

@@ -20,7 +20,7 @@ from casewright.stores import Case, CaseStore, Encoder
 from casewright.stores.documents.cases import document_schema, location_text, root_names, roots_of
 from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.splitter import PATH
-from casewright.stores.engines.connections import RECORD
+from casewright.stores.engines.connections import ENGINE_FILE
 from casewright.stores.feedback import SentenceStrategy
 from casewright.stores.hit import near_best
 from casewright.tools import CallContext, Search, Toolbox
@@ -130,6 +130,6 @@ DOMAIN = Domain(
     queries=queries,
     options=(Option("store", "What ingest --into was given: a folder or a URL.", "LOCATION"),),
     openers={"store": lambda folder, encoder, location: open_documents(location, encoder)},
-    mark=RECORD,
+    mark=ENGINE_FILE,
     looping=looping,
 )

@@ -1,4 +1,4 @@
-"""The judge with a chat model, which answers ``{"0": true, "1": false}`` for its candidates."""
+"""A judge that asks a chat model, which answers ``{"0": true, "1": false}`` for its candidates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.graph.call import contained
+from casewright.graph.call import exits_as_errors
 from casewright.graph.feedback.verdict_text import read_verdicts
 from casewright.planner.chat_call import aask, ask, failure, token_counts
 from casewright.planner.chat_planner import model_name
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
 
-_ROLE = """\
+_SYSTEM_PROMPT = """\
 You judge which of the candidates are relevant to a question: which of them one has to read to \
 answer it in full. What is relevant already is shown as context: a candidate that belongs to it \
 may be relevant only beside it. It is not to be judged again.
@@ -38,9 +38,9 @@ For example: {{"0": true, "1": false}}"""
 class ChatJudge:
     """Asks any LangChain chat model which candidates are relevant.
 
-    Delimiters with a nonce of the request enclose the candidates; no retrieved text can know or
-    forge them. The numbers of the candidates are random for every request, so no text can know its
-    own number or another's. A text can still guess a number; the prompt warns of that.
+    Each candidate stands between delimiters with a random nonce, new for each request, so that a
+    retrieved text cannot forge them. The numbers of the candidates are random too, so that no text
+    can know its number or another's. A text can still guess a number; the prompt warns of that.
 
     Verdicts come only from the model's answer, and only for the request's numbers. A candidate
     without a readable verdict counts as not relevant, and the note says so. If the model fails or
@@ -51,11 +51,11 @@ class ChatJudge:
 
     Args:
         model: Any LangChain chat model.
-        seconds: Deadline of one call, above 0; the request's remaining time if that is shorter.
-        numbering: Random generator of the numbers; the system's by default.
+        seconds: Time limit of a call, above 0; the request's remaining time if that is shorter.
+        numbering: Generator of the random numbers; the operating system's by default.
 
     Raises:
-        InputError: The model is not a chat model, or the deadline is not a number above 0.
+        InputError: The model is not a chat model, or the time limit is not a number above 0.
     """
 
     def __init__(
@@ -69,29 +69,30 @@ class ChatJudge:
 
     def judge(self, request: JudgeRequest) -> Verdicts:
         """Return the model's verdicts; see ``Judge``."""
-        return run(self._judging(request))
+        return run(self._judge(request))
 
     async def ajudge(self, request: JudgeRequest) -> Verdicts:
         """Return the model's verdicts, without blocking the event loop."""
-        return await arun(self._judging(request))
+        return await arun(self._judge(request))
 
-    def _judging(self, request: JudgeRequest) -> Body[Verdicts]:
+    def _judge(self, request: JudgeRequest) -> Body[Verdicts]:
         if not request.candidates:
             return Verdicts(frozenset())
         model, seconds = self._model, min(self._seconds, request.seconds)
-        numbered = self._numbering.sample(request.candidates, len(request.candidates))
+        shuffled = self._numbering.sample(request.candidates, len(request.candidates))
         try:
-            messages = _messages(request, numbered)
-            with contained(self.name):
+            messages = _messages(request, shuffled)
+            with exits_as_errors(self.name):
                 answer = yield Work(
                     lambda: ask(model, messages, seconds), lambda: aask(model, messages, seconds)
                 )
-            return _read(answer, numbered)
+            return _read(answer, shuffled)
         except Exception as error:  # noqa: BLE001 - a judge never raises for its model
-            # A timeout of the model's connection has a text; ours has none.
-            late = isinstance(error, TimeoutError) and not str(error)
+            # The timeout of ``ask`` has no text, unlike one of the model's client.
+            timed_out = isinstance(error, TimeoutError) and not str(error)
             note = f"The model gave no verdicts within {seconds:g} s."
-            return Verdicts(frozenset(), note=note if late else failure(model, error), failed=True)
+            note = note if timed_out else failure(model, error)
+            return Verdicts(frozenset(), note=note, failed=True)
 
 
 def _check(model: Any, seconds: Any) -> None:
@@ -100,32 +101,32 @@ def _check(model: Any, seconds: Any) -> None:
             f"ChatJudge was given a model of type {type(model).__name__}. Give a LangChain chat "
             "model."
         )
-    number = isinstance(seconds, Real) and not isinstance(seconds, bool)
-    if not number or not 0 < float(seconds) < math.inf:
+    is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    if not is_number or not 0 < float(seconds) < math.inf:
         raise InputError(
             f"ChatJudge has seconds={seconds!r}. Give a finite number of seconds above 0."
         )
 
 
-def _messages(request: JudgeRequest, numbered: Sequence[Candidate]) -> list[BaseMessage]:
+def _messages(request: JudgeRequest, shuffled: Sequence[Candidate]) -> list[BaseMessage]:
     from langchain_core.messages import HumanMessage, SystemMessage
 
     nonce = secrets.token_hex(8)
     parts = [f"<relevant-{nonce}>\n{c.text}\n</relevant-{nonce}>" for c in request.relevant]
     parts += [
         f'<candidate-{nonce} number="{number}">\n{candidate.text}\n</candidate-{nonce}>'
-        for number, candidate in enumerate(numbered)
+        for number, candidate in enumerate(shuffled)
     ]
     parts.append(f"Question: {request.question}")
-    return [SystemMessage(_ROLE.format(nonce=nonce)), HumanMessage("\n\n".join(parts))]
+    return [SystemMessage(_SYSTEM_PROMPT.format(nonce=nonce)), HumanMessage("\n\n".join(parts))]
 
 
-def _read(answer: Any, numbered: Sequence[Candidate]) -> Verdicts:
-    verdicts = read_verdicts(str(answer.text), len(numbered))
-    missing = len(numbered) - len(verdicts)
-    note = f"The model gave no verdict on {missing} of {len(numbered)} candidates."
+def _read(answer: Any, shuffled: Sequence[Candidate]) -> Verdicts:
+    verdicts = read_verdicts(str(answer.text), len(shuffled))
+    missing = len(shuffled) - len(verdicts)
+    note = f"The model gave no verdict on {missing} of {len(shuffled)} candidates."
     return Verdicts(
-        frozenset(numbered[number].id for number, yes in verdicts.items() if yes),
+        frozenset(shuffled[number].id for number, is_relevant in verdicts.items() if is_relevant),
         tokens=token_counts(answer),
         note=note if missing else "",
     )

@@ -24,7 +24,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from casewright.errors import InputError, StoreError, told
-from casewright.graph.call import contained
+from casewright.graph.call import exits_as_errors
 from casewright.graph.feedback import rounds
 from casewright.graph.feedback.state import (
     FeedbackInput,
@@ -53,8 +53,10 @@ from casewright.tools.body import Body, Work
 from casewright.tools.deadline import start_daemon
 
 FeedbackGraph = CompiledStateGraph[FeedbackState, None, FeedbackInput, FeedbackOutput]
-#: Number of embedded questions in the cache; minimum seconds for the first search and for reading.
-QUESTIONS, READING_SECONDS = 32, 1.0
+#: Maximum number of embedded questions in the cache.
+MAX_CACHED_QUESTIONS = 32
+#: Minimum seconds of the first search, and of each reading of cases from the store.
+MIN_SECONDS = 1.0
 
 
 def build_feedback(
@@ -81,11 +83,11 @@ def build_feedback(
     Args:
         store: The store.
         judge: Judges which cases are relevant.
-        strategy: Search method of later rounds; by default, sentences of the relevant cases.
+        strategy: The search of later rounds; ``SentenceStrategy`` by default.
         limits: The bounds.
         weights: Facet name to weight; the schema's weights by default.
         text: Returns the text of a case that the judge reads.
-        checkpointer: None by default.
+        checkpointer: Needed only if the judge interrupts, to ask a person.
 
     Raises:
         InputError: An argument has the wrong type.
@@ -103,7 +105,7 @@ def build_feedback(
         store, judge, strategy or SentenceStrategy(), limits or FeedbackLimits(), weights, text
     )
     graph = StateGraph(FeedbackState, input_schema=FeedbackInput, output_schema=FeedbackOutput)
-    # The thread's state still holds the results of the last question.
+    # With a checkpointer, the state still holds the results of the thread's last question.
     graph.add_node("begin", lambda state: {"candidates": [], "rounds": [], "reason": ""})
     graph.add_node("search", BodyNode(nodes.search))
     graph.add_node("judge", BodyNode(nodes.judge))
@@ -136,8 +138,8 @@ class _Nodes:
 
     def __post_init__(self) -> None:
         self._store.schema.weights(self._weights)
-        self._judge_name = _name("judge", self._judge, "judge")
-        self._strategy_name = _name("strategy", self._strategy, "search")
+        self._judge_name = _checked_name("judge", self._judge, "judge")
+        self._strategy_name = _checked_name("strategy", self._strategy, "search")
         self._questions: OrderedDict[str, Question] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -146,31 +148,31 @@ class _Nodes:
         if not state["rounds"]:
             check_question(state.get("question", ""))
             # If the first search fails, the loop has no results to return.
-            seconds = max(self._limits.seconds, READING_SECONDS)
+            seconds = max(self._limits.seconds, MIN_SECONDS)
             try:
-                results = yield Work(lambda: self._first(state), seconds=seconds)
+                results = yield Work(lambda: self._first_search(state), seconds=seconds)
             except TimeoutError:
                 raise StoreError(
                     f"The first search of {self._store.schema.name!r} took longer than "
                     f"{seconds:g} s. Raise FeedbackLimits.seconds, or use a faster encoder."
                 ) from None
-            return rounds.searched(state, results, "question", started)
+            return rounds.after_search(state, results, "question", started)
         try:
             results = yield Work(
-                lambda: self._next(state), seconds=rounds.seconds_left(state, self._limits)
+                lambda: self._next_search(state), seconds=rounds.seconds_left(state, self._limits)
             )
         except Exception as error:  # noqa: BLE001 - the loop returns the earlier results
-            return rounds.search_failed(state, self._limits, error, started)
-        return rounds.searched(state, results, self._strategy_name, started)
+            return rounds.after_failed_search(state, self._limits, error, started)
+        return rounds.after_search(state, results, self._strategy_name, started)
 
     def judge(self, state: FeedbackState) -> Body[dict[str, Any]]:
         started = time.perf_counter()
         try:
             request, complete = yield Work(
-                lambda: self._request(state), seconds=self._reading_seconds(state)
+                lambda: self._judge_request(state), seconds=self._reading_seconds(state)
             )
         except (StoreError, TimeoutError) as error:
-            return rounds.search_failed(state, self._limits, error, started)
+            return rounds.after_failed_search(state, self._limits, error, started)
         try:
             verdicts = yield Work(
                 lambda: self._verdicts(request), lambda: self._averdicts(request), request.seconds
@@ -179,8 +181,10 @@ class _Nodes:
             # An interrupt is not a failure: the judge may ask a person.
             raise
         except Exception as error:  # noqa: BLE001 - judges raise anything
-            return rounds.judge_failed(state, request, error, started)
-        return rounds.judged(state, self._limits, request, verdicts, started, complete=complete)
+            return rounds.after_failed_judge(state, request, error, started)
+        return rounds.after_judge(
+            state, self._limits, request, verdicts, started, complete=complete
+        )
 
     def finish(self, state: FeedbackState) -> Body[dict[str, Any]]:
         reason: Any = state["reason"]
@@ -200,7 +204,7 @@ class _Nodes:
         return {"feedback": result.to_json(), "where": None}
 
     def _reading_seconds(self, state: FeedbackState) -> float:
-        return max(rounds.seconds_left(state, self._limits), READING_SECONDS)
+        return max(rounds.seconds_left(state, self._limits), MIN_SECONDS)
 
     def _hits(self, state: FeedbackState) -> list[dict[str, Any]]:
         candidates = state["candidates"]
@@ -249,15 +253,15 @@ class _Nodes:
         if question is not None:
             with self._lock:
                 self._questions[key] = question
-                while len(self._questions) > QUESTIONS:
+                while len(self._questions) > MAX_CACHED_QUESTIONS:
                     self._questions.popitem(last=False)
         return question
 
-    def _first(self, state: FeedbackState) -> Sequence[Found]:
+    def _first_search(self, state: FeedbackState) -> Sequence[Found]:
         question = self._question(state)
         return question.best(min(self._limits.first, self._limits.candidates)) if question else []
 
-    def _next(self, state: FeedbackState) -> Sequence[Found]:
+    def _next_search(self, state: FeedbackState) -> Sequence[Found]:
         question = self._question(state)
         if question is None:
             return []
@@ -269,7 +273,7 @@ class _Nodes:
         k = min(self._limits.more, self._limits.candidates - len(state["candidates"]))
         seen = {candidate["id"] for candidate in state["candidates"]}
         unseen: dict[str, Found] = {}
-        with _contained(self._strategy_name):
+        with _stops_as_errors(self._strategy_name):
             for result in self._strategy.search(question, Feedback(relevant, irrelevant), k):
                 if result.hit.case.id not in seen and math.isfinite(result.nearness):
                     unseen.setdefault(result.hit.case.id, result)
@@ -289,65 +293,65 @@ class _Nodes:
                 candidates.append((candidate, data["relevant"]))
         return candidates
 
-    def _request(self, state: FeedbackState) -> tuple[JudgeRequest, bool]:
-        """Return the judge's request, and True if it has all unseen candidates."""
+    def _judge_request(self, state: FeedbackState) -> tuple[JudgeRequest, bool]:
+        """Return the request, and True if all unseen candidates fit the limit of tokens."""
         question = self._question(state)
         candidates = self._candidates(question, state) if question else []
         relevant = [candidate for candidate, verdict in candidates if verdict]
         unseen = [candidate for candidate, verdict in candidates if verdict is None]
-        spent = sum(trace["tokens"] for trace in state["rounds"])
-        spent += estimated_tokens(state["question"], *(candidate.text for candidate in relevant))
-        fitting: list[Candidate] = []
+        tokens = sum(trace["tokens"] for trace in state["rounds"])
+        tokens += estimated_tokens(state["question"], *(candidate.text for candidate in relevant))
+        candidates_in_budget: list[Candidate] = []
         for candidate in unseen:
-            spent += estimated_tokens(candidate.text)
-            if spent > self._limits.tokens:
+            tokens += estimated_tokens(candidate.text)
+            if tokens > self._limits.tokens:
                 break
-            fitting.append(candidate)
+            candidates_in_budget.append(candidate)
         seconds = rounds.seconds_left(state, self._limits)
-        request = JudgeRequest(state["question"], relevant, fitting, seconds)
-        return request, len(fitting) == len(unseen)
+        request = JudgeRequest(state["question"], relevant, candidates_in_budget, seconds)
+        return request, len(candidates_in_budget) == len(unseen)
 
     def _verdicts(self, request: JudgeRequest) -> Verdicts:
         if not request.candidates:
             return Verdicts(frozenset())
         if request.seconds <= 0:
             raise TimeoutError
-        with _contained(self._judge_name):
+        with _stops_as_errors(self._judge_name):
             return checked(self._judge.judge(request), request)
 
     async def _averdicts(self, request: JudgeRequest) -> Verdicts:
         if not (isinstance(self._judge, AsyncJudge) and request.candidates and request.seconds > 0):
             return await asyncio.wrap_future(start_daemon(lambda: self._verdicts(request)))
-        # Within the coroutine: a task that ends by SystemExit would end the event loop.
-        with _contained(self._judge_name):
+        # Inside the awaited coroutine: a task that raises SystemExit would end the event loop.
+        with _stops_as_errors(self._judge_name):
             verdicts = await self._judge.ajudge(request)
         # In a thread: verdicts may be a lazy iterable and take long.
         return await asyncio.wrap_future(start_daemon(lambda: checked(verdicts, request)))
 
 
-def _name(kind: str, part: object, method: str) -> str:
-    name = getattr(part, "name", None)
-    if not isinstance(name, str) or not callable(getattr(part, method, None)):
+def _checked_name(kind: str, component: object, method: str) -> str:
+    name = getattr(component, "name", None)
+    if not isinstance(name, str) or not callable(getattr(component, method, None)):
         raise InputError(
-            f"The {kind} {part!r:.200} cannot be used. Give an object with a str name and a "
+            f"The {kind} {component!r:.200} cannot be used. Give an object with a str name and a "
             f"method {method}; see casewright.stores.feedback.{kind.capitalize()}."
         )
     return name
 
 
 @contextmanager
-def _contained(caller: str) -> Iterator[None]:
-    """Convert an exception or an unrequested cancellation to an error; see ``contained``."""
-    with contained(caller):
+def _stops_as_errors(caller: str) -> Iterator[None]:
+    """Convert an exit, or a cancellation that nobody requested, to an error of the call."""
+    with exits_as_errors(caller):
         try:
             yield
         except asyncio.CancelledError:
-            if _cancelled():
+            if _is_cancelled():
                 raise
             raise RuntimeError(f"{caller} was cancelled") from None
 
 
-def _cancelled() -> bool:
+def _is_cancelled() -> bool:
     try:
         task = asyncio.current_task()
     except RuntimeError:

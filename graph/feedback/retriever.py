@@ -24,10 +24,10 @@ class FeedbackRetriever(BaseRetriever):
 
         FeedbackRetriever(search=FeedbackSearch(store, judge), k=8).invoke("…")
 
-    A document has the whole text of the case, its id, and its metadata with ``score``,
-    ``relevance``, ``facet_scores``, ``case_id``, ``round``, ``confirmed`` (the judge called it
-    relevant), ``probability`` and ``stopped`` (the loop's reason) added. If the metadata already
-    has such a field, the added one has the prefix ``hit_``.
+    A document has the whole text of the case, its id, and its metadata. Added to the metadata are
+    ``score``, ``relevance``, ``facet_scores``, ``case_id``, ``round``, ``confirmed`` (the judge
+    called it relevant), ``probability`` and ``stopped`` (why the loop ended), with the prefix
+    ``hit_`` if the case's metadata already has such a field.
 
     Attributes:
         search: The search with its store, judge and limits.
@@ -67,12 +67,13 @@ class FeedbackRetriever(BaseRetriever):
         documents = []
         for hit in self.search.hits(result, query, self.k, self.where):
             candidate = candidates[hit.case.id]
-            added = {
+            extra = {
                 "round": candidate["round"],
                 "confirmed": bool(candidate["relevant"]),
                 "probability": candidate["probability"],
                 "stopped": result.reason,
             }
-            text, (metadata, _) = self.search.text(hit.case), hit_metadata(hit, added)
+            metadata, _ = hit_metadata(hit, extra)
+            text = self.search.text(hit.case)
             documents.append(Document(id=hit.case.id, page_content=text, metadata=metadata))
         return documents

@@ -8,14 +8,14 @@ from typing import Any
 from langgraph.config import get_stream_writer
 
 from casewright.errors import CasewrightError, told
-from casewright.graph.call import since
+from casewright.graph.call import elapsed_ms
 from casewright.graph.feedback.state import FeedbackLimits, FeedbackState, estimated_tokens
 from casewright.stores import Found
 from casewright.stores.feedback import JudgeRequest, Verdicts
-from casewright.stores.feedback.judge import plain
+from casewright.stores.feedback.judge import note_line
 
 
-def searched(
+def after_search(
     state: FeedbackState, results: Sequence[Found], search: str, started: float
 ) -> dict[str, Any]:
     """Return the state update after a search; without results, the loop stops."""
@@ -36,13 +36,13 @@ def searched(
         "found": len(new),
         "judged": 0,
         "relevant": 0,
-        "total": _relevant(state["candidates"]),
+        "total": _relevant_count(state["candidates"]),
         "tokens": 0,
-        "milliseconds": since(started),
+        "milliseconds": elapsed_ms(started),
         "note": "",
     }
     if not new:
-        _tell(trace)
+        _write_event(trace)
     return {
         "candidates": [*state["candidates"], *new],
         "rounds": [*state["rounds"], trace],
@@ -50,19 +50,21 @@ def searched(
     }
 
 
-def search_failed(
+def after_failed_search(
     state: FeedbackState, limits: FeedbackLimits, error: Exception, started: float
 ) -> dict[str, Any]:
     """Return the state update after a later search failed, which stops the loop."""
-    # A strategy may have a shorter deadline.
-    if isinstance(error, TimeoutError) and since(started) >= seconds_left(state, limits) * 1000:
+    # An earlier timeout is the strategy's own.
+    timed_out = elapsed_ms(started) >= seconds_left(state, limits) * 1000
+    if timed_out and isinstance(error, TimeoutError):
         return {"reason": "deadline"}
-    note = plain(str(error) if isinstance(error, CasewrightError) else told(error))
-    last = {**state["rounds"][-1], "note": f"The next search failed: {note}"}
-    return {"reason": "search_failed", "rounds": [*state["rounds"][:-1], last]}
+    note = note_line(str(error) if isinstance(error, CasewrightError) else told(error))
+    *earlier, trace = state["rounds"]
+    trace = {**trace, "note": f"The next search failed: {note}"}
+    return {"reason": "search_failed", "rounds": [*earlier, trace]}
 
 
-def judged(
+def after_judge(
     state: FeedbackState,
     limits: FeedbackLimits,
     request: JudgeRequest,
@@ -71,12 +73,12 @@ def judged(
     *,
     complete: bool,
 ) -> dict[str, Any]:
-    """Return the state update after a judge answered.
+    """Return the state update after a judge answered; the loop stops if the request was cut.
 
-    The loop stops if the request was not ``complete``: if it lacked some unseen candidates.
+    ``complete`` is True if the request had all unseen candidates.
     """
     if verdicts.failed:
-        return judge_failed(state, request, verdicts, started)
+        return after_failed_judge(state, request, verdicts, started)
     ids = {candidate.id for candidate in request.candidates}
     candidates = [
         {
@@ -93,30 +95,30 @@ def judged(
     changes = {
         "judged": len(ids),
         "relevant": len(verdicts.relevant),
-        "total": _relevant(candidates),
-        "tokens": _counted(verdicts) or estimated,
+        "total": _relevant_count(candidates),
+        "tokens": _judge_tokens(verdicts) or estimated,
         "note": verdicts.note,
     }
-    rounds = _with_last(state, changes, started)
+    rounds = _with_last_trace(state, changes, started)
     new_state: FeedbackState = {**state, "candidates": candidates, "rounds": rounds}
-    reason = _reason(new_state, limits) if complete else "tokens"
+    reason = _stop_reason(new_state, limits) if complete else "tokens"
     return {"candidates": candidates, "rounds": rounds, "reason": reason}
 
 
-def judge_failed(
+def after_failed_judge(
     state: FeedbackState, request: JudgeRequest, error: Exception | Verdicts, started: float
 ) -> dict[str, Any]:
     """Return the state update after a judge failed or was too slow, which stops the loop."""
-    # A judge may have a shorter deadline.
-    late = since(started) >= request.seconds * 1000
+    # An earlier timeout is the judge's own.
+    timed_out = elapsed_ms(started) >= request.seconds * 1000
     changes: dict[str, Any] = {}
     if isinstance(error, Verdicts):
-        why, changes["tokens"] = error.note or "it gave no reason", _counted(error)
+        why, changes["tokens"] = error.note or "it gave no reason", _judge_tokens(error)
     else:
-        why, late = plain(told(error)), late and isinstance(error, TimeoutError)
-    changes["note"] = "The judge took too long." if late else f"The judge failed: {why}"
-    rounds = _with_last(state, changes, started)
-    return {"rounds": rounds, "reason": "deadline" if late else "judge_failed"}
+        why, timed_out = note_line(told(error)), timed_out and isinstance(error, TimeoutError)
+    changes["note"] = "The judge took too long." if timed_out else f"The judge failed: {why}"
+    rounds = _with_last_trace(state, changes, started)
+    return {"rounds": rounds, "reason": "deadline" if timed_out else "judge_failed"}
 
 
 def seconds_left(state: FeedbackState, limits: FeedbackLimits) -> float:
@@ -125,7 +127,7 @@ def seconds_left(state: FeedbackState, limits: FeedbackLimits) -> float:
     return max(limits.seconds - spent / 1000, 0.0)
 
 
-def _reason(state: FeedbackState, limits: FeedbackLimits) -> str:
+def _stop_reason(state: FeedbackState, limits: FeedbackLimits) -> str:
     """Return the reason to stop after a round was judged; empty to go on."""
     rounds = state["rounds"]
     if not rounds[-1]["relevant"]:
@@ -139,24 +141,24 @@ def _reason(state: FeedbackState, limits: FeedbackLimits) -> str:
     return "deadline" if seconds_left(state, limits) <= 0 else ""
 
 
-def _with_last(
+def _with_last_trace(
     state: FeedbackState, changes: Mapping[str, Any], started: float
 ) -> list[dict[str, Any]]:
     """Return the rounds with a changed last trace, and write that trace to the stream."""
     *earlier, last = state["rounds"]
     trace = {**last, **changes}
-    trace["milliseconds"] = round(trace["milliseconds"] + since(started), 3)
-    _tell(trace)
+    trace["milliseconds"] = round(trace["milliseconds"] + elapsed_ms(started), 3)
+    _write_event(trace)
     return [*earlier, trace]
 
 
-def _relevant(candidates: Sequence[Mapping[str, Any]]) -> int:
+def _relevant_count(candidates: Sequence[Mapping[str, Any]]) -> int:
     return sum(bool(candidate["relevant"]) for candidate in candidates)
 
 
-def _counted(verdicts: Verdicts) -> int:
+def _judge_tokens(verdicts: Verdicts) -> int:
     return sum(verdicts.tokens.get(name, 0) for name in ("input", "output"))
 
 
-def _tell(trace: Mapping[str, Any]) -> None:
+def _write_event(trace: Mapping[str, Any]) -> None:
     get_stream_writer()({"event": "feedback_round", **trace})

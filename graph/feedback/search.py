@@ -17,7 +17,7 @@ from casewright.tools import CallContext
 
 
 class FeedbackSearch:
-    """Searches a store with relevance feedback, in a step of a plan or alone::
+    """Searches a store with relevance feedback, as a step's tool or on its own::
 
         tool_from_store(store, name="…", description="…", search=FeedbackSearch(store, judge))
 
@@ -54,7 +54,7 @@ class FeedbackSearch:
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext
     ) -> list[Hit]:
         """Return at most k hits, the relevant first; see ``Search``."""
-        # The trace shows the loop within the step.
+        # With the step's callbacks, tracers show the loop within the step.
         config = ensure_config()
         trace_config: Any = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
 
@@ -70,7 +70,7 @@ class FeedbackSearch:
                     state = event
             return FeedbackResult.from_state(state)
 
-        # In its own context: the loop belongs to the step, not to the graph that runs the step.
+        # An empty context, so that LangGraph does not take the loop for a part of the outer graph.
         return self.hits(contextvars.Context().run(run), query, k, where)
 
     def hits(

@@ -22,9 +22,9 @@ class FeedbackLimits:
         more: Number of unseen cases of every later search.
         rounds: Number of searches, the first included; the judge is called once after each.
         candidates: Total number of judged cases.
-        tokens: Tokens of the judge's requests, the relevant cases included, as the judge counts
-            them, or estimated at four characters each.
-        seconds: Time of the loop.
+        tokens: Total tokens of the judge's requests, as the judge counts them, or estimated as one
+            for four characters.
+        seconds: Time of the loop, without pauses.
         characters: Maximum length of a case's text in a request; longer texts are cut.
 
     Raises:
@@ -42,10 +42,10 @@ class FeedbackLimits:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            kinds, noun = ((int, float), "") if name == "seconds" else (int, "whole ")
-            if isinstance(value, bool) or not isinstance(value, kinds):
+            types, adjective = ((int, float), "") if name == "seconds" else (int, "whole ")
+            if isinstance(value, bool) or not isinstance(value, types):
                 raise InputError(
-                    f"FeedbackLimits.{name} is {value!r}. Give a {noun}number above 0."
+                    f"FeedbackLimits.{name} is {value!r}. Give a {adjective}number above 0."
                 )
             if not 0 < value <= threading.TIMEOUT_MAX:
                 raise InputError(
@@ -59,19 +59,18 @@ def estimated_tokens(*texts: str) -> int:
     return sum(math.ceil(len(text) / 4) for text in texts)
 
 
-#: The reason why a loop ended: the relevant set did not grow (``settled``); none of the first
-#: candidates was relevant; a search found nothing unseen; a bound was reached; the judge or a later
-#: search failed.
+#: The reason why a loop ended.
 Reason = Literal[
-    "settled",
-    "nothing_relevant",
-    "exhausted",
+    "settled",  # the judge found no further relevant case
+    "nothing_relevant",  # no candidate of the first search was relevant
+    "exhausted",  # a search found no unseen case
+    # These bounds were reached:
     "rounds",
     "candidates",
     "tokens",
     "deadline",
     "judge_failed",
-    "search_failed",
+    "search_failed",  # of a later round
 ]
 
 

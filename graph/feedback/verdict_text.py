@@ -14,10 +14,10 @@ from pydantic_core import from_json
 #: Maximum number of characters that are read, from the end of an answer.
 MAX_CHARACTERS = 20_000
 _BOOL = TypeAdapter(bool)
-_WORDS = {"relevant": True, "irrelevant": False, "not relevant": False}
+_VERDICT_WORDS = {"relevant": True, "irrelevant": False, "not relevant": False}
 #: Keys of the number and the verdict in a candidate's object.
-_IDS = ("id", "number", "index", "candidate", "candidate_id")
-_RELEVANT = ("relevant", "is_relevant", "verdict", "judgement", "judgment", "answer")
+_NUMBER_KEYS = ("id", "number", "index", "candidate", "candidate_id")
+_VERDICT_KEYS = ("relevant", "is_relevant", "verdict", "judgement", "judgment", "answer")
 _NUMBER = re.compile(r"(?:candidate[\s_#-]?)?#?\[?([0-9]{1,9})\]?", re.I)
 _OPENING = re.compile(r"[\[{]")
 _FENCE = re.compile(r"\A\s*`+\w*|`+\s*\Z")
@@ -53,7 +53,7 @@ def read_verdicts(text: str, count: int) -> dict[int, bool]:
 
 
 def _values(text: str) -> Iterator[tuple[Any, bool]]:
-    """Yield each JSON object or list of a text, and True if it is the whole text."""
+    """Yield each JSON object or list of a text, and True if the text has nothing else."""
     decoder, position = json.JSONDecoder(), 0
     while (opening := _OPENING.search(text, position)) is not None:
         start = opening.start()
@@ -75,14 +75,14 @@ def _values(text: str) -> Iterator[tuple[Any, bool]]:
 def _verdicts(value: Any, count: int, depth: int = 2) -> dict[int, bool]:
     if isinstance(value, list):
         if value and all(isinstance(item, dict) for item in value):
-            pairs = [(_field(item, _IDS), item) for item in value]
+            pairs = [(_field(item, _NUMBER_KEYS), item) for item in value]
         elif value and any(_number(item, count) is None for item in value):
             pairs = list(enumerate(value)) if len(value) == count else []
         else:
             numbers = {_number(item, count) for item in value}
             return {number: number in numbers for number in range(count)}
-    elif any(name in value for name in _IDS):
-        pairs = [(_field(value, _IDS), value)]
+    elif any(name in value for name in _NUMBER_KEYS):
+        pairs = [(_field(value, _NUMBER_KEYS), value)]
     else:
         pairs = list(value.items())
     verdicts = {
@@ -92,8 +92,8 @@ def _verdicts(value: Any, count: int, depth: int = 2) -> dict[int, bool]:
     }
     if verdicts or not depth or isinstance(value, list):
         return verdicts
-    inner = [item for item in value.values() if isinstance(item, dict | list)]
-    return next(filter(None, (_verdicts(item, count, depth - 1) for item in inner[::-1])), {})
+    nested = [item for item in value.values() if isinstance(item, dict | list)]
+    return next(filter(None, (_verdicts(item, count, depth - 1) for item in nested[::-1])), {})
 
 
 def _field(record: dict[str, Any], names: tuple[str, ...]) -> Any:
@@ -108,9 +108,9 @@ def _number(key: Any, count: int) -> int | None:
 
 def _verdict(item: Any) -> bool | None:
     if isinstance(item, dict):
-        item = _field(item, _RELEVANT)
+        item = _field(item, _VERDICT_KEYS)
     if isinstance(item, str):
-        item = _WORDS.get(item.strip().lower(), item.strip())
+        item = _VERDICT_WORDS.get(item.strip().lower(), item.strip())
     try:
         return _BOOL.validate_python(item)
     except ValidationError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from casewright.errors import InputError
-from casewright.stores.encoders.onnx_export import remember
+from casewright.stores.encoders.onnx_export import write_metadata
 from casewright.stores.progress import progress_bar
 from casewright_backgammon.board_batches import Pool, deal_boards, deal_views, draw_pool
 from casewright_backgammon.board_layout import SLICES
@@ -84,7 +84,7 @@ def train_board_reader(
     slices = (SLICES, 3, SLICE[1], SLICE[0])
     export_batched(checkers, slices, folder / CHECKERS_FILE, "slices", ["probabilities"])
     for name, thresholds in chosen_thresholds(folder, seed=seed + 1, count=measured).items():
-        remember(folder / name, thresholds)
+        write_metadata(folder / name, thresholds)
     return measure(folder, seed=seed + 2, count=measured)
 
 

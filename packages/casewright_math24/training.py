@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casewright.stores.encoders.onnx_export import remember
+from casewright.stores.encoders.onnx_export import write_metadata
 from casewright_math24.card_batches import NONE, deal, draw_pools
 from casewright_math24.card_measures import chosen_threshold, measure
 from casewright_math24.card_reader import INPUT_SIDE, THRESHOLD
@@ -90,7 +90,7 @@ def _train_card_reader(
     exported = CardProbabilities(network)
     export_batched(exported, (INPUT_SIDE, INPUT_SIDE), target, "images", ["probabilities"])
     # The threshold is chosen on the fonts and kinds of the training, not on those of the test.
-    remember(target, {THRESHOLD: chosen_threshold(target, seed=seed + 1)})
+    write_metadata(target, {THRESHOLD: chosen_threshold(target, seed=seed + 1)})
     return measure(target, seed=seed + 2)
 
 

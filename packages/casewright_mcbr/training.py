@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from casewright.stores.encoders.onnx_export import export_onnx, remember
+from casewright.stores.encoders.onnx_export import export_onnx, write_metadata
 from casewright.stores.progress import progress_bar
 from casewright_mcbr.layers import Layer
 
@@ -97,7 +97,7 @@ def export_batched(
         outputs=list(outputs),
         dynamic={name: {0: torch.export.Dim("n")}},
     )
-    remember(target, {})
+    write_metadata(target, {})
 
 
 def write_figures(folder: Path, figures: Mapping[str, float]) -> None:

@@ -19,7 +19,7 @@ from casewright.planner.language_model.device import (
 from casewright.planner.language_model.language_model import LanguageModel
 from casewright.planner.language_model.smollm2 import quiet_transformers
 from casewright.planner.language_model.source import CONFIG, ModelSource, find_source, read_json
-from casewright.stores.encoders.onnx_export import EXPORTING
+from casewright.stores.encoders.onnx_export import EXPORT_LOCK
 
 if TYPE_CHECKING:
     import torch
@@ -83,7 +83,7 @@ def load_source(
 
     For errors see ``load_language_model``.
     """
-    with EXPORTING:
+    with EXPORT_LOCK:
         try:
             with quiet_transformers():
                 network, tokenizer = _load(source, device, dtype, settings or {})

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import DependencyError, InputError, told
-from casewright.stores.encoders.onnx_export import EXPORTING, quiet
+from casewright.stores.encoders.onnx_export import EXPORT_LOCK, quiet
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import show_progress
 
@@ -63,7 +63,7 @@ def smollm2_folder() -> Path:
             f"{DISTRIBUTION}; {INSTALL}"
         )
     # Transformers cannot be imported by two threads at once.
-    with EXPORTING:
+    with EXPORT_LOCK:
         _convert(file, folder)
     return folder
 

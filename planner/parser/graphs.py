@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.stores.encoders.onnx_graph import FUSED, HEAD, Floats, Graph, Weights
+from casewright.stores.encoders.onnx_graph import FUSED, HEAD_SIZE, Floats, Graph, Weights
 
 #: Names of the decoding layers for steps, and of the one for the arguments of a step.
 STEPS, ARGUMENT = ("steps.0", "steps.1"), "argument.0"
@@ -28,23 +28,25 @@ class JointLayers:
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
         self.count = sum(name.endswith(".into.bias") for name in weights)
-        heads = len(weights["norm.bias"]) // HEAD
+        heads = len(weights["norm.bias"]) // HEAD_SIZE
         norms = [*(f"layers.{number}.norm" for number in range(self.count)), "norm"]
-        states, total = graph.normalised("states", norms[0]), "states"
+        states, total = graph.layer_norm("states", norms[0]), "states"
         for number in range(self.count):
             layer, bias = f"layers.{number}", f"bias{number}"
             parts = (*graph.affine(f"{layer}.into"), "", "", bias)
             seen = graph.node("Attention", states, *parts, domain=FUSED, num_heads=heads)
-            states, total = graph.added(total, seen, f"{layer}.out", f"{layer}.norm_after")
+            states, total = graph.residual(total, seen, f"{layer}.out", f"{layer}.norm_after")
             inner = graph.gelu(states, f"{layer}.forward_layer.0")
             layer = f"{layer}.forward_layer.2"
-            states, total = graph.added(total, inner, layer, norms[number + 1])
+            states, total = graph.residual(total, inner, layer, norms[number + 1])
         memory = graph.linear(states, *(f"{name}.memory" for name in (*STEPS, ARGUMENT)))
         memory = graph.node(
-            "Transpose", graph.reshaped(memory, -1, 6, heads, HEAD), perm=[1, 2, 0, 3]
+            "Transpose", graph.reshape(memory, -1, 6, heads, HEAD_SIZE), perm=[1, 2, 0, 3]
         )
         biases = [f"bias{number}" for number in range(self.count)]
-        self._session = graph.opened(dict.fromkeys(["states", *biases], np.float32), states, memory)
+        self._session = graph.session(
+            dict.fromkeys(["states", *biases], np.float32), states, memory
+        )
 
     def __call__(
         self, states: Floats, bias: Floats, present: NDArray[np.bool_]
@@ -69,7 +71,7 @@ class Perceptrons:
         graph = Graph(weights)
         outputs = [graph.linear(graph.gelu(name, f"{name}.0"), f"{name}.2") for name in names]
         self._names = names
-        self._session = graph.opened(dict.fromkeys(names, np.float32), *outputs, threads=1)
+        self._session = graph.session(dict.fromkeys(names, np.float32), *outputs, threads=1)
 
     def __call__(self, *states: Floats) -> Sequence[Floats]:
         """Return each perceptron's output (…, out) for its states (…, in)."""
@@ -81,10 +83,10 @@ class StepLayers:
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
-        states, total = graph.normalised("fed", f"{STEPS[0]}.norms.0"), "fed"
+        states, total = graph.layer_norm("fed", f"{STEPS[0]}.norms.0"), "fed"
         for layer, after in zip(STEPS, (f"{STEPS[1]}.norms.0", "step_norm"), strict=True):
             own = graph.affine(f"{layer}.own")
-            heads = len(weights["step_norm.bias"]) // HEAD
+            heads = len(weights["step_norm.bias"]) // HEAD_SIZE
             seen = graph.node(
                 "Attention", states, *own, domain=FUSED, num_heads=heads, unidirectional=1
             )
@@ -94,7 +96,7 @@ class StepLayers:
                 seen, total = (graph.node("Gather", part, last, axis=1) for part in (seen, total))
             states, total = _decoded(graph, seen, total, layer, after, heads)
         # With so few rows, waking a second thread takes longer than the computation.
-        self._session = graph.opened(
+        self._session = graph.session(
             {"fed": np.float32, **_memory_inputs(*STEPS)}, states, threads=1
         )
 
@@ -109,9 +111,9 @@ class ArgumentLayers:
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
-        heads = len(weights["argument_norm.bias"]) // HEAD
+        heads = len(weights["argument_norm.bias"]) // HEAD_SIZE
         inner = graph.gelu("wide", "mix.0")
-        states, total = graph.added("own", inner, "mix.2", f"{ARGUMENT}.norms.0")
+        states, total = graph.residual("own", inner, "mix.2", f"{ARGUMENT}.norms.0")
         own = graph.affine(f"{ARGUMENT}.own")
         seen = graph.node("Attention", states, *own, "exists", domain=FUSED, num_heads=heads)
         states, _ = _decoded(graph, seen, total, ARGUMENT, "argument_norm", heads)
@@ -121,7 +123,7 @@ class ArgumentLayers:
             "exists": np.int32,
             **_memory_inputs(ARGUMENT),
         }
-        self._session = graph.opened(inputs, states, threads=1)
+        self._session = graph.session(inputs, states, threads=1)
 
     def __call__(
         self, own: Floats, wide: Floats, exists: NDArray[np.bool_], memory: LayerMemory
@@ -141,15 +143,15 @@ def _decoded(
     graph: Graph, seen: str, total: str, layer: str, after: str, heads: int
 ) -> tuple[str, str]:
     """Add the part of a decoding layer after its self-attention; return its states."""
-    states, total = graph.added(total, seen, f"{layer}.own_out", f"{layer}.norms.1")
+    states, total = graph.residual(total, seen, f"{layer}.own_out", f"{layer}.norms.1")
     # All rows attend to the same joint states.
-    query = graph.reshaped(graph.linear(states, f"{layer}.query"), 1, -1, heads * HEAD)
+    query = graph.reshape(graph.linear(states, f"{layer}.query"), 1, -1, heads * HEAD_SIZE)
     memory = (f"{layer}.key", f"{layer}.value", "", "present")
     seen = graph.node("MultiHeadAttention", query, *memory, domain=FUSED, num_heads=heads)
     seen = graph.node("Reshape", seen, graph.node("Shape", states))
-    states, total = graph.added(total, seen, f"{layer}.out", f"{layer}.norms.2")
+    states, total = graph.residual(total, seen, f"{layer}.out", f"{layer}.norms.2")
     inner = graph.gelu(states, f"{layer}.forward_layer.0")
-    return graph.added(total, inner, f"{layer}.forward_layer.2", after)
+    return graph.residual(total, inner, f"{layer}.forward_layer.2", after)
 
 
 def _memory_inputs(*layers: str) -> dict[str, type]:

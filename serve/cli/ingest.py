@@ -115,10 +115,10 @@ def ingest(
 
 
 def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: bool) -> None:
-    from casewright.stores.documents.file_walk import READ
+    from casewright.stores.documents.file_walk import READ_KINDS
 
     if not (report.files or report.removed or report.failed):
-        echo(f"Nothing to ingest in {path}. Formats: {READ}.")
+        echo(f"Nothing to ingest in {path}. Formats: {READ_KINDS}.")
     else:
         verb = "would be" if dry_run else "is" if report.files == 1 else "are"
         echo(visible(f"{_files(report.files)} of {report.root} {verb} stored as cases."))

@@ -22,7 +22,7 @@ from casewright.serve.cli.output import (
 
 if TYPE_CHECKING:
     from casewright.domains import Domain
-    from casewright.graph.plan_files import FiledPlan
+    from casewright.graph.plan_files import SavedPlan
     from casewright.serve.session.choice import Choice
 
 app = Typer(add_completion=False, help="Pin plans under a name, run them, compare two.")
@@ -261,9 +261,9 @@ def diff(
 
 def _planned(
     config: Path | None, values: DomainValues, flags: Flags, question: str, fields: dict[str, Any]
-) -> FiledPlan:
+) -> SavedPlan:
     """Return the plan that the planner of these flags writes for a question."""
-    from casewright.graph.plan_files import FiledPlan
+    from casewright.graph.plan_files import SavedPlan
     from casewright.planner import PlanRequest
     from casewright.serve.session.choice import read_choice
     from casewright.serve.session.session import open_chosen
@@ -273,10 +273,10 @@ def _planned(
         result = session.planner.plan(PlanRequest(question, session.opened.toolbox, fields))
     name = result.planner + (" (fallback)" if result.fallback else "")
     because = result.fallback or result.because
-    return FiledPlan(result.plan, question, name, result.doubt()["confidence"], because)
+    return SavedPlan(result.plan, question, name, result.doubt()["confidence"], because)
 
 
-def _read(source: str, folder: Path) -> FiledPlan:
+def _read(source: str, folder: Path) -> SavedPlan:
     """Return the plan in a file, or the pinned plan of this name."""
     from casewright.graph.plan_files import read_plan_file
     from casewright.planner.pinned import pinned_names

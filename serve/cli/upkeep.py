@@ -79,14 +79,14 @@ def repair(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
 
 
 def _stores(store_folder: Path | None) -> list[Path]:
-    from casewright.stores.engines.connections import RECORD
+    from casewright.stores.engines.connections import ENGINE_FILE
     from casewright.stores.engines.edge_shard import SHARDS
     from casewright.stores.paths import data_folder
 
     if store_folder is not None:
         return [store_folder]
     # Files that mark a folder as a store.
-    markers = (RECORD, SHARDS, "collection")
+    markers = (ENGINE_FILE, SHARDS, "collection")
     return sorted({file.parent for name in markers for file in data_folder().rglob(name)})
 
 

@@ -16,7 +16,7 @@ from langgraph.types import Command
 
 from casewright.errors import InputError, PlanError, StoreDamagedError
 from casewright.graph import Approve, ChatGenerator, Latencies, Limits, RunContext, build_graph
-from casewright.graph.checkpoint_reading import strict
+from casewright.graph.checkpoint_reading import restrict_types
 from casewright.graph.planning import check_tools, plan_within
 from casewright.planner import Plan, PlanRequest, Turn, parse_plan
 from casewright.planner.fixed import FixedPlanner
@@ -78,7 +78,7 @@ class Runs:
     ) -> None:
         self.parts = parts
         self.options = options
-        self.saver = strict(saver)
+        self.saver = restrict_types(saver)
         self.answers = answers
         self.locks = locks or ThreadLocks()
         self.metrics = metrics or Metrics()

@@ -1,4 +1,4 @@
-"""Chunks of documents as cases, with their positions as metadata, and the roots of a store."""
+"""Conversion of documents' chunks to cases, and the roots (folders) of a store's documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.errors import InputError
 from casewright.stores.case import CASE_NAMESPACE, Case
 from casewright.stores.documents.file_walk import is_unicode
 from casewright.stores.documents.splitter import PATH, Chunk
-from casewright.stores.documents.text_size import ENOUGH, FEW, MAX_CHUNK_TOKENS
+from casewright.stores.documents.text_size import GROUP_TOKENS, MAX_CHUNK_TOKENS, MIN_GROUP
 from casewright.stores.encoders.encoder import Encoder
 from casewright.stores.engines.engine import NoCollectionError, Where
 from casewright.stores.facet import text_facet
@@ -28,7 +28,7 @@ from casewright.stores.tenant import with_tenant
 
 #: The default name of a collection of documents.
 COLLECTION = "documents"
-#: Version of reading and splitting; raised when either changes, so that files are read again.
+#: Version of reading and splitting; raised when these change, so that files are read again.
 FORMAT = 3
 #: Packages that read and split files; another version may give other chunks.
 READERS = (
@@ -36,7 +36,7 @@ READERS = (
     *("docutils", "mammoth", "nbformat"),
 )
 
-#: Root, file, and position in the file, from 1.
+#: Position of a chunk: its root, its file, and its number in the file, from 1.
 Place = tuple[str, str, int]
 
 
@@ -58,7 +58,7 @@ def digest(data: bytes) -> str:
 @cache
 def _settings() -> bytes:
     versions = {name: _version(name) for name in READERS}
-    return json.dumps([FORMAT, MAX_CHUNK_TOKENS, ENOUGH, FEW, versions]).encode()
+    return json.dumps([FORMAT, MAX_CHUNK_TOKENS, GROUP_TOKENS, MIN_GROUP, versions]).encode()
 
 
 def _version(package: str) -> str:
@@ -73,9 +73,8 @@ def document_cases(
 ) -> list[Case]:
     """Return all chunks of a file, in order, as cases; ``source`` is its path below the root.
 
-    An id is derived from tenant, collection, root, source, title and text, and from a counter if
-    the same values occur again in the file. Text that is inserted before a chunk does not change
-    its id.
+    An id is derived from tenant, collection, root, source, title and text, and from a counter of
+    equal chunks in the file. Text that is inserted before a chunk does not change its id.
     """
     seen: Counter[tuple[str, str]] = Counter()
     cases = []
@@ -115,7 +114,7 @@ def document_cases(
 
 
 def location_text(case: Case, names: Mapping[str, str]) -> str:
-    """Return the file, the lines or page, and the symbol or headings of a chunk as text for people.
+    """Return a chunk's file, its lines or page, and its symbol or headings, as a text to display.
 
     ``names`` maps roots to short names; see ``root_names``.
     """
@@ -139,28 +138,28 @@ def place_of(case: Case) -> Place | None:
     return None
 
 
-def around(case: Case, reach: int) -> list[Place]:
-    """Return the positions of up to ``reach`` chunks before and after a chunk, if it is one."""
+def neighbour_places(case: Case, distance: int) -> list[Place]:
+    """Return the places up to ``distance`` before and after a chunk; none for other cases."""
     center, chunks = place_of(case), case.metadata.get("chunks")
     if center is None or not isinstance(chunks, int):
         return []
     root, source, position = center
-    first, last = max(1, position - reach), min(position + reach, chunks)
+    first, last = max(1, position - distance), min(position + distance, chunks)
     return [(root, source, number) for number in range(first, last + 1) if number != position]
 
 
-def covering(places: Collection[Place]) -> Where:
-    """Return a condition that all chunks at these positions meet.
+def at_places(places: Collection[Place]) -> Where:
+    """Return a condition that the chunks at these places meet.
 
-    It also matches a position of one file in another file: reading these few extra chunks takes far
-    less time than a query for each file.
+    It also matches chunks of one file at positions of another: to read these takes far less time
+    than a query for each file.
     """
     roots, sources, positions = (sorted(set(part)) for part in zip(*places, strict=True))
     return {"root": roots, "source": sources, "position": positions}
 
 
 #: Number of cases that are removed in one call.
-WRITES = 2000
+DELETE_BATCH = 2000
 #: Maximum number of roots in an error message.
 MAX_LISTED = 10
 
@@ -172,14 +171,14 @@ def roots_of(store: CaseStore) -> list[str]:
     root. Raise ``StoreError`` if the store cannot be read.
     """
     roots: list[str] = []
-    # All cases have the same distance to a vector of zeros, so that the search may return any.
-    anywhere = np.zeros(store.schema.dimension, dtype=np.float32)
+    # All cases have the same score for a vector of zeros, so that the search may return any case.
+    zeros = np.zeros(store.schema.dimension, dtype=np.float32)
     with suppress(NoCollectionError):
         while True:
             # Chunks have a position; other cases of the store are not documents.
             where: Where = {"position": {"gte": 1}, "root": {"not": roots}}
             points = store.engine.search(
-                store.schema.name, anywhere, 1, with_tenant(where, store.tenant), exact=True
+                store.schema.name, zeros, 1, with_tenant(where, store.tenant), exact=True
             )
             root = points[0].payload["metadata"].get("root") if points else None
             if root is None or root in roots:
@@ -202,7 +201,7 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
 
     Args:
         store: The store of the cases.
-        root: The folder's name in the cases; by default its path.
+        root: The name that ``ingest`` gave the folder, or the folder's path.
 
     Raises:
         InputError: The store has no case of that root; the message lists the store's roots.
@@ -215,8 +214,8 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
     for name in dict.fromkeys((str(root), path)):
         if name and is_unicode(name) and (cases := store.all({"root": name})):
             ids = [case.id for case in cases]
-            for start in range(0, len(ids), WRITES):
-                store.delete(ids[start : start + WRITES])
+            for start in range(0, len(ids), DELETE_BATCH):
+                store.delete(ids[start : start + DELETE_BATCH])
             return len(ids)
     roots = roots_of(store)
     more = f", and {len(roots) - MAX_LISTED} more" if len(roots) > MAX_LISTED else ""

@@ -23,8 +23,8 @@ def _types(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Node types, of all languages, of definitions whose inner definitions belong to them.
-WHOLE = _types("""
+#: Node types, of all languages, of definitions whose inner definitions are not listed.
+LEAF_TYPES = _types("""
     function_definition function_declaration generator_function_declaration function_item method
     method_definition method_declaration singleton_method constructor_declaration
     destructor_declaration compact_constructor_declaration secondary_constructor
@@ -32,7 +32,7 @@ WHOLE = _types("""
     macro_definition create_table create_view create_function enum_item enum_specifier
 """)
 #: Node types of definitions whose inner definitions have their own symbols: ``Class.method``.
-HOLDERS = _types("""
+CONTAINER_TYPES = _types("""
     class_definition class_declaration abstract_class_declaration class class_specifier
     interface_declaration enum_declaration record_declaration struct_declaration
     annotation_type_declaration struct_specifier union_specifier namespace_definition
@@ -40,23 +40,22 @@ HOLDERS = _types("""
     union_item trait_declaration trait_definition object_declaration object_definition
     companion_object protocol_declaration type_spec type_definition
 """)
-#: Types of ``HOLDERS`` that are a definition only if they have a body: not ``struct pair *p``,
-#: ``namespace N;``.
-BODIED = _types("""
+#: Container types that are a definition only if they have a body: not ``struct pair *p``.
+BODY_TYPES = _types("""
     class_specifier struct_specifier union_specifier enum_specifier namespace_definition
     namespace_declaration
 """)
 #: Node types of values that make an assignment a definition: ``const f = () => …``.
-VALUES = _types("""
+VALUE_TYPES = _types("""
     arrow_function function_expression generator_function function_definition class
 """)
-#: Node types around one definition that belong to it.
-WRAPPERS = _types("""
+#: Node types that enclose one definition and belong to it.
+WRAPPER_TYPES = _types("""
     decorated_definition export_statement ambient_declaration template_declaration
     lexical_declaration variable_declaration expression_statement type_declaration statement
 """)
-#: Node types right before a definition that belong to it.
-BEFORE = re.compile(r"comment|attribute|annotation|decorator")
+#: Node types that belong to the definition that follows them.
+LEADING_TYPE = re.compile(r"comment|attribute|annotation|decorator")
 NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
 #: Languages whose grammar is not the function ``language`` of ``tree_sitter_<language>``.
 GRAMMARS = {
@@ -67,8 +66,8 @@ GRAMMARS = {
     "tsx": ("tree_sitter_typescript", "language_tsx"),
     "typescript": ("tree_sitter_typescript", "language_typescript"),
 }
-#: Greatest depth of nested nodes: deeper code is generated, and its symbols are useless.
-DEPTH = 60
+#: Maximum depth of nested nodes: deeper code was generated, and its symbols are useless.
+MAX_DEPTH = 60
 #: Maximum number of bytes of a name or a receiver that are searched.
 MAX_NAME_BYTES = 1000
 
@@ -109,81 +108,80 @@ def _parser(language: str) -> Parser:
 
 def _walk(
     node: Node,
-    around: str,
-    row: int,
+    outer: str,
+    outer_row: int,
     definitions: list[Definition],
     depth: int,
     first: int | None = None,
 ) -> None:
     """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
 
-    ``around`` is the symbol of the enclosing definition, and ``row`` the first row of that
-    definition: a definition on the same row is not listed. ``first`` is the first row of the
-    comments before a wrapper node.
+    ``outer`` and ``outer_row`` are the symbol and first row of the enclosing definition: a
+    definition on the same row is not listed. ``first`` is the first row of the comments before a
+    wrapper node.
     """
-    if depth > DEPTH:
+    if depth > MAX_DEPTH:
         return
     children, seen = node.named_children, set[str]()
     for number, child in enumerate(children):
         # The comments before a wrapper belong to the first node of each type inside.
         has_comments = first is not None and child.type not in seen
         seen.add(child.type)
-        name, wraps = _name(child), child.type in WRAPPERS
+        name, wraps = _name(child), child.type in WRAPPER_TYPES
         first_row = None
         if name or wraps:
             first_row = first if has_comments else _first_row(children, number)
-        if not name or child.start_point.row == row:
-            _walk(child, around, row, definitions, depth + 1, first_row if wraps else None)
+        if not name or child.start_point.row == outer_row:
+            _walk(child, outer, outer_row, definitions, depth + 1, first_row if wraps else None)
             continue
         assert first_row is not None
-        symbol = f"{around}.{name}" if around else name
+        symbol = f"{outer}.{name}" if outer else name
         lines = Lines(first_row, _last_row(child))
-        if around and lines.first == lines.last:
+        if outer and lines.first == lines.last:
             continue
         definitions.append(Definition(lines, symbol))
-        if child.type in HOLDERS:
+        if child.type in CONTAINER_TYPES:
             _walk(child, symbol, child.start_point.row, definitions, depth + 1)
 
 
 def _name(node: Node) -> str:
     """Return the name of a definition; empty for other nodes."""
-    if node.type in BODIED and node.child_by_field_name("body") is None:
+    if node.type in BODY_TYPES and node.child_by_field_name("body") is None:
         return ""
-    if node.type in WHOLE or node.type in HOLDERS:
+    if node.type in LEAF_TYPES or node.type in CONTAINER_TYPES:
         return _declared_name(node)
     for left, right in (("name", "value"), ("left", "right"), ("lhs", "rhs")):
         value = node.child_by_field_name(right)
-        if value is not None and value.type in VALUES:
-            return _plain(node.child_by_field_name(left))
+        if value is not None and value.type in VALUE_TYPES:
+            return _clean_name(node.child_by_field_name(left))
     return ""
 
 
 def _declared_name(node: Node) -> str:
-    named = node.child_by_field_name("name")
+    ident = node.child_by_field_name("name")
     if node.type == "impl_item":
-        named = node.child_by_field_name("type")
-    elif named is None:
+        ident = node.child_by_field_name("type")
+    elif ident is None:
         # In C, a name is inside its type: ``int *name(…)``.
-        named = node.child_by_field_name("declarator")
-        while named is not None and (inner := named.child_by_field_name("declarator")) is not None:
-            named = inner
-    if named is None:
-        named = next((child for child in node.named_children if child.type in NAME_NODES), None)
+        ident = node.child_by_field_name("declarator")
+        while ident is not None and (inner := ident.child_by_field_name("declarator")) is not None:
+            ident = inner
+    if ident is None:
+        ident = next((child for child in node.named_children if child.type in NAME_NODES), None)
     receiver = node.child_by_field_name("receiver")
     if node.type == "method_declaration" and receiver is not None:
         # Go: ``func (s *Store[T]) Add()`` is a method of Store.
         owner = re.search(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?\)$", _text(receiver))
-        return f"{owner[1]}.{_plain(named)}" if owner else _plain(named)
-    return _plain(named) or {"init_declaration": "init", "companion_object": "Companion"}.get(
-        node.type, ""
-    )
+        return f"{owner[1]}.{_clean_name(ident)}" if owner else _clean_name(ident)
+    names = {"init_declaration": "init", "companion_object": "Companion"}
+    return _clean_name(ident) or names.get(node.type, "")
 
 
-def _plain(named: Node | None) -> str:
+def _clean_name(ident: Node | None) -> str:
     """Return a name without type arguments, its parts joined by dots."""
-    if named is None:
+    if ident is None:
         return ""
-    text = re.sub(r"<.*>|\s+", "", _text(named), flags=re.DOTALL).strip("\"'`[]&*")
+    text = re.sub(r"<.*>|\s+", "", _text(ident), flags=re.DOTALL).strip("\"'`[]&*")
     text = re.sub(r"::|:|\\|/", ".", text)
     return text if len(text) <= 100 else ""
 
@@ -198,7 +196,7 @@ def _first_row(siblings: Sequence[Node], number: int) -> int:
     first = siblings[number].start_point.row
     for index in range(number - 1, -1, -1):
         sibling = siblings[index]
-        if not BEFORE.search(sibling.type) or _last_row(sibling) != first - 1:
+        if not LEADING_TYPE.search(sibling.type) or _last_row(sibling) != first - 1:
             break
         # A comment after other code on its row is about that code.
         if index and _last_row(siblings[index - 1]) == sibling.start_point.row:

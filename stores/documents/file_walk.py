@@ -20,7 +20,7 @@ KindName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of file; ``data`` is a text such as YAML whose lines are its units.
+    """A kind of file; ``data`` is a text such as YAML that is split between lines.
 
     ``language`` is the language of source code; see ``code_outline.GRAMMARS``.
     """
@@ -29,16 +29,16 @@ class Kind:
     language: str = ""
 
 
-#: Greatest size, in bytes, of a data file that is split into passages.
+#: Maximum size, in bytes, of a data file that is read.
 DATA_BYTES = 200_000
 #: File endings of generated text: drawings, minified code, lock files.
 GENERATED = (".svg", ".map", ".lock", ".min.js", ".min.css", "-lock.json", "-lock.yaml")
-#: Kinds of data; large files of these kinds are not split.
+#: Kinds of data; larger files of these kinds are not read.
 DATA: tuple[KindName, ...] = ("table", "json", "data")
 #: A log file, also a rotated one.
 LOG = re.compile(r".*\.log(\.\d+)?", re.IGNORECASE)
 #: The kinds of files that are read, for help texts.
-READ = (
+READ_KINDS = (
     "text, Markdown, reStructuredText, HTML, PDF, DOCX, notebooks, source code, and data such as "
     "CSV, JSON and YAML"
 )
@@ -76,15 +76,15 @@ LANGUAGES = {
     "tsx": "tsx",
     "typescript": "ts mts cts",
 }
-_BY_ENDING = {end: Kind(name) for name, ends in _ENDINGS.items() for end in ends.split()}
-_BY_ENDING |= {
+_KINDS_BY_ENDING = {end: Kind(name) for name, ends in _ENDINGS.items() for end in ends.split()}
+_KINDS_BY_ENDING |= {
     end: Kind("code", language) for language, ends in LANGUAGES.items() for end in ends.split()
 }
 
 
 def kind_of(source: str) -> Kind | None:
     """Return a file's kind; ``None`` for an unknown ending."""
-    return _BY_ENDING.get(PurePosixPath(source).suffix.removeprefix(".").lower())
+    return _KINDS_BY_ENDING.get(PurePosixPath(source).suffix.removeprefix(".").lower())
 
 
 #: Names of folders with installed or generated files.
@@ -104,7 +104,7 @@ class SourceFile:
 
 @dataclass(slots=True)
 class Walk:
-    """The content of a folder: chosen files by source, and other entries with reasons.
+    """The content of a folder: the chosen files, and other entries, each with the reason.
 
     Entries of ``failed`` cannot be read; entries of ``skipped`` were chosen but are not documents.
     """
@@ -136,22 +136,22 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
                 continue
             source = _source(Path(entry.path), root)
             if not is_unicode(source):
-                shown = source.encode(errors="backslashreplace").decode()
-                content.failed.append((shown, "its name is not valid Unicode"))
+                escaped = source.encode(errors="backslashreplace").decode()
+                content.failed.append((escaped, "its name is not valid Unicode"))
                 continue
             if matches(source, exclude):
                 continue
             is_chosen = chosen(source, include)
             if entry.is_symlink():
                 if is_chosen:
-                    _link(Path(entry.path), source, root, content)
+                    _add_link(Path(entry.path), source, root, content)
             elif entry.is_dir():
                 # Unlike ``Path.exists``, ``os.path.exists`` raises no error without permission.
                 marked = any(os.path.exists(os.path.join(entry.path, n)) for n in MARKER_FILES)
                 if entry.name not in SKIPPED_FOLDERS and not marked:
                     folders.append(Path(entry.path))
             elif is_chosen:
-                _file(Path(entry.path), source, content)
+                _add_file(Path(entry.path), source, content)
     content.failed.sort()
     content.skipped.sort()
     content.files.sort(key=lambda file: file.source)
@@ -179,15 +179,15 @@ def matches(source: str, patterns: Sequence[str]) -> bool:
     parts = source.split("/")
     paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
     for pattern in patterns:
-        bare = pattern.removeprefix("./").strip("/")
-        for spelling in (bare, bare.removeprefix("**/")):
+        stripped = pattern.removeprefix("./").strip("/")
+        for spelling in (stripped, stripped.removeprefix("**/")):
             names = [] if "/" in spelling else parts
             if any(fnmatchcase(piece, spelling) for piece in (*paths, *names)):
                 return True
     return False
 
 
-def _link(path: Path, source: str, root: Path, content: Walk) -> None:
+def _add_link(path: Path, source: str, root: Path, content: Walk) -> None:
     try:
         target = path.resolve(strict=True)
     except FileNotFoundError:
@@ -199,7 +199,7 @@ def _link(path: Path, source: str, root: Path, content: Walk) -> None:
             content.skipped.append((source, "it is a link that leads out of the folder"))
 
 
-def _file(path: Path, source: str, content: Walk) -> None:
+def _add_file(path: Path, source: str, content: Walk) -> None:
     try:
         status = path.stat()
     except OSError as error:

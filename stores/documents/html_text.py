@@ -3,7 +3,7 @@
 LlamaIndex's HTML splitter reads a list of tags and loses other text: code, tables, plain ``div``s,
 and bold words, which it moves out of their sentence. This module converts a page to Markdown with
 the same content, which is split as Markdown. It builds no tree, since a page may nest tags without
-a limit, and takes linear time: Python's parser starts again at every ``<`` without an end.
+a limit, and takes linear time, unlike Python's parser for a page with many unfinished tags.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterator
 #: Elements whose content has no tags.
 RAW = ("script", "style", "textarea", "title", "iframe", "noembed", "noframes", "xmp")
 #: Elements that a browser does not show, without and with raw content.
-UNSEEN = ("template", "noscript", "svg", "head")
-UNSEEN_RAW = ("script", "style", "iframe", "noembed", "noframes")
+HIDDEN = ("template", "noscript", "svg", "head")
+HIDDEN_RAW = ("script", "style", "iframe", "noembed", "noframes")
 #: Elements of a page's head; any other element ends the head.
 IN_HEAD = ("base", "link", "meta", "noscript", "template")
 BLOCKS = (
@@ -27,14 +27,14 @@ BLOCKS = (
 #: Blocks that do not end the line of a table row.
 IN_CELL = ("p", "div")
 HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
-#: Marks of a paragraph break, a line break, the begin of a cell, and a code block, used until the
-#: source's white space is removed. A page's own control characters are removed first.
+#: Marks of a paragraph break, a line break, the start of a cell, and a code block. They replace the
+#: tags until the white space is normalised. A page's own control characters are removed first.
 PARAGRAPH, LINE, CELL, CODE = "\x01", "\x02", "\x03", "\x04"
-BEFORE = {"br": LINE, "td": CELL, "th": CELL, "li": f"{LINE}- ", "tr": LINE, "hr": PARAGRAPH}
+START_MARKS = {"br": LINE, "td": CELL, "th": CELL, "li": f"{LINE}- ", "tr": LINE, "hr": PARAGRAPH}
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)")
 #: The rest of a tag, with any ``>`` in quoted values.
-_REST = re.compile(r"""[^>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)[^>=]*+)*+>""")
+_TAG_REST = re.compile(r"""[^>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)[^>=]*+)*+>""")
 
 
 def html_text(page: str) -> tuple[str, str]:
@@ -50,7 +50,7 @@ def html_text(page: str) -> tuple[str, str]:
         else:
             reader.end(name)
     reader.close()
-    return " ".join(reader.title.split()), _lines("".join(reader.pieces), reader.codes)
+    return " ".join(reader.title.split()), _markdown("".join(reader.pieces), reader.code_blocks)
 
 
 def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
@@ -90,9 +90,9 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
 
 def _tag_end(page: str, position: int) -> int:
     """Return the index after a tag; below 0 if the tag has no end."""
-    if rest := _REST.match(page, position):
+    if rest := _TAG_REST.match(page, position):
         return rest.end()
-    # A quotation mark without its partner.
+    # The tag has a quotation mark without a second one.
     return page.find(">", position) + 1 or -1
 
 
@@ -108,70 +108,70 @@ class _Page:
     def __init__(self) -> None:
         self.title = ""
         self.pieces: list[str] = []
-        self.codes: list[str] = []
-        # The element whose content is collected apart: code, a heading, or unseen; empty for none.
-        self._apart = ""
-        # The number of open blocks in that element, and of open elements of the same kind.
-        self._blocks = self._same = 0
+        self.code_blocks: list[str] = []
+        # The open element whose content is collected separately: code, a heading or hidden content.
+        self._collected = ""
+        # The number of open blocks in that element, and of open elements of the same name.
+        self._open_blocks = self._open_same = 0
         self._content: list[str] = []
         # True in an open table cell, where a paragraph does not begin a new line.
-        self._cell = False
+        self._in_cell = False
 
     def text(self, text: str) -> None:
-        if self._apart == "head" and text.strip():
+        if self._collected == "head" and text.strip():
             self.close()
-        (self._content if self._apart else self.pieces).append(text)
+        (self._content if self._collected else self.pieces).append(text)
 
     def raw(self, name: str, text: str) -> None:
         if name == "title":
             self.title = self.title or text
-        elif name not in UNSEEN_RAW:
+        elif name not in HIDDEN_RAW:
             self.text(text)
 
     def start(self, name: str) -> None:
-        ends = name in HEADINGS and self._apart in HEADINGS
-        if ends or (self._apart == "head" and name not in IN_HEAD):
+        closes = name in HEADINGS and self._collected in HEADINGS
+        if closes or (self._collected == "head" and name not in IN_HEAD):
             self.close()
-        if self._apart:
-            self._blocks += name in BLOCKS
-            self._same += name == self._apart
+        if self._collected:
+            self._open_blocks += name in BLOCKS
+            self._open_same += name == self._collected
             if name == "br":
                 self._content.append("\n")
-        elif name == "pre" or name in HEADINGS or name in UNSEEN:
-            self._apart = name
-        elif self._cell and name in IN_CELL:
+        elif name == "pre" or name in HEADINGS or name in HIDDEN:
+            self._collected = name
+        elif self._in_cell and name in IN_CELL:
             self.pieces.append(" ")
         else:
-            self._cell = name in ("td", "th") or (self._cell and name not in BLOCKS)
-            self.pieces.append(BEFORE.get(name, PARAGRAPH if name in BLOCKS else ""))
+            self._in_cell = name in ("td", "th") or (self._in_cell and name not in BLOCKS)
+            self.pieces.append(START_MARKS.get(name, PARAGRAPH if name in BLOCKS else ""))
 
     def end(self, name: str) -> None:
         """Read an end tag; an element without an end tag ends with the element around it."""
-        ends = name == self._apart or (name in HEADINGS and self._apart in HEADINGS)
-        if not self._apart:
-            inside = self._cell and name in IN_CELL
-            self._cell = self._cell and name not in ("td", "th", "tr", "table")
+        closes = name == self._collected or (name in HEADINGS and self._collected in HEADINGS)
+        if not self._collected:
+            inside = self._in_cell and name in IN_CELL
+            self._in_cell = self._in_cell and name not in ("td", "th", "tr", "table")
             self.pieces.append(" " if inside else PARAGRAPH if name in BLOCKS else "")
-        elif ends and self._same:
-            self._same -= 1
-        elif name in BLOCKS and self._blocks:
-            self._blocks -= 1
-        elif ends or name in BLOCKS:
+        elif closes and self._open_same:
+            self._open_same -= 1
+        elif name in BLOCKS and self._open_blocks:
+            self._open_blocks -= 1
+        elif closes or name in BLOCKS:
             self.close()
             self.pieces.append(PARAGRAPH if name in BLOCKS else "")
 
     def close(self) -> None:
-        """End the element whose content is collected apart."""
+        """End the element whose content is collected separately."""
         text = "".join(self._content)
-        if self._apart == "pre":
-            self.codes.append(text.strip("\n"))
-            self.pieces.append(f"{PARAGRAPH}{CODE}{len(self.codes) - 1}{CODE}{PARAGRAPH}")
-        elif self._apart in HEADINGS:
-            self.pieces.append(f"{PARAGRAPH}{HEADINGS[self._apart]} {text}{PARAGRAPH}")
-        self._apart, self._blocks, self._same, self._content = "", 0, 0, []
+        if self._collected == "pre":
+            self.code_blocks.append(text.strip("\n"))
+            self.pieces.append(f"{PARAGRAPH}{CODE}{len(self.code_blocks) - 1}{CODE}{PARAGRAPH}")
+        elif self._collected in HEADINGS:
+            self.pieces.append(f"{PARAGRAPH}{HEADINGS[self._collected]} {text}{PARAGRAPH}")
+        self._collected, self._open_blocks, self._open_same, self._content = "", 0, 0, []
 
 
-def _lines(text: str, codes: list[str]) -> str:
+def _markdown(text: str, codes: list[str]) -> str:
     text = re.sub(r"\s+", " ", text)
     text = re.sub(f"([{LINE}{PARAGRAPH}] ?){CELL}", r"\1", text)
     text = re.sub(f" ?{CELL} ?", " | ", text)

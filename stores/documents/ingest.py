@@ -33,7 +33,7 @@ from casewright.stores.documents.file_walk import (
     matches,
     walk,
 )
-from casewright.stores.documents.reader import is_text, made_by_program
+from casewright.stores.documents.reader import generated_reason, is_text
 from casewright.stores.documents.worker import SECONDS, Worker, worker
 from casewright.stores.progress import progress_bar
 from casewright.stores.revise import Change
@@ -42,11 +42,11 @@ from casewright.stores.store import BATCH, CaseStore
 #: Larger files are not read.
 MAX_BYTES = 50_000_000
 #: Modules that reading and splitting need.
-NEEDED = (*("llama_index.core", "pypdf", "bs4", "tree_sitter", "docutils", "mammoth", "nbformat"),)
+MODULES = ("llama_index.core", "pypdf", "bs4", "tree_sitter", "docutils", "mammoth", "nbformat")
 #: Number of changes and removals that are written together.
-WRITES = 2000
-#: A stored case's digest of its file, and the number of that file's cases.
-_Mark = tuple[str, int]
+MAX_UNWRITTEN = 2000
+#: The digest of a case's file, and the number of the file's cases, as the stored case has them.
+_Stamp = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,36 +121,35 @@ def ingest(
     """
     _check_installed()
     target = _resolved(path)
-    content = _content(target, include, exclude)
-    content.files = [file for file in content.files if _is_of(file.source, kinds)]
-    content.skipped = [(name, why) for name, why in content.skipped if _is_of(name, kinds)]
+    content = _walk_result(target, include, exclude)
+    content.files = [file for file in content.files if _has_kind(file.source, kinds)]
+    content.skipped = [(name, why) for name, why in content.skipped if _has_kind(name, kinds)]
     folder, sources = (target, None) if target.is_dir() else (target.parent, {target.name})
     name = root or folder.as_posix()
     stored = {
         source: cases
         for source, cases in _stored(store, name, sources).items()
-        if chosen(source, include, exclude) and _is_of(source, kinds)
+        if chosen(source, include, exclude) and _has_kind(source, kinds)
     }
     _check_matched(include, content, stored)
     total = sum(file.size for file in content.files)
-    counts_text = [""]
-    bar = progress_bar("Ingesting", total, unit="bytes", show=progress, more=lambda: counts_text[0])
+    suffix = [""]
+    bar = progress_bar("Ingesting", total, unit="bytes", show=progress, suffix=lambda: suffix[0])
     with worker() as reader, bar as advance:
-        run, unwritten = _Run(store, name, dry_run, content, reader), 0
+        run, unwritten_bytes = _Run(store, name, dry_run, content, reader), 0
         for file in content.files:
-            run.file(file, stored.pop(file.source, {}), max_bytes, seconds)
-            counts_text[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
-            # Progress counts a file when its cases are written: encoding takes nearly all of the
-            # time.
-            unwritten += file.size
+            run.compare(file, stored.pop(file.source, {}), max_bytes, seconds)
+            suffix[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
+            # A file counts when its cases are written, since encoding takes nearly all the time.
+            unwritten_bytes += file.size
             if not (run.new or run.moved or run.removed):
-                advance(unwritten)
-                unwritten = 0
+                advance(unwritten_bytes)
+                unwritten_bytes = 0
         run.write()
-        advance(unwritten)
+        advance(unwritten_bytes)
     unreadable = [source for source, _ in run.failed]
     for source, cases in stored.items():
-        if not any(_below(source, failed) for failed in unreadable):
+        if not any(_is_below(source, failed) for failed in unreadable):
             run.removed |= dict.fromkeys(cases, "")
     run.write()
     failed, skipped, notes = (tuple(sorted(x)) for x in (run.failed, run.skipped, run.notes))
@@ -169,11 +168,11 @@ class _Run:
         self.counts = dict.fromkeys(("added", "updated", "unchanged", "removed", "files"), 0)
         self.new: list[Case] = []
         self.moved: list[Case] = []
-        # Id to source.
+        # Id of a case to its source.
         self.removed: dict[str, str] = {}
 
-    def file(
-        self, file: SourceFile, stored: Mapping[str, _Mark], max_bytes: int, seconds: float
+    def compare(
+        self, file: SourceFile, stored: Mapping[str, _Stamp], max_bytes: int, seconds: float
     ) -> None:
         """Compare a file with its stored cases, and note the changes."""
         try:
@@ -194,28 +193,28 @@ class _Run:
         self.new += [case for case in cases if case.id not in stored]
         self.moved += [case for case in cases if case.id in stored]
         self.removed |= {id_: file.source for id_ in stored if id_ not in ids}
-        if len(self.new) >= BATCH or len(self.moved) + len(self.removed) >= WRITES:
+        if len(self.new) >= BATCH or len(self.moved) + len(self.removed) >= MAX_UNWRITTEN:
             self.write()
 
     def _read(
-        self, file: SourceFile, stored: Mapping[str, _Mark], max_bytes: int, seconds: float
+        self, file: SourceFile, stored: Mapping[str, _Stamp], max_bytes: int, seconds: float
     ) -> list[Case] | None:
         """Return the cases of a file; ``None`` if they are stored already."""
         kind = kind_of(file.source)
         if file.size > max_bytes:
             raise InputError(f"it has {file.size:,} bytes; at most {max_bytes:,} are read")
-        if reason := _no_document(file, kind):
+        if reason := _skip_reason(file, kind):
             self.skipped.append((file.source, reason))
             return []
         data = file.path.read_bytes()
         if kind is None and not is_text(data):
             self.skipped.append((file.source, "it is not text, and of an unknown type"))
             return []
-        if reason := made_by_program(data, kind or Kind("text")):
+        if reason := generated_reason(data, kind or Kind("text")):
             self.skipped.append((file.source, reason))
             return []
         file_digest = digest(data)
-        if stored and all(mark == (file_digest, len(stored)) for mark in stored.values()):
+        if stored and all(stamp == (file_digest, len(stored)) for stamp in stored.values()):
             self.counts["unchanged"] += len(stored)
             self.counts["files"] += 1
             return None
@@ -227,18 +226,18 @@ class _Run:
         return document_cases(chunks, self.store, self.root, file.source, file_digest)
 
     def write(self) -> None:
-        """Write the noted changes, removals last, so that no passage is ever missing.
+        """Write the noted changes, removals last, so that no passage is missing at any time.
 
-        If the process is killed in between, a file has cases of two digests, and is not done.
+        If the process is killed meanwhile, a file has cases with two digests, so it is read again.
         """
         failures: dict[str, str] = {}
 
-        def failed(case: Case, error: FacetError) -> None:
+        def note_failure(case: Case, error: FacetError) -> None:
             failures[case.metadata["source"]] = f"a passage cannot be encoded: {error}"
 
         added = len(self.new)
         if not self.dry_run:
-            added = len(self.store.add(self.new, progress=False, on_error=failed))
+            added = len(self.store.add(self.new, progress=False, on_error=note_failure))
             self.store.update({case.id: Change(metadata=case.metadata) for case in self.moved})
             self.removed = {id_: file for id_, file in self.removed.items() if file not in failures}
             self.store.delete(list(self.removed))
@@ -252,7 +251,7 @@ class _Run:
 
 @cache
 def _check_installed() -> None:
-    for name in NEEDED:
+    for name in MODULES:
         try:
             installed = importlib.util.find_spec(name) is not None
         except ImportError:
@@ -282,7 +281,7 @@ def _resolved(path: str | Path) -> Path:
     )
 
 
-def _content(target: Path, include: Sequence[str], exclude: Sequence[str]) -> Walk:
+def _walk_result(target: Path, include: Sequence[str], exclude: Sequence[str]) -> Walk:
     if target.is_dir():
         return walk(target, include, exclude)
     check_patterns((*include, *exclude))
@@ -302,28 +301,28 @@ def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str
         if not any(matches(source, [pattern]) for source in sources):
             raise InputError(
                 f"The pattern {pattern!r} matches none of the files, so that nothing was done. "
-                "Patterns are of paths from the folder on, such as '*.md' or docs/api; hidden "
+                "Patterns are relative to the folder, such as '*.md' or docs/api; hidden "
                 "and excluded files are ignored."
             )
 
 
-def _stored(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, dict[str, _Mark]]:
-    """Return the marks of a root's stored cases: source to id to mark."""
+def _stored(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, dict[str, _Stamp]]:
+    """Return the stamps of a root's stored cases, by source and case id."""
     where = {"root": root} if sources is None else {"root": root, "source": sorted(sources)}
-    stored: dict[str, dict[str, _Mark]] = {}
+    stored: dict[str, dict[str, _Stamp]] = {}
     for case in store.all(where):
         # Share one string object among all cases of a file.
-        mark = (sys.intern(case.metadata.get("digest", "")), case.metadata.get("chunks", 0))
-        stored.setdefault(case.metadata.get("source", ""), {})[case.id] = mark
+        stamp = (sys.intern(case.metadata.get("digest", "")), case.metadata.get("chunks", 0))
+        stored.setdefault(case.metadata.get("source", ""), {})[case.id] = stamp
     return stored
 
 
-def _is_of(source: str, kinds: Collection[KindName]) -> bool:
+def _has_kind(source: str, kinds: Collection[KindName]) -> bool:
     kind = kind_of(source)
     return not kinds or (kind is not None and kind.name in kinds)
 
 
-def _no_document(file: SourceFile, kind: Kind | None) -> str:
+def _skip_reason(file: SourceFile, kind: Kind | None) -> str:
     if LOG.fullmatch(file.source):
         return "it is a log"
     if file.source.lower().endswith(GENERATED):
@@ -334,5 +333,5 @@ def _no_document(file: SourceFile, kind: Kind | None) -> str:
     return ""
 
 
-def _below(source: str, folder: str) -> bool:
+def _is_below(source: str, folder: str) -> bool:
     return folder in (".", source) or source.startswith(f"{folder}/")

@@ -23,39 +23,38 @@ from casewright.stores.documents.html_text import html_text
 from casewright.stores.documents.records import json_records, table_records
 
 #: Byte order marks and their encodings.
-MARKS = (
+BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-#: Share of zero bytes from which data without a mark count as UTF-16: in European text, every other
-#: byte is zero.
-HALF_ZERO = 0.3
+#: Minimum share of zero bytes of UTF-16 without a byte order mark: in European text, half of the
+#: bytes are zero.
+UTF16_ZERO_SHARE = 0.3
 #: Maximum number of uncompressed bytes of a DOCX file.
-UNPACKED = 200_000_000
+MAX_UNPACKED = 200_000_000
 #: The metadata block at the top of a Markdown file, and the title in it.
-FRONT = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
+FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
-#: A directive or target of reStructuredText, and how many of them make a ``.txt`` file
-#: reStructuredText.
-RST, RST_MARKS = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)"), 2
-#: A mark that programs write at the top of generated files.
-MADE = re.compile(
+#: A directive or target of reStructuredText; a ``.txt`` file with this many is reStructuredText.
+RST, MIN_RST = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)"), 2
+#: A remark that programs write at the top of generated files.
+GENERATED_MARK = re.compile(
     rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"
     rb"\bdo not (?:edit|modify)\b[^\n]{0,200}\n?[^\n]{0,200}\bgenerated\b"
 )
-#: Number of leading bytes in which the mark is searched, and a mean line length that no person
-#: writes.
-TOP, MINIFIED = 600, 400
-#: The begin of a log line: its time, after a bracket or a level.
-TIMED = re.compile(rb"\W{0,3}(?:[A-Z]{4,8}\W{1,3})?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")
-#: Number of lines in which times are counted, the least number of lines of a log, and the least
-#: share of them with a time.
-LOG_LINES, FEWEST, MOSTLY = 200, 20, 0.8
+#: Number of bytes, from the top, in which the mark is searched, and the mean number of bytes of a
+#: line above which code was made by a program.
+TOP_BYTES, MAX_LINE = 600, 400
+#: The start of a log line: its time, after a bracket or a level.
+LOG_LINE = re.compile(rb"\W{0,3}(?:[A-Z]{4,8}\W{1,3})?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")
+#: A log is recognised by its first lines: their maximum number, their minimum number, and the least
+#: share of them that have a time.
+MAX_LOG_LINES, MIN_LOG_LINES, MIN_LOG_SHARE = 200, 20, 0.8
 #: A source file's declaration of its encoding, in one of its first two lines (PEP 263).
-CODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +88,20 @@ class Document:
 def is_text(data: bytes) -> bool:
     """Return ``True`` if bytes of unknown kind are text: valid UTF-8, or with a byte order mark."""
     try:
-        return "\0" not in data.decode(_marked(data) or "utf-8")
+        return "\0" not in data.decode(_mark_encoding(data) or "utf-8")
     except UnicodeDecodeError:
         return False
 
 
-def made_by_program(data: bytes, kind: Kind) -> str:
+def generated_reason(data: bytes, kind: Kind) -> str:
     """Return the reason why a file was not written by a person; empty if it may have been."""
     if kind.name in ("text", "data"):
-        lines = data.split(b"\n", LOG_LINES)[:LOG_LINES]
-        timed = sum(bool(TIMED.match(line)) for line in lines)
-        if len(lines) >= FEWEST and timed >= MOSTLY * len(lines):
+        lines = data.split(b"\n", MAX_LOG_LINES)[:MAX_LOG_LINES]
+        with_time = sum(bool(LOG_LINE.match(line)) for line in lines)
+        if len(lines) >= MIN_LOG_LINES and with_time >= MIN_LOG_SHARE * len(lines):
             return "it is a log"
     if kind.name == "code" and (
-        MADE.search(data[:TOP]) or len(data) > MINIFIED * (data.count(b"\n") + 1)
+        GENERATED_MARK.search(data[:TOP_BYTES]) or len(data) > MAX_LINE * (data.count(b"\n") + 1)
     ):
         return "it was made by a program, for programs"
     return ""
@@ -117,7 +116,7 @@ def read_document(data: bytes, kind: Kind) -> Document:
         return Document(kind, _pdf_pages(data))
     if kind.name == "docx":
         return Document(kind, (Part(html_text(_docx_html(data))[1]),))
-    text, note = _decoded(data, _declared(data, kind))
+    text, note = _decoded(data, _declared_encoding(data, kind))
     if "\0" in text:
         raise InputError("it is not text: it has zero bytes")
     text = _clean(text)
@@ -125,12 +124,12 @@ def read_document(data: bytes, kind: Kind) -> Document:
     if kind.name == "html":
         title, markdown = html_text(text)
         document = Document(kind, (Part(markdown),), title)
-    elif kind.name == "rst" or (kind.name == "text" and len(RST.findall(text)) >= RST_MARKS):
+    elif kind.name == "rst" or (kind.name == "text" and len(RST.findall(text)) >= MIN_RST):
         from casewright.stores.documents.rst_text import rst_text
 
         markdown, lines = rst_text(text)
         document = Document(Kind("rst"), (Part(markdown, lines=tuple(lines)),), has_lines=True)
-    elif kind.name == "markdown" and (front := FRONT.match(text)):
+    elif kind.name == "markdown" and (front := FRONT_MATTER.match(text)):
         match = FRONT_TITLE.search(front[0])
         body = "\n" * front[0].count("\n") + text[front.end() :]
         document = Document(kind, (Part(body),), match[1] if match else "", has_lines=True)
@@ -145,23 +144,23 @@ def read_document(data: bytes, kind: Kind) -> Document:
     return replace(document, note=note)
 
 
-def _declared(data: bytes, kind: Kind) -> str:
+def _declared_encoding(data: bytes, kind: Kind) -> str:
     if kind.name == "html":
         from bs4.dammit import EncodingDetector
 
         return EncodingDetector.find_declared_encoding(data, is_html=True) or ""
-    match = CODING.match(data) if kind.name == "code" else None
+    match = DECLARED_ENCODING.match(data) if kind.name == "code" else None
     return match[1].decode() if match else ""
 
 
-def _marked(data: bytes) -> str:
-    return next((name for mark, name in MARKS if data.startswith(mark)), "")
+def _mark_encoding(data: bytes) -> str:
+    return next((name for mark, name in BYTE_ORDER_MARKS if data.startswith(mark)), "")
 
 
 def _decoded(data: bytes, declared: str) -> tuple[str, str]:
-    """Return a text, and a note if its encoding had to be guessed."""
-    encoding = _marked(data) or declared
-    if not encoding and data.count(0) >= HALF_ZERO * max(1, len(data)):
+    """Return the decoded text, and a note if its encoding had to be guessed."""
+    encoding = _mark_encoding(data) or declared
+    if not encoding and data.count(0) >= UTF16_ZERO_SHARE * max(1, len(data)):
         odd = data[1::2].count(0) > data[::2].count(0)
         guesses: tuple[str, ...] = ("utf-16-le" if odd else "utf-16-be",)
     else:
@@ -187,8 +186,8 @@ def _docx_html(data: bytes) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             size = sum(entry.file_size for entry in packed.infolist())
-        if size > UNPACKED:
-            raise InputError(f"it has {size:,} bytes unpacked; at most {UNPACKED:,} are read")
+        if size > MAX_UNPACKED:
+            raise InputError(f"it has {size:,} bytes unpacked; at most {MAX_UNPACKED:,} are read")
         return str(mammoth.convert_to_html(io.BytesIO(data)).value)
     except (zipfile.BadZipFile, KeyError) as error:
         raise InputError(f"it is not a readable DOCX file: {told(error)}") from error
@@ -216,8 +215,8 @@ def _clean(text: str) -> str:
 
 
 @contextmanager
-def _silent(logger: logging.Logger) -> Iterator[None]:
-    """Silence a logger, so that it does not print between a command's lines."""
+def _silenced(logger: logging.Logger) -> Iterator[None]:
+    """Silence a logger, so that it does not print between the lines of a command's output."""
     handler, propagate = logging.NullHandler(), logger.propagate
     logger.addHandler(handler)
     logger.propagate = False
@@ -233,9 +232,9 @@ def _pdf_pages(data: bytes) -> tuple[Part, ...]:
     from pypdf.errors import DependencyError, FileNotDecryptedError
 
     try:
-        with _silent(logging.getLogger("pypdf")):
+        with _silenced(logging.getLogger("pypdf")):
             pages = [page.extract_text() for page in PdfReader(io.BytesIO(data)).pages]
-    # pypdf raises it if the package of a cipher is not installed.
+    # pypdf raises DependencyError if the package of a cipher is not installed.
     except (FileNotDecryptedError, DependencyError) as error:
         raise InputError("it is encrypted; save it without a password") from error
     # pypdf raises errors of many kinds for damaged files.

@@ -1,6 +1,6 @@
 """Conversion of tables and JSON to lines of text, each of which can be understood alone.
 
-A row needs its table's header, and a JSON value the keys above it. LlamaIndex's CSV readers drop
+A row gets its table's column names, and a JSON value its key path. LlamaIndex's CSV readers drop
 the header, and its JSON reader drops the nesting.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
-#: Separators of cells, and the maximum number of characters of a key path in a line.
+#: Possible separators of cells, and the maximum number of characters of a key path.
 SEPARATORS, MAX_PATH = ",;\t|", 200
 
 #: A line of text, and the source line where it ends, if known.
@@ -32,7 +32,7 @@ def table_records(text: str) -> list[Record]:
 
 
 def json_records(text: str) -> list[Record] | None:
-    """Return JSON or JSON Lines as records, each value after its keys; ``None`` for other text."""
+    """Return JSON or JSON Lines as records with key paths; ``None`` for other text."""
     try:
         return [(line, None) for line in _lines(json.loads(text), "")]
     except ValueError:
@@ -55,8 +55,8 @@ def _row(header: list[str], row: list[str]) -> str:
 def _lines(value: Any, path: str) -> Iterator[str]:
     prefix = f"{path}: " if path else ""
     if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _lines(inner, f"{path}.{key}"[-MAX_PATH:].removeprefix("."))
+        for key, nested in value.items():
+            yield from _lines(nested, f"{path}.{key}"[-MAX_PATH:].removeprefix("."))
     elif not isinstance(value, list):
         yield prefix + (value if isinstance(value, str) else json.dumps(value))
     elif any(isinstance(item, dict | list) for item in value):

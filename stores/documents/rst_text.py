@@ -15,19 +15,19 @@ from typing import Any
 from docutils import frontend, nodes, utils
 from docutils.parsers.rst import Directive, Parser, directives, roles
 
-#: Directives without prose, and directives that another program fills in.
-SILENT = re.compile(
+#: Directives without prose, and directives whose content another program generates.
+OMITTED = re.compile(
     r"toctree|index|highlight|(current)?module|include|meta|raw|auto.*|tabularcol.*"
 )
 #: Directives whose content is shown unchanged.
-VERBATIM = re.compile(
+CODE = re.compile(
     r"code|sourcecode|test(code|output|setup)|doctest|prompt|ipython|plot|graphviz|productionlist|"
     r".*-block|.*-console"
 )
 #: Directives whose argument is prose, or a condition, not an object's name.
 PROSE = ("seealso", "todo", "glossary", "hlist", "tab", "tabs", "tab-item", "tab-set", "dropdown")
 CONDITIONS = ("only", "ifconfig")
-CHANGES = {
+CHANGE_TEXTS = {
     "versionadded": "Added in version",
     "versionchanged": "Changed in version",
     "deprecated": "Deprecated since version",
@@ -37,7 +37,7 @@ CHANGES = {
 TITLED = re.compile(r"(.+?)\s*<[^<>]*>", re.DOTALL)
 #: Roles whose text is prose; the text of other roles is code.
 PROSE_ROLES = ("ref", "doc", "term", "abbr", "numref", "guilabel", "menuselection", "dfn")
-UNSEEN = (nodes.Invisible, nodes.system_message, nodes.image, nodes.title, nodes.docinfo)
+HIDDEN_NODES = (nodes.Invisible, nodes.system_message, nodes.image, nodes.title, nodes.docinfo)
 
 #: Lines of a block of text, each with its source line, from 1.
 Block = list[tuple[int, str]]
@@ -50,32 +50,32 @@ def rst_text(text: str) -> tuple[str, list[int]]:
     settings.report_level = settings.halt_level = 5
     settings.line_length_limit, settings.syntax_highlight = len(text) + 1, "none"
     document = utils.new_document("", settings)
-    with _everything_known():
+    with _all_names_known():
         Parser().parse(text, document)
-    written: Block = []
+    markdown: Block = []
     for block in _blocks(document, 0):
         # Titles and terms may have line ends too.
-        written += [(number, part) for number, line in block for part in line.split("\n")]
-        written.append((block[-1][0], ""))
-    return "\n".join(line for _, line in written), [number for number, _ in written]
+        markdown += [(number, part) for number, line in block for part in line.split("\n")]
+        markdown.append((block[-1][0], ""))
+    return "\n".join(line for _, line in markdown), [number for number, _ in markdown]
 
 
 def _blocks(parent: nodes.Element, depth: int) -> Iterator[Block]:
     """Yield the blocks of a node's children; ``depth`` is the depth of the section around them."""
-    left = False
+    after_object = False
     for node in parent.children:
-        if isinstance(node, UNSEEN) or not isinstance(node, nodes.Element):
+        if isinstance(node, HIDDEN_NODES) or not isinstance(node, nodes.Element):
             continue
         if isinstance(node, nodes.section):
             yield [(_line(node), f"{'#' * min(depth + 1, 6)} {_inline(node[0])}")]
             yield from _blocks(node, depth + 1)
-            left = "object" in node["classes"]
+            after_object = "object" in node["classes"]
             continue
         blocks = list(_block(node, depth))
-        # The nodes after an object's section belong to the section around both.
-        if left and blocks and isinstance(parent, nodes.section):
+        # Nodes after an object's section belong to the outer section, whose heading is repeated.
+        if after_object and blocks and isinstance(parent, nodes.section):
             yield [(blocks[0][0][0], f"{'#' * min(depth, 6)} {_inline(parent[0])}")]
-        left = left and not blocks
+        after_object = after_object and not blocks
         yield from blocks
 
 
@@ -116,7 +116,7 @@ def _joined(items: Iterable[Block]) -> Block:
 def _item(mark: str, node: nodes.Element, depth: int, indent: str = "  ") -> Block:
     """Return the blocks of a node as one item of a list, without blank lines."""
     lines = _joined(_blocks(node, max(depth, 6)))
-    return [(number, (indent if at else mark) + line) for at, (number, line) in enumerate(lines)]
+    return [(number, (indent if i else mark) + line) for i, (number, line) in enumerate(lines)]
 
 
 def _definition(item: nodes.Element, depth: int) -> Block:
@@ -176,7 +176,7 @@ class _AnyOption(dict[str, Callable[[str], Any]]):
         return lambda text: text or ""
 
 
-class _Unknown(Directive):
+class _UnknownDirective(Directive):
     """A directive that docutils does not know, or handles differently from Sphinx."""
 
     optional_arguments = 1
@@ -184,21 +184,19 @@ class _Unknown(Directive):
     option_spec = _AnyOption()
 
     def run(self) -> list[Any]:
-        name, argument = (
-            self.name.lower().split(":")[-1],
-            " ".join(" ".join(self.arguments).split()),
-        )
-        if SILENT.fullmatch(name):
+        name = self.name.lower().split(":")[-1]
+        argument = " ".join(" ".join(self.arguments).split())
+        if OMITTED.fullmatch(name):
             return []
-        if VERBATIM.fullmatch(name):
+        if CODE.fullmatch(name):
             # Short content may be in the argument.
             text = "\n".join(self.content) or argument
-            return [self._at(nodes.literal_block(text, text), self.content_offset + 1)]
+            return [self._with_line(nodes.literal_block(text, text), self.content_offset + 1)]
         body = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, body)
-        if name in CHANGES:
+        if name in CHANGE_TEXTS:
             version, _, text = argument.partition(" ")
-            change = f"{CHANGES[name]} {version}"
+            change = f"{CHANGE_TEXTS[name]} {version}"
             return [self._prose(f"{change}: {text}" if text else change), body]
         if name in PROSE:
             return [self._prose(argument), body]
@@ -207,44 +205,46 @@ class _Unknown(Directive):
             return [body]
         if not body.children and not options:
             return [self._prose(f"``{argument}``")]
-        section = self._at(nodes.section(classes=["object"]), self.lineno)
-        signature = self._at(nodes.title(argument, argument), self.lineno)
+        section = self._with_line(nodes.section(classes=["object"]), self.lineno)
+        signature = self._with_line(nodes.title(argument, argument), self.lineno)
         section += [signature, self._prose(options), *body.children]
         return [section]
 
     def _prose(self, text: str) -> Any:
         parsed, _ = self.state.inline_text(text, self.lineno)
-        return self._at(nodes.paragraph(text, "", *parsed), self.lineno)
+        return self._with_line(nodes.paragraph(text, "", *parsed), self.lineno)
 
-    def _at(self, node: Any, line: int) -> Any:
+    def _with_line(self, node: Any, line: int) -> Any:
         node.line = line
         return node
 
 
-def _role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any], list[Any]]:
+def _unknown_role(
+    name: str, raw: str, text: str, *_: Any, **__: Any
+) -> tuple[list[Any], list[Any]]:
     """Return the text that a role shows: the title before a target, or the target's short name."""
     text = utils.unescape(text)
     titled = TITLED.fullmatch(text)
-    shown = titled[1] if titled else text.lstrip("!")
-    if shown.startswith("~"):
-        shown = shown[1:].rpartition(".")[2]
-    prose = name.split(":")[-1] in PROSE_ROLES
-    return [nodes.Text(shown) if prose else nodes.literal(raw, shown)], []
+    label = titled[1] if titled else text.lstrip("!")
+    if label.startswith("~"):
+        label = label[1:].rpartition(".")[2]
+    is_prose = name.split(":")[-1] in PROSE_ROLES
+    return [nodes.Text(label) if is_prose else nodes.literal(raw, label)], []
 
 
 @contextmanager
-def _everything_known() -> Iterator[None]:
-    """Make docutils accept every directive and role, as Sphinx does: it has no other hook."""
+def _all_names_known() -> Iterator[None]:
+    """Make docutils accept every directive and role, by patching it, since it has no hook."""
     directive, role = directives.directive, roles.role
 
-    def any_directive(name: str, *more: Any) -> Any:
-        ours = name == "class" or VERBATIM.fullmatch(name) or SILENT.fullmatch(name)
-        known, messages = (None, []) if ours else directive(name, *more)
-        return known or _Unknown, messages if known else []
+    def any_directive(name: str, *arguments: Any) -> Any:
+        use_own = name == "class" or CODE.fullmatch(name) or OMITTED.fullmatch(name)
+        known, messages = (None, []) if use_own else directive(name, *arguments)
+        return known or _UnknownDirective, messages if known else []
 
-    def any_role(name: str, *more: Any) -> Any:
-        known, messages = role(name, *more)
-        return known or _role, messages if known else []
+    def any_role(name: str, *arguments: Any) -> Any:
+        known, messages = role(name, *arguments)
+        return known or _unknown_role, messages if known else []
 
     directives.directive, roles.role = any_directive, any_role
     try:

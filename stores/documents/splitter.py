@@ -17,26 +17,26 @@ from casewright.stores.documents.code_outline import outline
 from casewright.stores.documents.reader import Document, Part
 from casewright.stores.documents.text_size import (
     FENCE,
-    FENCES,
+    FENCE_TOKENS,
     MAX_CHUNK_TOKENS,
     Lines,
     Sizes,
-    cut,
-    grouped,
+    line_parts,
     line_sizes,
+    paragraph_groups,
     paragraphs,
-    passages,
+    text_pieces,
     text_sizes,
 )
 
 #: The start of a list item, a table row or a block quote.
 STRUCTURED_LINE = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
 #: A line of code that only closes a block.
-CLOSES = re.compile(r"\W*+(?:end|endif|fi|done|esac)?\W*+")
+CLOSING_LINE = re.compile(r"\W*+(?:end|endif|fi|done|esac)?\W*+")
 #: A Markdown heading; CommonMark allows six levels.
 HEADING = re.compile(r"#{1,6}(?=\s)")
 #: A class head with fewer tokens than this is joined with the first definition inside.
-HEAD = 16
+MIN_HEAD_TOKENS = 16
 #: Separator of the parts of a chunk's title: document, section, sub-section.
 PATH = " › "
 
@@ -69,7 +69,7 @@ class _Section:
     """A heading with the lines before the next heading; the first section may have no heading."""
 
     lines: Lines
-    above: tuple[str, ...] = ()
+    outer: tuple[str, ...] = ()
     heading: str = ""
 
 
@@ -78,17 +78,17 @@ def split(document: Document) -> list[Chunk]:
     chunks: list[Chunk] = []
     for part in document.parts:
         lines = part.text.split("\n")
-        everything = Lines(0, len(lines) - 1)
+        all_lines = Lines(0, len(lines) - 1)
         match document.kind.name:
             case "code":
-                pieces = _code(part.text, document.kind.language)
+                part_chunks = _code(part.text, document.kind.language)
             case "markdown" | "rst" | "html" | "docx" | "notebook":
-                pieces = _sections(part)
+                part_chunks = _sections(part)
             case "table" | "json" | "data":
-                pieces = _line_chunks(lines, line_sizes(lines), everything)
+                part_chunks = _line_chunks(lines, line_sizes(lines), all_lines)
             case _:
-                pieces = _prose_chunks(lines, line_sizes(lines), everything)
-        chunks += [_placed(chunk, part) for chunk in pieces]
+                part_chunks = _prose_chunks(lines, line_sizes(lines), all_lines)
+        chunks += [_with_position(chunk, part) for chunk in part_chunks]
     title = document.title
     if not title:
         title = next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
@@ -97,7 +97,7 @@ def split(document: Document) -> list[Chunk]:
     return [replace(chunk, title=title) for chunk in chunks]
 
 
-def _placed(chunk: Chunk, part: Part) -> Chunk:
+def _with_position(chunk: Chunk, part: Part) -> Chunk:
     """Return a chunk with the page of its part and the line numbers of the file."""
     if part.lines and chunk.first_line and chunk.last_line:
         first, last = (part.lines[line - 1] for line in (chunk.first_line, chunk.last_line))
@@ -106,54 +106,53 @@ def _placed(chunk: Chunk, part: Part) -> Chunk:
 
 
 def _prose_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
-    for group in grouped(lines, sizes, within):
+    for group in paragraph_groups(lines, sizes, within):
         if group.size(sizes) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, group)
             continue
-        last_paragraph_line = lines[list(paragraphs(lines, group))[-1].first]
-        if STRUCTURED_LINE.match(last_paragraph_line) or last_paragraph_line.lstrip().startswith(
-            FENCE
-        ):
+        # The last paragraph is the long one; see ``paragraph_groups``.
+        line = lines[list(paragraphs(lines, group))[-1].first]
+        if STRUCTURED_LINE.match(line) or line.lstrip().startswith(FENCE):
             yield from _line_chunks(lines, sizes, group)
         else:
-            yield from _sentence_chunks(group.of(lines), group.first)
+            yield from _sentence_chunks(group.text(lines), group.first)
 
 
 def _sentence_chunks(text: str, lines_before: int) -> Iterator[Chunk]:
     """Cut a text between sentences; ``lines_before`` of the file precede it."""
     end = 0
-    for piece in passages(text):
+    for piece in text_pieces(text):
         # Pieces are parts of the text without the white space between them.
-        at = text.index(piece, end)
-        first = lines_before + text.count("\n", end, at) + 1
+        start = text.index(piece, end)
+        first = lines_before + text.count("\n", end, start) + 1
         lines_before = first - 1 + piece.count("\n")
         yield Chunk(piece, first_line=first, last_line=lines_before + 1)
-        end = at + len(piece)
+        end = start + len(piece)
 
 
 def _line_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
-    for span in cut(lines, sizes, within):
+    for span in line_parts(lines, sizes, within):
         if span.size(sizes) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, span)
         else:
-            yield from _sentence_chunks(span.of(lines), span.first)
+            yield from _sentence_chunks(span.text(lines), span.first)
 
 
 def _chunk(lines: Sequence[str], span: Lines) -> Chunk:
-    return Chunk(span.of(lines), first_line=span.first + 1, last_line=span.last + 1)
+    return Chunk(span.text(lines), first_line=span.first + 1, last_line=span.last + 1)
 
 
 def _sections(part: Part) -> Iterator[Chunk]:
-    # One space follows a heading's marks, whatever white space the file has.
+    # Replace the white space after a heading's ``#`` by one space.
     lines = re.sub(r"(?m)^(#+)[^\S\n]", r"\1 ", part.text).split("\n")
     sizes, sections = line_sizes(lines), list(_markdown_sections(lines))
     for section, following in zip_longest(sections, sections[1:]):
         # A heading without text gives no chunk: the heading paths of its sub-sections include it.
-        body = any(line.strip() for line in lines[section.lines.first + 1 : section.lines.last + 1])
-        below = following is not None and len(following.above) > len(section.above)
-        if section.heading and not body and below:
+        has_text = any(map(str.strip, lines[section.lines.first + 1 : section.lines.last + 1]))
+        has_subsections = following is not None and len(following.outer) > len(section.outer)
+        if section.heading and not has_text and has_subsections:
             continue
-        heading = (*section.above, section.heading) if section.heading else section.above
+        heading = (*section.outer, section.heading) if section.heading else section.outer
         fence = ""
         chunks = list(_prose_chunks(lines, sizes, section.lines))
         for chunk in chunks:
@@ -161,12 +160,11 @@ def _sections(part: Part) -> Iterator[Chunk]:
             for line in chunk.text.split("\n"):
                 if line.lstrip().startswith(FENCE):
                     fence = "" if fence else line.strip()
-            # Each piece of a code block that is cut gets fences of its own.
-            goes_on = fence and chunk is not chunks[-1]
-            text = (
-                f"{opening_fence}{chunk.text}\n{FENCE}" if goes_on else opening_fence + chunk.text
-            )
-            if (goes_on or opening_fence) and text_sizes([text])[0] > MAX_CHUNK_TOKENS + FENCES:
+            # Each part of a code block that is cut gets its own fences.
+            continues = fence and chunk is not chunks[-1]
+            text = opening_fence + chunk.text + (f"\n{FENCE}" if continues else "")
+            is_fenced = continues or opening_fence
+            if is_fenced and text_sizes([text])[0] > MAX_CHUNK_TOKENS + FENCE_TOKENS:
                 text = chunk.text
             yield replace(chunk, text=text, heading=heading)
 
@@ -177,46 +175,46 @@ def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
     LlamaIndex's parser makes an object with a digest for each section, which takes minutes for a
     file with a heading in every line.
     """
-    open_: list[tuple[int, str]] = []
+    open_headings: list[tuple[int, str]] = []
     section, fenced = _Section(Lines(0, -1)), False
     for number, line in enumerate([*lines, "# "]):
-        marks = HEADING.match(line) if not fenced or number == len(lines) else None
+        hashes = HEADING.match(line) if not fenced or number == len(lines) else None
         if line.lstrip().startswith(FENCE):
             fenced = not fenced
-        if marks is None:
+        if hashes is None:
             continue
         first = section.lines.first
         if any(line.strip() for line in lines[first:number]):
             yield replace(section, lines=Lines(first, number - 1))
-        while open_ and open_[-1][0] >= len(marks[0]):
-            open_.pop()
-        above = tuple(text for _, text in open_ if text)
+        while open_headings and open_headings[-1][0] >= len(hashes[0]):
+            open_headings.pop()
+        outer = tuple(text for _, text in open_headings if text)
         heading = line.lstrip("#").strip().rstrip("#").rstrip()
-        section = _Section(Lines(number, number), above, heading)
-        open_.append((len(marks[0]), heading))
+        section = _Section(Lines(number, number), outer, heading)
+        open_headings.append((len(hashes[0]), heading))
 
 
 def _code(text: str, language: str) -> Iterator[Chunk]:
     lines = text.split("\n")
     sizes = line_sizes(lines)
-    owner = [""] * len(lines)
+    symbols = [""] * len(lines)
     definitions = outline(text, language)
     for definition in definitions:
         span = definition.lines
-        owner[span.first : span.last + 1] = [definition.symbol] * (span.last + 1 - span.first)
+        symbols[span.first : span.last + 1] = [definition.symbol] * (span.last + 1 - span.first)
     starts = {definition.lines.first for definition in definitions}
     for number in range(1, len(lines)):
-        if number not in starts and CLOSES.fullmatch(lines[number]):
-            owner[number] = owner[number - 1]
+        if number not in starts and CLOSING_LINE.fullmatch(lines[number]):
+            symbols[number] = symbols[number - 1]
     first = 0
     for number in range(1, len(lines) + 1):
-        if number < len(lines) and owner[number] == owner[number - 1]:
+        if number < len(lines) and symbols[number] == symbols[number - 1]:
             continue
-        symbol = owner[number - 1]
+        symbol = symbols[number - 1]
         span = Lines(first, number - 1)
-        # ``class A:`` alone carries no information, but it helps to understand the first method.
-        inside = number < len(lines) and owner[number].startswith(f"{symbol}.")
-        if inside and span.size(sizes) < HEAD:
+        # ``class A:`` alone has no information, but it helps to understand the first method.
+        inside = number < len(lines) and symbols[number].startswith(f"{symbol}.")
+        if inside and span.size(sizes) < MIN_HEAD_TOKENS:
             continue
         for chunk in _line_chunks(lines, sizes, span):
             yield replace(chunk, symbol=symbol)

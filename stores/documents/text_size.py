@@ -1,4 +1,4 @@
-"""Sizes of texts in tokens of the packaged encoder, which reads 256, and cuts of texts by size.
+"""Sizes of texts in tokens of the packaged encoder, which reads 256, and splitting by size.
 
 A group of lines ends as soon as it is long enough, not when it is full. If a paragraph is then
 inserted, few group ends move, and most of the file's chunks need not be encoded again.
@@ -21,36 +21,35 @@ if TYPE_CHECKING:
 
 #: Maximum number of tokens of a chunk: the encoder reads all of them and its two end marks.
 MAX_CHUNK_TOKENS = 240
-#: Extra tokens for the fences around code that was cut.
-FENCES = 14
-#: Letters per token: the model reads a word of more than 100 letters as one token, so letters count
-#: too. English has 4 to 5 letters per token, source code 3.
-LETTERS_A_TOKEN = 8
-#: Number of texts that are measured together, and maximum letters of one piece: tokens take much
-#: memory.
-TEXTS, LETTERS = 2000, 20_000
-#: Letters from which a run without spaces is not a word, and is cut between letters.
-LONG = re.compile(r"(\S{200,})")
-PIECE = re.compile(r"\S{1,60}\s*|\s+")
+#: Additional tokens for the fences around a part of a code block.
+FENCE_TOKENS = 14
+#: Maximum letters per token that are assumed, since the model reads a word of more than 100 letters
+#: as one token. English has 4 to 5 letters per token, source code 3.
+LETTERS_PER_TOKEN = 8
+#: Maximum number of texts that are tokenized together, and of letters of each: tokens take memory.
+BATCH_TEXTS, MAX_LETTERS = 2000, 20_000
+#: A run of so many letters without spaces is not a word, and is cut between letters.
+LONG_WORD = re.compile(r"(\S{200,})")
+WORD_PIECE = re.compile(r"\S{1,60}\s*|\s+")
 
 
 def text_sizes(texts: Sequence[str]) -> list[int]:
-    """Return the size of each text in tokens; the sizes of its lines add up to at least that."""
-    batches = (texts[start : start + TEXTS] for start in range(0, len(texts), TEXTS))
+    """Return the number of tokens of each text, which is at most the sum of its lines' numbers."""
+    batches = (texts[start : start + BATCH_TEXTS] for start in range(0, len(texts), BATCH_TEXTS))
     return [size for batch in batches for size in _sizes(batch)]
 
 
-def passages(text: str) -> Iterator[str]:
+def text_pieces(text: str) -> Iterator[str]:
     """Yield the pieces of a text, at most a chunk long, without the white space between them.
 
-    The cuts are between sentences if possible, else between words. A bounded part of the text is
-    cut at a time, so that the time is linear.
+    The cuts are between sentences if possible, else between words. The text is cut in parts of
+    bounded length, so that the time is linear.
     """
     offset = 0
     while offset < len(text):
         end = _part_end(text, offset)
-        for piece in LONG.split(text[offset:end]):
-            if LONG.match(piece):
+        for piece in LONG_WORD.split(text[offset:end]):
+            if LONG_WORD.match(piece):
                 yield from _cut_by_letters(piece)
             elif piece.strip():
                 yield from _sentence_splitter().split_text(piece)
@@ -58,17 +57,17 @@ def passages(text: str) -> Iterator[str]:
 
 
 def _part_end(text: str, offset: int) -> int:
-    end = offset + LETTERS
+    end = offset + MAX_LETTERS
     if end >= len(text):
         return len(text)
     for mark in (". ", "\n", " "):
-        if (start := text.rfind(mark, offset + LETTERS // 2, end)) >= 0:
+        if (start := text.rfind(mark, offset + MAX_LETTERS // 2, end)) >= 0:
             return start + len(mark)
     return end
 
 
 def _cut_by_letters(text: str) -> Iterator[str]:
-    pieces = PIECE.findall(text)
+    pieces = WORD_PIECE.findall(text)
     start, total = 0, 0
     for number, size in enumerate([*text_sizes(pieces), MAX_CHUNK_TOKENS + 1]):
         if total + size > MAX_CHUNK_TOKENS:
@@ -102,23 +101,23 @@ def _tokenizer() -> Tokenizer:
 
 def _sizes(texts: Sequence[str]) -> list[int]:
     pieces = [
-        (number, text[offset : offset + LETTERS])
+        (number, text[offset : offset + MAX_LETTERS])
         for number, text in enumerate(texts)
-        for offset in range(0, len(text), LETTERS)
+        for offset in range(0, len(text), MAX_LETTERS)
     ]
     encodings = _tokenizer().encode_batch_fast([p for _, p in pieces], add_special_tokens=False)
     sizes = [0] * len(texts)
     for (number, piece), tokens in zip(pieces, encodings, strict=True):
-        sizes[number] += max(len(tokens), len(piece) // LETTERS_A_TOKEN)
+        sizes[number] += max(len(tokens), len(piece) // LETTERS_PER_TOKEN)
     return sizes
 
 
-#: A group with this many tokens ends at the end of the paragraph.
-ENOUGH = 96
+#: A group of paragraphs with this many tokens is complete.
+GROUP_TOKENS = 96
 #: A smaller last group is joined with the group before it; a smaller first group with a long
 #: paragraph.
-FEW = 32
-#: The mark of the begin and the end of code in Markdown.
+MIN_GROUP = 32
+#: The line before and after code in Markdown.
 FENCE = "```"
 #: A line that closes a block; no part begins with such a line.
 _CLOSING = re.compile(r"\s*(?:[)\]}>]|</|end\b|else\b|elif\b|except\b|finally\b|catch\b)")
@@ -133,7 +132,7 @@ class Lines:
     first: int
     last: int
 
-    def of(self, lines: Sequence[str]) -> str:
+    def text(self, lines: Sequence[str]) -> str:
         """Return the text of these lines."""
         return "\n".join(lines[self.first : self.last + 1])
 
@@ -152,7 +151,7 @@ def line_sizes(lines: Sequence[str]) -> Sizes:
 
 
 def paragraphs(lines: Sequence[str], within: Lines) -> Iterator[Lines]:
-    """Yield the runs of non-blank lines; code between fences is one run, or a part of one."""
+    """Yield the paragraphs: runs of non-blank lines. Blank lines between fences do not end one."""
     first, fenced = None, False
     for number in range(within.first, within.last + 1):
         fenced ^= lines[number].lstrip().startswith(FENCE)
@@ -165,32 +164,32 @@ def paragraphs(lines: Sequence[str], within: Lines) -> Iterator[Lines]:
         yield Lines(first, within.last)
 
 
-def grouped(lines: Sequence[str], sizes: Sizes, within: Lines) -> list[Lines]:
+def paragraph_groups(lines: Sequence[str], sizes: Sizes, within: Lines) -> list[Lines]:
     """Return the paragraphs in groups.
 
-    A group exceeds a chunk only if one paragraph alone does; a few words before such a paragraph,
-    perhaps its heading, are in its group.
+    A group exceeds a chunk only if its last paragraph alone does. The group of such a paragraph
+    includes a few words before it, which may be its heading.
     """
     groups: list[Lines] = []
-    open_ = False
+    is_open = False
     for paragraph in paragraphs(lines, within):
-        joined = Lines(groups[-1].first, paragraph.last) if open_ else paragraph
+        joined = Lines(groups[-1].first, paragraph.last) if is_open else paragraph
         long = paragraph.size(sizes) > MAX_CHUNK_TOKENS
-        if open_ and (
-            groups[-1].size(sizes) < FEW if long else joined.size(sizes) <= MAX_CHUNK_TOKENS
+        if is_open and (
+            groups[-1].size(sizes) < MIN_GROUP if long else joined.size(sizes) <= MAX_CHUNK_TOKENS
         ):
             groups[-1] = joined
         else:
             groups.append(paragraph)
-        open_ = groups[-1].size(sizes) < ENOUGH
-    if len(groups) > 1 and groups[-1].size(sizes) < FEW:
+        is_open = groups[-1].size(sizes) < GROUP_TOKENS
+    if len(groups) > 1 and groups[-1].size(sizes) < MIN_GROUP:
         joined = Lines(groups[-2].first, groups[-1].last)
         if joined.size(sizes) <= MAX_CHUNK_TOKENS:
             groups[-2:] = [joined]
     return groups
 
 
-def cut(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Lines]:
+def line_parts(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Lines]:
     """Yield parts that are at most a chunk long and begin at lines with little indentation.
 
     A line that is longer than a chunk is a part of its own.
@@ -202,7 +201,7 @@ def cut(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Lines]:
             last += 1
         if last < within.last:
             last = _best_end(lines, sizes, Lines(first, last))
-        part = _bare(lines, Lines(first, last))
+        part = _without_blank_ends(lines, Lines(first, last))
         if part is not None:
             yield part
         first = last + 1
@@ -210,7 +209,7 @@ def cut(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Lines]:
 
 def _best_end(lines: Sequence[str], sizes: Sizes, full: Lines) -> int:
     """Return the best last line of a part that is at least half full."""
-    best, least = full.last, None
+    best, min_indent = full.last, None
     for end in range(full.last, full.first - 1, -1):
         if Lines(full.first, end).size(sizes) < MAX_CHUNK_TOKENS // 2:
             break
@@ -218,12 +217,12 @@ def _best_end(lines: Sequence[str], sizes: Sizes, full: Lines) -> int:
         if not following.strip() or _CLOSING.match(following):
             continue
         indent = len(following) - len(following.lstrip())
-        if least is None or indent < least:
-            best, least = end, indent
+        if min_indent is None or indent < min_indent:
+            best, min_indent = end, indent
     return best
 
 
-def _bare(lines: Sequence[str], part: Lines) -> Lines | None:
+def _without_blank_ends(lines: Sequence[str], part: Lines) -> Lines | None:
     """Return a part without blank lines at its ends; ``None`` if all are blank."""
     first, last = part.first, part.last
     while first <= last and not lines[first].strip():

@@ -22,8 +22,8 @@ from casewright.errors import InputError, told
 from casewright.stores.documents.file_walk import Kind
 from casewright.stores.documents.splitter import Chunk
 
-#: CPU seconds for a file, and additional seconds for each megabyte.
-SECONDS, SECONDS_A_MEGABYTE = 60.0, 10.0
+#: Maximum CPU seconds for a file, and additional seconds for each megabyte.
+SECONDS, SECONDS_PER_MEGABYTE = 60.0, 10.0
 
 #: Idle workers by parent process id, since a forked process must not share them.
 _idle: dict[int, list[Worker]] = defaultdict(list)
@@ -31,7 +31,7 @@ _idle: dict[int, list[Worker]] = defaultdict(list)
 
 @contextmanager
 def worker() -> Iterator[Worker]:
-    """Yield a worker for exclusive use; keep it, since a start takes half a second."""
+    """Yield a worker for exclusive use; its process is kept, since a start takes half a second."""
     idle = _idle[os.getpid()]
     process = idle.pop() if idle else Worker()
     try:
@@ -59,13 +59,13 @@ class Worker:
         ``InputError`` if the file cannot be read, takes too long, or ends the process; the message
         is only the reason.
         """
-        # -P: no module of the working directory is imported in place of ours.
+        # -P: no module of the working directory replaces one of Python or Casewright.
         command = [sys.executable, "-P", "-m", __name__]
         process = self._process or subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         self._process = process
-        seconds += SECONDS_A_MEGABYTE * len(data) / 1e6
+        seconds += SECONDS_PER_MEGABYTE * len(data) / 1e6
         try:
             answer = _answer(process, data, kind, seconds)
         except BaseException:

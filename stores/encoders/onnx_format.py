@@ -1,7 +1,7 @@
-"""Serialisation of an ONNX model, for the few kinds of nodes and attributes that our graphs have.
+"""Serialisation of an ONNX model, for the few kinds of nodes and attributes of Casewright's graphs.
 
-The package onnx would be another 27 MB, and import protobuf's Python code at each start. Numbers of
-fields are those of ``onnx.proto``; the tests read the bytes with that package.
+The package onnx would be another 27 MB, and would import protobuf's Python code at each start. The
+field numbers are those of ``onnx.proto``; the tests read the bytes with that package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Codes of the types of elements.
+#: Codes of the tensors' element types.
 _TYPES = {"float32": 1, "int8": 3, "int32": 6}
 #: The format version (``ir_version``) and the version of ONNX's operators.
 _FORMAT, _OPSET = 8, 17
@@ -43,16 +43,16 @@ def model(
     weights: Mapping[str, NDArray[Any]],
     domain: str,
 ) -> bytes:
-    """Return a model of the results of ``node``; ``weights`` are its external constants, by name.
+    """Return a model of nodes, each a result of ``node``; ``weights`` are external constants.
 
     Inputs and outputs map names to NumPy types. Operators are ONNX's own, and those of ``domain``.
     """
     graph = _message(
-        *((1, part) for part in nodes),
+        *((1, item) for item in nodes),
         (2, "casewright"),
-        *((5, _external(name, weight)) for name, weight in weights.items()),
-        *((11, _value(name, kind)) for name, kind in inputs.items()),
-        *((12, _value(name, kind)) for name, kind in outputs.items()),
+        *((5, _external_tensor(name, weight)) for name, weight in weights.items()),
+        *((11, _tensor(name, dtype)) for name, dtype in inputs.items()),
+        *((12, _tensor(name, dtype)) for name, dtype in outputs.items()),
     )
     opsets = ("", _OPSET), (domain, 1)
     return _message((1, _FORMAT), (7, graph), *((8, _message((1, n), (2, v))) for n, v in opsets))
@@ -66,11 +66,11 @@ def _attribute(name: str, value: float | int | Sequence[int]) -> bytes:
     return _message((1, name), *((8, number) for number in value), (20, 7))
 
 
-def _value(name: str, kind: type) -> bytes:
-    return _message((1, name), (2, _message((1, _message((1, _TYPES[np.dtype(kind).name]))))))
+def _tensor(name: str, dtype: type) -> bytes:
+    return _message((1, name), (2, _message((1, _message((1, _TYPES[np.dtype(dtype).name]))))))
 
 
-def _external(name: str, weight: NDArray[Any]) -> bytes:
+def _external_tensor(name: str, weight: NDArray[Any]) -> bytes:
     location = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
     return _message(
         *((1, size) for size in weight.shape),

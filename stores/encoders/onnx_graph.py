@@ -25,14 +25,14 @@ Weights = Mapping[str, Floats]
 #: The domain of ONNX Runtime's fused operators.
 FUSED = "com.microsoft"
 #: Dimensions of an attention head.
-HEAD = 32
-#: Most tokens of a model run, since more leave the processor's cache, and most padding among them:
-#: reading the weights for another run takes as long as some twenty tokens.
-BATCH_TOKENS, PADDING = 512, 20
-#: Ids and types (2, tokens) of a text, and its states to come.
+HEAD_SIZE = 32
+#: Maximum tokens of a model run, since more do not fit in the processor's cache; and of padding in
+#: it, since the weights are read for each run, which takes as long as twenty tokens.
+BATCH_TOKENS, MAX_PADDING = 512, 20
+#: The ids and types (2, tokens) of a text, and the future of its states.
 _Text: TypeAlias = tuple[NDArray[Any], "Future[Floats]"]
-#: Further outputs of operators.
-_MORE = {
+#: The names of operators' outputs after the first.
+_OUTPUTS = {
     "EmbedLayerNormalization": ("mask",),
     "DynamicQuantizeLinear": ("scale", "zero"),
     "Split": ("1", "2"),
@@ -54,7 +54,7 @@ class Graph:
     def node(self, operator: str, *inputs: str, domain: str = "", **settings: Any) -> str:
         """Add an operator and return the name of its first output."""
         output = f"{operator}{len(self._nodes)}"
-        outputs = [output, *(name and f"{output}.{name}" for name in _MORE.get(operator, ()))]
+        outputs = [output, *(f"{output}.{name}" for name in _OUTPUTS.get(operator, ()))]
         self._nodes.append(onnx_format.node(operator, inputs, outputs, domain=domain, **settings))
         return output
 
@@ -64,7 +64,7 @@ class Graph:
         return name
 
     def affine(self, *names: str) -> tuple[str, str]:
-        """Add affine maps, concatenated, and return the names of their weight and bias."""
+        """Add the weights of affine maps, concatenated; return the names of weight and bias."""
         first = names[0]
         weight = np.concatenate([self._weights[f"{name}.weight"] for name in names])
         self._used[f"{first}.weight"] = np.ascontiguousarray(weight.T)
@@ -81,7 +81,7 @@ class Graph:
         weight, bias = self.affine(name)
         return self.node("BiasGelu", self._product(states, weight), bias, domain=FUSED)
 
-    def attended(self, states: str, mask: str, heads: int, *names: str) -> str:
+    def attention(self, states: str, mask: str, heads: int, *names: str) -> str:
         """Return the self-attention of states, by affine maps to queries, keys and values.
 
         ``mask`` names the mask (n, positions), 1 for positions to attend to.
@@ -96,32 +96,32 @@ class Graph:
     def _product(self, states: str, weight: str) -> str:
         if self._bits == 32:
             return self.node("MatMul", states, weight)
-        most = 2 ** (self._bits - 1) - 1
+        max_integer = 2 ** (self._bits - 1) - 1
         numbers = self._used[weight]
-        scale = np.abs(numbers).max(0).clip(1e-12) / np.float32(most)
+        scale = np.abs(numbers).max(0).clip(1e-12) / np.float32(max_integer)
         self._used[weight] = np.rint(numbers / scale).astype(np.int8)
         self._used[f"{weight}.scale"] = scale
-        small = self.node("DynamicQuantizeLinear", states)
-        parts = (weight, f"{small}.scale", f"{weight}.scale", f"{small}.zero")
-        return self.node("MatMulIntegerToFloat", small, *parts, domain=FUSED)
+        quantized = self.node("DynamicQuantizeLinear", states)
+        parts = (weight, f"{quantized}.scale", f"{weight}.scale", f"{quantized}.zero")
+        return self.node("MatMulIntegerToFloat", quantized, *parts, domain=FUSED)
 
-    def normalised(self, states: str, name: str) -> str:
+    def layer_norm(self, states: str, name: str) -> str:
         """Return the layer normalisation of states."""
         parts = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
         return self.node("LayerNormalization", states, *parts, epsilon=self._epsilon)
 
-    def added(self, total: str, states: str, name: str, norm: str) -> tuple[str, str]:
-        """Add an affine map of states to a total; return the sum normalised, and the sum itself."""
+    def residual(self, stream: str, states: str, name: str, norm: str) -> tuple[str, str]:
+        """Add an affine map of states to a residual stream; return the sum, normalised and raw."""
         # The fused SkipLayerNormalization takes more time on a CPU.
-        total = self.node("Add", self.linear(states, name), total)
-        return self.normalised(total, norm), total
+        stream = self.node("Add", self.linear(states, name), stream)
+        return self.layer_norm(stream, norm), stream
 
-    def reshaped(self, states: str, *shape: int) -> str:
+    def reshape(self, states: str, *shape: int) -> str:
         """Return states in another shape; 0 keeps a dimension, -1 is inferred."""
         return self.node("Reshape", states, self.node("Constant", value_ints=shape))
 
-    def opened(self, inputs: Mapping[str, type], *outputs: str, threads: int = 0) -> OnnxSession:
-        """Return a session of the graph, from inputs with NumPy types to float32 outputs.
+    def session(self, inputs: Mapping[str, type], *outputs: str, threads: int = 0) -> OnnxSession:
+        """Return a session of the graph; inputs have NumPy types, outputs are float32.
 
         ``threads=0`` starts a thread for each core.
         """
@@ -147,12 +147,12 @@ class OnnxSession:
 def inference_session(
     model: Path | bytes, threads: int = 0, weights: Mapping[str, NDArray[Any]] | None = None
 ) -> InferenceSession:
-    """Open a model, a file or its bytes, on the CPU, with threads that do not spin while they wait.
+    """Open a model, a file or its bytes, on the CPU, with threads that do not busy-wait.
 
-    By default, ONNX Runtime's threads spin for some milliseconds, which takes a core from other
-    work: the event loop, a store's search, a client. ``threads=0`` starts a thread for each core.
-    ``weights`` are the model's external weights by name; they are not copied: keep them as long as
-    the session.
+    By default, ONNX Runtime's threads busy-wait for some milliseconds, which takes a core from
+    the event loop, a store's search or a client. ``threads=0`` starts a thread for each core.
+    ``weights`` are the model's external weights by name, which must exist as long as the session,
+    since they are not copied.
     """
     import onnxruntime
 
@@ -172,7 +172,7 @@ def in_batches(sizes: Sequence[int]) -> Iterator[list[int]]:
     for row in sorted(range(len(sizes)), key=sizes.__getitem__):
         tokens = sizes[row] * (len(rows) + 1)
         padding = tokens - sizes[row] - sum(sizes[other] for other in rows)
-        if rows and (tokens > BATCH_TOKENS or padding > PADDING):
+        if rows and (tokens > BATCH_TOKENS or padding > MAX_PADDING):
             yield rows
             rows = []
         rows.append(row)
@@ -194,44 +194,44 @@ class Bert:
         states = graph.node(
             "EmbedLayerNormalization", "ids", "types", *parts, domain=FUSED, epsilon=1e-12
         )
-        heads = len(weights[f"{prefix}embeddings.LayerNorm.bias"]) // HEAD
+        heads = len(weights[f"{prefix}embeddings.LayerNorm.bias"]) // HEAD_SIZE
         for number in range(sum(name.endswith(".intermediate.dense.bias") for name in weights)):
             layer = f"{prefix}encoder.layer.{number}"
             parts = [f"{layer}.attention.self.{part}" for part in ("query", "key", "value")]
-            attended = graph.attended(states, "mask", heads, *parts)
+            attended = graph.attention(states, "mask", heads, *parts)
             output = f"{layer}.attention.output"
-            states, _ = graph.added(states, attended, f"{output}.dense", f"{output}.LayerNorm")
+            states, _ = graph.residual(states, attended, f"{output}.dense", f"{output}.LayerNorm")
             inner = graph.gelu(states, f"{layer}.intermediate.dense")
             output = f"{layer}.output"
-            states, _ = graph.added(states, inner, f"{output}.dense", f"{output}.LayerNorm")
-        self._session = graph.opened(dict.fromkeys(("ids", "types", "mask"), np.int32), states)
-        # Integers of eight bits are scaled by all texts of a run.
-        self._shares = bits == 32
+            states, _ = graph.residual(states, inner, f"{output}.dense", f"{output}.LayerNorm")
+        self._session = graph.session(dict.fromkeys(("ids", "types", "mask"), np.int32), states)
+        # Eight-bit states share one scale per run, so that a text's states would depend on others.
+        self._batches_texts = bits == 32
         self._waiting: deque[_Text] = deque()
-        self._running = threading.Lock()
+        self._run_lock = threading.Lock()
 
     def read(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
         """Return the states (tokens, width) of one text's tokens.
 
-        Threads that wait while the model runs share its next run: a run of one short text takes
-        most of its time to read the weights.
+        The texts of threads that wait while the model runs share its next run, since a run with
+        one short text spends most of its time on reading the weights.
         """
         text: _Text = np.array([ids, types]), Future()
         self._waiting.append(text)
-        with self._running:
-            # The thread before may have read it.
+        with self._run_lock:
+            # Another thread's run may have included this text.
             if not text[1].done():
-                count = len(self._waiting) if self._shares else 1
-                self._read([self._waiting.popleft() for _ in range(count)])
+                count = len(self._waiting) if self._batches_texts else 1
+                self._run_batch([self._waiting.popleft() for _ in range(count)])
         return text[1].result()
 
-    def _read(self, texts: Sequence[_Text]) -> None:
+    def _run_batch(self, texts: Sequence[_Text]) -> None:
         widths = [tokens.shape[1] for tokens, _ in texts]
         for rows in in_batches(widths):
             try:
                 parts = np.zeros((3, len(rows), widths[rows[-1]]), dtype=np.int32)
-                for at, row in enumerate(rows):
-                    parts[:2, at, : widths[row]], parts[2, at, : widths[row]] = texts[row][0], 1
+                for i, row in enumerate(rows):
+                    parts[:2, i, : widths[row]], parts[2, i, : widths[row]] = texts[row][0], 1
                 for row, states in zip(rows, self(*parts), strict=True):
                     texts[row][1].set_result(states[: widths[row]])
             except BaseException as error:  # noqa: BLE001 - raised where each text is waited for

@@ -15,10 +15,10 @@ from casewright.errors import DependencyError, InputError, told
 from casewright.stores.encoders.encoder import checked_vectors
 from casewright.stores.encoders.onnx_export import quiet
 
-#: AnglE's text before a query that is compared with passages (``Prompts.C``): the cue of CBR-RAG's
-#: inter-embedding g (Wiratunga et al. 2024, section 4.2).
+#: AnglE's instruction before a query that is compared with passages (``Prompts.C``): the cue of
+#: CBR-RAG's inter-embedding g (Wiratunga et al. 2024, section 4.2).
 PASSAGE_CUE = "Represent this sentence for searching relevant passages: "
-#: The last part of a model's name to the model's cue.
+#: The cue of a model, by the last part of the model's name.
 CUES = {"angle-bert-base-uncased-nli-en-v1": PASSAGE_CUE, "uae-large-v1": PASSAGE_CUE}
 #: Plain checkpoints trained with AnglE's pooling ``cls_avg``: the mean of the first token's vector
 #: and of the mean of all tokens (Li & Li 2023). Sentence-transformers would take the mean of all
@@ -30,8 +30,8 @@ class SentenceTransformersEncoder:
     """A model by name or folder, loaded from safetensors only, without remote code.
 
     A plain checkpoint (BERT, LegalBERT) embeds a text as the mean of its tokens. A model's prompts
-    for queries and documents are used, unless the model has a ``cue``, a text before a query that
-    is compared with passages. ``device`` is a torch device; ``batch_size`` is in texts.
+    for queries and documents are used, unless the model has a ``cue``, a text that is put before a
+    query that is compared with passages. ``device`` is a torch device; ``batch_size`` is in texts.
 
     Raises:
         DependencyError: sentence-transformers is not installed.
@@ -47,7 +47,7 @@ class SentenceTransformersEncoder:
                 "Run: pip install 'casewright[encoders]'"
             ) from error
         try:
-            # Only a download shows its progress: loading a folder prints nothing useful.
+            # A download shows its progress; loading from a folder prints nothing useful.
             with quiet() if Path(model).is_dir() else nullcontext():
                 self._model = SentenceTransformer(
                     model,
@@ -56,7 +56,7 @@ class SentenceTransformersEncoder:
                     model_kwargs={"use_safetensors": True},
                 )
         except Exception as error:
-            raise _refusal(model, error) from error
+            raise _load_error(model, error) from error
         key = Path(model).name.lower()
         self.name = f"sentence-transformers/{model}"
         if (weights := Path(model, "model.safetensors")).is_file():
@@ -100,7 +100,7 @@ class SentenceTransformersEncoder:
         return checked_vectors(vectors, len(texts), self.dimension, self.name)
 
 
-def _refusal(model: str, error: Exception) -> InputError:
+def _load_error(model: str, error: Exception) -> InputError:
     folder = Path(model)
     if folder.is_dir():
         pickled = any(folder.rglob("pytorch_model*.bin")) and not any(folder.rglob("*.safetensors"))

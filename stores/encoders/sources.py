@@ -69,7 +69,7 @@ def as_encoder(source: Any, *, name: str | None = None) -> Encoder:
         if hasattr(source, "get_text_embedding_batch"):
             return from_llamaindex(source, name=name)
     raise InputError(
-        f"{_kind(source)} is not an encoder. Give an object with name, dimension and embed(), "
+        f"{_type_of(source)} is not an encoder. Give an object with name, dimension and embed(), "
         "a LangChain Embeddings, a LlamaIndex BaseEmbedding, or a sentence-transformers name."
     )
 
@@ -112,7 +112,7 @@ class AdaptedEncoder:
         self._query: Any = getattr(source, methods[1], None)
         if isinstance(source, type) or not (callable(self._texts) and callable(self._query)):
             raise InputError(
-                f"{_kind(source)} is not {kind}: that is an object with {' and '.join(methods)}."
+                f"{_type_of(source)} is not {kind}: that is an object with {' and '.join(methods)}."
             )
         self.name = name or _label(source)
         answer = self._texts(["dimension"])
@@ -120,24 +120,24 @@ class AdaptedEncoder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); raise ``InputError`` for a bad answer."""
-        return self._checked(self._texts(list(texts)) if texts else [], texts)
+        return self._checked_vectors(self._texts(list(texts)) if texts else [], texts)
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n queries as an array (n, dimension), one call each; see ``embed``."""
-        return self._checked([self._query(text) for text in texts], texts)
+        return self._checked_vectors([self._query(text) for text in texts], texts)
 
-    def _checked(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _checked_vectors(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         return checked_vectors(answer, len(texts), self.dimension, self.name)
 
 
 def _label(source: Any) -> str:
-    # The text of another object in these fields may contain its memory address.
+    # An object that is not a text is left out, since its text may contain its memory address.
     names = [n for field in MODEL_NAMES if isinstance(n := getattr(source, field, None), str)]
     model = next((name for name in names if name not in ("", "unknown")), type(source).__name__)
     return f"{type(source).__module__.split('.')[0]}/{model}"
 
 
-def _kind(source: Any) -> str:
+def _type_of(source: Any) -> str:
     return f"The class {source.__name__}" if isinstance(source, type) else type(source).__name__

@@ -1,9 +1,9 @@
 """Checksums of an engine's files and cases, and bounds of the number of cases, to detect damage.
 
-For a few cases, an engine writes four sparse files of 32 MB, so checksums skip blocks of zeros.
-Each part of a file has a checksum, so that a sample of the parts of a large file can be compared.
-A damaged case may still be readable but different. Its text and its vector have separate checksums,
-since one may be read without the other.
+Even for few cases, an engine writes four sparse files of 32 MB, so checksums skip blocks of zeros.
+Each part of a file has a checksum, so that a sample of a large file's parts can be compared. Cases
+have checksums too, since a damaged case may still be readable: one of the text and one of the
+vector, since one may be read without the other.
 """
 
 from __future__ import annotations
@@ -22,77 +22,77 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import StoreDamagedError
-from casewright.stores.engines.folder import damaged
+from casewright.stores.engines.folder import damaged_error
 
-#: Bytes of a block of zeros, and of a part with a checksum.
+#: Size of a block, which is skipped if it is zero, and of a part, which has its own checksum.
 BLOCK, PART = 1 << 16, 1 << 23
-#: Number of parts that are compared before a load: 2 GiB, half a second from memory.
-SAMPLE = 256
-#: A file's path to its size, followed by the checksum of each part.
-Sums = Mapping[str, "list[int]"]
+#: Maximum number of parts that are compared before a load: 2 GiB, which takes half a second.
+SAMPLED_PARTS = 256
+#: For each file's path, the file's size and the checksum of each part.
+FileChecksums = Mapping[str, "list[int]"]
 
 
-def file_sums(folder: Path) -> dict[str, list[int]]:
+def checksums_of(folder: Path) -> dict[str, list[int]]:
     """Return the size and the checksums of every file, by its path relative to the folder."""
     return {
-        file.relative_to(folder).as_posix(): _sums(file)
+        file.relative_to(folder).as_posix(): _checksums(file)
         for file in folder.rglob("*")
         if file.is_file()
     }
 
 
-def _changed(folder: Path, sums: Sums, most: int | None) -> str:
-    """Return the first file that is missing or differs from ``file_sums``; empty if all match."""
-    for name, (size, *_) in sums.items():
+def _first_changed(folder: Path, expected: FileChecksums, max_parts: int | None) -> str:
+    """Return the first file that is missing or does not match its checksums; empty if all match."""
+    for name, (size, *_) in expected.items():
         file = folder / name
         if not file.is_file() or file.stat().st_size != size:
             return name
-    parts = [(name, number) for name, (_, *rest) in sums.items() for number in range(len(rest))]
-    if most is not None and len(parts) > most:
+    parts = [(name, number) for name, (_, *rest) in expected.items() for number in range(len(rest))]
+    if max_parts is not None and len(parts) > max_parts:
         # Damage in a small file may end the process; damage in a large file changes results.
-        small = [(name, 0) for name, numbers in sums.items() if len(numbers) == 2]
+        small = [(name, 0) for name, numbers in expected.items() if len(numbers) == 2]
         large = [part for part in parts if part not in set(small)]
-        parts = small + random.sample(large, max(0, min(len(large), most - len(small))))
+        parts = small + random.sample(large, max(0, min(len(large), max_parts - len(small))))
     for name, number in parts:
-        if _part_sum(folder / name, number) != sums[name][number + 1]:
+        if _part_checksum(folder / name, number) != expected[name][number + 1]:
             return name
     return ""
 
 
 def closed_cleanly(
-    folder: Path, files: Path, damaged: Callable[[str], StoreDamagedError], most: int | None
+    folder: Path, files: Path, error: Callable[[str], StoreDamagedError], max_parts: int | None
 ) -> bool:
     """Compare files with a folder's ``CLOSED``; return ``False`` if there was no clean close.
 
-    ``damaged`` returns the error for a reason. ``most`` is the number of parts to compare: all
+    ``error`` returns the error for a reason. ``max_parts`` is the number of parts to compare: all
     parts of small files, and a random sample of the parts of large files; ``None`` compares all.
     """
     try:
-        sums = json.loads((folder / CLOSED).read_text(encoding="utf-8")).get("files")
+        checksums = json.loads((folder / CLOSED).read_text(encoding="utf-8")).get("files")
         # An older version wrote other checksums.
-        if sums is None:
+        if checksums is None:
             return False
-        name = _changed(files, sums, most)
+        name = _first_changed(files, checksums, max_parts)
     except FileNotFoundError:
         return False
-    except (ValueError, TypeError, AttributeError, LookupError) as error:
-        raise damaged(f"its {CLOSED} cannot be read") from error
+    except (ValueError, TypeError, AttributeError, LookupError) as cause:
+        raise error(f"its {CLOSED} cannot be read") from cause
     if name:
-        raise damaged(f"{name} is missing or was changed")
+        raise error(f"{name} is missing or was changed")
     return True
 
 
 def blocks(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     """Yield offset and content of the non-zero blocks of an open file between two offsets.
 
-    A copy of a sparse file may have written zeros instead of a hole, so both are skipped.
+    Holes of a sparse file are skipped too; in a copy of the file, they may be written zeros.
     """
     offset, zeros = start, bytes(BLOCK)
     while offset < end:
         try:
             offset = os.lseek(file, offset, os.SEEK_DATA)
         except OSError:
-            # No more data.
+            # There are no more data.
             return
         offset -= offset % BLOCK
         if offset >= end:
@@ -118,15 +118,15 @@ def copy_files(folder: Path, target: Path) -> Path:
     return target
 
 
-def _sums(file: Path) -> list[int]:
+def _checksums(file: Path) -> list[int]:
     size = file.stat().st_size
-    return [size, *(_part_sum(file, number) for number in range(-(-size // PART)))]
+    return [size, *(_part_checksum(file, number) for number in range(-(-size // PART)))]
 
 
-def _part_sum(file: Path, number: int) -> int:
+def _part_checksum(file: Path, number: int) -> int:
     total = 0
-    with file.open("rb", buffering=0) as opened:
-        for offset, block in blocks(opened.fileno(), number * PART, (number + 1) * PART):
+    with file.open("rb", buffering=0) as stream:
+        for offset, block in blocks(stream.fileno(), number * PART, (number + 1) * PART):
             total = zlib.crc32(block, zlib.crc32(offset.to_bytes(8, "little"), total))
     return total
 
@@ -134,45 +134,45 @@ def _part_sum(file: Path, number: int) -> int:
 #: The file with the checksums of a clean close.
 CLOSED = "closed.json"
 #: The field of a stored payload with the checksums of text and vector.
-SUMS = "sums"
-#: Least and greatest number of cases, and the checksum of both.
+CHECKSUMS = "sums"
+#: Format of the lower and upper bound of the number of cases, and of their checksum.
 _COUNT = struct.Struct("<QQI")
 
 
-def sums_of(id_: str, texts: list[str], vector: NDArray[np.float32]) -> list[int]:
-    """Return two checksums of a case: of its id and stored texts, and of its vector."""
+def case_checksums(id_: str, texts: list[str], vector: NDArray[np.float32]) -> list[int]:
+    """Return two checksums of a case: one of its id and stored texts, and one of its vector."""
     text = "\0".join([id_, *texts]).encode("utf-8", "surrogatepass")
     return [zlib.crc32(text), zlib.crc32(np.ascontiguousarray(vector, dtype="<f4").tobytes())]
 
 
-def check_sums(
+def check_case(
     stored: Mapping[str, Any], id_: str, texts: list[str], vector: NDArray[np.float32] | None
 ) -> None:
     """Raise ``ValueError`` if a case does not match its checksums.
 
     Cases of an older version have no checksums, and pass. A vector of ``None`` is not checked.
     """
-    if (sums := stored.get(SUMS)) is None:
+    if (checksums := stored.get(CHECKSUMS)) is None:
         return
-    actual = sums_of(id_, texts, np.zeros(0, np.float32) if vector is None else vector)
-    if sums[0] != actual[0]:
+    actual = case_checksums(id_, texts, np.zeros(0, np.float32) if vector is None else vector)
+    if checksums[0] != actual[0]:
         raise ValueError("its text differs from what was written")
-    if vector is not None and sums[1] != actual[1]:
+    if vector is not None and checksums[1] != actual[1]:
         raise ValueError("its vector differs from what was written")
 
 
-def write_count(file: Path, least: int, most: int) -> None:
+def write_count(file: Path, minimum: int, maximum: int) -> None:
     """Write bounds of the number of cases to a file of a few bytes, in place.
 
-    The bounds are a range while cases are written, and the exact number afterwards, so that they
-    are right whenever the process is killed.
+    The bounds differ while cases are written, and are equal afterwards, so that they are right
+    whenever the process is killed.
     """
-    numbers = struct.pack("<QQ", max(0, least), most)
-    opened = os.open(file, os.O_WRONLY | os.O_CREAT, 0o666)
+    bounds = struct.pack("<QQ", max(0, minimum), maximum)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o666)
     try:
-        os.pwrite(opened, numbers + zlib.crc32(numbers).to_bytes(4, "little"), 0)
+        os.pwrite(descriptor, bounds + zlib.crc32(bounds).to_bytes(4, "little"), 0)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def read_count(file: Path) -> tuple[int, int] | None:
@@ -185,6 +185,6 @@ def read_count(file: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     if len(data) != _COUNT.size or zlib.crc32(data[:16]) != _COUNT.unpack(data)[2]:
-        raise damaged(file.parent, f"its {file.name} cannot be read")
-    least, most, _ = _COUNT.unpack(data)
-    return least, most
+        raise damaged_error(file.parent, f"its {file.name} cannot be read")
+    minimum, maximum, _ = _COUNT.unpack(data)
+    return minimum, maximum

@@ -1,4 +1,4 @@
-"""Engines by location, shared by the stores there: only one client may open a folder."""
+"""Engines by location. Stores share the engine of a location: one client may open a folder."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 from casewright.errors import DependencyError, InputError, cleaned
 from casewright.stores.engines.edge_engine import EdgeEngine
 from casewright.stores.engines.engine import Engine
-from casewright.stores.engines.folder import damaged, hold_folder, usable
+from casewright.stores.engines.folder import damaged_error, folder_errors, hold_folder
 from casewright.stores.engines.qdrant_engine import QdrantEngine
 from casewright.stores.engines.server_engine import ServerEngine
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.whole_file import write_whole
 
 #: The file that records the engine of a folder, and the recorded name.
-RECORD, ENGINE = "engine.json", "edge"
+ENGINE_FILE, ENGINE = "engine.json", "edge"
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ def acquire(
                 resolved, api_key=api_key, timeout=timeout, options=server
             )
         elif connection.engine is None and resolved == ":memory:":
-            # A folder's engine does without this slow import.
+            # Imported only here: the import is slow, and a folder's engine does not need it.
             from qdrant_client import QdrantClient
 
             connection.engine = QdrantEngine(QdrantClient(":memory:"), "memory")
@@ -84,7 +84,7 @@ def acquire(
         return key, connection.engine
 
 
-def share(key: str) -> None:
+def add_user(key: str) -> None:
     """Add a user to an open engine."""
     connection = _connections[key]
     with connection.lock:
@@ -116,8 +116,8 @@ def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
     """
     lock = hold_folder(folder, time.monotonic() + lock_seconds)
     try:
-        with usable(folder):
-            has_record = check_writer(folder)
+        with folder_errors(folder):
+            has_engine_file = check_engine(folder)
             try:
                 import qdrant_edge  # noqa: F401
             except ImportError as error:
@@ -126,36 +126,36 @@ def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
                     "does not run here. Install it: pip install 'qdrant-edge-py>=0.9,<0.10'. Or "
                     "give a Qdrant server's URL."
                 ) from error
-            if not has_record:
-                write_whole(folder / RECORD, json.dumps({"engine": ENGINE}))
+            if not has_engine_file:
+                write_whole(folder / ENGINE_FILE, json.dumps({"engine": ENGINE}))
         return EdgeEngine(folder, lock)
     except BaseException:
         lock.close()
         raise
 
 
-def check_writer(folder: Path) -> bool:
-    """Return ``True`` if a folder holds the record of the engine that wrote it.
+def check_engine(folder: Path) -> bool:
+    """Return ``True`` if a folder has the file that names its engine.
 
     Raises:
         InputError: qdrant-client's local mode, which an earlier version used, wrote the folder.
-        StoreDamagedError: The record cannot be read.
+        StoreDamagedError: The file cannot be read.
     """
     try:
-        name = json.loads((folder / RECORD).read_text(encoding="utf-8"))["engine"]
+        name = json.loads((folder / ENGINE_FILE).read_text(encoding="utf-8"))["engine"]
     except FileNotFoundError:
-        # A version without a record wrote the folder, or the record is lost.
+        # The folder was written by a version without this file, or the file was lost.
         local = (folder / "meta.json").exists() or (folder / "collection").exists()
         name = "local" if local else None
     except (ValueError, KeyError, TypeError) as error:
-        raise damaged(folder, f"its {RECORD} cannot be read") from error
+        raise damaged_error(folder, f"its {ENGINE_FILE} cannot be read") from error
     if name == "local":
         raise InputError(
             f"The store's folder {folder} was written by qdrant-client's local mode, which keeps "
             "pickles and is not read any more. Build the store again in another folder."
         )
     if name not in (None, ENGINE):
-        raise damaged(folder, f"its {RECORD} names the engine {name!r}, which is not known")
+        raise damaged_error(folder, f"its {ENGINE_FILE} names the unknown engine {name!r}")
     return name is not None
 
 

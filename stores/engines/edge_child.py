@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import CasewrightError, StoreDamagedError, StoreError, cleaned
-from casewright.stores.engines.checksums import SUMS
+from casewright.stores.engines.checksums import CHECKSUMS
 from casewright.stores.engines.edge_files import stored_cases
 from casewright.stores.engines.edge_shard import LAYOUT_COPY, SHARD, ShardFolder, Stored
 from casewright.stores.engines.payload import read_edge_payload
 
 #: Seconds after which a child counts as hanging.
-SECONDS = 3600
+MAX_SECONDS = 3600
 #: Bytes of address space of a child, in addition to eight times the size of the shard's files: a
 #: damaged number of cases makes Edge allocate memory for that many cases.
 MEMORY = 4 << 30
@@ -44,7 +44,7 @@ def examine(disk: ShardFolder, lock: IO[str]) -> int:
 
 
 def rebuild(disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
-    """Replace a shard by a new one with its sound cases, in a child; see ``salvage``."""
+    """Replace a shard by a new one with its undamaged cases, in a child; see ``salvage``."""
     try:
         return _run("salvage", disk, lock)
     except StoreDamagedError:
@@ -75,7 +75,7 @@ def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
 
 def child_process(task: str, disk: ShardFolder, lock: IO[str]) -> subprocess.CompletedProcess[str]:
     """Run a child to its end; the last line of its output is the result of ``run_task`` as JSON."""
-    # -P: a module in the working directory must not replace a module of ours.
+    # -P: no module of the working directory replaces one of Python or Casewright.
     command = [sys.executable, "-P", "-m", __name__, task, str(disk.store), disk.collection]
     return subprocess.run(
         command,
@@ -83,7 +83,7 @@ def child_process(task: str, disk: ShardFolder, lock: IO[str]) -> subprocess.Com
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=SECONDS,
+        timeout=MAX_SECONDS,
         pass_fds=[lock.fileno()],
         check=False,
     )
@@ -95,10 +95,10 @@ def run_task(task: str, folder: str, collection: str) -> dict[str, Any]:
     _limit_memory(disk.path)
     try:
         if task == "examine":
-            return {"cases": _count_sound(disk)}
+            return {"cases": _count_undamaged(disk)}
         return salvage(disk, loading=task == "salvage")
     except (CasewrightError, OSError) as error:
-        # Edge reports that memory ran out, which cannot happen for a sound shard.
+        # Edge reports that memory ran out, which cannot happen for an undamaged shard.
         damaged = isinstance(error, StoreDamagedError) or "Out of memory" in str(error)
         return {"error": str(error), "damaged": damaged}
 
@@ -110,7 +110,7 @@ def _limit_memory(shard: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (soft_limit, hard_limit))
 
 
-def _count_sound(disk: ShardFolder) -> int:
+def _count_undamaged(disk: ShardFolder) -> int:
     cases = 0
     with disk.copied() as copy, disk.converted_errors(reading=True):
         shard = copy.load()
@@ -123,10 +123,10 @@ def _count_sound(disk: ShardFolder) -> int:
 
 
 def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
-    """Replace a damaged shard by a new one with its sound cases, and keep the damaged files.
+    """Replace a damaged shard by a new one with its undamaged cases, and keep the damaged files.
 
     With ``loading``, Edge reads the shard and its log first; otherwise only the files are read. The
-    result has the fields of ``RepairResult``, with the lost cases themselves as ``texts``. Raise
+    result has the fields of ``RepairResult``, but ``texts`` has the lost cases themselves. Raise
     ``StoreDamagedError`` if the layout is lost, or Edge cannot load the shard.
     """
     try:
@@ -136,44 +136,44 @@ def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
     expected: int | None = None
     with suppress(StoreDamagedError):
         expected = (disk.expected() or (None, None))[1]
-    sound: set[str] = set()
+    undamaged_ids: set[str] = set()
     texts: dict[str, Any] = {}
 
-    def sound_cases() -> Iterator[Stored]:
-        for payload, vector in _all_cases(disk, dimension, expected, loading, sound):
+    def undamaged_cases() -> Iterator[Stored]:
+        for payload, vector in _all_cases(disk, dimension, expected, loading, undamaged_ids):
             with suppress(ValueError, KeyError, TypeError):
                 id_ = payload["id"]
                 texts[id_] = read_edge_payload(payload, id_, None)
                 read_edge_payload(payload, id_, vector)
                 del texts[id_]
-                if id_ not in sound:
-                    sound.add(id_)
+                if id_ not in undamaged_ids:
+                    undamaged_ids.add(id_)
                     yield id_, payload, vector
 
-    damaged_path = disk.replace(dimension, layout, sound_cases())
+    damaged_path = disk.replace(dimension, layout, undamaged_cases())
     return {
-        "cases": len(sound),
-        "lost": None if expected is None else max(0, expected - len(sound)),
-        "back": None if expected is None else max(0, len(sound) - expected),
-        "texts": [{"id": id_, **case} for id_, case in texts.items() if id_ not in sound],
+        "cases": len(undamaged_ids),
+        "lost": None if expected is None else max(0, expected - len(undamaged_ids)),
+        "back": None if expected is None else max(0, len(undamaged_ids) - expected),
+        "texts": [{"id": id_, **case} for id_, case in texts.items() if id_ not in undamaged_ids],
         "beside": str(damaged_path),
     }
 
 
 def _all_cases(
-    disk: ShardFolder, dimension: int, expected: int | None, loading: bool, sound: set[str]
+    disk: ShardFolder, dimension: int, expected: int | None, loading: bool, undamaged_ids: set[str]
 ) -> Iterator[tuple[Mapping[str, Any], NDArray[np.float32]]]:
     if loading:
         yield from _loaded(disk)
-    # The files hold cases that Edge drops because of a damaged file: read first the cases with an
-    # id, then the others. Read the others only if cases are missing, since recently deleted cases
-    # have no id either.
-    for mapped in (True, False):
-        if loading if expected is None else len(sound) >= expected:
+    # The files may have cases that Edge drops because one file is damaged. Cases without an id are
+    # read only if cases are missing, since some of them were deleted recently.
+    for with_id in (True, False):
+        is_complete = loading if expected is None else len(undamaged_ids) >= expected
+        if is_complete:
             return
-        for stored in stored_cases(disk.path / SHARD, dimension, mapped=mapped):
-            # Without checksums, a payload and a vector may not belong together.
-            if stored is not None and SUMS in stored[0]:
+        for stored in stored_cases(disk.path / SHARD, dimension, with_id=with_id):
+            # Without checksums, the payload and the vector may belong to different cases.
+            if stored is not None and CHECKSUMS in stored[0]:
                 yield stored
 
 

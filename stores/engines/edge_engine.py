@@ -16,15 +16,9 @@ import numpy as np
 
 from casewright.errors import InputError, StoreError
 from casewright.stores.engines.edge_child import examine
-from casewright.stores.engines.edge_shard import ShardFolder, scrolled, uuids
-from casewright.stores.engines.engine import (
-    InProcess,
-    NoCollectionError,
-    Point,
-    Ranked,
-    Where,
-)
-from casewright.stores.engines.folder import usable
+from casewright.stores.engines.edge_shard import ShardFolder, scroll_records, uuids
+from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Ranked, Where
+from casewright.stores.engines.folder import folder_errors
 from casewright.stores.engines.payload import edge_payload
 from casewright.stores.engines.upload import Ids, Payloads, Vectors
 from casewright.stores.room import check_room
@@ -34,19 +28,19 @@ if TYPE_CHECKING:
     from qdrant_edge import EdgeShard
 
 #: Upper bound of a search's limit.
-LIMIT = 1 << 31
-#: Most cases of a collection that are kept in memory, and most characters of such a case.
-KEPT, LONGEST = 4096, 4096
-#: Difference of equal scores in single precision, absolute or relative.
-SAME = 1e-4
+MAX_LIMIT = 1 << 31
+#: Maximum number of cases of a collection that are cached, and of characters of such a case.
+MAX_CACHED, MAX_LENGTH = 4096, 4096
+#: Maximum difference of equal scores in single precision, absolute or relative.
+TOLERANCE = 1e-4
 #: Upper bound of the bytes that Edge writes per byte of a case: log, text and vector.
-WRITTEN = 4
+WRITE_FACTOR = 4
 
 
 class EdgeEngine(InProcess):
     """An engine over a folder, with a shard for each collection, which is loaded at the first use.
 
-    Shards are thread-safe; the lock protects loading, closing and the count of users of a shard.
+    Shards are thread-safe; the lock protects loading, closing and the count of running calls.
     """
 
     def __init__(self, folder: Path, folder_lock: IO[str]) -> None:
@@ -54,11 +48,11 @@ class EdgeEngine(InProcess):
         self._folder_lock = folder_lock
         self.writing = threading.RLock()
         self._lock = threading.Condition()
-        self._users = 0
+        self._running_calls = 0
         self._shards: dict[str, EdgeShard] = {}
         self._layouts: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self._checked: set[str] = set()
-        self._kept: dict[str, dict[str, tuple[str, Vectors]]] = {}
+        self._caches: dict[str, dict[str, tuple[str, Vectors]]] = {}
         self._closed = False
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
@@ -82,51 +76,52 @@ class EdgeEngine(InProcess):
         from qdrant_edge import Point as EdgePoint
         from qdrant_edge import UpdateOperation
 
-        rows = self._usable(collection, vectors, (len(ids),))
+        rows = self._finite(collection, vectors, (len(ids),))
         keys = uuids(ids)
         stored = [
             edge_payload(p, str(i), row) for i, row, p in zip(keys, rows, payloads, strict=True)
         ]
         points = [EdgePoint(i, row, p) for i, row, p in zip(keys, rows, stored, strict=True)]
         size = rows.nbytes + sum(len(payload["json"].encode()) for payload in stored)
-        check_room(self._folder, WRITTEN * size)
+        check_room(self._folder, WRITE_FACTOR * size)
         with self._writing(collection, 0, len(ids)) as shard:
             shard.update(UpdateOperation.upsert_points(points))
 
     def search(
         self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool
     ) -> list[Point]:
-        query = self._usable(collection, vector, ())
+        query = self._finite(collection, vector, ())
         with self._using(collection) as (shard, disk):
-            # Before the query, since a write forgets this dictionary when it ends.
-            kept = self._kept.setdefault(collection, {})
+            # Read before the query: a write replaces the cache when it ends.
+            cache = self._caches.setdefault(collection, {})
             records = shard.query(self._request(query.tolist(), limit, where))
             scores = {str(record.id): record.score for record in records}
-            # A case with another score than its vector gives was just changed, or is damaged.
+            # A cached case whose vector gives another score was just changed, or is damaged.
             cases = {
                 id_: case
                 for id_, score in scores.items()
-                if (case := kept.get(id_))
-                and isclose(case[1] @ query, score, rel_tol=SAME, abs_tol=SAME)
+                if (case := cache.get(id_))
+                and isclose(case[1] @ query, score, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
             }
             if missing := [id_ for id_ in scores if id_ not in cases]:
-                fresh: dict[str, tuple[str, Vectors]] = {}
+                read: dict[str, tuple[str, Vectors]] = {}
                 for record in shard.retrieve(uuids(missing), True, True):
                     stored = np.asarray(record.vector, dtype=np.float32)
                     # A damaged case is refused here.
                     point = disk.point(record, vector=stored)
-                    fresh[point.id] = (record.payload or {})["json"], stored
-                cases |= fresh
-                if len(kept) + len(fresh) > KEPT:
-                    kept.clear()
-                if len(fresh) <= KEPT:
-                    kept.update((i, case) for i, case in fresh.items() if len(case[0]) <= LONGEST)
+                    read[point.id] = (record.payload or {})["json"], stored
+                cases |= read
+                if len(cache) + len(read) > MAX_CACHED:
+                    cache.clear()
+                if len(read) <= MAX_CACHED:
+                    short = {i: case for i, case in read.items() if len(case[0]) <= MAX_LENGTH}
+                    cache.update(short)
             if len(cases) < len(scores):
                 # Another thread has deleted a case since the query.
-                whole = self._request(
+                request = self._request(
                     query.tolist(), limit, where, with_payload=True, with_vector=True
                 )
-                return [_point(disk, record, record.score) for record in shard.query(whole)]
+                return [_point(disk, record, record.score) for record in shard.query(request)]
         return [
             Point(id_, json.loads(cases[id_][0]), score, cases[id_][1])
             for id_, score in scores.items()
@@ -137,7 +132,7 @@ class EdgeEngine(InProcess):
     ) -> list[list[Ranked]]:
         from qdrant_edge import QueryBatchRequest
 
-        rows = self._usable(collection, vectors, (len(vectors),)).tolist()
+        rows = self._finite(collection, vectors, (len(vectors),)).tolist()
         requests = [self._request(row, limit, where) for row in rows]
         with self._using(collection) as (shard, _):
             answers = shard.query_batch(QueryBatchRequest(requests))
@@ -151,7 +146,7 @@ class EdgeEngine(InProcess):
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         condition = edge_filter(where)
         with self._using(collection) as (shard, disk):
-            return [disk.point(record) for record in scrolled(shard, filter=condition)]
+            return [disk.point(record) for record in scroll_records(shard, filter=condition)]
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
         from qdrant_edge import UpdateOperation
@@ -166,7 +161,7 @@ class EdgeEngine(InProcess):
             self._checked.discard(collection)
             if (shard := self._shards.pop(collection, None)) is not None:
                 disk.close(shard)
-            self._kept.pop(collection, None)
+            self._caches.pop(collection, None)
             disk.remove()
 
     def count(self, collection: str, where: Where | None) -> int:
@@ -180,7 +175,7 @@ class EdgeEngine(InProcess):
         with self._lock:
             self._closed = True
             # The process aborts if Python ends a daemon thread inside of Rust code.
-            self._lock.wait_for(lambda: not self._users)
+            self._lock.wait_for(lambda: not self._running_calls)
             while self._shards:
                 collection, shard = self._shards.popitem()
                 ShardFolder(self._folder, collection).close(shard)
@@ -193,7 +188,7 @@ class EdgeEngine(InProcess):
 
         return QueryRequest(
             query=Query.Nearest(query) if isinstance(query, list) else query,
-            limit=min(limit, LIMIT),
+            limit=min(limit, MAX_LIMIT),
             filter=edge_filter(where),
             params=SearchParams(exact=True),
             **settings,
@@ -201,7 +196,7 @@ class EdgeEngine(InProcess):
 
     @contextmanager
     def _opened(self) -> Iterator[None]:
-        with self._lock, usable(self._folder):
+        with self._lock, folder_errors(self._folder):
             if self._closed:
                 raise StoreError(f"The store at {self._folder} is closed. Open it again.")
             yield
@@ -229,17 +224,16 @@ class EdgeEngine(InProcess):
         self._checked.add(disk.collection)
 
     @contextmanager
-    def _writing(self, collection: str, fewer: int, more: int) -> Iterator[EdgeShard]:
-        """Yield a shard for a write that removes at most ``fewer`` or adds at most ``more``
-        cases."""
+    def _writing(self, collection: str, removed: int, added: int) -> Iterator[EdgeShard]:
+        """Yield a shard for a write that removes or adds at most so many cases."""
         using = self._using(collection, reading=False)
-        with self.writing, using as (shard, disk), usable(self._folder):
+        with self.writing, using as (shard, disk), folder_errors(self._folder):
             count = shard.info().points_count
-            disk.write_count(count - fewer, count + more)
+            disk.write_count(count - removed, count + added)
             try:
                 yield shard
             finally:
-                self._kept.pop(collection, None)
+                self._caches.pop(collection, None)
             count = shard.info().points_count
             disk.write_count(count, count)
 
@@ -256,7 +250,7 @@ class EdgeEngine(InProcess):
                 self._check(disk)
                 self._shards[collection] = disk.load()
             shard = self._shards[collection]
-            self._users += 1
+            self._running_calls += 1
         try:
             with disk.converted_errors(reading=reading):
                 yield shard, disk
@@ -268,11 +262,11 @@ class EdgeEngine(InProcess):
             raise
         finally:
             with self._lock:
-                self._users -= 1
+                self._running_calls -= 1
                 self._lock.notify_all()
 
-    def _usable(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
-        """Return checked vectors, since Edge accepts NaN and gives useless results."""
+    def _finite(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
+        """Return the vectors; raise ``InputError`` for NaN (Edge accepts it) or a wrong shape."""
         entry = self._layout(collection)
         if entry is None:
             raise self._missing(collection)

@@ -15,28 +15,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Structs: the table's number of rows; a row's fields: in use, page, block, length.
+#: Formats of the table's number of rows, and of a row: in use, page, block, length.
 ROWS, ROW = struct.Struct("<I"), struct.Struct("<4I")
-#: Kind of an id entry to its size in bytes: a number or a UUID, with or without a row.
-ENTRIES = {1: 13, 2: 21, 3: 9, 4: 17}
+#: Size in bytes of an id entry, by its kind: a number or a UUID, with or without a row.
+ENTRY_SIZES = {1: 13, 2: 21, 3: 9, 4: 17}
 #: Bytes of a block; maximum bytes of a chunk of vectors, and of a decompressed payload.
 BLOCK, CHUNK, MAX_PAYLOAD = 128, 1 << 25, 1 << 28
 
 
 def stored_cases(
-    shard: Path, dimension: int, *, mapped: bool
+    shard: Path, dimension: int, *, with_id: bool
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]] | None]:
     """Yield payload and vector of cases; ``None`` for a part that cannot be read.
 
-    ``mapped=True`` yields the cases with an id; ``False`` yields deleted cases, and cases whose id
+    ``with_id=True`` yields the cases with an id; ``False`` yields deleted cases, and cases whose id
     is lost.
     """
     for table in sorted(shard.glob("segments/*/payload_storage/tracker.dat")):
         data = table.read_bytes()
-        rows = _mapped_rows(table.parents[1])
+        rows = _rows_with_id(table.parents[1])
         entries = ROW.iter_unpack(data[4 : 4 + ROWS.unpack_from(data)[0] * ROW.size])
         for row, (used, page, block, length) in enumerate(entries):
-            if not used or mapped != (row in rows):
+            if not used or with_id != (row in rows):
                 continue
             try:
                 pages = table.with_name(f"page_{page}.dat")
@@ -47,7 +47,7 @@ def stored_cases(
                 yield None
 
 
-def _mapped_rows(segment: Path) -> set[int]:
+def _rows_with_id(segment: Path) -> set[int]:
     """Return the rows with ids, as far as the id file can be read."""
     try:
         data = (segment / "mutable_id_tracker.mappings").read_bytes()
@@ -55,7 +55,7 @@ def _mapped_rows(segment: Path) -> set[int]:
         return set()
     rows: dict[bytes, int] = {}
     start = 0
-    while start < len(data) and (size := ENTRIES.get(data[start])):
+    while start < len(data) and (size := ENTRY_SIZES.get(data[start])):
         kind, entry = data[start], data[start + 1 : start + size]
         rows.pop(entry[:16] if kind in (2, 4) else entry[:8], None)
         if kind in (1, 2):
@@ -64,12 +64,12 @@ def _mapped_rows(segment: Path) -> set[int]:
     return set(rows.values())
 
 
-def _payload(packed: bytes) -> dict[str, Any]:
+def _payload(compressed: bytes) -> dict[str, Any]:
     import lz4.block
 
-    if int.from_bytes(packed[:4], "little") > MAX_PAYLOAD:
+    if int.from_bytes(compressed[:4], "little") > MAX_PAYLOAD:
         raise ValueError
-    return dict(json.loads(lz4.block.decompress(packed)))
+    return dict(json.loads(lz4.block.decompress(compressed)))
 
 
 def _vector(segment: Path, row: int, dimension: int) -> NDArray[np.float32]:
@@ -80,9 +80,9 @@ def _vector(segment: Path, row: int, dimension: int) -> NDArray[np.float32]:
 
 
 def _read(file: Path, start: int, length: int) -> bytes:
-    with file.open("rb") as opened:
-        opened.seek(start)
-        data = opened.read(min(length, MAX_PAYLOAD))
+    with file.open("rb") as stream:
+        stream.seek(start)
+        data = stream.read(min(length, MAX_PAYLOAD))
     if len(data) != length:
         raise ValueError
     return data

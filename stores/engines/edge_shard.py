@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from casewright.errors import InputError, StoreDamagedError, StoreError, cleaned
 from casewright.stores.engines.checksums import (
     CLOSED,
-    SAMPLE,
+    SAMPLED_PARTS,
+    checksums_of,
     closed_cleanly,
     copy_files,
-    file_sums,
     read_count,
     write_count,
 )
 from casewright.stores.engines.engine import Point
-from casewright.stores.engines.folder import damaged, in_use
+from casewright.stores.engines.folder import damaged_error, in_use_error
 from casewright.stores.engines.payload import TAGS, read_edge_payload
 from casewright.stores.room import SPARE, check_room
 from casewright.stores.whole_file import write_whole
@@ -46,7 +46,7 @@ Stored = tuple[str, Mapping[str, Any], NDArray[np.float32]]
 #: Cases per page when a collection is read.
 PAGE = 1000
 #: System errors that do not mean damage: memory, rights, open files, disk space, read-only, quota.
-SYSTEM = re.compile(r"\(os error (?:12|13|23|24|28|30|122)\)")
+SYSTEM_ERROR = re.compile(r"\(os error (?:12|13|23|24|28|30|122)\)")
 
 
 def folder_name(collection: str) -> str:
@@ -82,9 +82,9 @@ class ShardFolder:
         """The collection's folder."""
         return self.copy or self.store / SHARDS / folder_name(self.collection)
 
-    def write_count(self, least: int, most: int) -> None:
+    def write_count(self, minimum: int, maximum: int) -> None:
         """Write bounds of the number of cases."""
-        write_count(self.path / COUNT, least, most)
+        write_count(self.path / COUNT, minimum, maximum)
 
     def make(self, dimension: int, layout: Mapping[str, Any]) -> None:
         """Create an empty collection."""
@@ -106,21 +106,22 @@ class ShardFolder:
         config = EdgeConfig(
             vectors=EdgeVectorParams(size=dimension, distance=Distance.Dot), wal_enabled=True
         )
-        count, rest = 0, iter(cases)
+        count, remaining = 0, iter(cases)
         with self.converted_errors(reading=False):
             shard = EdgeShard.create(str(new / SHARD), config)
             while batch := [
-                EdgePoint(UUID(i), v.tolist(), dict(p)) for i, p, v in islice(rest, PAGE)
+                EdgePoint(UUID(i), v.tolist(), dict(p)) for i, p, v in islice(remaining, PAGE)
             ]:
                 check_room(new)
                 shard.update(UpdateOperation.upsert_points(batch))
                 count += len(batch)
             shard.close()
-        content = {"dimension": dimension, "layout": dict(layout), "sum": _sum(dimension, layout)}
+        checksum = _checksum(dimension, layout)
+        content = {"dimension": dimension, "layout": dict(layout), "sum": checksum}
         for name in (LAYOUT, LAYOUT_COPY):
             write_whole(new / name, json.dumps(content))
         write_count(new / COUNT, count, count)
-        write_whole(new / CLOSED, json.dumps({"files": file_sums(new / SHARD)}))
+        write_whole(new / CLOSED, json.dumps({"files": checksums_of(new / SHARD)}))
         return new
 
     def layout(self, name: str = LAYOUT) -> tuple[int, Mapping[str, Any]]:
@@ -132,26 +133,26 @@ class ShardFolder:
         try:
             file = dict(json.loads((self.path / name).read_text(encoding="utf-8")))
             # Older versions wrote no checksum.
-            if "sum" in file and file["sum"] != _sum(file["dimension"], file["layout"]):
+            if "sum" in file and file["sum"] != _checksum(file["dimension"], file["layout"]):
                 raise ValueError
             return {**file, "dimension": int(file["dimension"]), "layout": dict(file["layout"])}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise self.damaged(f"its {name} cannot be read") from error
 
-    def check(self, most: int | None = SAMPLE) -> bool:
+    def check(self, max_parts: int | None = SAMPLED_PARTS) -> bool:
         """Compare an unloaded shard's files with their checksums at the last clean close.
 
         Return ``False`` if there was no clean close: a killed process left its last writes in the
-        shard's log. For ``most`` see ``closed_cleanly``. Raise ``StoreDamagedError`` if a file is
-        missing, or was changed.
+        shard's log. For ``max_parts`` see ``closed_cleanly``. Raise ``StoreDamagedError`` if a file
+        is missing, or was changed.
         """
         if not any((self.path / SHARD).glob("segments/*/version.info")):
             raise self.damaged("it has no segment")
         self.expected()
-        return closed_cleanly(self.path, self.path / SHARD, self.damaged, most)
+        return closed_cleanly(self.path, self.path / SHARD, self.damaged, max_parts)
 
     def expected(self) -> tuple[int, int] | None:
-        """Return the least and the greatest number of cases; ``None`` if unknown.
+        """Return the minimum and the maximum number of cases; ``None`` if unknown.
 
         Raise ``StoreDamagedError`` if the number is missing or damaged.
         """
@@ -204,7 +205,7 @@ class ShardFolder:
 
     def points(self, shard: EdgeShard) -> Iterator[tuple[Point | None, Any]]:
         """Yield every case with its vector, or ``None`` if it is damaged, and Edge's record."""
-        for record in scrolled(shard, with_vector=True):
+        for record in scroll_records(shard, with_vector=True):
             try:
                 yield self.point(record, vector=np.asarray(record.vector, np.float32)), record
             except StoreDamagedError:
@@ -212,16 +213,16 @@ class ShardFolder:
 
     def close(self, shard: EdgeShard) -> None:
         """Close the shard, once the running calls have ended."""
-        # If this fails, the data is in the shard's log, or the folder was removed.
+        # If this fails, the shard's log has the data, or the folder was removed.
         with suppress(StoreError, OSError):
             with self.converted_errors(reading=False):
                 shard.close()
-            write_whole(self.path / CLOSED, json.dumps({"files": file_sums(self.path / SHARD)}))
+            write_whole(self.path / CLOSED, json.dumps({"files": checksums_of(self.path / SHARD)}))
 
     def point(
         self, record: Any, score: float = 0.0, vector: NDArray[np.float32] | None = None
     ) -> Point:
-        """Return Edge's record as a point; raise ``StoreDamagedError`` if it is damaged."""
+        """Return a record of Edge as a point; raise ``StoreDamagedError`` if it is damaged."""
         id_ = str(record.id)
         try:
             return Point(id_, read_edge_payload(record.payload, id_, vector), score, vector)
@@ -254,9 +255,9 @@ class ShardFolder:
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             if "WouldBlock" in str(error):
-                raise in_use(self.store) from error
+                raise in_use_error(self.store) from error
             reason = cleaned(str(error), 200)
-            if reading and not SYSTEM.search(str(error)):
+            if reading and not SYSTEM_ERROR.search(str(error)):
                 raise self.damaged(reason) from error
             raise StoreError(
                 f"The collection {self.collection!r} at {self.store} failed: {reason}. Check the "
@@ -265,10 +266,10 @@ class ShardFolder:
 
     def damaged(self, reason: str) -> StoreDamagedError:
         """Return the error for a damaged collection."""
-        return damaged(self.store, f"of its collection {self.collection!r}, {reason}")
+        return damaged_error(self.store, f"of its collection {self.collection!r}, {reason}")
 
 
-def scrolled(shard: EdgeShard, **settings: Any) -> Iterator[Any]:
+def scroll_records(shard: EdgeShard, **settings: Any) -> Iterator[Any]:
     """Yield a shard's records with payloads, page by page; see ScrollRequest for settings."""
     from qdrant_edge import ScrollRequest
 
@@ -289,5 +290,5 @@ def uuids(ids: Sequence[str]) -> list[UUID | int | str]:
         raise InputError(f"An id of a case cannot be used: {error}. Ids are UUIDs.") from error
 
 
-def _sum(dimension: int, layout: Mapping[str, Any]) -> int:
+def _checksum(dimension: int, layout: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps([dimension, layout], sort_keys=True).encode())

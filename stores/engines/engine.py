@@ -33,7 +33,7 @@ class Point:
 
 
 class Engine(Protocol):
-    """A vector engine that holds collections of points with one dense vector, compared by Dot.
+    """A vector engine: collections of points with one dense vector, compared by dot product.
 
     Implementations are thread-safe. They raise only ``StoreError`` and its subclasses:
     ``NoCollectionError`` from each call that needs a missing collection.

@@ -11,9 +11,9 @@ from typing import IO
 from casewright.errors import InputError, StoreDamagedError, StoreError, StoreLockedError
 from casewright.stores.room import as_disk_error
 
-#: The lock file, locked from before an engine reads the folder until the store closes. Qdrant's own
-#: lock comes too late: Qdrant takes it after loading, so that a waiting process has loaded old
-#: data. Edge's own lock even damages a shard that another process has loaded.
+#: The lock file, locked before an engine reads the folder, until the store closes. Qdrant locks too
+#: late, after loading, so that a waiting process has old data. Edge's own lock even damages a shard
+#: that another process has loaded.
 LOCK_FILE = ".casewright.lock"
 
 
@@ -27,15 +27,15 @@ def hold_folder(folder: Path, deadline: float) -> IO[str]:
         StoreLockedError: Another process holds the folder beyond the deadline.
         StoreError: The folder cannot be created or used.
     """
-    with usable(folder):
+    with folder_errors(folder):
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file. Give a folder for the case store.")
         folder.mkdir(parents=True, exist_ok=True)
-        return _locked(folder, deadline)
+        return _lock(folder, deadline)
 
 
 @contextmanager
-def usable(folder: Path) -> Iterator[None]:
+def folder_errors(folder: Path) -> Iterator[None]:
     """Convert an ``OSError`` to a ``StoreError``."""
     try:
         yield
@@ -48,7 +48,7 @@ def usable(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def in_use(folder: Path) -> StoreLockedError:
+def in_use_error(folder: Path) -> StoreLockedError:
     """Return the error for a folder that another process holds."""
     return StoreLockedError(
         f"Another process holds the store's folder {folder}. Wait until it ends, use another "
@@ -56,7 +56,7 @@ def in_use(folder: Path) -> StoreLockedError:
     )
 
 
-def damaged(folder: Path, reason: str) -> StoreDamagedError:
+def damaged_error(folder: Path, reason: str) -> StoreDamagedError:
     """Return the error for a folder whose files cannot be read."""
     return StoreDamagedError(
         f"The store's folder {folder} is damaged: {reason}. "
@@ -64,8 +64,8 @@ def damaged(folder: Path, reason: str) -> StoreDamagedError:
     )
 
 
-def _locked(folder: Path, deadline: float) -> IO[str]:
-    # The import of this module looks for a writable folder, so it is done only here.
+def _lock(folder: Path, deadline: float) -> IO[str]:
+    # Imported only here, since the import looks for a writable folder.
     import portalocker
 
     file = (folder / LOCK_FILE).open("a")
@@ -76,7 +76,7 @@ def _locked(folder: Path, deadline: float) -> IO[str]:
         except portalocker.AlreadyLocked as error:
             if time.monotonic() >= deadline:
                 file.close()
-                raise in_use(folder) from error
+                raise in_use_error(folder) from error
             time.sleep(0.05)
         except portalocker.LockException as error:
             file.close()

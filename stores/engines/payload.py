@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.stores.engines.checksums import SUMS, check_sums, sums_of
+from casewright.stores.engines.checksums import CHECKSUMS, case_checksums, check_case
 from casewright.stores.engines.engine import Where
 
 #: The range of integers that a server compares exactly.
@@ -27,7 +27,7 @@ TAGS = "tags"
 
 
 def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32]) -> dict[str, Any]:
-    """Return Edge's payload for a case's JSON-plain form, with its id and checksums.
+    """Return Edge's payload for a case's JSON form, with its id and checksums.
 
     ``tags`` has a text for each metadata value: texts distinguish integers of any size, and do not
     treat a field's name as a path. ``numbers`` has the finite numbers, for ranges.
@@ -37,7 +37,7 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
     tags = [tag(name, value) for name, value in values if isinstance(value, (str, int))]
     return {
         "id": id_,
-        SUMS: sums_of(id_, [text, *tags], vector),
+        CHECKSUMS: case_checksums(id_, [text, *tags], vector),
         "json": text,
         TAGS: tags,
         "numbers": [
@@ -49,17 +49,17 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
 def read_edge_payload(
     stored: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
 ) -> Mapping[str, Any]:
-    """Return the JSON-plain case from a payload of ``edge_payload``.
+    """Return the JSON form of a case from a payload of ``edge_payload``.
 
     Raise ``ValueError``, ``KeyError`` or ``TypeError`` if the payload is damaged.
     """
-    check_sums(stored, id_, [stored["json"], *stored[TAGS]], vector)
+    check_case(stored, id_, [stored["json"], *stored[TAGS]], vector)
     case: Mapping[str, Any] = json.loads(stored["json"])
     return case
 
 
 def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a server's payload for a case's JSON-plain form.
+    """Return a server's payload for a case's JSON form.
 
     ``json`` has the whole case; ``metadata`` has the texts, numbers and booleans of its metadata,
     and lists of these, for conditions and payload indexes.
@@ -74,7 +74,7 @@ def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_server_payload(stored: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return the JSON-plain case from a payload of ``server_payload``."""
+    """Return the JSON form of a case from a payload of ``server_payload``."""
     if stored is None or "json" not in stored:
         # A version without the JSON text wrote this payload.
         return stored or {}

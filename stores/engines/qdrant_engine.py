@@ -1,4 +1,4 @@
-"""The engine on a ``QdrantClient`` in local mode, which is also the base of the server's engine."""
+"""The engine of a ``QdrantClient`` in local mode, also the base class of the server's engine."""
 
 # ruff: noqa: D102 - ``Engine`` documents the methods.
 
@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from casewright.errors import StoreError
-from casewright.stores.engines.engine import (
-    InProcess,
-    NoCollectionError,
-    Point,
-    Ranked,
-    Where,
-)
+from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Ranked, Where
 from casewright.stores.engines.upload import Ids, Payloads, Vectors
 from casewright.stores.where import qdrant_filter
 
@@ -160,14 +154,14 @@ class QdrantEngine(InProcess):
         from qdrant_client import models
 
         return models.Batch(
-            ids=list(ids), vectors=vectors.tolist(), payloads=[self._stored(p) for p in payloads]
+            ids=list(ids), vectors=vectors.tolist(), payloads=list(map(self._payload, payloads))
         )
 
     def _point(self, record: Any, score: float = 0.0) -> Point:
         vector = None if record.vector is None else np.asarray(record.vector, dtype=np.float32)
         return Point(str(record.id), self._read_payload(record.payload or {}), score, vector)
 
-    def _stored(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+    def _payload(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         return dict(payload)
 
     def _read_payload(self, stored: Mapping[str, Any]) -> Mapping[str, Any]:

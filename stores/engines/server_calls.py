@@ -15,8 +15,8 @@ from casewright.stores.engines.engine import NoCollectionError
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-#: Shortest and longest seconds between two attempts (the wait doubles, plus jitter), and the
-#: longest wait that a server may ask for.
+#: Minimum and maximum seconds between two attempts (the wait doubles, plus jitter), and the maximum
+#: wait that a server may ask for.
 MIN_WAIT, MAX_WAIT, MAX_RETRY_AFTER = 0.25, 30.0, 60.0
 #: Maximum number of retries of a read.
 READ_RETRIES = 2
@@ -130,7 +130,7 @@ def _failure_of(error: BaseException) -> _Failure | None:
     if isinstance(error, StoreError) or not isinstance(error, Exception):
         return None
     if isinstance(error, QdrantException):
-        # Status 429 with a time to wait; the base class if the time is not an integer.
+        # Status 429. The error has the time to wait only if the time is an integer.
         return _Failure("429", str(error), True, getattr(error, "retry_after_s", 0.0))
     if isinstance(error, UnexpectedResponse):
         status = str(error.status_code)

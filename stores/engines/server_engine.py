@@ -34,7 +34,7 @@ class ServerEngine(QdrantEngine):
         self._calls = calls
         self._options = options
         self._lock = nullcontext()
-        self._writing = self._sharing = SharedLock()
+        self._writing = self._shared_lock = SharedLock()
 
     @classmethod
     def open(
@@ -77,19 +77,19 @@ class ServerEngine(QdrantEngine):
         # Create indexes before cases are added: Qdrant's HNSW graph adds links for a field only if
         # the index exists.
         for path, index in self._options.payload_indexes().items():
-            self._index(collection, path, index)
+            self._create_index(collection, path, index)
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         for start in range(0, len(ids), self._options.upload_batch):
-            part = slice(start, start + self._options.upload_batch)
-            super().upsert(collection, ids[part], vectors[part], payloads[part])
+            rows = slice(start, start + self._options.upload_batch)
+            super().upsert(collection, ids[rows], vectors[rows], payloads[rows])
 
     def uploading(
         self, collection: str, done: Callable[[int], None]
     ) -> AbstractContextManager[Upload]:
 
         def write(ids: Ids, vectors: Vectors, payloads: Payloads, stop: threading.Event) -> None:
-            with self._sharing.shared():
+            with self._shared_lock.shared():
                 batch = self._batch(ids, vectors, payloads)
                 self._calls.write(
                     lambda: self._client.upsert(collection, points=batch, wait=True), stop
@@ -125,14 +125,14 @@ class ServerEngine(QdrantEngine):
             )
         )
 
-    def _index(self, collection: str, path: str, index: Any) -> None:
+    def _create_index(self, collection: str, path: str, index: Any) -> None:
         self._write(
             lambda client: client.create_payload_index(
                 collection, field_name=path, field_schema=index, wait=True
             )
         )
 
-    def _stored(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+    def _payload(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         return server_payload(payload)
 
     def _read_payload(self, stored: Mapping[str, Any]) -> Mapping[str, Any]:

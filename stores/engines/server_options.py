@@ -14,7 +14,7 @@ from casewright.stores.where import qdrant_filter
 if TYPE_CHECKING:
     from qdrant_client import models
 
-#: For each option, the reserved names and the reason.
+#: For each option, the reason why names are reserved, and these names.
 _REASONS = {
     "collection": "The vector follows from the schema, which the metadata hold",
     "vectors": "Size and distance follow from the schema",
@@ -70,14 +70,14 @@ class ServerOptions:
     retries: int = 5
 
     def __post_init__(self) -> None:
-        for name, least in (("parallel", 1), ("upload_batch", 1), ("retries", 0)):
+        for name, bound in (("parallel", 1), ("upload_batch", 1), ("retries", 0)):
             value = getattr(self, name)
-            if type(value) is not int or value < least:
+            if type(value) is not int or value < bound:
                 raise InputError(
-                    f"The server option {name}={value!r} is not a whole number of at least {least}."
+                    f"The server option {name}={value!r} is not a whole number of at least {bound}."
                 )
         self._check_collection()
-        self._check_use()
+        self._check_other_options()
 
     def vector_params(self, dimension: int) -> models.VectorParams:
         """Return the parameters of a vector of ``dimension`` numbers, compared by dot product."""
@@ -100,9 +100,9 @@ class ServerOptions:
 
         _check_names("collection", self.collection, _arguments(QdrantClient.create_collection))
         _check_names("vectors", self.vectors, models.VectorParams.model_fields)
-        rest = {name: value for name, value in self.collection.items() if name != "timeout"}
+        others = {name: value for name, value in self.collection.items() if name != "timeout"}
         try:
-            request = models.CreateCollection(vectors=self.vector_params(1), **rest)
+            request = models.CreateCollection(vectors=self.vector_params(1), **others)
         except ValidationError as error:
             # Further parts of an error's location are internal names of unions.
             errors = [f"{'.'.join(map(str, e['loc'][:2]))}: {e['msg']}" for e in error.errors()]
@@ -121,7 +121,7 @@ class ServerOptions:
                 "Use FLOAT16, or a quantization_config."
             )
 
-    def _check_use(self) -> None:
+    def _check_other_options(self) -> None:
         import httpx
         from pydantic import ValidationError
         from qdrant_client import QdrantClient, models

@@ -12,7 +12,7 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 from casewright.errors import InputError, StoreDamagedError
-from casewright.stores.engines.connections import ENGINE, RECORD, check_writer
+from casewright.stores.engines.connections import ENGINE, ENGINE_FILE, check_engine
 from casewright.stores.engines.edge_child import examine, rebuild
 from casewright.stores.engines.edge_shard import SHARDS, ShardFolder
 from casewright.stores.engines.folder import hold_folder
@@ -32,9 +32,9 @@ class CheckResult:
 class RepairResult:
     """The result of the repair of a damaged collection.
 
-    ``lost`` and ``back`` are the numbers of lost cases, and of deleted cases that are back;
-    ``None`` if unknown. ``texts`` is the JSON Lines file of the lost cases with sound text, empty
-    if there are none; ``beside`` is the path of the damaged files.
+    ``lost`` and ``back`` are the numbers of lost cases, and of deleted cases that reappeared;
+    ``None`` if unknown. ``texts`` is the JSON Lines file of the lost cases whose text is undamaged,
+    empty if there are none; ``beside`` is the path of the damaged files.
     """
 
     collection: str
@@ -52,27 +52,27 @@ def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult
         InputError: The folder has no store.
         StoreError: The folder cannot be used, or another process holds it.
     """
-    with _held(folder, lock_seconds) as lock:
+    with _locked_store(folder, lock_seconds) as lock:
         try:
-            check_writer(folder)
+            check_engine(folder)
             return [_check_shard(disk, lock) for disk in _shards(folder)]
         except StoreDamagedError as error:
             return [CheckResult("", damage=str(error))]
 
 
 def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResult]:
-    """Replace every damaged collection by a new one with its sound cases; keep the damaged files.
+    """Replace every damaged collection by one with its undamaged cases; keep the damaged files.
 
     Raises:
         InputError: The folder has no store.
         StoreLockedError: Another process holds the folder for longer than ``lock_seconds``.
         StoreError: A collection's layout is lost, no file of it is left, or it cannot be used.
     """
-    with _held(folder, lock_seconds) as lock:
+    with _locked_store(folder, lock_seconds) as lock:
         try:
-            check_writer(folder)
+            check_engine(folder)
         except StoreDamagedError:
-            write_whole(folder / RECORD, json.dumps({"engine": ENGINE}))
+            write_whole(folder / ENGINE_FILE, json.dumps({"engine": ENGINE}))
         return [
             _repair_result(folder, disk.collection, rebuild(disk, lock))
             for disk in _shards(folder)
@@ -81,8 +81,8 @@ def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResu
 
 
 @contextmanager
-def _held(folder: Path, lock_seconds: float) -> Iterator[IO[str]]:
-    if not any((folder / name).exists() for name in (RECORD, SHARDS, "collection")):
+def _locked_store(folder: Path, lock_seconds: float) -> Iterator[IO[str]]:
+    if not any((folder / name).exists() for name in (ENGINE_FILE, SHARDS, "collection")):
         raise InputError(f"{folder} holds no case store. Give a case store's folder.")
     lock = hold_folder(folder, time.monotonic() + lock_seconds)
     try:
@@ -100,16 +100,16 @@ def _shards(folder: Path) -> list[ShardFolder]:
 def _check_shard(disk: ShardFolder, lock: IO[str]) -> CheckResult:
     try:
         disk.layout()
-        disk.check(most=None)
+        disk.check(max_parts=None)
         return CheckResult(disk.collection, examine(disk, lock))
     except StoreDamagedError as error:
         return CheckResult(disk.collection, damage=str(error))
 
 
-def _repair_result(folder: Path, collection: str, salvage: dict[str, Any]) -> RepairResult:
+def _repair_result(folder: Path, collection: str, salvaged: dict[str, Any]) -> RepairResult:
     texts = folder / f"lost-{collection}.jsonl"
-    if salvage["texts"]:
-        lines = [json.dumps(case, ensure_ascii=False) for case in salvage["texts"]]
+    if salvaged["texts"]:
+        lines = [json.dumps(case, ensure_ascii=False) for case in salvaged["texts"]]
         write_whole(texts, "\n".join(lines) + "\n")
-    name = str(texts) if salvage["texts"] else ""
-    return RepairResult(collection, **{**salvage, "texts": name})
+    name = str(texts) if salvaged["texts"] else ""
+    return RepairResult(collection, **{**salvaged, "texts": name})

@@ -52,28 +52,28 @@ class Uploads:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is None or isinstance(error, Exception):
-                self._settle(wait_for_all=True)
+                self._count_stored(wait_for_all=True)
         finally:
             self._stop.set()
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _upload(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         for start in range(0, len(ids), self._size):
-            part = slice(start, start + self._size)
-            self._submit(ids[part], vectors[part], payloads[part])
+            rows = slice(start, start + self._size)
+            self._submit(ids[rows], vectors[rows], payloads[rows])
 
     def _submit(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        self._settle()
+        self._count_stored()
         # The later of two cases with the same id must be written last.
         if any(not set(ids).isdisjoint(others) for others in self._pending.values()):
-            self._settle(wait_for_all=True)
+            self._count_stored(wait_for_all=True)
         while len(self._pending) >= self._parallel:
             wait(self._pending, return_when=FIRST_COMPLETED)
-            self._settle()
+            self._count_stored()
         future = self._pool.submit(self._write, ids, vectors, payloads, self._stop)
         self._pending[future] = ids
 
-    def _settle(self, *, wait_for_all: bool = False) -> None:
+    def _count_stored(self, *, wait_for_all: bool = False) -> None:
         """Count the batches stored so far; raise the first error after the others have ended."""
         if wait_for_all:
             wait(self._pending)
@@ -89,7 +89,7 @@ class Uploads:
         if self._error is None:
             return
         if self._pending:
-            self._settle(wait_for_all=True)
+            self._count_stored(wait_for_all=True)
         error = self._error
         if isinstance(error, StoreError):
             error = type(error)(
@@ -102,26 +102,26 @@ class Uploads:
 class SharedLock:
     """A lock that one thread holds (``with lock``, reentrant), or many (``with lock.shared()``).
 
-    A thread that waits for the exclusive lock precedes threads that want to share it, so that the
-    uploads of a long ``add`` do not delay a ``retain`` to their end. A thread with the exclusive
-    lock must not also share it.
+    A thread that waits for the exclusive lock precedes threads that want to share it, so that a
+    ``retain`` does not wait for all uploads of a long ``add``. A thread with the exclusive lock
+    must not also share it.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._sharing = 0
+        self._sharers = 0
         self._waiting = 0
         self._depth = 0
         self._owner: int | None = None
 
     def __enter__(self) -> None:
-        me = threading.get_ident()
+        thread_id = threading.get_ident()
         with self._changed:
-            if self._owner != me:
+            if self._owner != thread_id:
                 self._waiting += 1
                 try:
-                    self._changed.wait_for(lambda: self._owner is None and not self._sharing)
-                    self._owner = me
+                    self._changed.wait_for(lambda: self._owner is None and not self._sharers)
+                    self._owner = thread_id
                 finally:
                     self._waiting -= 1
                     self._changed.notify_all()
@@ -139,10 +139,10 @@ class SharedLock:
         """Hold the lock together with other threads."""
         with self._changed:
             self._changed.wait_for(lambda: self._owner is None and not self._waiting)
-            self._sharing += 1
+            self._sharers += 1
         try:
             yield
         finally:
             with self._changed:
-                self._sharing -= 1
+                self._sharers -= 1
                 self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Relevance feedback: judges of what a search found, and strategies to search again with it."""
+"""Relevance feedback: judges of search results, and strategies to search again with verdicts."""
 
 from casewright.stores.feedback.judge import (
     AsyncJudge,

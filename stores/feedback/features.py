@@ -1,8 +1,9 @@
 """Features of a candidate for the relevance judge without a language model.
 
 Nothing is encoded or searched: vectors, scores and texts are those of the hits. A candidate's
-features depend on the scores of the other candidates, never on their texts, so that no text
-affects the verdict on another. They are compared with the texts found relevant before.
+features depend on the question, on the candidates that were judged relevant earlier, and on the
+scores of the other candidates. They never depend on the other candidates' texts, so that no text
+affects the verdict on another.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ LATER = (
 #: Temperature of the softmax in ``score_share``, in units of the score.
 TEMPERATURE = 0.05
 #: Tolerance for the length of a unit vector in single precision.
-SLACK = 1e-2
+LENGTH_TOLERANCE = 1e-2
 #: Components and metadata fields that are titles, the most specific first.
 TITLES = ("symbol", "title", "name", "heading", "subject")
-#: Least characters of a name or a title; shorter ones occur in any text by chance.
+#: Minimum characters of a name or a title; shorter ones occur in any text by chance.
 MIN_CHARACTERS = 4
 
 _WORD = re.compile(r"\w+")
 #: A run of capitalised words or numbers, with small words between them ("Bank of England").
 _NAME = re.compile(r"\b[A-Z][\w'-]*(?:\s+(?:(?:of|the|de|du|von|van|and)\s+)?[A-Z0-9][\w'-]*)*")
 _BRACKETS = re.compile(r"\([^()]*\)")
-#: Words of closed classes: they carry no evidence of relevance.
+#: Words of closed classes, which are no evidence of relevance.
 _CLOSED_CLASSES = (
     "a about after all also an and any are as at be because been before being between both but by "
     "can could did do does doing during each few for from further had has have having he her hers "
@@ -60,7 +61,7 @@ _FacetVectors = Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
-class _TextReading:
+class _Terms:
     """The words and names of a text.
 
     ``title`` has the title's words in lower case, joined by blanks, without words in brackets.
@@ -81,9 +82,9 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
 
     Features of candidate and question:
 
-    - ``text_cosine``, ``title_cosine``: the facets' cosines with the question; 0 without a title
-      facet, and the largest of several others.
-    - ``gap_best``: the score less the best score in the request.
+    - ``text_cosine``, ``title_cosine``: the largest cosine of text facets and of title facets with
+      the question; 0 without a title facet.
+    - ``gap_best``: the score minus the best score in the request.
     - ``log_rank``: log2(1 + rank) by nearness. ``z_score``: nearness in standard deviations of its
       round, so that the unit of a search's scores does not matter.
     - ``score_share``: softmax of the scores at ``TEMPERATURE``.
@@ -96,29 +97,29 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     - ``covered``: share of the question's words in the relevant texts; ``new_words``: share of
       the other words in the candidate.
     - ``text_like``, ``title_like``: the largest cosine of text to text, and title to title.
-    - ``title_named``: a relevant text, and not the question, contains the title;
-      ``title_words_named``: share of the title's words, without the question's, in those texts.
+    - ``title_named``: a relevant text contains the title, and the question does not;
+      ``title_words_named``: share of its words outside the question that relevant texts contain.
     - ``names_candidate``: the candidate contains a relevant title that is not in the question.
-      ``names_shared``: number of capitalised names in both and not in the question, over the root
-      of the number of the candidate's names.
+      ``names_shared``: number of capitalised names in both and not in the question, divided by the
+      root of the number of the candidate's names.
     - ``log_relevant``: log(1 + number of relevant candidates).
     - ``same_title``, ``same_source``, ``beside``: a relevant candidate has the same title and
       source, the same source, the position before or after.
     """
-    question = _read("", request.question)
+    question = _text_terms("", request.question)
     batch, relevant = list(request.candidates), list(request.relevant)
-    readings = [_read_candidate(candidate) for candidate in batch]
+    candidate_terms = [_candidate_terms(candidate) for candidate in batch]
     # A candidate with a score that is not finite gets zeros.
     with np.errstate(all="ignore"):
-        rows = _always(question, batch, readings, relevant)
+        rows = _common_features(question, batch, candidate_terms, relevant)
         scores = np.array([candidate.hit.score for candidate in batch], dtype=np.float64)
-        # Less the largest, so that no exponential overflows.
+        # The largest score is subtracted, so that no exponential overflows.
         exponentials = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
         shares = (exponentials / exponentials.sum()).tolist()
     if relevant:
-        comparison = _Relevant(question, relevant)
-        for row, candidate, reading in zip(rows, batch, readings, strict=True):
-            row |= comparison.features(candidate, reading)
+        comparison = _RelevantTexts(question, relevant)
+        for row, candidate, terms in zip(rows, batch, candidate_terms, strict=True):
+            row |= comparison.features(candidate, terms)
     else:
         for row, score_share in zip(rows, shares, strict=True):
             row["score_share"] = score_share
@@ -127,17 +128,17 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     return np.nan_to_num(matrix.reshape(len(batch), len(names)), posinf=0.0, neginf=0.0)
 
 
-def _always(
-    question: _TextReading,
+def _common_features(
+    question: _Terms,
     batch: Sequence[Candidate],
-    readings: Sequence[_TextReading],
+    candidate_terms: Sequence[_Terms],
     relevant: Sequence[Candidate],
 ) -> list[dict[str, float]]:
     best = max((candidate.hit.score for candidate in (*batch, *relevant)), default=0.0)
     nearness = np.array([candidate.nearness for candidate in batch], dtype=np.float64)
     z_scores = (nearness - nearness.mean()) / (nearness.std() + 1e-6) if batch else nearness
     rows = []
-    for candidate, reading, z in zip(batch, readings, z_scores.tolist(), strict=True):
+    for candidate, terms, z in zip(batch, candidate_terms, z_scores.tolist(), strict=True):
         text, title = _text_and_title(candidate.hit.facet_scores)
         rows.append(
             {
@@ -146,32 +147,32 @@ def _always(
                 "gap_best": candidate.hit.score - best,
                 "log_rank": math.log2(1 + int((nearness > candidate.nearness).sum())),
                 "z_score": z,
-                "words_in_text": _share(reading.words, question.words),
-                "words_in_title": _share(reading.title_words, question.words),
-                "title_whole": float(_contains(reading.title, question.body)),
-                "title_in_question": _share(question.words, reading.title_words),
+                "words_in_text": _share(terms.words, question.words),
+                "words_in_title": _share(terms.title_words, question.words),
+                "title_whole": float(_contains(terms.title, question.body)),
+                "title_in_question": _share(question.words, terms.title_words),
                 "source_named": float(_contains(_phrase(candidate.source[1]), question.body)),
             }
         )
     return rows
 
 
-class _Relevant:
+class _RelevantTexts:
     """The relevant candidates, for comparison with others."""
 
-    def __init__(self, question: _TextReading, relevant: Sequence[Candidate]) -> None:
-        readings = [_read_candidate(candidate) for candidate in relevant]
+    def __init__(self, question: _Terms, relevant: Sequence[Candidate]) -> None:
+        candidate_terms = [_candidate_terms(candidate) for candidate in relevant]
         self.question = question
         self.relevant = relevant
         self.vectors = [(c.hit, _facet_vectors(c.hit)) for c in relevant]
-        self.titles = [reading.title for reading in readings]
-        self.covered = frozenset[str]().union(*(reading.words for reading in readings))
-        self.names = frozenset[str]().union(*(reading.names for reading in readings))
-        # Two blanks separate the texts: no phrase reaches across.
-        self.text = " ".join(reading.body for reading in readings)
+        self.titles = [terms.title for terms in candidate_terms]
+        self.covered = frozenset[str]().union(*(terms.words for terms in candidate_terms))
+        self.names = frozenset[str]().union(*(terms.names for terms in candidate_terms))
+        # Each text has a blank on either side, so that no phrase continues in the next text.
+        self.text = " ".join(terms.body for terms in candidate_terms)
         self.new_titles = [title for title in self.titles if not _contains(title, question.body)]
 
-    def features(self, candidate: Candidate, reading: _TextReading) -> dict[str, float]:
+    def features(self, candidate: Candidate, terms: _Terms) -> dict[str, float]:
         question = self.question
         vectors = _facet_vectors(candidate.hit)
         pairs = [
@@ -179,18 +180,18 @@ class _Relevant:
             for other, other_vectors in self.vectors
         ]
         text, title = (max(cosines) for cosines in zip(*pairs, strict=True))
-        named = not _contains(reading.title, question.body) and _contains(reading.title, self.text)
-        new_title_words = reading.title_words - question.words
-        names = [name for name in reading.names if f" {name} " not in question.body]
+        named = not _contains(terms.title, question.body) and _contains(terms.title, self.text)
+        new_title_words = terms.title_words - question.words
+        names = [name for name in terms.names if f" {name} " not in question.body]
         same_title = any(
-            reading.title
-            and reading.title == other_title
+            terms.title
+            and terms.title == other_title
             and (candidate.same_source(other) or not (candidate.source[1] or other.source[1]))
             for other_title, other in zip(self.titles, self.relevant, strict=True)
         )
-        mentions = any(_contains(title, reading.body) for title in self.new_titles)
+        is_mentioned = any(_contains(title, terms.body) for title in self.new_titles)
         return {
-            "new_words": _share(reading.words, question.words - self.covered),
+            "new_words": _share(terms.words, question.words - self.covered),
             "covered": _share(self.covered, question.words),
             "text_like": text,
             "title_like": title,
@@ -199,7 +200,7 @@ class _Relevant:
                 sum(f" {word} " in self.text for word in new_title_words)
                 / max(1, len(new_title_words))
             ),
-            "names_candidate": float(mentions),
+            "names_candidate": float(is_mentioned),
             "names_shared": sum(n in self.names for n in names) / math.sqrt(max(1, len(names))),
             "log_relevant": math.log1p(len(self.relevant)),
             "same_title": float(same_title),
@@ -216,7 +217,7 @@ def _cosines(
     first, second = (np.asarray(each.vector, dtype=np.float64).ravel() for each in (hit, other))
     if first.shape != second.shape:
         return 0.0, 0.0
-    # The mean over the facets.
+    # Divided by the number of facets, since each has a unit vector.
     return float(first @ second) / max(1, len(hit.facet_scores)), 0.0
 
 
@@ -231,8 +232,8 @@ def _facet_vectors(hit: Hit) -> _FacetVectors:
         return {}
     parts = vector.reshape(count, -1)
     lengths = np.linalg.norm(parts, axis=1)
-    # An absent component is zeros.
-    if not ((lengths <= SLACK) | (abs(lengths - 1) <= SLACK)).all():
+    # The vector of an absent component is zeros.
+    if not ((lengths <= LENGTH_TOLERANCE) | (abs(lengths - 1) <= LENGTH_TOLERANCE)).all():
         return {}
     return dict(zip(hit.facet_scores, parts, strict=True))
 
@@ -240,7 +241,7 @@ def _facet_vectors(hit: Hit) -> _FacetVectors:
 def _text_and_title(cosines: Mapping[str, float]) -> tuple[float, float]:
     """Return the largest cosine of the text facets, and of the title facets (``TITLES``).
 
-    An only facet counts as text; without a title facet its cosine is 0.
+    A single facet counts as text; without a title facet, the second cosine is 0.
     """
     titles = [name for name in cosines if name in TITLES] if len(cosines) > 1 else []
     texts = [value for name, value in cosines.items() if name not in titles]
@@ -250,30 +251,30 @@ def _text_and_title(cosines: Mapping[str, float]) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=512)
-def _read(title: str, text: str) -> _TextReading:
-    """Return the reading of a text; a question has an empty title."""
+def _text_terms(title: str, text: str) -> _Terms:
+    """Return the words of a text; a question has an empty title."""
     bare = _BRACKETS.sub("", title)
     names = frozenset(
         _phrase(match.group())
         for match in _NAME.finditer(text)
         if len(match.group()) >= MIN_CHARACTERS and match.group().lower() not in STOPWORDS
     )
-    return _TextReading(
+    return _Terms(
         title=_phrase(bare),
         body=f" {_phrase(text)} ",
-        words=_content(f"{title} {text}"),
-        title_words=_content(bare),
+        words=_content_words(f"{title} {text}"),
+        title_words=_content_words(bare),
         names=names,
     )
 
 
-def _read_candidate(candidate: Candidate) -> _TextReading:
-    """Return the reading of a candidate, without the lines that only repeat its title."""
+def _candidate_terms(candidate: Candidate) -> _Terms:
+    """Return the words of a candidate, without the lines that only repeat its title."""
     title = _title(candidate)
     problem = candidate.hit.case.problem
     titles = {title, *(problem.get(name) for name in TITLES if isinstance(problem.get(name), str))}
     lines = candidate.text.split("\n")
-    return _read(title, "\n".join(line for line in lines if line.strip() not in titles))
+    return _text_terms(title, "\n".join(line for line in lines if line.strip() not in titles))
 
 
 def _title(candidate: Candidate) -> str:
@@ -304,5 +305,5 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _content(text: str) -> frozenset[str]:
+def _content_words(text: str) -> frozenset[str]:
     return frozenset(word for word in _words(text) if word not in STOPWORDS)

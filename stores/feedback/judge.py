@@ -1,4 +1,4 @@
-"""The protocol of a judge: candidates in, verdicts on them out."""
+"""The protocol of a judge, which gives verdicts on candidates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from casewright.stores.documents.cases import place_of
 from casewright.stores.facet import component_text
 from casewright.stores.hit import Hit
 
-#: Maximum of a token count; a larger number is replaced by it.
+#: Maximum of a token count; larger counts are replaced by it.
 MAX_TOKENS = 1_000_000_000
 
 
@@ -40,7 +40,7 @@ class Candidate:
 
     @property
     def source(self) -> tuple[str, str]:
-        """Root and source of a chunk, as ``ingest`` names them; empty for other cases."""
+        """Root and source in the metadata of a chunk of ``ingest``; empty for other cases."""
         values = (self.hit.case.metadata.get(name) for name in ("root", "source"))
         root, source = (value if isinstance(value, str) else "" for value in values)
         return root, source.strip()
@@ -146,9 +146,9 @@ def checked(verdicts: Any, request: JudgeRequest) -> Verdicts:
                 for id_, p in verdicts.probabilities.items()
                 if id_ in ids and 0 <= float(p) <= 1
             },
-            # No checkpoint could hold a larger count.
+            # A checkpoint cannot hold very large integers.
             {str(name): min(max(int(n), 0), MAX_TOKENS) for name, n in verdicts.tokens.items()},
-            plain(str(verdicts.note)),
+            note_line(str(verdicts.note)),
             failed,
         )
     except Exception as error:  # noqa: BLE001 - a judge's objects may raise anything
@@ -156,6 +156,6 @@ def checked(verdicts: Any, request: JudgeRequest) -> Verdicts:
         return Verdicts(frozenset(), note=f"The judge's verdicts cannot be read ({name}).")
 
 
-def plain(note: str) -> str:
+def note_line(note: str) -> str:
     """Return a note as one bounded line of valid UTF-8, without secrets."""
     return cleaned(note.encode("utf-8", "replace").decode())

@@ -1,4 +1,4 @@
-"""The judge without a language model: logistic regressions over scores and texts of the hits."""
+"""A judge without a language model: logistic regressions over scores and texts of the hits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from casewright.stores.feedback.judge import JudgeRequest, Verdicts
 
 FORMAT = 1
 FILE = "judge.json"
-#: Maximum of a logit: the exponential of a larger one may overflow.
+#: Maximum of a logit, since the exponential of a larger one may overflow.
 MAX_LOGIT = 500.0
 _ADVICE = "Train it anew: casewright finetune judge."
 
@@ -29,7 +29,7 @@ _ADVICE = "Train it anew: casewright finetune judge."
 class Regression:
     """A logistic regression: p = 1 / (1 + exp(-(bias + sum of weight times feature))).
 
-    The features are not standardised. ``threshold`` is the least probability of a relevant
+    The features are not standardised. ``threshold`` is the minimum probability of a relevant
     candidate.
     """
 
@@ -45,7 +45,7 @@ class Regression:
         return probabilities
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form."""
+        """Return the JSON form."""
         return {"threshold": self.threshold, "bias": self.bias, "weights": dict(self.weights)}
 
 
@@ -56,7 +56,7 @@ class JudgeModel:
     Attributes:
         first: The regression for the first round, before any candidate was found relevant.
         later: The regression for later rounds.
-        training: Settings and figures of the training, for people.
+        training: Settings and figures of the training, for display.
     """
 
     first: Regression
@@ -173,9 +173,9 @@ def _parse(text: str, file: str) -> JudgeModel:
     )
 
 
-def _regression(content: Mapping[str, Any], known: Sequence[str], file: str) -> Regression:
+def _regression(content: Mapping[str, Any], features: Sequence[str], file: str) -> Regression:
     weights = {str(name): float(weight) for name, weight in content["weights"].items()}
-    if unknown := sorted(set(weights) - set(known)):
+    if unknown := sorted(set(weights) - set(features)):
         raise InputError(
             f"The judge in {file} reads the features {unknown}, which this version does not "
             f"know. {_ADVICE}"

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from casewright.errors import InputError
-from casewright.stores.documents.cases import around, covering, place_of
+from casewright.stores.documents.cases import at_places, neighbour_places, place_of
 from casewright.stores.feedback.judge import Candidate
 from casewright.stores.question import Found, Question
 from casewright.stores.select import check_counts
@@ -128,8 +128,8 @@ class RocchioStrategy:
 
     def __post_init__(self) -> None:
         factors: tuple[Any, ...] = (self.alpha, self.beta, self.gamma)
-        numbers = all(isinstance(x, Real) and not isinstance(x, bool) for x in factors)
-        if not numbers or not all(map(np.isfinite, factors)) or min(factors) < 0 or self.beta == 0:
+        numeric = all(isinstance(x, Real) and not isinstance(x, bool) for x in factors)
+        if not numeric or not all(map(np.isfinite, factors)) or min(factors) < 0 or self.beta == 0:
             raise InputError(
                 f"Rocchio's factors are alpha={self.alpha!r}, beta={self.beta!r}, "
                 f"gamma={self.gamma!r}. Give finite numbers of at least 0, and a beta above 0."
@@ -166,14 +166,14 @@ class NeighbourStrategy:
         check_counts(1, reach=self.reach)
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
-        places = {place for c in feedback.relevant for place in around(c.hit.case, self.reach)}
-        near = question.matching(covering(places), exclude=feedback.seen) if places else []
-        near = [found for found in near if place_of(found.hit.case) in places][:k]
-        if len(near) == k:
-            return near
-        ids = {found.hit.case.id for found in near}
-        more = self.then.search(question, feedback, k)
-        return [*near, *(found for found in more if found.hit.case.id not in ids)][:k]
+        places = {p for c in feedback.relevant for p in neighbour_places(c.hit.case, self.reach)}
+        adjacent = question.matching(at_places(places), exclude=feedback.seen) if places else []
+        adjacent = [found for found in adjacent if place_of(found.hit.case) in places][:k]
+        if len(adjacent) == k:
+            return adjacent
+        ids = {found.hit.case.id for found in adjacent}
+        further = self.then.search(question, feedback, k)
+        return [*adjacent, *(found for found in further if found.hit.case.id not in ids)][:k]
 
 
 def _sentences(text: str) -> list[str]:

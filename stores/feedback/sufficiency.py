@@ -1,10 +1,9 @@
-"""The judge of sufficiency: a search's passages answer the question, or they do not.
+"""A judge of sufficiency: the probability that a search's passages answer the question.
 
-A passage of the right subject is near to a question that it does not answer; one that has the
-question's words by chance is far from it. The product of both tells answerable questions from
-others: the share of the question's words in a passage, weighted by their rarity, times its
-relevance. A logistic regression
-makes a probability of it; ``casewright bench documents --fit`` trains it.
+A passage on the question's subject has a high relevance even if it does not answer the question; a
+passage may also have the question's words by chance. The feature is therefore a product: the share
+of the question's words in a passage, weighted by their rarity, times its relevance. A logistic
+regression turns it into a probability; ``casewright bench documents --fit`` trains it.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from casewright.stores.hit import Hit
 FILE = "sufficiency.json"
 FEATURE = "covered_relevance"
 
-#: Words of questions that no answer repeats, beside the stop words.
-_ASKING = STOPWORDS | {"often", "must", "many", "much", "long", "far", "need"}
+#: Words of questions that an answer need not repeat, stop words included.
+_IGNORED = STOPWORDS | {"often", "must", "many", "much", "long", "far", "need"}
 _WORD = re.compile(r"[^\W_]+")
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ies|es|ed|e|s|y)$")
 
 
 @dataclass(frozen=True, slots=True)
 class SufficiencyJudge:
-    """A trained judge; ``training`` says on what."""
+    """A trained judge; ``training`` has the data and settings of the training."""
 
     regression: Regression
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -83,7 +82,7 @@ def content_words(text: str) -> frozenset[str]:
 
 def word_stems(text: str) -> list[str]:
     """Return the same in their order, with repeated ones."""
-    return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _ASKING]
+    return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _IGNORED]
 
 
 @lru_cache(maxsize=100_000)

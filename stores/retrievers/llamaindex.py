@@ -130,7 +130,7 @@ def where_of(filters: MetadataFilters) -> dict[str, Any]:
         else:
             raise InputError(
                 f"The filters ask twice for {item.key!r}: {earlier!r} and {condition!r}. A store "
-                "takes one condition a field; filter what it returns by the other."
+                "takes one condition per field; filter what it returns by the other."
             )
     check_where(where)
     return where

@@ -109,9 +109,9 @@ def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
 
 
 def hit_metadata(
-    hit: Hit, more: Mapping[str, Any] | None = None
+    hit: Hit, extra: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a case's metadata with the hit's fields and ``more``, and the added names.
+    """Return a case's metadata with the hit's fields and ``extra``, and the added names.
 
     If the case has a field with such a name, the added field has the prefix ``hit_``.
     """
@@ -120,7 +120,7 @@ def hit_metadata(
         "relevance": hit.relevance,
         "facet_scores": dict(hit.facet_scores),
         "case_id": hit.case.id,
-        **(more or {}),
+        **(extra or {}),
     }
     metadata: dict[str, Any] = dict(hit.case.metadata)
     added = []

@@ -6,7 +6,13 @@ import pytest
 
 from casewright.bench.scripts import ScriptWriter
 from casewright.graph import Outcome
-from casewright.graph.step_agent import CHARACTERS, ROWS, StepAgent, agent_prompt, results_text
+from casewright.graph.step_agent import (
+    MAX_CHARACTERS,
+    MAX_ROWS,
+    StepAgent,
+    agent_prompt,
+    results_text,
+)
 from casewright.planner import PlanRequest, parse_plan, render_prompt
 from casewright.planner.decoding import Decoder
 from casewright.planner.grammar import PlanGrammar
@@ -113,11 +119,11 @@ def test_agent_writes_the_same_steps_whether_its_conversation_is_kept_or_read_an
 def test_agent_is_shown_the_first_results_alone_and_no_more_than_so_many_characters() -> None:
     rows = [{"text": f"result {number}"} for number in range(9)]
     shown = results_text(Outcome("s2", "find", "done", rows=rows))
-    assert f"result {ROWS - 1}" in shown
-    assert f"result {ROWS}" not in shown
+    assert f"result {MAX_ROWS - 1}" in shown
+    assert f"result {MAX_ROWS}" not in shown
     assert "s2" in shown
     long = results_text(Outcome("s1", "find", "done", rows=[{"text": "x" * 9999}]))
-    assert CHARACTERS < len(long) < CHARACTERS + 60
+    assert MAX_CHARACTERS < len(long) < MAX_CHARACTERS + 60
     assert "It broke." in results_text(Outcome("s1", "find", "failed", error="It broke."))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from casewright.graph import ChatGenerator, GenerationRequest
-from casewright.graph.groundedness import MARK, marked, sentences
+from casewright.graph.groundedness import MARK, mark_unsupported, sentences
 from tests.graph.helpers import QUESTION, ScriptedModel, evidence
 
 KETTLE = "# The kettle\n\nIt has a warranty of two years from purchase. It holds 1.7 litres."
@@ -26,7 +26,7 @@ ITEMS = [evidence(1, KETTLE), evidence(2, TEA)]
     ],
 )
 def test_a_sentence_that_its_evidence_bears_out_stays_as_it_is(text: str) -> None:
-    assert marked(text, ITEMS, ["No toasters found."]) == text
+    assert mark_unsupported(text, ITEMS, ["No toasters found."]) == text
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_a_sentence_that_its_evidence_bears_out_stays_as_it_is(text: str) -> Non
 def test_one_that_it_does_not_bear_out_is_marked_and_cites_nothing(
     text: str, expected: str
 ) -> None:
-    assert marked(text, ITEMS) == expected
+    assert mark_unsupported(text, ITEMS) == expected
 
 
 def test_without_evidence_there_is_nothing_to_check_by() -> None:
-    assert marked("Dogs like bones.", []) == "Dogs like bones."
+    assert mark_unsupported("Dogs like bones.", []) == "Dogs like bones."
 
 
 def test_sentences_keep_their_citations() -> None:

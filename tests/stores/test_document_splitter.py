@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import Chunk, split
-from casewright.stores.documents.text_size import ENOUGH, FENCES, MAX_CHUNK_TOKENS, text_sizes
+from casewright.stores.documents.text_size import (
+    FENCE_TOKENS,
+    GROUP_TOKENS,
+    MAX_CHUNK_TOKENS,
+    text_sizes,
+)
 from tests.stores.document_files import paragraph, pdf
 from tests.support.examples import at_most
 
@@ -84,7 +89,7 @@ def test_of_markdown_only_headings_are_left_out_of_the_text(text: str) -> None:
 def test_no_chunk_is_longer_than_the_encoder_reads(name: str, text: str) -> None:
     for chunk in chunks(text, name):
         # Code that is cut has fences of its own.
-        assert text_sizes([chunk.text])[0] <= MAX_CHUNK_TOKENS + FENCES
+        assert text_sizes([chunk.text])[0] <= MAX_CHUNK_TOKENS + FENCE_TOKENS
 
 
 def test_paragraphs_are_put_together_until_there_is_enough() -> None:
@@ -106,7 +111,7 @@ def test_paragraph_put_in_changes_no_chunk_behind_the_next_one_that_is_long(
     parts = [paragraph(f"p{number}", size) for number, size in enumerate(sizes)]
     at = min(at, len(parts))
     with_it = [*parts[:at], paragraph("fresh", put_in), *parts[at:]]
-    long = (n for n in range(at, len(parts)) if text_sizes([parts[n]])[0] >= ENOUGH)
+    long = (n for n in range(at, len(parts)) if text_sizes([parts[n]])[0] >= GROUP_TOKENS)
     behind = next(long, len(parts)) + 1
     before, after = (
         {

@@ -73,7 +73,7 @@ def test_heading_of_more_than_six_marks_is_text() -> None:
 def test_file_that_takes_too_long_is_named_and_the_others_go_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "SECONDS_A_MEGABYTE", 0.0)
+    monkeypatch.setattr(workers, "SECONDS_PER_MEGABYTE", 0.0)
     docs = write(tmp_path / "docs", {"a.txt": "words\n", "b.txt": "a. " * 600_000, "c.md": "# C\n"})
     with document_store() as store:
         report = ingest(store, docs, seconds=3)

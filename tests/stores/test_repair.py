@@ -54,7 +54,7 @@ def test_sound_store_is_looked_over_and_left_alone(folder: Path) -> None:
 def test_files_are_read_without_the_engine_as_the_engine_reads_them(folder: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         known = {p.id: p for p in store.engine.get("notes", list(cases(folder)), vectors=True)}
-    read = list(stored_cases(folder / "shards/notes/shard", 65, mapped=True))
+    read = list(stored_cases(folder / "shards/notes/shard", 65, with_id=True))
     assert None not in read
     assert {one[0]["id"] for one in read if one} == set(known)
     for payload, vector in filter(None, read):
