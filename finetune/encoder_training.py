@@ -20,8 +20,8 @@ from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import note
 
 Pair = tuple[str, str]
-#: Hard negatives are among this number of nearest texts of other cases. A text that is almost as
-#: similar as the positive, up to this relative margin, is no negative: it may be right too.
+#: Hard negatives are drawn from this number of nearest texts of other cases. Texts within this
+#: relative margin of the positive's similarity are no negatives: they may be right too.
 NEAREST, MARGIN = 30, 0.05
 #: Minimum number of pairs, so that a batch has other pairs to compare with.
 MIN_PAIRS = 8
@@ -54,14 +54,14 @@ def case_pairs(schema: CaseSchema, cases: Iterable[Case]) -> Iterator[Pair]:
         facets = [f for f in schema.facets if f.takes_text and f.reads(case.problem)]
         texts = [f.describe({n: case.problem[n] for n in f.components}) for f in facets]
         texts += [case.solution] if isinstance(case.solution, str) else []
-        first, *others = sorted(dict.fromkeys(filter(str.strip, texts)), key=len) or [""]
-        yield from ((first, other) for other in others)
+        shortest, *others = sorted(dict.fromkeys(filter(str.strip, texts)), key=len) or [""]
+        yield from ((shortest, other) for other in others)
 
 
 def train_encoder(
     pairs: Sequence[Pair], target: Path, settings: EncoderSettings | None = None
 ) -> dict[str, Any]:
-    """Train the packaged encoder, write it as a sentence-transformers model, and return facts.
+    """Train the packaged encoder, write it as a sentence-transformers model, and return figures.
 
     The loss compares each text with those of its batch, and with the hard negatives that the
     untrained encoder finds (``MultipleNegativesRankingLoss``).

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from casewright.finetune.shots import BLOCK, units
+from casewright.finetune.neighbours import BLOCK, unit_embeddings
 from casewright.stores import Encoder
 
 #: The similarity above which questions are one group.
@@ -25,7 +25,7 @@ def similarity_groups(
     """
     if not texts:
         return []
-    vectors = units(encoder, texts)
+    vectors = unit_embeddings(encoder, texts)
     rows, columns = [], []
     for start in range(0, len(texts), BLOCK):
         row, column = np.nonzero(vectors[start : start + BLOCK] @ vectors.T > threshold)

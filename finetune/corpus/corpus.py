@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from casewright.errors import CasewrightError, InputError
+from casewright.finetune.neighbours import question_key
 from casewright.finetune.records import first_problem, read_records
-from casewright.finetune.shots import plain
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery
 from casewright.tools import Toolbox
@@ -80,11 +80,13 @@ def training_toolboxes(folder: Path = FOLDER, *, follow_ups: bool = True) -> lis
         follow_ups: Include the messages that need the history of a conversation.
     """
     boxes = read_corpus(folder=folder)
-    held_out = {plain(q.query) for box in boxes if box.split != "training" for q in box.queries}
+    held_out = {
+        question_key(q.query) for box in boxes if box.split != "training" for q in box.queries
+    }
 
     def usable(query: AnnotatedQuery) -> bool:
         is_included = follow_ups or not query.record.history
-        return is_included and plain(query.query) not in held_out
+        return is_included and question_key(query.query) not in held_out
 
     training = [box for box in boxes if box.split == "training"]
     return [replace(box, queries=tuple(filter(usable, box.queries))) for box in training]
