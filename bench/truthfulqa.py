@@ -35,7 +35,7 @@ from casewright.finetune.demonstrations.measures import (
     AnswerMeasures,
     Logprobs,
     Shown,
-    judged,
+    measure_question,
     score_all,
     shown_at_random,
     shown_by,
@@ -223,7 +223,9 @@ def _rows(
     without_cases = next(iter(logprobs.values()))
     rows: list[dict[str, Any]] = []
     for name, with_cases in logprobs.items():
-        verdicts = [judged(*row) for row in zip(questions, with_cases, without_cases, strict=True)]
+        verdicts = [
+            measure_question(*row) for row in zip(questions, with_cases, without_cases, strict=True)
+        ]
         cosines = [cases.cosine for cases in shown[name] if cases.cosine is not None]
         cosine = mean(cosines) if cosines else None
         rows.append(_row(name, verdicts, cosine, len(questions)))
@@ -234,7 +236,7 @@ def _rows(
         for question, *values in zip(questions, logprobs[_SHUFFLED], without_cases, strict=True):
             order = rng.permutation(len(values[0]))
             control.append(
-                judged(question, *(tuple(scores[i] for i in order) for scores in values))
+                measure_question(question, *(tuple(scores[i] for i in order) for scores in values))
             )
     rows.append(_row(f"{_SHUFFLED}: labels shuffled", control, None, len(questions)))
     if PRIMER not in shown:

@@ -26,7 +26,7 @@ from casewright.finetune.baselines.question_features import (
     QuestionFeatures,
     fit_regression,
 )
-from casewright.finetune.plan_shape import feeds, last_tools, shape
+from casewright.finetune.plan_shape import argument_sources, last_tools, shape
 from casewright.planner import (
     AnnotatedQuery,
     Literal,
@@ -183,7 +183,8 @@ def plan_labels(plan: Plan) -> frozenset[str]:
     steps whose results no other step needs.
     """
     counts = Counter(plan.tools)
-    labels = {f"uses {tool}" for tool in counts} | {*feeds(plan), f"asks {len(last_tools(plan))}"}
+    labels = {*argument_sources(plan), f"asks {len(last_tools(plan))}"}
+    labels |= {f"uses {tool}" for tool in counts}
     labels |= {f"repeats {tool}" for tool, count in counts.items() if count > 1}
     kinds = {QuestionRef: "question", Literal: "literal"}
     for step in plan.steps:

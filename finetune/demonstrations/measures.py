@@ -146,8 +146,7 @@ def measure(
     Args:
         right: Of right answers, the best one first, after the question with demonstrations.
         wrong: The same of wrong answers; may be empty.
-        right_alone: Of right answers, after the question without demonstrations.
-        wrong_alone: The same of wrong answers.
+        right_alone, wrong_alone: The same without demonstrations.
 
     Raises:
         InputError: There is no right answer, the lengths differ, or a number is not finite.
@@ -201,7 +200,15 @@ def score_all(
     return [logprobs[indices[question]] for question in questions]
 
 
-def verdicts(
+def prompts_of(
+    questions: Sequence[JudgedQuestion], shown: Sequence[Sequence[Shown]]
+) -> list[Asked]:
+    """Return all questions without demonstrations, then with those of each row of ``shown``."""
+    rows = [[Shown()] * len(questions), *shown]
+    return [item.asked(q) for row in rows for item, q in zip(row, questions, strict=True)]
+
+
+def measure_all(
     scorer: AnswerScorer,
     questions: Sequence[JudgedQuestion],
     shown: Sequence[Sequence[Shown]],
@@ -209,23 +216,21 @@ def verdicts(
     progress: bool | None = None,
 ) -> list[list[AnswerMeasures]]:
     """Return the measures of each question for each selection (a row of ``shown``)."""
-    rows = [[Shown()] * len(questions), *shown]
-    prompts = [
-        item.asked(question) for row in rows for item, question in zip(row, questions, strict=True)
-    ]
-    logprobs = score_all(scorer, prompts, progress=progress)
+    logprobs = score_all(scorer, prompts_of(questions, shown), progress=progress)
     count = len(questions)
     alone = logprobs[:count]
     return [
         [
-            judged(*row)
+            measure_question(*row)
             for row in zip(questions, logprobs[start : start + count], alone, strict=True)
         ]
         for start in range(count, len(logprobs), count)
     ]
 
 
-def judged(question: JudgedQuestion, logprobs: Logprobs, alone: Logprobs) -> AnswerMeasures:
+def measure_question(
+    question: JudgedQuestion, logprobs: Logprobs, alone: Logprobs
+) -> AnswerMeasures:
     """Return a question's measures from its answers' log-probabilities, right answers first."""
     split = len(question.right)
     return measure(logprobs[:split], logprobs[split:], alone[:split], alone[split:])

@@ -11,27 +11,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from casewright.finetune.parser.episodes import Episode
-from casewright.planner.parser.arrays import (
-    card_arrays,
-    field_likeness,
-    message_arrays,
-    name_likeness,
-    pair_arrays,
-)
+from casewright.planner.parser import arrays
+from casewright.planner.parser import plan_reading as reading
 from casewright.planner.parser.layers_network import masked
 from casewright.planner.parser.options import Options
 from casewright.planner.parser.parser_network import Encoded, Memory, ParserNetwork
-from casewright.planner.parser.plan_reading import (
-    CHOICE,
-    CONTEXT,
-    LONGEST,
-    NUMBER,
-    PLACES,
-    SPAN,
-    STEP,
-    Argument,
-    pointed,
-)
+from casewright.planner.parser.plan_reading import Argument
 from casewright.planner.parser.tensors_network import (
     case_tensors,
     number_tensors,
@@ -84,7 +69,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
         for index, step in enumerate(plan):
             for slot, argument in enumerate(step.arguments):
                 arguments.append((len(steps), slot, argument))
-                results = options.results_of(calls[:index], PLACES)
+                results = options.results_of(calls[:index], reading.PLACES)
                 results &= options.steps[argument.parameter]
                 parts = (
                     plain[argument.parameter],
@@ -98,14 +83,14 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
     step_parameters = [schema.parameters_of(tool) for _, _, tool in steps]
     most = max(1, *map(len, step_parameters))
     weights = np.zeros((len(arguments), words + fields + schema.size), dtype=np.float32)
-    spans = np.zeros((len(arguments), words, LONGEST), dtype=bool)
+    spans = np.zeros((len(arguments), words, reading.LONGEST), dtype=bool)
     numbers = np.zeros((len(arguments), most_numbers), dtype=bool)
     for number, (owner, _, argument) in enumerate(arguments):
-        first, last = pointed(argument, messages[steps[owner][0]], schema, words, fields)
+        first, last = reading.pointed(argument, messages[steps[owner][0]], schema, words, fields)
         weights[number, first:last] = 1 / max(1, last - first)
         numbers[number, list(argument.numbers)] = True
         for start, stop in argument.spans:
-            if stop - start < LONGEST:
+            if stop - start < reading.LONGEST:
                 spans[number, start, stop - start] = True
     pointers = [(owner, slot, a.parameter, a.kind, a.index) for owner, slot, a in arguments]
     integers = {
@@ -129,7 +114,11 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
 def _option(argument: Argument, parts: tuple[NDArray[np.bool_], ...], results: int) -> int:
     """Return an argument's option; ``IGNORED`` if it is masked, as in a truncated message."""
     choices, context, steps = np.cumsum([len(part) for part in parts[:3]]).tolist()
-    starts = {CHOICE: choices, CONTEXT: context, STEP: steps + argument.step * results}
+    starts = {
+        reading.CHOICE: choices,
+        reading.CONTEXT: context,
+        reading.STEP: steps + argument.step * results,
+    }
     index = argument.kind
     if index in starts:
         index = starts[index] + argument.node
@@ -185,20 +174,20 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
         gold["step_parameters"],
     )[gold["steps"], gold["slots"]]
     likeness = (
-        tensor(name_likeness(episode.schema)),
-        tensor(field_likeness(episode.schema, episode.messages)[: episode.count]),
+        tensor(arrays.name_likeness(episode.schema)),
+        tensor(arrays.field_likeness(episode.schema, episode.messages)[: episode.count]),
     )
     parts = network.kinds(memory, states, rows, gold["parameters"], places[gold["steps"]], likeness)
     logits = torch.cat([part.flatten(1).float() for part in parts], 1)
     losses["kinds"] = _sum(masked(logits, gold["allowed"]), gold["options"])
-    indices = gold["indices"].masked_fill(gold["kinds"] != STEP, IGNORED)
+    indices = gold["indices"].masked_fill(gold["kinds"] != reading.STEP, IGNORED)
     losses["indices"] = _sum(network.which(states).float(), indices)
-    span = (gold["kinds"] == SPAN) & gold["spans"].flatten(1).any(1)
+    span = (gold["kinds"] == reading.SPAN) & gold["spans"].flatten(1).any(1)
     if span.any():
         result = network.spans(memory, states[span], rows[span]).flatten(1).log_softmax(-1)
         right = gold["spans"][span].flatten(1)
         losses["spans"] = -result.masked_fill(~right, -torch.inf).logsumexp(-1).sum()
-    number = gold["kinds"] == NUMBER
+    number = gold["kinds"] == reading.NUMBER
     if number.any():
         weights, facts, present = number_tensors(episode.messages[: episode.count], memory.words)
         result = network.numbers(memory, states[number], weights, facts, rows[number])
@@ -212,10 +201,10 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
 
 def _memory_of(network: ParserNetwork, episode: Episode) -> Memory:
     schema, count = episode.schema, episode.count
-    encoded = network.read(tensors(message_arrays(episode.messages)))
-    nodes = network.schema(tensors(card_arrays(schema)), schema.sizes)
+    encoded = network.read(tensors(arrays.message_arrays(episode.messages)))
+    nodes = network.schema(tensors(arrays.card_arrays(schema)), schema.sizes)
     cases = list(zip(episode.messages, episode.plans, strict=True))
-    pairs = tensors(pair_arrays(schema, episode.messages))
+    pairs = tensors(arrays.pair_arrays(schema, episode.messages))
     case_data = case_tensors(schema, cases, encoded)
     case_data = with_fields(case_data, schema, cases, episode.messages)
     case_data.context = case_data.context[:, :, :count]
@@ -241,7 +230,7 @@ def _step_inputs(
         memory,
         gold["step_rows"],
         gold["step_tools"],
-        gold["step_places"].clamp(max=PLACES - 1),
+        gold["step_places"].clamp(max=reading.PLACES - 1),
         share.to(values.dtype) @ values,
     )
     inputs = torch.zeros((*gold["tools"].shape, facts.shape[-1]), dtype=facts.dtype)
