@@ -23,9 +23,8 @@ class LabelledQuestion:
 class LabelledSet:
     """A store of cases, and labelled questions about them.
 
-    Attributes:
-        strategies: The searches of later rounds; the judge is trained on the rounds of all.
-        settings: Facts about the set, which are stored with the judge.
+    ``strategies`` are the searches of later rounds; the judge is trained on the rounds of all.
+    ``origin`` are facts about the set, which are stored with the judge.
     """
 
     name: str
@@ -33,4 +32,4 @@ class LabelledSet:
     training: Sequence[LabelledQuestion]
     test: Sequence[LabelledQuestion]
     strategies: Sequence[Strategy] = (SentenceStrategy(),)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)

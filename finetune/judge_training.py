@@ -13,16 +13,9 @@ import numpy as np
 
 from casewright import __version__
 from casewright.errors import DependencyError, InputError
+from casewright.finetune import judge_states
 from casewright.finetune.judge_data import LabelledSet
-from casewright.finetune.judge_states import (
-    LoopRunner,
-    Marks,
-    Round,
-    judge_figures,
-    labels_as_marks,
-    loop_score,
-    marks_of_model,
-)
+from casewright.finetune.judge_states import LoopRunner, Marks, Round
 from casewright.stores.feedback import JudgeModel
 from casewright.stores.feedback.features import FIRST, LATER
 from casewright.stores.feedback.offline_judge import Regression
@@ -73,11 +66,12 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
     training = sum(len(runner.labelled.training) for runner in runners)
     total = training * (2 + PASSES) + sum(len(runner.labelled.test) for runner in runners)
     with progress_bar("Training the judge", total) as advance:
-        states = _training_rounds(runners, labels_as_marks)
+        states = _training_rounds(runners, judge_states.labels_as_marks)
         advance(training)
         for _ in range(PASSES):
             states += _training_rounds(
-                runners, marks_of_model(_with_thresholds(_fit(states), INITIAL_THRESHOLDS))
+                runners,
+                judge_states.marks_of_model(_with_thresholds(_fit(states), INITIAL_THRESHOLDS)),
             )
             advance(training)
         thresholds = _best_thresholds(runners, states)
@@ -87,7 +81,7 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         figures: dict[str, dict[str, Any]] = {item.name: {} for item in sets}
         for runner in runners:
             item = runner.labelled
-            result = judge_figures(runner, item.test, model, controls)
+            result = judge_states.judge_figures(runner, item.test, model, controls)
             figures[item.name][runner.strategy.name] = result
             advance(len(item.test))
     facts = {
@@ -106,7 +100,7 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         },
         "sets": {
             item.name: {
-                **item.settings,
+                **item.origin,
                 "questions_training": len(item.training),
                 "questions_test": len(item.test),
             }
@@ -181,7 +175,9 @@ def _best_thresholds(
     ]
     scores: dict[tuple[float, float], tuple[float, float]] = {}
     for thresholds in itertools.product(FIRST_THRESHOLDS, LATER_THRESHOLDS):
-        marks = [marks_of_model(_with_thresholds(model, thresholds)) for model in models]
+        marks = [
+            judge_states.marks_of_model(_with_thresholds(model, thresholds)) for model in models
+        ]
         results = [_cross_validated(runner, marks) for runner in runners]
         gain, f1 = np.mean(results, axis=0)
         scores[thresholds] = float(gain), float(f1)
@@ -196,7 +192,7 @@ def _cross_validated(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float,
     for number, fold_marks in enumerate(marks):
         held_out = [q for q in labelled.training if _fold(labelled.name, q.id) == number]
         if held_out:
-            score = loop_score(runner, held_out, fold_marks)
+            score = judge_states.loop_score(runner, held_out, fold_marks)
             scores.append((score.gain, score.f1))
             counts.append(len(held_out))
     gain, f1 = np.average(scores, axis=0, weights=counts).tolist()

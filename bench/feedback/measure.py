@@ -145,7 +145,7 @@ def measure_feedback(
     return Report(
         bench="feedback",
         settings={
-            "sets": {t.data.name: {**t.data.size(), **t.data.settings} for t in trials},
+            "sets": {t.data.name: {**t.data.size(), **t.data.origin} for t in trials},
             "weights": {f"{s}{n}": dict(w) for s, of in WEIGHTS.items() for n, w in of.items()},
             "encoder": encoder.name,
             "limits": {name: getattr(LIMITS, name) for name in ("first", "more", "rounds")},

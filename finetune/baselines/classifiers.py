@@ -63,7 +63,7 @@ class Slot:
 
 
 def word_rows(words: Sequence[Word], slot: Slot) -> csr_array:
-    """Return one row a word, array (words, ``COLUMNS``) of zeros and ones."""
+    """Return the features of each word, array (words, ``COLUMNS``) of zeros and ones."""
     texts = ["", *(normalized(word.text) for word in words), ""]
     rows = []
     for at in range(len(words)):
@@ -133,7 +133,7 @@ class ArgumentFinder:
             if run := _best_run(words, scores, free):
                 free[run[0] : run[1] + 1] = False
                 runs[slot.name].append(run)
-        ordered = {name: iter(sorted(of_argument)) for name, of_argument in runs.items()}
+        ordered = {name: iter(sorted(runs_of_name)) for name, runs_of_name in runs.items()}
         texts: dict[tuple[int, str], str] = {}
         for (index, name, _), slot in zip(text_literals(plan), _slots(plan), strict=True):
             if run := next(ordered.get(slot.name, iter(())), None):
@@ -201,7 +201,7 @@ class PlanEnsemble:
     Attributes:
         labels: The classifiers' labels, see ``plan_labels``; some of the plans have a label, and
             some do not.
-        described: True if a shape has a label, array (shapes, labels).
+        described: Whether a shape has a label, array (shapes, labels).
         counts: The number of queries of each shape, array (shapes,).
         weights: The classifiers' weights and intercepts, array (labels, columns + 1).
     """
@@ -300,7 +300,7 @@ def train_classifiers(
     """Return a planner that is trained on queries; equal queries give equal planners.
 
     Queries that remove a tool, or add a tool that their plan uses, are left out. ``weights`` are
-    the weights ``ensemble`` and ``words`` of a previous training on these queries.
+    ``ensemble`` and ``words`` of an earlier training on these queries.
 
     Raises:
         InputError: The remaining queries have fewer than two plans, or the weights do not fit.

@@ -20,7 +20,7 @@ from casewright.tools.from_file import read_tool, toolbox_to_records
 
 Split = Literal["training", "validation", "measuring"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-#: The packaged corpus, and the file of its second reading: a review by a second reader.
+#: The packaged corpus, and the review of its plans by a second reader.
 FOLDER = Path(__file__).parent / "data"
 SECOND_READING = Path(__file__).parent / "second_reading.jsonl"
 
@@ -73,13 +73,12 @@ def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
     return [_toolbox(path, file) for path, file in files if not splits or file.split in splits]
 
 
-def training_toolboxes(folder: Path = FOLDER, *, follow_ups: bool = True) -> list[CorpusToolbox]:
+def training_toolboxes(*, follow_ups: bool = True) -> list[CorpusToolbox]:
     """Return the toolboxes for training, without messages that are also in other splits.
 
-    Args:
-        follow_ups: Include the messages that need the history of a conversation.
+    ``follow_ups`` includes the messages that need the history of a conversation.
     """
-    boxes = read_corpus(folder=folder)
+    boxes = read_corpus()
     held_out = {
         question_key(q.query) for box in boxes if box.split != "training" for q in box.queries
     }
@@ -164,7 +163,7 @@ class Reading(BaseModel):
     Attributes:
         id: The message's id.
         verdict: The plan was right, was corrected (``mended``), or was removed (``dropped``).
-        why: The reason of the verdict.
+        why: The reason for the verdict.
         plan: The plan before its correction.
     """
 
@@ -183,5 +182,5 @@ class Reading(BaseModel):
 
 def read_second_reading(file: Path = SECOND_READING) -> list[Reading]:
     """Return a second reading in JSON Lines; ``InputError`` names the number of a bad line."""
-    mend = "A line is an object of id, verdict (right, mended or dropped), why and plan."
-    return [reading for _, reading in read_records(file, Reading, mend)]
+    advice = "A line is an object of id, verdict (right, mended or dropped), why and plan."
+    return [reading for _, reading in read_records(file, Reading, advice)]

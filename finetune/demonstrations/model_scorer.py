@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from casewright.finetune.demonstrations.answer_network import AnswerNetwork
     from casewright.planner.language_model import LanguageModel
 
-
 #: Maximum number of tokens of a forward pass, padding included; more exceed a CPU's caches.
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
 #: Number of questions that are sorted by length together, so that a batch has similar lengths.

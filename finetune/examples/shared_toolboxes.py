@@ -13,13 +13,7 @@ from itertools import chain
 
 import numpy as np
 
-from casewright.finetune.examples.tevo import (
-    DrawnToolbox,
-    PromptVariation,
-    VariedQuery,
-    draw_toolbox,
-    vary_prompts,
-)
+from casewright.finetune.examples import tevo
 from casewright.finetune.neighbours import tool_embeddings, unit_embeddings
 from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
@@ -85,12 +79,12 @@ MAX_LEADERS = 4
 
 def vary_in_groups(
     queries: Sequence[AnnotatedQuery],
-    variation: PromptVariation,
+    variation: tevo.PromptVariation,
     encoder: Encoder,
     *,
     seed: int,
     copies: int,
-) -> Iterator[tuple[int, list[VariedQuery], random.Random]]:
+) -> Iterator[tuple[int, list[tevo.VariedQuery], random.Random]]:
     """Yield the varied prompts of each toolbox, with the copy's number and the random generator.
 
     In each copy every query has one toolbox. The draw depends on the seed and the queries with
@@ -102,16 +96,16 @@ def vary_in_groups(
         while leaders := queues.leaders():
             # A text is a seed that is the same in every process, unlike its hash.
             rng = random.Random(f"{seed}:{leaders[0].record.id}:{copy}")
-            drawn = draw_toolbox(leaders, variation, rng)
+            drawn = tevo.draw_toolbox(leaders, variation, rng)
             group = [*leaders, *queues.members(leaders, drawn)]
-            yield copy, vary_prompts(group, drawn, variation, rng), rng
+            yield copy, tevo.vary_prompts(group, drawn, variation, rng), rng
 
 
 class _Queues:
     """The queries of a copy that have no toolbox yet, in two queues: with added tools, without."""
 
     def __init__(
-        self, queries: Sequence[AnnotatedQuery], variation: PromptVariation, encoder: Encoder
+        self, queries: Sequence[AnnotatedQuery], variation: tevo.PromptVariation, encoder: Encoder
     ) -> None:
         self._size = variation.settings.queries_per_toolbox
         self._queries = sorted(queries, key=lambda query: str(query.record.id))
@@ -149,7 +143,7 @@ class _Queues:
         return results
 
     def members(
-        self, leaders: Sequence[AnnotatedQuery], drawn: DrawnToolbox
+        self, leaders: Sequence[AnnotatedQuery], drawn: tevo.DrawnToolbox
     ) -> list[AnnotatedQuery]:
         """Remove and return the first other queries whose plans are right for a toolbox."""
         results: list[AnnotatedQuery] = []

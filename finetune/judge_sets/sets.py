@@ -33,18 +33,17 @@ class FeedbackSet:
     """Cases with the components ``title`` and ``text``, and labelled questions about them.
 
     Attributes:
-        name: The set's name in tables.
         cases: All cases with their ids, also those that are relevant to no question.
         questions: The questions of both halves. Questions of several sets about one function have
             the same id.
-        settings: The set's origin, printed with the figures.
+        origin: Facts about the set's origin, printed with the figures.
     """
 
     name: str
     kind: CaseKind
     cases: Sequence[Case]
     questions: Sequence[LabelledQuestion]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
     def half(self, *, training: bool) -> list[LabelledQuestion]:
         """Return the questions of the training half, or of the test half, in order."""

@@ -29,7 +29,6 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-
 #: The variation of names and descriptions.
 VARIATION = TevoSettings(
     unchanged=0,

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.errors import InputError
-from casewright.finetune.parser.episodes import Episode, EpisodeSettings, Source, drawing, episodes
+from casewright.finetune.parser.episodes import (
+    Episode,
+    EpisodeSettings,
+    Source,
+    episodes,
+    source_drawer,
+)
 from casewright.planner.parser.weights import is_parser
 from casewright.stores.encoders.minilm import minilm_weights, packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
@@ -25,7 +31,6 @@ if TYPE_CHECKING:
 
     from casewright.finetune.corpus import CorpusToolbox
     from casewright.planner.parser.parser_network import ParserNetwork
-
 
 CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
 #: Steps between lines of the log, and the decay of its running means.
@@ -287,7 +292,7 @@ def adapt_parser(
     settings: ParserSettings = SETTINGS,
 ) -> ParserNetwork:
     """Adapt the plan parser in ``start`` to one toolbox, with rehearsal; see ``train_parser``."""
-    others = drawing(boxes)
+    others = source_drawer(boxes)
 
     def draw(rng: random.Random) -> list[Source]:
         return [source] * OWN_EPISODES + rng.sample(others(rng), CORPUS_EPISODES)

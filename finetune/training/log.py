@@ -19,7 +19,6 @@ from casewright.stores.progress import progress_bar
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-
 _LIBRARIES = ("transformers", "trl", "peft", "accelerate", "torch.distributed")
 
 

@@ -18,7 +18,6 @@ from casewright.stores.whole_file import write_whole
 if TYPE_CHECKING:
     import torch
 
-
 README = "README.md"
 #: Facts of the packaged base.
 _SMOLLM2 = """

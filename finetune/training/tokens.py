@@ -21,7 +21,6 @@ from casewright.planner.language_model import LanguageModel
 if TYPE_CHECKING:
     import torch
 
-
 #: A plan in a prompt, with the newline after the last step, which ends the plan.
 _SHOWN = re.compile(rb"(?<=\n)Plan:\n((?:s[0-9]+ = [^\n]*(?:\n|$))+)")
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
-
 _OPTIMISERS = {
     "adamw": "adamw_torch",
     "adamw_fused": "adamw_torch_fused",

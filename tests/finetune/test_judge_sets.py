@@ -196,7 +196,7 @@ def test_of_many_abstracts_those_that_are_needed_are_there_and_of_many_claims_so
     assert all(
         question.relevant <= {case.id for case in found.cases} for question in found.questions
     )
-    assert found.settings["abstracts_in_file"] == len(abstracts())
+    assert found.origin["abstracts_in_file"] == len(abstracts())
 
 
 def test_order_of_files_and_lines_changes_nothing(tmp_path: Path) -> None:

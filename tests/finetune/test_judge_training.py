@@ -78,7 +78,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabelledSet]:
     towns = labelled_set(folder(tmp_path_factory.mktemp("labelled")))
     parts = [[q for q in towns.questions if q.id.endswith(end)] for end in "01"]
     with towns.store(HashingEncoder(64)) as store:
-        yield LabelledSet("towns", store, *parts, settings={"licence": "none"})
+        yield LabelledSet("towns", store, *parts, origin={"licence": "none"})
 
 
 @pytest.fixture(scope="module")

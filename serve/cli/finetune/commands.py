@@ -121,6 +121,6 @@ def _labelled_sets(
             store = stack.enter_context(labelled.store(encoder, path / labelled.name))
             code = labelled.kind == "code"
             strategy: Strategy = NeighbourStrategy() if code else SentenceStrategy()
-            facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.settings}
+            facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.origin}
             sets.append(LabelledSet(labelled.name, store, training, test, (strategy,), facts))
         yield sets
