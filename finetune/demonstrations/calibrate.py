@@ -163,12 +163,12 @@ class Sweep:
 class PreparedCalibration:
     """A calibration after the selection of demonstrations, before the scoring.
 
-    ``shown`` has the questions' demonstrations: a row for each setting, and one at random.
+    ``selections`` has the questions' demonstrations: a row for each setting, and a random one.
     """
 
     sweep: Sweep
     questions: Sequence[JudgedQuestion]
-    shown: Sequence[Sequence[measures.Shown]]
+    selections: Sequence[Sequence[measures.ChosenDemonstrations]]
     cost: Cost
 
 
@@ -214,11 +214,13 @@ def prepare(
     if sweep.limit is not None and sweep.limit < len(sample):
         sample = random.Random(sweep.seed).sample(sample, sweep.limit)
     _check_questions(sample, sweep.measure)
-    select = partial(measures.shown_by, store, progress=progress)
+    select = partial(measures.select_by, store, progress=progress)
     selectors = [MarginalSelector(d, b) for d, b in sweep.settings]
-    shown = [select(selector, sample, sweep.k, reading) for selector in selectors]
-    shown.append(measures.shown_at_random(store, sample, sweep.k, reading, sweep.seed))
-    return PreparedCalibration(sweep, sample, shown, _estimate_cost(scorer, sample, shown))
+    selections = [select(selector, sample, sweep.k, reading) for selector in selectors]
+    selections.append(measures.select_at_random(store, sample, sweep.k, reading, sweep.seed))
+    return PreparedCalibration(
+        sweep, sample, selections, _estimate_cost(scorer, sample, selections)
+    )
 
 
 def run(
@@ -226,7 +228,7 @@ def run(
 ) -> Calibration:
     """Score the prepared prompts, and choose the setting."""
     sweep, questions = prepared.sweep, prepared.questions
-    measured = measures.measure_all(scorer, questions, prepared.shown, progress=progress)
+    measured = measures.measure_all(scorer, questions, prepared.selections, progress=progress)
     value = MEASURES[sweep.measure]
     benefit = np.array([[value(answer) for answer in row] for row in measured])
     # Questions of one group are resampled and held out together.
@@ -267,10 +269,10 @@ def _check_questions(questions: Sequence[JudgedQuestion], measure: str) -> None:
 def _estimate_cost(
     scorer: AnswerScorer,
     questions: Sequence[JudgedQuestion],
-    shown: Sequence[Sequence[measures.Shown]],
+    selections: Sequence[Sequence[measures.ChosenDemonstrations]],
 ) -> Cost:
     """Return the cost of scoring; the time is estimated from a sample of the prompts."""
-    prompts = list(dict.fromkeys(measures.prompts_of(questions, shown)))
+    prompts = list(dict.fromkeys(measures.prompts_of(questions, selections)))
     recorded = scorer if isinstance(scorer, RecordedScorer) else None
     missing = prompts if recorded is None else recorded.missing(prompts)
     tokens = scorer.tokens(missing)
@@ -293,9 +295,9 @@ def _setting_results(
     resamples: Resamples,
 ) -> list[SettingResult]:
     rows = []
-    columns = zip(prepared.sweep.settings, benefit, measured, prepared.shown, strict=False)
-    for setting, benefits, row, shown in columns:
-        cosines = [item.cosine for item in shown if item.cosine is not None]
+    columns = zip(prepared.sweep.settings, benefit, measured, prepared.selections, strict=False)
+    for setting, benefits, row, selections in columns:
+        cosines = [item.cosine for item in selections if item.cosine is not None]
         dpo = float(np.mean([answer.preference for answer in row]))
         interval = interval_of(benefits, resamples)
         cosine = float(np.mean(cosines)) if cosines else None

@@ -44,8 +44,8 @@ def find_sets(
     results = [read().limited(limit) for name, read in sets.items() if only in (None, name)]
     if not results:
         raise InputError(
-            f"There is no set {only!r} here. There are: {', '.join(sets)}. "
-            f"Sets are: {', '.join([*paragraphs.FILES, SCIFACT, CODE, DESCRIBED])}; all but the last two are "
+            f"There is no set {only!r} here. There are: {', '.join(sets)}. Sets are: "
+            f"{', '.join([*paragraphs.FILES, SCIFACT, CODE, DESCRIBED])}; all but the last two are "
             "read from --data."
         )
     for item in results:
@@ -66,11 +66,9 @@ def _public_sets(data: Path | None, only: str | None) -> Readers:
             raise InputError(f"--data {data}: there is no such folder. {_USAGE}")
         for name, file_name in paragraphs.FILES.items():
             files = (folder / file_name for folder in (data, data / "multihop"))
-            if file := next((file for file in files if file.is_file()), None):
+            if file := next(filter(Path.is_file, files), None):
                 sets[name] = partial(paragraphs.multihop_set, file, name)
-        if folder := next(
-            (item for item in (data, data / "scifact") if paragraphs.holds_scifact(item)), None
-        ):
+        if folder := next(filter(paragraphs.holds_scifact, (data, data / "scifact")), None):
             sets[SCIFACT] = partial(paragraphs.scifact_set, folder)
         if not sets and only not in (CODE, DESCRIBED):
             raise InputError(f"--data {data}: it holds no set of questions. {_USAGE}")

@@ -51,7 +51,7 @@ def _readme(card: Mapping[str, Any], folder: str) -> str:
     base_note = f" It needs its base, `{base}`, as `adapter_config.json` names it."
     if base == NEW:
         base_note = " Its base is in its folder `base`."
-    licences, contaminated = _terms(card)
+    licences, contaminated = _licences_and_benchmarks(card)
     is_smollm2 = base == SMOLLM2
     return _TEMPLATE.read_text(encoding="utf-8").format(
         library='"peft"' if adapter else '"transformers"',
@@ -92,7 +92,7 @@ def _trained_before(card: Mapping[str, Any]) -> str:
     return f"\n## Trained before\n\n{intro}\n\n{_table(columns, rows)}\n"
 
 
-def _terms(card: Mapping[str, Any]) -> tuple[dict[str, str], set[str]]:
+def _licences_and_benchmarks(card: Mapping[str, Any]) -> tuple[dict[str, str], set[str]]:
     """Return the licences of a model's training data, and the benchmarks that it contaminates."""
     licences: dict[str, str] = {}
     contaminated: set[str] = set()
