@@ -76,12 +76,8 @@ def train_encoder(
             f"The cases have {len(pairs)} pairs of texts, and {MIN_PAIRS} are needed: cases with "
             "two texts each, such as a question and its support."
         )
+    import sentence_transformers as st
     from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformer,
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
     from sentence_transformers.util import mine_hard_negatives
     from transformers import PrinterCallback
@@ -93,7 +89,7 @@ def train_encoder(
     note(f"Training the encoder on {len(sample):,} of {len(pairs):,} pairs of texts …")
     with TemporaryDirectory() as folder:
         with quiet():
-            model = SentenceTransformer(str(packaged_minilm()), device="cpu")
+            model = st.SentenceTransformer(str(packaged_minilm()), device="cpu")
             max_length, model.max_seq_length = model.max_seq_length, settings.tokens
             data = mine_hard_negatives(
                 Dataset.from_dict(columns),
@@ -104,7 +100,7 @@ def train_encoder(
                 output_format="n-tuple",
                 verbose=False,
             )
-        arguments = SentenceTransformerTrainingArguments(
+        arguments = st.SentenceTransformerTrainingArguments(
             folder,
             num_train_epochs=settings.epochs,
             per_device_train_batch_size=settings.batch,
@@ -116,7 +112,7 @@ def train_encoder(
             report_to="none",
             disable_tqdm=True,
         )
-        trainer = SentenceTransformerTrainer(
+        trainer = st.SentenceTransformerTrainer(
             model=model,
             args=arguments,
             train_dataset=data,

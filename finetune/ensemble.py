@@ -13,14 +13,7 @@ from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.evaluation import items_of
 from casewright.finetune.evaluation.verdict import judge, same_graph
 from casewright.finetune.parser.measuring import PlanScore, accuracy_figures, asking_threshold
-from casewright.planner import AnnotatedQuery, Plan
-from casewright.planner.ensemble import (
-    CandidatePlan,
-    EnsembleCard,
-    EnsemblePlanner,
-    margin,
-    ranked_by,
-)
+from casewright.planner import AnnotatedQuery, Plan, ensemble
 from casewright.stores.progress import progress_bar
 
 #: Candidate weights of the model's log-probability.
@@ -34,7 +27,7 @@ class Ranking:
     """The candidate plans for a message, and the number of the message's toolbox."""
 
     query: AnnotatedQuery
-    candidates: Sequence[CandidatePlan]
+    candidates: Sequence[ensemble.CandidatePlan]
     toolbox: int
 
     def is_right(self, plan: Plan) -> bool:
@@ -50,11 +43,11 @@ class Ranking:
 class FittedCard(NamedTuple):
     """A card, and its figures on the held-out toolboxes."""
 
-    card: EnsembleCard
+    card: ensemble.EnsembleCard
     figures: dict[str, float]
 
 
-def rank_plans(planner: EnsemblePlanner, boxes: Sequence[CorpusToolbox]) -> list[Ranking]:
+def rank_plans(planner: ensemble.EnsemblePlanner, boxes: Sequence[CorpusToolbox]) -> list[Ranking]:
     """Return the candidates for every message of the toolboxes, without plan cases."""
     results = []
     with progress_bar("Ranking plans", sum(len(box.queries) for box in boxes)) as advance:
@@ -69,10 +62,12 @@ def fit_card(rankings: Sequence[Ranking]) -> FittedCard:
     """Return a card: the weight with the most right plans, the logistic curve, both thresholds."""
 
     def right_plans(weight: float) -> int:
-        return sum(each.is_right(ranked_by(each.candidates, weight)[0][0]) for each in rankings)
+        return sum(
+            each.is_right(ensemble.ranked_by(each.candidates, weight)[0][0]) for each in rankings
+        )
 
     weight = max(WEIGHTS, key=right_plans)
-    ranked = [ranked_by(each.candidates, weight) for each in rankings]
+    ranked = [ensemble.ranked_by(each.candidates, weight) for each in rankings]
     plans_by_planner = {
         "parser": [each.candidates[0].plan for each in rankings],
         "model": [max(each.candidates, key=lambda c: c.model).plan for each in rankings],
@@ -86,9 +81,9 @@ def fit_card(rankings: Sequence[Ranking]) -> FittedCard:
         for name, plans in plans_by_planner.items()
     }
     is_right = [score.whole for score in scores["ensemble"]]
-    features = np.array([[plans[0][1], margin(plans)] for plans in ranked])
+    features = np.array([[plans[0][1], ensemble.margin(plans)] for plans in ranked])
     score_weight, margin_weight, intercept = map(float, fit_regression(features, is_right))
-    card = EnsembleCard(weight, 1.0, intercept, score_weight, margin_weight, 0.0)
+    card = ensemble.EnsembleCard(weight, 1.0, intercept, score_weight, margin_weight, 0.0)
     by_toolbox: dict[int, list[float]] = {}
     for each, row in zip(rankings, features.tolist(), strict=True):
         by_toolbox.setdefault(each.toolbox, []).append(card.confidence(*row))

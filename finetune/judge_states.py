@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.finetune.judge_data import LabelledQuestion, LabelledSet
+from casewright.finetune.judge_sets.sets import LabelledQuestion, LabelledSet
 from casewright.stores import Found, Question
 from casewright.stores.feedback import (
     Candidate,
@@ -59,7 +59,12 @@ class LoopRunner:
         results: list[tuple[Round, list[str]]] = []
         for number in range(1, ROUNDS + 1):
             batch = [
-                Candidate(found.hit, case_text(found.hit.case)[:CHARACTERS], found.nearness, number)
+                Candidate(
+                    found.hit,
+                    case_text(found.hit.case)[:CHARACTERS],
+                    found.nearness,
+                    number,
+                )
                 for found in self._search(question, judged)
             ]
             if not batch:
@@ -89,15 +94,18 @@ class LoopRunner:
         relevant = [candidate for candidate, mark in judged if mark]
         key = (question.id, tuple(c.id for c in relevant), tuple(c.id for c, _ in judged))
         if key not in self._hits:
-            feedback = Feedback(relevant, [candidate for candidate, mark in judged if not mark])
+            marked = Feedback(relevant, [candidate for candidate, mark in judged if not mark])
             encoded = self._question(question)
             self._hits[key] = (
-                self.strategy.search(encoded, feedback, MORE_K) if judged else encoded.best(FIRST_K)
+                self.strategy.search(encoded, marked, MORE_K) if judged else encoded.best(FIRST_K)
             )
         return self._hits[key]
 
     def _round(
-        self, question: LabelledQuestion, relevant: Sequence[Candidate], batch: Sequence[Candidate]
+        self,
+        question: LabelledQuestion,
+        relevant: Sequence[Candidate],
+        batch: Sequence[Candidate],
     ) -> Round:
         ids = tuple(item.id for item in batch)
         key = (question.id, tuple(item.id for item in relevant), ids)

@@ -14,7 +14,7 @@ import numpy as np
 from casewright import __version__
 from casewright.errors import DependencyError, InputError
 from casewright.finetune import judge_states
-from casewright.finetune.judge_data import LabelledSet
+from casewright.finetune.judge_sets.sets import LabelledSet
 from casewright.finetune.judge_states import LoopRunner, Marks, Round
 from casewright.stores.feedback import JudgeModel
 from casewright.stores.feedback.features import FIRST, LATER

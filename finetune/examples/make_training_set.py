@@ -13,19 +13,13 @@ from typing import Any
 
 from casewright import __version__
 from casewright.finetune.example import TrainingExample, without_duplicates
+from casewright.finetune.examples import query_pool
 from casewright.finetune.examples.corpus_examples import (
     corpus_examples,
     domain_queries,
     with_decoys,
 )
 from casewright.finetune.examples.data_section import DataSection
-from casewright.finetune.examples.query_pool import (
-    QueryPool,
-    in_validation,
-    queries_hash,
-    query_pool,
-    validation_items,
-)
 from casewright.finetune.examples.shared_toolboxes import vary_in_groups
 from casewright.finetune.examples.tevo import PromptVariation
 from casewright.finetune.examples.toolset import toolset_examples
@@ -70,7 +64,7 @@ class TrainingInputs:
 class _Facts:
     """The facts for a manifest, collected on the way; ``validation`` are ids of planning tasks."""
 
-    pool: QueryPool
+    pool: query_pool.QueryPool
     chosen: list[AnnotatedQuery] = field(default_factory=list)
     validation_queries: int = 0
     validation: set[str] = field(default_factory=set)
@@ -95,7 +89,7 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
         InputError: The queries do not fit the toolbox, there are too few queries, too few
             instructions can be evolved, or a data source cannot be read.
     """
-    facts = _Facts(query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
+    facts = _Facts(query_pool.query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
     planning = _planning(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
     generic = instructions(data.instructions, data.seed, refused=facts.refused)
     facts.instructions = generic.pool
@@ -107,7 +101,7 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
         validates = example.id in facts.validation
         if example.id not in planning_ids:
             # The source decides, so that an instruction and its evolution are in one split.
-            validates = in_validation(example.source, data.validation, seed=data.seed)
+            validates = query_pool.in_validation(example.source, data.validation, seed=data.seed)
         splits[VALIDATION if validates else TRAIN].append(example)
     manifest = _manifest(splits, facts, data, inputs)
     return TrainingSet(tuple(splits[TRAIN]), tuple(splits[VALIDATION]), manifest)
@@ -142,7 +136,7 @@ def _query_examples(
     validation: frozenset[int] = frozenset()
     if data.validation:
         groups = similarity_groups([query.query for query in facts.chosen], encoder)
-        validation = validation_items(groups, data.validation, seed=data.seed)
+        validation = query_pool.validation_items(groups, data.validation, seed=data.seed)
     facts.validation_queries = len(validation)
     splits: tuple[list[AnnotatedQuery], list[AnnotatedQuery]] = [], []
     for index, query in enumerate(facts.chosen):
@@ -188,7 +182,7 @@ def _manifest(
             "left_out_for_measuring": facts.pool.excluded,
             "taken": len(facts.chosen),
             "for_validation": facts.validation_queries,
-            "sha256": queries_hash(facts.chosen),
+            "sha256": query_pool.queries_hash(facts.chosen),
             "classes": _count_by_name(query.label for query in facts.chosen),
         },
         "toolbox": {

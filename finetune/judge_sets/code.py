@@ -22,8 +22,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from casewright.errors import DependencyError, InputError
-from casewright.finetune.judge_data import LabelledQuestion
-from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, FeedbackSet, schema_of
+from casewright.finetune.judge_sets.sets import (
+    CODE,
+    DESCRIBED,
+    FeedbackSet,
+    LabelledQuestion,
+    schema_of,
+)
 from casewright.finetune.records import read_values
 from casewright.stores import Case, CaseStore, default_encoder
 from casewright.stores.documents.cases import digest, document_cases

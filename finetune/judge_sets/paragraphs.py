@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from casewright.errors import InputError
-from casewright.finetune.judge_data import LabelledQuestion
-from casewright.finetune.judge_sets.sets import SCIFACT, FeedbackSet, is_training
+from casewright.finetune.judge_sets.sets import SCIFACT, FeedbackSet, LabelledQuestion, is_training
 from casewright.finetune.records import read_values
 from casewright.stores import Case
 from casewright.stores.case import case_id

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from casewright.finetune.judge_data import LabelledQuestion
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, document_schema, text_facet
+from casewright.stores.feedback import SentenceStrategy, Strategy
 
 #: The kind of the cases: paragraphs of text, or chunks of source code.
 CaseKind = Literal["paragraphs", "code"]
@@ -26,6 +26,31 @@ def is_training(question_id: str) -> bool:
     The half is the same in every set, with any limit, on every machine.
     """
     return hashlib.sha256(question_id.encode()).digest()[-1] % 2 == 0
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledQuestion:
+    """A question, and the ids of all cases relevant to it."""
+
+    id: str
+    text: str
+    relevant: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSet:
+    """A store of cases, and labelled questions about them.
+
+    ``strategies`` are the searches of later rounds; the judge is trained on the rounds of all.
+    ``origin`` are facts about the set, which are stored with the judge.
+    """
+
+    name: str
+    store: CaseStore
+    training: Sequence[LabelledQuestion]
+    test: Sequence[LabelledQuestion]
+    strategies: Sequence[Strategy] = (SentenceStrategy(),)
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

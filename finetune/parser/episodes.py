@@ -11,13 +11,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casewright.finetune.corpus import CorpusToolbox
+from casewright.finetune.examples import tevo
 from casewright.finetune.examples.composing import with_joined_queries
-from casewright.finetune.examples.tevo import (
-    PromptVariation,
-    TevoSettings,
-    draw_toolbox,
-    vary_prompts,
-)
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, parse_plan
 from casewright.planner.parser.example_cases import example_cases
@@ -30,7 +25,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 #: The variation of names and descriptions.
-VARIATION = TevoSettings(
+VARIATION = tevo.TevoSettings(
     unchanged=0,
     drop_tools=0,
     rename_tools=0.7,
@@ -129,9 +124,9 @@ def vary_source(source: Source, number: int) -> Source:
     if not number:
         return source
     rng = random.Random(f"{source.name}:{number}")
-    variation = PromptVariation(source.toolbox, VARIATION, source.pools)
-    drawn = draw_toolbox(source.queries, variation, rng)
-    varied = vary_prompts(source.queries, drawn, variation, rng)
+    variation = tevo.PromptVariation(source.toolbox, VARIATION, source.pools)
+    drawn = tevo.draw_toolbox(source.queries, variation, rng)
+    varied = tevo.vary_prompts(source.queries, drawn, variation, rng)
     queries = [replace(item.query, plan=item.plan) for item in varied]
     return replace(source, toolbox=varied[0].request.toolbox, queries=queries)
 

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casewright.errors import InputError
-from casewright.finetune.judge_data import LabelledQuestion
 from casewright.finetune.judge_sets import paragraphs
 from casewright.finetune.judge_sets.find import find_sets
 from casewright.finetune.judge_sets.paragraphs import multihop_set, scifact_set
-from casewright.finetune.judge_sets.sets import FeedbackSet, is_training
+from casewright.finetune.judge_sets.sets import FeedbackSet, LabelledQuestion, is_training
 from tests.support.multihop import TOWNS, Item, multihop_folder, town_items, write_lines
 
 Line = dict[str, Any]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from casewright.errors import InputError
-from casewright.finetune.judge_data import LabelledQuestion, LabelledSet
 from casewright.finetune.judge_sets.find import find_sets
 from casewright.finetune.judge_sets.labelled import labelled_set
+from casewright.finetune.judge_sets.sets import LabelledQuestion, LabelledSet
 from casewright.finetune.judge_states import (
     FIRST_K,
     MORE_K,

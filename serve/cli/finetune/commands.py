@@ -17,7 +17,7 @@ from casewright.serve.cli.options import AsJson, DomainName
 from casewright.serve.cli.output import print_facts, print_json, print_rows
 
 if TYPE_CHECKING:
-    from casewright.finetune.judge_data import LabelledSet
+    from casewright.finetune.judge_sets.sets import LabelledSet
 
 app = Typer(
     cls=FinetuneGroup,
@@ -107,8 +107,8 @@ def _labelled_sets(
     data: Path | None, only: str | None, limit: int | None
 ) -> Iterator[list[LabelledSet]]:
     """Open the sets of a folder, with temporary stores."""
-    from casewright.finetune.judge_data import LabelledSet
     from casewright.finetune.judge_sets.find import find_sets
+    from casewright.finetune.judge_sets.sets import LabelledSet
     from casewright.stores import default_encoder
     from casewright.stores.feedback import NeighbourStrategy, SentenceStrategy, Strategy
 
