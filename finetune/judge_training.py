@@ -152,12 +152,8 @@ def _regression(states: Sequence[_QuestionRound], names: Sequence[str], where: s
     result.fit(scaler.transform(features), labels, sample_weight=weights)
     raw = result.coef_[0] / scaler.scale_
     bias = float(result.intercept_[0] - raw @ scaler.mean_)
-    by_name = {name: _rounded(weight) for name, weight in zip(names, raw.tolist(), strict=True)}
-    return Regression(by_name, _rounded(bias), 0.5)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+    *rounded, bias = (float(f"{value:.{DIGITS}g}") for value in (*raw.tolist(), bias))
+    return Regression(dict(zip(names, rounded, strict=True)), bias, 0.5)
 
 
 def _with_thresholds(model: JudgeModel, thresholds: tuple[float, float]) -> JudgeModel:

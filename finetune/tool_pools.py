@@ -76,12 +76,9 @@ _POOLS: TypeAdapter[dict[str, ToolPool]] = TypeAdapter(dict[str, ToolPool])
 def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, ToolPool]:
     """Return the pools in a JSON file by the names of their tools.
 
-    Args:
-        toolbox: If given, the pools may be only of its tools, parameters and result fields.
-
-    Raises:
-        InputError: The file cannot be read or is malformed; a name is no identifier, fits two
-            tools, or is not in the toolbox; a description is empty, no Unicode, or names a tool.
+    If there is a toolbox, only its tools, parameters and result fields may have pools.
+    ``InputError`` if the file cannot be read or is malformed; a name is no identifier, fits two
+    tools, or is not in the toolbox; or a description is empty, no Unicode, or names a tool.
     """
     try:
         pools = _POOLS.validate_python(json.loads(Path(path).read_text(encoding="utf-8")))

@@ -306,7 +306,11 @@ def train_classifiers(
         InputError: The remaining queries have fewer than two plans, or the weights do not fit.
         DependencyError: scikit-learn is not installed.
     """
-    usable = [query for query in queries if _uses_common_tools(query)]
+    usable = []
+    for query in queries:
+        added = {alias(str(tool.get("name", ""))) for tool in query.record.tools_extra}
+        if added.isdisjoint(query.plan.tools) and not query.record.tools_removed:
+            usable.append(query)
     if len({query.plan.tools for query in usable}) < 2:
         raise InputError(
             f"Classifiers cannot be trained: of {len(queries)} queries, {len(usable)} use the "
@@ -321,8 +325,3 @@ def train_classifiers(
     if trained.shape != ensemble.weights.shape:
         raise InputError(f"Weights of the shape {trained.shape} belong to other classifiers.")
     return ClassifierPlanner(replace(ensemble, weights=trained), arguments, encoder)
-
-
-def _uses_common_tools(query: AnnotatedQuery) -> bool:
-    added = {alias(str(tool.get("name", ""))) for tool in query.record.tools_extra}
-    return added.isdisjoint(query.plan.tools) and not query.record.tools_removed

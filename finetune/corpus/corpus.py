@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -62,9 +63,8 @@ class _File(BaseModel):
 def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
     """Return the toolboxes of the given splits, by default of all, in the order of file names.
 
-    Raises:
-        InputError: A file has another format, or a plan is not valid for its tools; names the file
-            and the message.
+    ``InputError`` names the file and the message if a file has another format, or a plan is not
+    valid for its tools.
     """
     paths = sorted(folder.glob("*.json"))
     if not paths:
@@ -128,14 +128,15 @@ def export_corpus(boxes: Iterable[CorpusToolbox], folder: Path) -> list[Path]:
 
 
 def _export(box: CorpusToolbox, folder: Path) -> Path:
+    dump = partial(json.dumps, ensure_ascii=False)
     pools = {
         name: pool.model_dump(mode="json", exclude_defaults=True)
         for name, pool in box.pools.items()
     }
     files = {
-        "tools.json": _json({"tools": toolbox_to_records(box.toolbox)}, indent=2),
-        "queries.jsonl": "\n".join(_json(_record(query)) for query in box.queries),
-        "pools.json": _json(pools, indent=2),
+        "tools.json": dump({"tools": toolbox_to_records(box.toolbox)}, indent=2),
+        "queries.jsonl": "\n".join(dump(_record(query)) for query in box.queries),
+        "pools.json": dump(pools, indent=2),
     }
     folder.mkdir(parents=True)
     for name, text in files.items():
@@ -151,10 +152,6 @@ def _record(query: AnnotatedQuery) -> dict[str, Any]:
         **({"must": dict(query.must)} if query.must else {}),
         **({"accept": query.accept} if query.accept else {}),
     }
-
-
-def _json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 class Reading(BaseModel):

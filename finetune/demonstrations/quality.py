@@ -28,11 +28,8 @@ def measure_quality(
     """Measure the quality of a store's cases, write it to the store, and return their number.
 
     Cases with a quality by the same model (``quality_by``) are skipped, so that an interrupted run
-    resumes.
-
-    Raises:
-        InputError: The schema's ``quality_range`` does not reach below 0, or a case is not a
-            demonstration.
+    resumes. ``InputError`` if the schema's ``quality_range`` does not reach below 0, or a case is
+    no demonstration.
     """
     low, high = store.schema.quality_range
     if not can_hold_quality(store):

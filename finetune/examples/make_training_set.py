@@ -80,10 +80,8 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
     The same arguments give the same set, byte for byte. The draw for a query depends on the seed,
     its id and the queries with the same toolbox, not on its position. All examples of a query and
     of similar queries are in one split, training or validation. Plan cases in prompts are training
-    queries. Queries of public tool-use sets are only for training.
-
-    Args:
-        encoder: Embeds questions for neighbours, validation and sampling.
+    queries. Queries of public tool-use sets are only for training. The encoder embeds questions to
+    find similar ones.
 
     Raises:
         InputError: The queries do not fit the toolbox, there are too few queries, too few

@@ -204,10 +204,8 @@ def draw_toolbox(
     """Return a random toolbox with all tools that the plans of ``leaders`` (1 to n queries) need.
 
     The first leader's record may change the toolbox in any way; the other records may add tools.
-
-    Raises:
-        InputError: A record's request is not valid; see ``QueryRecord.request``.
-        ToolError: Two queries add different tools of one name.
+    ``InputError`` if a record's request is not valid, ``ToolError`` if two queries add different
+    tools of one name.
     """
     settings = variation.settings
     box = leaders[0].record.request(variation.toolbox).toolbox

@@ -91,13 +91,8 @@ def instructions(
     """Return a share of the sources' instructions; equal arguments and files give equal results.
 
     If the sources have enough instructions, none is used both evolved and unchanged. The share is
-    as in REAPER (Joshi et al. 2024, Table 3).
-
-    Args:
-        refused: Counter of the reasons for omitted records; updated.
-
-    Raises:
-        InputError: A source cannot be read, or has too few usable instructions.
+    as in REAPER (Joshi et al. 2024, Table 3). ``refused`` counts the reasons for omitted records.
+    ``InputError`` if a source cannot be read, or has too few usable instructions.
     """
     refused = Counter() if refused is None else refused
     if not settings.share:

@@ -67,11 +67,9 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRows:
-    """The tokens of examples.
+    """The tokens of examples, without examples that are too long (``left_out`` has their ids).
 
-    Attributes:
-        left_out: Ids of examples that are too long; no example is cut.
-        longest: Number of tokens of the longest example, also if it is left out; 0 without any.
+    ``longest`` is the number of tokens of the longest example, also if it is left out.
     """
 
     rows: Sequence[TokenRow]

@@ -36,12 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """The results of a finished training.
-
-    Attributes:
-        merged: The folder of the merged model, if it was written.
-        card: The content of ``casewright.json``, with ``metrics``.
-    """
+    """The folders of a trained model and, if written, of the merged model; the card's content."""
 
     folder: Path
     merged: Path | None
