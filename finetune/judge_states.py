@@ -59,12 +59,7 @@ class LoopRunner:
         results: list[tuple[Round, list[str]]] = []
         for number in range(1, ROUNDS + 1):
             batch = [
-                Candidate(
-                    found.hit,
-                    case_text(found.hit.case)[:CHARACTERS],
-                    found.nearness,
-                    number,
-                )
+                Candidate(found.hit, case_text(found.hit.case)[:CHARACTERS], found.nearness, number)
                 for found in self._search(question, judged)
             ]
             if not batch:
@@ -102,10 +97,7 @@ class LoopRunner:
         return self._hits[key]
 
     def _round(
-        self,
-        question: LabelledQuestion,
-        relevant: Sequence[Candidate],
-        batch: Sequence[Candidate],
+        self, question: LabelledQuestion, relevant: Sequence[Candidate], batch: Sequence[Candidate]
     ) -> Round:
         ids = tuple(item.id for item in batch)
         key = (question.id, tuple(item.id for item in relevant), ids)

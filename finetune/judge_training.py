@@ -69,10 +69,8 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         states = _training_rounds(runners, judge_states.labels_as_marks)
         advance(training)
         for _ in range(PASSES):
-            states += _training_rounds(
-                runners,
-                judge_states.marks_of_model(_with_thresholds(_fit(states), INITIAL_THRESHOLDS)),
-            )
+            judge = _with_thresholds(_fit(states), INITIAL_THRESHOLDS)
+            states += _training_rounds(runners, judge_states.marks_of_model(judge))
             advance(training)
         thresholds = _best_thresholds(runners, states)
         advance(training)

@@ -97,12 +97,10 @@ class AnswerNetwork:
         number, offset = self._padded(numbers, "right")[0], self._padded(offsets, "right")[0]
         if not number.shape[1]:
             return [[[] for _ in question.answers] for question in questions]
-        same_answer = (number[:, :, None] == number[:, None, :]) & (
-            offset[:, :, None] >= offset[:, None, :]
-        )
-        visible = torch.cat(
-            [mask.bool()[:, None, :].expand(-1, same_answer.shape[1], -1), same_answer], dim=2
-        )
+        in_answer = number[:, :, None] == number[:, None, :]
+        in_answer &= offset[:, :, None] >= offset[:, None, :]
+        in_context = mask.bool()[:, None, :].expand(-1, in_answer.shape[1], -1)
+        visible = torch.cat([in_context, in_answer], dim=2)
         output = self._network(
             input_ids=self._padded(ids, "right")[0],
             attention_mask=self._bias(visible),

@@ -131,11 +131,7 @@ def _fingerprint(model: LanguageModel) -> str:
 
 
 def open_scorer(
-    name: str,
-    *,
-    adapter: str | None = None,
-    device: str | None = None,
-    dtype: str | None = None,
+    name: str, *, adapter: str | None = None, device: str | None = None, dtype: str | None = None
 ) -> ModelScorer:
     """Return a scorer of answers.
 

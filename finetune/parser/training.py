@@ -226,9 +226,7 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
 
     with quiet():
         base = AutoModel.from_pretrained(
-            str(packaged_minilm()),
-            attn_implementation="eager",
-            attention_probs_dropout_prob=0.0,
+            str(packaged_minilm()), attn_implementation="eager", attention_probs_dropout_prob=0.0
         )
     network = ParserNetwork(base).to(torch.get_default_device())
     if start is not None:

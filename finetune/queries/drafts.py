@@ -106,11 +106,7 @@ def template_drafts(
         (PlanCase(text, Plan((Step(NO_EVIDENCE.name),)), {}) for text in SMALL_TALK),
     ]
     for draft in filter(None, chain.from_iterable(zip_longest(*kinds))):
-        yield {
-            "query": draft.question,
-            "context": dict(draft.context),
-            "plan": str(draft.plan),
-        }
+        yield {"query": draft.question, "context": dict(draft.context), "plan": str(draft.plan)}
 
 
 def _other_values(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[PlanCase]:
