@@ -122,8 +122,9 @@ def test_a_surer_plan_is_right_more_often_by_the_fitted_curve() -> None:
 def test_of_no_held_out_toolbox_more_than_the_share_is_asked_back() -> None:
     card = ParserCard(slope=1.0, shift=0.0)
     groups = [[PlanScore(-score / 10, True, True) for score in range(n, 100 + n)] for n in (0, 90)]
-    least = asking_threshold(groups, card, 0.1)
-    asked = [sum(card.confidence(item.score) < least for item in group) for group in groups]
+    confidences = [[card.confidence(item.score) for item in group] for group in groups]
+    least = asking_threshold(confidences, 0.1)
+    asked = [sum(confidence < least for confidence in group) for group in confidences]
     assert asked == [0, 10]
 
 
