@@ -49,12 +49,12 @@ class AddedTools:
         adding_questions = questions[[self._rows[query.record.id] for query in adding]]
         self._conflicts = questions @ adding_questions.T >= SAME_QUESTION
         self._alike = np.zeros((len(adding), len(adding)), bool)
-        for number, owner in enumerate(owners):
-            self._conflicts[:, owner] |= questions @ tools[number] >= WANTED
-            self._alike[owner, owners[same[number]]] = True
+        for row, owner in enumerate(owners):
+            self._conflicts[:, owner] |= questions @ tools[row] >= WANTED
+            self._alike[owner, owners[same[row]]] = True
 
     def may_see(self, query: AnnotatedQuery, leaders: Sequence[AnnotatedQuery]) -> bool:
-        """Return True if a query needs none of the tools that the founders of a toolbox add."""
+        """Return True if a query needs none of the tools that the leaders add."""
         row = self._rows[query.record.id]
         columns = (self._columns.get(leader.record.id) for leader in leaders)
         return all(column is None or not self._conflicts[row, column] for column in columns)

@@ -74,7 +74,7 @@ class ToolsetSource(Section):
 
     @field_validator("reader")
     @classmethod
-    def _known(cls, name: str) -> str:
+    def _reader_exists(cls, name: str) -> str:
         reader(name)
         return name
 
@@ -165,8 +165,10 @@ class ToolsetGroups:
             str(query.record.id): frozenset(query.plan.tools) - {NO_EVIDENCE.name}
             for query in toolset.queries
         }
-        self._names = {name: number for number, name in enumerate(toolset.tools)}
-        self._rows = {str(query.record.id): row for row, query in enumerate(toolset.queries)}
+        self._tool_rows = {name: number for number, name in enumerate(toolset.tools)}
+        self._question_rows = {
+            str(query.record.id): row for row, query in enumerate(toolset.queries)
+        }
         if together > 1:
             self._tools = tool_embeddings(encoder, toolset.tools.values())
             self._questions = unit_embeddings(encoder, [query.query for query in toolset.queries])
@@ -176,8 +178,8 @@ class ToolsetGroups:
         order = rng.sample(self._set.queries, len(self._set.queries))
         waiting = {str(query.record.id): query for query in order}
         by_need: dict[frozenset[str], list[str]] = defaultdict(list)
-        for name in waiting:
-            by_need[self._needs[name]].append(name)
+        for id_ in waiting:
+            by_need[self._needs[id_]].append(id_)
         while waiting:
             leader, *others = islice(waiting, 1 + CANDIDATES)
             tools = self._tools_for(leader, rng)
@@ -185,7 +187,7 @@ class ToolsetGroups:
             if self._together > 1:
                 self._add_with_tools(members, tools, others)
                 self._add_without_tools(members, tools, by_need, waiting)
-            group = [waiting.pop(name) for name in members]
+            group = [waiting.pop(id_) for id_ in members]
             yield group, Toolbox(self._set.tools[name] for name in rng.sample(tools, len(tools)))
 
     def _tools_for(self, leader: str, rng: random.Random) -> list[str]:
@@ -197,20 +199,20 @@ class ToolsetGroups:
         count = free if self._together == 1 or not needed else rng.randint(0, free)
         return [*needed, *rng.sample(others, count)]
 
-    def _add_with_tools(self, members: list[str], tools: list[str], names: Sequence[str]) -> None:
+    def _add_with_tools(self, members: list[str], tools: list[str], ids: Sequence[str]) -> None:
         """Add queries and their needed tools to a group, up to ``MAX_TOOLS`` tools."""
-        for name in names:
+        for id_ in ids:
             if len(tools) >= MAX_TOOLS or len(members) == self._together:
                 return
-            new = sorted(self._needs[name] - set(tools))
+            new = sorted(self._needs[id_] - set(tools))
             if (
                 new
                 and len(tools) + len(new) <= MAX_TOOLS
-                and self._has_no_rival(name, tools)
+                and self._has_no_rival(id_, tools)
                 and all(self._has_no_rival(other, new) for other in members)
             ):
                 tools += new
-                members.append(name)
+                members.append(id_)
 
     def _add_without_tools(
         self,
@@ -222,29 +224,28 @@ class ToolsetGroups:
         """Add queries that need no further tools, in turn from the queries with the same needs."""
         needs = [need for need in by_need if need <= set(tools)]
 
-        def usable(name: str) -> bool:
-            return name in waiting and name not in members and self._has_no_rival(name, tools)
+        def usable(id_: str) -> bool:
+            return id_ in waiting and id_ not in members and self._has_no_rival(id_, tools)
 
         queues = [filter(usable, by_need[need]) for need in needs]
         while queues and len(members) < self._together:
             for queue in list(queues):
-                name = next(queue, None)
-                if name is None:
+                if (id_ := next(queue, None)) is None:
                     queues.remove(queue)
                 elif len(members) < self._together:
-                    members.append(name)
+                    members.append(id_)
         for need in needs:
             by_need[need] = [n for n in by_need[need] if n in waiting and n not in members]
 
-    def _has_no_rival(self, name: str, tools: Sequence[str]) -> bool:
+    def _has_no_rival(self, id_: str, tools: Sequence[str]) -> bool:
         """Return True if no tool but those of its annotation may answer the query."""
-        foreign = [tool for tool in tools if tool not in self._set.shown[name]]
-        if not foreign:
+        other_tools = [tool for tool in tools if tool not in self._set.shown[id_]]
+        if not other_tools:
             return True
-        vectors = self._tools[[self._names[tool] for tool in foreign]]
-        if np.any(vectors @ self._questions[self._rows[name]] >= WANTED):
+        vectors = self._tools[[self._tool_rows[tool] for tool in other_tools]]
+        if np.any(vectors @ self._questions[self._question_rows[id_]] >= WANTED):
             return False
-        needed = [self._names[tool] for tool in self._needs[name]]
+        needed = [self._tool_rows[tool] for tool in self._needs[id_]]
         return not np.any(vectors @ self._tools[needed].T >= SAME_TOOL)
 
 
