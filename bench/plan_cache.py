@@ -18,7 +18,7 @@ from casewright.bench.harness import TestedDomain, mean, p50, read_tested_domain
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.evaluation import judge
-from casewright.finetune.shots import units
+from casewright.finetune.neighbours import unit_embeddings
 from casewright.planner import (
     AnnotatedQuery,
     Plan,
@@ -195,7 +195,7 @@ def _stream(
 ) -> Iterator[StreamQuestion]:
     """Yield ``count`` questions, with frequencies by Zipf's law and the shares of ``KINDS``."""
     texts = [query.query for query in queries]
-    vectors = units(encoder, texts)
+    vectors = unit_embeddings(encoder, texts)
     values: dict[tuple[str, str], list[str]] = defaultdict(list)
     for query in queries:
         for index, parameter, text in text_literals(query.plan):

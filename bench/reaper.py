@@ -384,14 +384,14 @@ def measured(
                 f"{failed[0]} Run the same command again."
             )
         wrong: dict[str, Any] = {"predicted": "", "tools": False, "arguments": False}
-        verdicts = [o.verdict if o.own else replace(o.verdict, **wrong) for o in outcomes]
+        verdicts = [o.verdict if o.is_own_plan else replace(o.verdict, **wrong) for o in outcomes]
         *classes, overall = ({**as_row(score)} for score in score_classes(verdicts))
         low, high = wilson(sum(v.tools for v in verdicts), len(verdicts))
         figures = evaluation.figures[label]
         overall |= {
             "low": round(low, 4),
             "high": round(high, 4),
-            "invalid": round(sum(not o.own for o in outcomes) / len(outcomes), 4),
+            "invalid": round(sum(not o.is_own_plan for o in outcomes) / len(outcomes), 4),
             "only_provided": figures["only_provided"].value,
             "ms_p50": figures["ms_p50"].value,
         }

@@ -33,12 +33,12 @@ from casewright.finetune.demonstrations.cases_file import demonstration_schema, 
 from casewright.finetune.demonstrations.judged import CaseReading
 from casewright.finetune.demonstrations.measures import (
     AnswerMeasures,
+    ChosenDemonstrations,
     Logprobs,
-    Shown,
-    judged,
+    measure_question,
     score_all,
-    shown_at_random,
-    shown_by,
+    select_at_random,
+    select_by,
 )
 from casewright.finetune.evaluation.intervals import Resamples
 from casewright.stores import Case, CaseStore, Encoder, MarginalSelector
@@ -163,7 +163,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         note(f"Measuring the quality of {store.count():,} cases …")
         measure_quality(store, recorded, READING)
         note(f"Selecting for {len(questions)} questions …")
-        shown = {"no demonstrations": [Shown()] * len(questions)}
+        shown = {"no demonstrations": [ChosenDemonstrations()] * len(questions)}
         shown |= _retrieved(study, store, questions, pairs)
         prompts = [
             cases.asked(question)
@@ -201,29 +201,31 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
 
 def _retrieved(
     study: Study, store: CaseStore, questions: Sequence[JudgedQuestion], pairs: list[Case] | None
-) -> Iterator[tuple[str, list[Shown]]]:
+) -> Iterator[tuple[str, list[ChosenDemonstrations]]]:
     """Yield each retriever's name, and its demonstrations for each question."""
     if pairs is not None:
         primer = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in pairs)
-        yield PRIMER, [Shown(primer)] * len(questions)
+        yield PRIMER, [ChosenDemonstrations(primer)] * len(questions)
     for name, selector in {**SELECTORS, **OTHER_SELECTORS}.items():
-        yield name, shown_by(store, selector, questions, study.k, READING)
+        yield name, select_by(store, selector, questions, study.k, READING)
     yield (
         "cases drawn at random",
-        shown_at_random(store, questions, study.k, READING, study.seed),
+        select_at_random(store, questions, study.k, READING, study.seed),
     )
 
 
 def _rows(
     study: Study,
     questions: Sequence[JudgedQuestion],
-    shown: Mapping[str, Sequence[Shown]],
+    shown: Mapping[str, Sequence[ChosenDemonstrations]],
     logprobs: Mapping[str, Sequence[Logprobs]],
 ) -> list[dict[str, Any]]:
     without_cases = next(iter(logprobs.values()))
     rows: list[dict[str, Any]] = []
     for name, with_cases in logprobs.items():
-        verdicts = [judged(*row) for row in zip(questions, with_cases, without_cases, strict=True)]
+        verdicts = [
+            measure_question(*row) for row in zip(questions, with_cases, without_cases, strict=True)
+        ]
         cosines = [cases.cosine for cases in shown[name] if cases.cosine is not None]
         cosine = mean(cosines) if cosines else None
         rows.append(_row(name, verdicts, cosine, len(questions)))
@@ -234,7 +236,7 @@ def _rows(
         for question, *values in zip(questions, logprobs[_SHUFFLED], without_cases, strict=True):
             order = rng.permutation(len(values[0]))
             control.append(
-                judged(question, *(tuple(scores[i] for i in order) for scores in values))
+                measure_question(question, *(tuple(scores[i] for i in order) for scores in values))
             )
     rows.append(_row(f"{_SHUFFLED}: labels shuffled", control, None, len(questions)))
     if PRIMER not in shown:

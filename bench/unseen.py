@@ -270,7 +270,7 @@ def figures_of(
     ):
         figure = share_of(right).to_json()
         row |= {name: figure["value"], f"{name} low": figure["low"], f"{name} high": figure["high"]}
-    invalid = sum(not o.own for o in outcomes)
+    invalid = sum(not o.is_own_plan for o in outcomes)
     return {**row, "invalid": invalid, "ms": round(float(np.median(times)), 1) if times else None}
 
 

@@ -20,8 +20,8 @@ from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import note
 
 Pair = tuple[str, str]
-#: Hard negatives are among this number of nearest texts of other cases. A text that is almost as
-#: similar as the positive, up to this relative margin, is no negative: it may be right too.
+#: Hard negatives are drawn from this number of nearest texts of other cases. Texts within this
+#: relative margin of the positive's similarity are no negatives: they may be right too.
 NEAREST, MARGIN = 30, 0.05
 #: Minimum number of pairs, so that a batch has other pairs to compare with.
 MIN_PAIRS = 8
@@ -54,14 +54,14 @@ def case_pairs(schema: CaseSchema, cases: Iterable[Case]) -> Iterator[Pair]:
         facets = [f for f in schema.facets if f.takes_text and f.reads(case.problem)]
         texts = [f.describe({n: case.problem[n] for n in f.components}) for f in facets]
         texts += [case.solution] if isinstance(case.solution, str) else []
-        first, *others = sorted(dict.fromkeys(filter(str.strip, texts)), key=len) or [""]
-        yield from ((first, other) for other in others)
+        shortest, *others = sorted(dict.fromkeys(filter(str.strip, texts)), key=len) or [""]
+        yield from ((shortest, other) for other in others)
 
 
 def train_encoder(
     pairs: Sequence[Pair], target: Path, settings: EncoderSettings | None = None
 ) -> dict[str, Any]:
-    """Train the packaged encoder, write it as a sentence-transformers model, and return facts.
+    """Train the packaged encoder, write it as a sentence-transformers model, and return figures.
 
     The loss compares each text with those of its batch, and with the hard negatives that the
     untrained encoder finds (``MultipleNegativesRankingLoss``).
@@ -76,12 +76,8 @@ def train_encoder(
             f"The cases have {len(pairs)} pairs of texts, and {MIN_PAIRS} are needed: cases with "
             "two texts each, such as a question and its support."
         )
+    import sentence_transformers as st
     from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformer,
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
     from sentence_transformers.util import mine_hard_negatives
     from transformers import PrinterCallback
@@ -93,7 +89,7 @@ def train_encoder(
     note(f"Training the encoder on {len(sample):,} of {len(pairs):,} pairs of texts …")
     with TemporaryDirectory() as folder:
         with quiet():
-            model = SentenceTransformer(str(packaged_minilm()), device="cpu")
+            model = st.SentenceTransformer(str(packaged_minilm()), device="cpu")
             max_length, model.max_seq_length = model.max_seq_length, settings.tokens
             data = mine_hard_negatives(
                 Dataset.from_dict(columns),
@@ -104,7 +100,7 @@ def train_encoder(
                 output_format="n-tuple",
                 verbose=False,
             )
-        arguments = SentenceTransformerTrainingArguments(
+        arguments = st.SentenceTransformerTrainingArguments(
             folder,
             num_train_epochs=settings.epochs,
             per_device_train_batch_size=settings.batch,
@@ -116,7 +112,7 @@ def train_encoder(
             report_to="none",
             disable_tqdm=True,
         )
-        trainer = SentenceTransformerTrainer(
+        trainer = st.SentenceTransformerTrainer(
             model=model,
             args=arguments,
             train_dataset=data,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,20 +12,14 @@ from casewright.finetune.baselines.question_features import fit_regression
 from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.evaluation import items_of
 from casewright.finetune.evaluation.verdict import judge, same_graph
-from casewright.planner import AnnotatedQuery, Plan
-from casewright.planner.ensemble import (
-    CandidatePlan,
-    EnsembleCard,
-    EnsemblePlanner,
-    margin,
-    ranked_by,
-)
+from casewright.finetune.parser.measuring import PlanScore, accuracy_figures, asking_threshold
+from casewright.planner import AnnotatedQuery, Plan, ensemble
 from casewright.stores.progress import progress_bar
 
 #: Candidate weights of the model's log-probability.
 WEIGHTS = (0.5, 1.0, 1.5, 2.0, 3.0)
 #: Maximum share of a toolbox's messages for which the planner asks back.
-ASKED_BACK = 0.1
+MAX_ASKED_BACK = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +27,10 @@ class Ranking:
     """The candidate plans for a message, and the number of the message's toolbox."""
 
     query: AnnotatedQuery
-    candidates: Sequence[CandidatePlan]
+    candidates: Sequence[ensemble.CandidatePlan]
     toolbox: int
 
-    def right(self, plan: Plan) -> bool:
+    def is_right(self, plan: Plan) -> bool:
         """Return true for the gold plan."""
         return same_graph(self.query, plan, arguments=True)
 
@@ -49,11 +43,11 @@ class Ranking:
 class FittedCard(NamedTuple):
     """A card, and its figures on the held-out toolboxes."""
 
-    card: EnsembleCard
+    card: ensemble.EnsembleCard
     figures: dict[str, float]
 
 
-def rankings(planner: EnsemblePlanner, boxes: Sequence[CorpusToolbox]) -> list[Ranking]:
+def rank_plans(planner: ensemble.EnsemblePlanner, boxes: Sequence[CorpusToolbox]) -> list[Ranking]:
     """Return the candidates for every message of the toolboxes, without plan cases."""
     results = []
     with progress_bar("Ranking plans", sum(len(box.queries) for box in boxes)) as advance:
@@ -64,51 +58,51 @@ def rankings(planner: EnsemblePlanner, boxes: Sequence[CorpusToolbox]) -> list[R
     return results
 
 
-def choose(rankings: Sequence[Ranking]) -> FittedCard:
+def fit_card(rankings: Sequence[Ranking]) -> FittedCard:
     """Return a card: the weight with the most right plans, the logistic curve, both thresholds."""
 
-    def whole_plans(weight: float) -> int:
-        return sum(each.right(ranked_by(each.candidates, weight)[0][0]) for each in rankings)
+    def right_plans(weight: float) -> int:
+        return sum(
+            each.is_right(ensemble.ranked_by(each.candidates, weight)[0][0]) for each in rankings
+        )
 
-    weight = max(WEIGHTS, key=whole_plans)
-    ranked = [ranked_by(each.candidates, weight) for each in rankings]
-    right = [each.right(plans[0][0]) for each, plans in zip(rankings, ranked, strict=True)]
-    features = np.array([[plans[0][1], margin(plans)] for plans in ranked])
-    score, margin_, intercept = map(float, fit_regression(features, right))
-    curve = EnsembleCard(weight, 1.0, intercept, score, margin_, 0.0)
-    confidences = [curve.confidence(*row) for row in features.tolist()]
-    by_toolbox: dict[int, list[float]] = {}
-    for each, confidence in zip(rankings, confidences, strict=True):
-        by_toolbox.setdefault(each.toolbox, []).append(confidence)
-    # With one quantile over all messages, those of an unusual toolbox would be asked back often.
-    asks_below = min(float(np.quantile(values, ASKED_BACK)) for values in by_toolbox.values())
-    card = EnsembleCard(weight, _sure(rankings, right), intercept, score, margin_, asks_below)
-    plans_of = {
+    weight = max(WEIGHTS, key=right_plans)
+    ranked = [ensemble.ranked_by(each.candidates, weight) for each in rankings]
+    plans_by_planner = {
         "parser": [each.candidates[0].plan for each in rankings],
         "model": [max(each.candidates, key=lambda c: c.model).plan for each in rankings],
         "ensemble": [plans[0][0] for plans in ranked],
     }
-    figures = {}
-    for name, plans in plans_of.items():
-        pairs = [*zip(rankings, plans, strict=True)]
-        tools = np.mean([judge(each.query, plan).tools for each, plan in pairs])
-        whole = np.mean([each.right(plan) for each, plan in pairs])
-        figures[f"right tools, {name}"] = round(float(tools), 4)
-        figures[f"whole plans, {name}"] = round(float(whole), 4)
-    by_parser = [each.parser_confidence >= card.sure for each in rankings]
-    figures["planned by the parser alone"] = round(float(np.mean(by_parser)), 4)
-    return FittedCard(card, figures)
+    scores = {
+        name: [
+            PlanScore(0.0, judge(each.query, plan).tools, each.is_right(plan))
+            for each, plan in zip(rankings, plans, strict=True)
+        ]
+        for name, plans in plans_by_planner.items()
+    }
+    is_right = [score.whole for score in scores["ensemble"]]
+    features = np.array([[plans[0][1], ensemble.margin(plans)] for plans in ranked])
+    score_weight, margin_weight, intercept = map(float, fit_regression(features, is_right))
+    card = ensemble.EnsembleCard(weight, 1.0, intercept, score_weight, margin_weight, 0.0)
+    by_toolbox: dict[int, list[float]] = {}
+    for each, row in zip(rankings, features.tolist(), strict=True):
+        by_toolbox.setdefault(each.toolbox, []).append(card.confidence(*row))
+    sure = _parser_threshold(rankings, is_right)
+    asks_below = asking_threshold(by_toolbox.values(), MAX_ASKED_BACK)
+    figures: dict[str, float] = {}
+    for name, plan_scores in scores.items():
+        figures |= accuracy_figures(plan_scores, name)
+    alone = np.mean([each.parser_confidence >= sure for each in rankings])
+    figures["planned by the parser alone"] = round(float(alone), 4)
+    return FittedCard(replace(card, sure=sure, asks_below=asks_below), figures)
 
 
-def _sure(rankings: Sequence[Ranking], right: Sequence[bool]) -> float:
-    """Return the lowest confidence above which the parser's plans are as often right as these.
-
-    ``right`` are the flags of the ensemble's plans.
-    """
+def _parser_threshold(rankings: Sequence[Ranking], ensemble_is_right: Sequence[bool]) -> float:
+    """Return the lowest confidence above which the parser is right as often as the ensemble."""
     gain, lowest = 0, 1.0
-    pairs = zip(rankings, right, strict=True)
+    pairs = zip(rankings, ensemble_is_right, strict=True)
     for each, is_right in sorted(pairs, key=lambda pair: -pair[0].parser_confidence):
-        gain += each.right(each.candidates[0].plan) - is_right
+        gain += each.is_right(each.candidates[0].plan) - is_right
         if gain >= 0:
             lowest = each.parser_confidence
     return lowest

@@ -12,6 +12,7 @@ from casewright.planner import Prompt
 
 #: The name of the planning task; secondary tasks and instructions have other names.
 PLAN_TASK = "plan"
+#: The text between the head and the tail of a prompt, at a row's ``seam``.
 _SEAM = "\n\n"
 
 
@@ -33,7 +34,7 @@ class TrainingExample:
     completion: str
 
     def to_row(self) -> dict[str, str | int]:
-        """Return a row of JSON without nulls; ``seam`` is the number of characters of the head."""
+        """Return a row of JSON; ``seam`` is the number of characters of the prompt's head."""
         return {
             "id": self.id,
             "task": self.task,
@@ -59,7 +60,7 @@ class TrainingExample:
         if seam and prompt[seam : seam + len(_SEAM)] != _SEAM:
             raise InputError(f"Training example {id_!r} has no blank line at its seam, {seam}.")
         tail = prompt[seam + len(_SEAM) :] if seam else prompt
-        # Many examples share one head: it is stored once.
+        # Interned, since many examples share one head.
         return cls(id_, task, source, Prompt(sys.intern(prompt[:seam]), tail), completion)
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from casewright.finetune.shots import BLOCK, units
+from casewright.finetune.neighbours import BLOCK, unit_embeddings
 from casewright.stores import Encoder
 
-#: The similarity above which questions are one group.
+#: The similarity above which two questions are near-duplicates, and in one group.
 SAME_GROUP = 0.9
 
 
@@ -25,7 +25,7 @@ def similarity_groups(
     """
     if not texts:
         return []
-    vectors = units(encoder, texts)
+    vectors = unit_embeddings(encoder, texts)
     rows, columns = [], []
     for start in range(0, len(texts), BLOCK):
         row, column = np.nonzero(vectors[start : start + BLOCK] @ vectors.T > threshold)
@@ -38,7 +38,7 @@ def similarity_groups(
 
 
 def group_folds(groups: Sequence[int], folds: int, *, seed: int = 0) -> list[list[int]]:
-    """Return item indices by fold; groups are added to the smallest fold, the largest first."""
+    """Return item indices by fold: the largest group first, each joins the smallest fold."""
     members: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
         members[group].append(index)

@@ -1,4 +1,4 @@
-"""Rounds of feedback loops for labelled questions, and the figures of a judge in them."""
+"""Feedback loops for labelled questions, and the figures of a judge in their rounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.finetune.judge_data import LabelledQuestion, LabelledSet
+from casewright.finetune.judge_sets.sets import LabelledQuestion, LabelledSet
 from casewright.stores import Found, Question
 from casewright.stores.feedback import (
     Candidate,
@@ -27,35 +27,28 @@ FIRST_K, MORE_K, ROUNDS, CHARACTERS = 10, 5, 5, 4_000
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The candidates of a round, with features and labels.
-
-    Attributes:
-        rows: Features, array (n, f).
-        labels: True for relevant candidates, array (n,).
-    """
+    """A round's candidates: ids, features (n, f), and labels (n,) that are true if relevant."""
 
     later: bool
     ids: tuple[str, ...]
-    rows: NDArray[np.float64]
+    features: NDArray[np.float64]
     labels: NDArray[np.bool_]
 
 
-#: Returns flags for the candidates of a round, array (n,): true for relevant.
+#: Marks the candidates of a round as relevant or not, as a judge does: flags (n,).
 Marks = Callable[[Round], NDArray[np.bool_]]
 
 
-def gold(state: Round) -> NDArray[np.bool_]:
-    """Return the labels as marks."""
+def labels_as_marks(state: Round) -> NDArray[np.bool_]:
+    """Return the labels as marks, as a perfect judge."""
     return state.labels
 
 
-class Walker:
+class LoopRunner:
     """Runs the feedback loops of a set with a strategy; caches searches and features."""
 
     def __init__(self, labelled: LabelledSet, strategy: Strategy) -> None:
-        self.name = labelled.name
-        self.strategy = strategy
-        self._store = labelled.store
+        self.labelled, self.strategy = labelled, strategy
         self._questions: dict[str, Question] = {}
         self._hits: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Found]] = {}
         self._rounds: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Round] = {}
@@ -85,7 +78,7 @@ class Walker:
 
     def _question(self, question: LabelledQuestion) -> Question:
         if question.id not in self._questions:
-            result = self._store.question(question.text)
+            result = self.labelled.store.question(question.text)
             assert result is not None, "a labelled set has cases"
             self._questions[question.id] = result
         return self._questions[question.id]
@@ -96,10 +89,10 @@ class Walker:
         relevant = [candidate for candidate, mark in judged if mark]
         key = (question.id, tuple(c.id for c in relevant), tuple(c.id for c, _ in judged))
         if key not in self._hits:
-            feedback = Feedback(relevant, [candidate for candidate, mark in judged if not mark])
+            marked = Feedback(relevant, [candidate for candidate, mark in judged if not mark])
             encoded = self._question(question)
             self._hits[key] = (
-                self.strategy.search(encoded, feedback, MORE_K) if judged else encoded.best(FIRST_K)
+                self.strategy.search(encoded, marked, MORE_K) if judged else encoded.best(FIRST_K)
             )
         return self._hits[key]
 
@@ -109,9 +102,9 @@ class Walker:
         ids = tuple(item.id for item in batch)
         key = (question.id, tuple(item.id for item in relevant), ids)
         if key not in self._rounds:
-            rows = feature_rows(JudgeRequest(question.text, relevant, batch))
+            features = feature_rows(JudgeRequest(question.text, relevant, batch))
             labels = np.array([id_ in question.relevant for id_ in ids], dtype=np.bool_)
-            self._rounds[key] = Round(bool(relevant), ids, rows, labels)
+            self._rounds[key] = Round(bool(relevant), ids, features, labels)
         return self._rounds[key]
 
 
@@ -122,10 +115,10 @@ BINS = 10
 def probabilities(model: JudgeModel, state: Round) -> NDArray[np.float64]:
     """Return a model's probabilities that a round's candidates are relevant, array (n,)."""
     regression, names = (model.later, LATER) if state.later else (model.first, FIRST)
-    return regression.probabilities(state.rows, names)
+    return regression.probabilities(state.features, names)
 
 
-def by_model(model: JudgeModel) -> Marks:
+def marks_of_model(model: JudgeModel) -> Marks:
     """Return the marks of a model: true for probabilities of at least its threshold."""
 
     def marks(state: Round) -> NDArray[np.bool_]:
@@ -142,7 +135,7 @@ class LoopScore:
     Attributes:
         judged: Number of candidates.
         recall: Share of the relevant cases that were candidates.
-        single: The recall of a single search for as many cases.
+        single: The recall of a single search that returns as many cases.
         marked_recall: Share of the relevant cases that were marked.
         precision: Share of the marked candidates that are relevant.
     """
@@ -165,24 +158,26 @@ class LoopScore:
         return 2 * self.marked_recall * self.precision / total if total else 0.0
 
 
-def loop_score(walker: Walker, questions: Sequence[LabelledQuestion], marks: Marks) -> LoopScore:
+def loop_score(
+    runner: LoopRunner, questions: Sequence[LabelledQuestion], marks: Marks
+) -> LoopScore:
     """Return the results of the loops of all questions with these marks."""
     rows, right, count = [], 0, 0
     for question in questions:
-        rounds = walker.rounds(question, marks)
-        seen = [id_ for state, _ in rounds for id_ in state.ids]
+        rounds = runner.rounds(question, marks)
+        judged = [id_ for state, _ in rounds for id_ in state.ids]
         marked = {id_ for _, ids in rounds for id_ in ids}
         relevant = question.relevant
-        parts = (seen, walker.single(question, len(seen)), marked)
-        rows.append([len(seen), *(len(relevant.intersection(p)) / len(relevant) for p in parts)])
+        found = (judged, runner.single(question, len(judged)), marked)
+        recalls = (len(relevant.intersection(ids)) / len(relevant) for ids in found)
+        rows.append([len(judged), *recalls])
         right += len(relevant & marked)
         count += len(marked)
-    judged, recall, single, marked_recall = np.mean(rows, axis=0).tolist()
-    return LoopScore(judged, recall, single, marked_recall, right / max(count, 1))
+    return LoopScore(*np.mean(rows, axis=0).tolist(), right / max(count, 1))
 
 
 def judge_figures(
-    walker: Walker,
+    runner: LoopRunner,
     questions: Sequence[LabelledQuestion],
     model: JudgeModel,
     controls: Sequence[JudgeModel],
@@ -194,13 +189,13 @@ def judge_figures(
     first one. They learn the shares of relevant candidates in first and in later rounds, so their
     AUC may exceed 0.5.
     """
-    score, best, shuffled = (
-        loop_score(walker, questions, marks)
-        for marks in (by_model(model), gold, by_model(controls[0]))
+    score, perfect, control = (
+        loop_score(runner, questions, marks)
+        for marks in (marks_of_model(model), labels_as_marks, marks_of_model(controls[0]))
     )
-    states = [item for q in questions for item, _ in walker.rounds(q, by_model(model))]
+    states = [item for q in questions for item, _ in runner.rounds(q, marks_of_model(model))]
     labels = np.concatenate([state.labels for state in states])
-    own, *others = (
+    scores, *control_scores = (
         np.concatenate([probabilities(judge, state) for state in states])
         for judge in (model, *controls)
     )
@@ -209,15 +204,15 @@ def judge_figures(
         "found": score.recall,
         "single": score.single,
         "gain": score.gain,
-        "gain_labels": best.gain,
-        "gain_control": shuffled.gain,
+        "gain_labels": perfect.gain,
+        "gain_control": control.gain,
         "marked_recall": score.marked_recall,
         "marked_precision": score.precision,
-        "auc": auc(own, labels),
-        "auc_control": float(np.mean([auc(control, labels) for control in others])),
-        "brier": float(np.mean((own - labels) ** 2)),
+        "auc": auc(scores, labels),
+        "auc_control": float(np.mean([auc(each, labels) for each in control_scores])),
+        "brier": float(np.mean((scores - labels) ** 2)),
         "brier_base_rate": float(labels.mean() * (1 - labels.mean())),
-        "ece": calibration_error(own, labels),
+        "ece": calibration_error(scores, labels),
     }
     return {"questions": len(questions), **{name: round(v, 4) for name, v in facts.items()}}
 

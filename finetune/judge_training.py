@@ -1,4 +1,4 @@
-"""Training of the offline judge: logistic regression on the states of feedback loops."""
+"""Training of the offline judge: logistic regression on the rounds of feedback loops."""
 
 from __future__ import annotations
 
@@ -13,82 +13,74 @@ import numpy as np
 
 from casewright import __version__
 from casewright.errors import DependencyError, InputError
-from casewright.finetune.judge_data import LabelledSet
-from casewright.finetune.judge_states import (
-    Marks,
-    Round,
-    Walker,
-    by_model,
-    gold,
-    judge_figures,
-    loop_score,
-)
+from casewright.finetune import judge_states
+from casewright.finetune.judge_sets.sets import LabelledSet
+from casewright.finetune.judge_states import LoopRunner, Marks, Round
 from casewright.stores.feedback import JudgeModel
 from casewright.stores.feedback.features import FIRST, LATER
 from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.progress import progress_bar
 
-#: Number of significant digits of a weight. Further digits would be noise: the last digits of an
-#: embedding depend on its batch, so a cached embedding may differ from a new one.
+#: Number of significant digits of a weight. Further digits would be noise, since the last digits of
+#: an embedding depend on its batch.
 DIGITS = 4
 #: Inverse of the L2 penalty (scikit-learn's ``C``), on standardised features.
 INVERSE_PENALTY = 0.03
 #: Number of passes that add the rounds of loops with the judge to the rounds of loops with the
 #: labels (DAgger: Ross, Gordon and Bagnell 2011).
 PASSES = 1
-#: Thresholds for the first round and for later rounds in these passes.
-START = (0.25, 0.2)
+#: Thresholds of the judge for the first round and for later rounds in these passes.
+INITIAL_THRESHOLDS = (0.25, 0.2)
 FIRST_THRESHOLDS = (0.2, 0.3, 0.4)
 LATER_THRESHOLDS = (0.1, 0.2, 0.3)
 #: Number of folds of the training questions to choose thresholds.
 FOLDS = 3
-#: Thresholds whose gain is within this number of points of the best are compared by F1.
-SLACK = 0.5
+#: Thresholds whose gain is at most this number of points below the best are compared by F1.
+GAIN_TOLERANCE = 0.5
 #: Number of controls: judges trained on shuffled labels.
 CONTROLS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """A round of a question of a set."""
+class _QuestionRound:
+    """A round, and the names of its set and its question."""
 
-    labelled: str
+    set_name: str
     question: str
     round: Round
 
 
-def train_judge(sets: Sequence[LabelledSet], *, progress: bool | None = None) -> JudgeModel:
+def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
     """Return a judge that is trained on the training questions, with figures of the test questions.
 
     All sets have the same weight. Thresholds are chosen by cross-validation over the training
-    questions: by the gain over a single search for as many cases, and among the gains within
-    ``SLACK`` points of the best by the F1 of the marks. Equal data makes an equal model. The
-    model's ``training`` has the figures of each set and strategy, see ``judge_figures``.
-
-    Args:
-        progress: Show a bar on stderr; ``None`` shows it on a terminal.
+    questions: by the gain over a single search that returns as many cases, and among the gains
+    within ``GAIN_TOLERANCE`` points of the best by the F1 of the marks. Equal data makes an equal
+    model. The model's ``training`` has the figures of each set and strategy, see ``judge_figures``.
 
     Raises:
         InputError: No candidate is relevant, or all are.
         DependencyError: scikit-learn is not installed.
     """
-    walkers = [(item, Walker(item, strategy)) for item in sets for strategy in item.strategies]
-    training = sum(len(walker.training) for walker, _ in walkers)
-    total = training * (2 + PASSES) + sum(len(walker.test) for walker, _ in walkers)
-    with progress_bar("Training the judge", total, show=progress) as advance:
-        states = _walk(walkers, gold)
+    runners = [LoopRunner(item, strategy) for item in sets for strategy in item.strategies]
+    training = sum(len(runner.labelled.training) for runner in runners)
+    total = training * (2 + PASSES) + sum(len(runner.labelled.test) for runner in runners)
+    with progress_bar("Training the judge", total) as advance:
+        states = _training_rounds(runners, judge_states.labels_as_marks)
         advance(training)
         for _ in range(PASSES):
-            states += _walk(walkers, by_model(_with(_fit(states), START)))
+            judge = _with_thresholds(_fit(states), INITIAL_THRESHOLDS)
+            states += _training_rounds(runners, judge_states.marks_of_model(judge))
             advance(training)
-        thresholds = _thresholds(walkers, states)
+        thresholds = _best_thresholds(runners, states)
         advance(training)
-        model = _with(_fit(states), thresholds)
+        model = _with_thresholds(_fit(states), thresholds)
         controls = [_control(states, model, seed) for seed in range(CONTROLS)]
-        figures: dict[str, dict[str, Any]] = {walker.name: {} for walker, _ in walkers}
-        for item, walker in walkers:
-            result = judge_figures(walker, item.test, model, controls)
-            figures[item.name][walker.strategy.name] = result
+        figures: dict[str, dict[str, Any]] = {item.name: {} for item in sets}
+        for runner in runners:
+            item = runner.labelled
+            result = judge_states.judge_figures(runner, item.test, model, controls)
+            figures[item.name][runner.strategy.name] = result
             advance(len(item.test))
     facts = {
         "casewright": __version__,
@@ -96,17 +88,17 @@ def train_judge(sets: Sequence[LabelledSet], *, progress: bool | None = None) ->
         "settings": {
             "inverse_penalty": INVERSE_PENALTY,
             "passes": PASSES,
-            "start": list(START),
+            "start": list(INITIAL_THRESHOLDS),
             "first_thresholds": list(FIRST_THRESHOLDS),
             "later_thresholds": list(LATER_THRESHOLDS),
             "folds": FOLDS,
-            "slack": SLACK,
+            "slack": GAIN_TOLERANCE,
             "controls": CONTROLS,
             "seed": 0,
         },
         "sets": {
             item.name: {
-                **item.settings,
+                **item.origin,
                 "questions_training": len(item.training),
                 "questions_test": len(item.test),
             }
@@ -117,24 +109,22 @@ def train_judge(sets: Sequence[LabelledSet], *, progress: bool | None = None) ->
     return replace(model, training=facts)
 
 
-def _walk(walkers: Sequence[tuple[LabelledSet, Walker]], marks: Marks) -> list[_State]:
+def _training_rounds(runners: Sequence[LoopRunner], marks: Marks) -> list[_QuestionRound]:
     return [
-        _State(labelled.name, question.id, state)
-        for labelled, walker in walkers
-        for question in labelled.training
-        for state, _ in walker.rounds(question, marks)
+        _QuestionRound(runner.labelled.name, question.id, state)
+        for runner in runners
+        for question in runner.labelled.training
+        for state, _ in runner.rounds(question, marks)
     ]
 
 
-def _fit(states: Sequence[_State]) -> JudgeModel:
+def _fit(states: Sequence[_QuestionRound]) -> JudgeModel:
     first = [state for state in states if not state.round.later]
     later = [state for state in states if state.round.later]
-    return JudgeModel(
-        _regression(first, FIRST, "first rounds"), _regression(later, LATER, "later rounds")
-    )
+    return JudgeModel(_regression(first, FIRST, "first"), _regression(later, LATER, "later"))
 
 
-def _regression(states: Sequence[_State], names: Sequence[str], where: str) -> Regression:
+def _regression(states: Sequence[_QuestionRound], names: Sequence[str], where: str) -> Regression:
     """Return a regression on standardised features, with the weights of the raw features."""
     try:
         from sklearn.linear_model import LogisticRegression
@@ -146,91 +136,88 @@ def _regression(states: Sequence[_State], names: Sequence[str], where: str) -> R
     labels = np.concatenate([state.round.labels for state in states] or [np.zeros(0, bool)])
     if labels.all() or not labels.any():
         raise InputError(
-            f"No judge can be trained: of {len(labels)} candidates of {where}, {labels.sum()} are "
-            "relevant. A judge needs both relevant and other candidates; give more questions, and "
-            "cases that answer none."
+            f"No judge can be trained: of {len(labels)} candidates of {where} rounds, "
+            f"{labels.sum()} are relevant. A judge needs both relevant and other candidates; give "
+            "more questions, and cases that answer none."
         )
-    rows = np.concatenate([state.round.rows for state in states])
-    owners = [state.labelled for state in states for _ in state.round.labels]
-    sizes = Counter(owners)
+    features = np.concatenate([state.round.features for state in states])
+    set_names = [state.set_name for state in states for _ in state.round.labels]
+    sizes = Counter(set_names)
     # Every set has the same weight, and the mean weight of a candidate is 1.
-    weights = [len(labels) / len(sizes) / sizes[owner] for owner in owners]
-    scaler = StandardScaler().fit(rows)
+    weights = [len(labels) / len(sizes) / sizes[name] for name in set_names]
+    scaler = StandardScaler().fit(features)
     result = LogisticRegression(C=INVERSE_PENALTY, max_iter=3000)
-    result.fit(scaler.transform(rows), labels, sample_weight=weights)
+    result.fit(scaler.transform(features), labels, sample_weight=weights)
     raw = result.coef_[0] / scaler.scale_
     bias = float(result.intercept_[0] - raw @ scaler.mean_)
-    facts = {name: _rounded(weight) for name, weight in zip(names, raw.tolist(), strict=True)}
-    return Regression(facts, _rounded(bias), 0.5)
+    *rounded, bias = (float(f"{value:.{DIGITS}g}") for value in (*raw.tolist(), bias))
+    return Regression(dict(zip(names, rounded, strict=True)), bias, 0.5)
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
-
-
-def _with(model: JudgeModel, thresholds: tuple[float, float]) -> JudgeModel:
+def _with_thresholds(model: JudgeModel, thresholds: tuple[float, float]) -> JudgeModel:
     first, later = thresholds
     return JudgeModel(replace(model.first, threshold=first), replace(model.later, threshold=later))
 
 
-def _thresholds(
-    walkers: Sequence[tuple[LabelledSet, Walker]], states: Sequence[_State]
+def _best_thresholds(
+    runners: Sequence[LoopRunner], states: Sequence[_QuestionRound]
 ) -> tuple[float, float]:
     """Return the best thresholds by cross-validation."""
     models = [
-        _fit([s for s in states if _fold(s.labelled, s.question) != number])
+        _fit([s for s in states if _fold(s.set_name, s.question) != number])
         for number in range(FOLDS)
     ]
     scores: dict[tuple[float, float], tuple[float, float]] = {}
     for thresholds in itertools.product(FIRST_THRESHOLDS, LATER_THRESHOLDS):
-        marks = [by_model(_with(model, thresholds)) for model in models]
-        results = [_cross_validated(labelled, walker, marks) for labelled, walker in walkers]
+        marks = [
+            judge_states.marks_of_model(_with_thresholds(model, thresholds)) for model in models
+        ]
+        results = [_cross_validated(runner, marks) for runner in runners]
         gain, f1 = np.mean(results, axis=0)
         scores[thresholds] = float(gain), float(f1)
-    enough = max(scores.values())[0] - SLACK
-    return max(scores, key=lambda pair: (scores[pair][0] >= enough, scores[pair][1]))
+    least_gain = max(scores.values())[0] - GAIN_TOLERANCE
+    return max(scores, key=lambda pair: (scores[pair][0] >= least_gain, scores[pair][1]))
 
 
-def _cross_validated(
-    labelled: LabelledSet, walker: Walker, marks: Sequence[Marks]
-) -> tuple[float, float]:
+def _cross_validated(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float, float]:
     """Return gain and F1, as means over the training questions with the marks of their folds."""
     scores, counts = [], []
+    labelled = runner.labelled
     for number, fold_marks in enumerate(marks):
         held_out = [q for q in labelled.training if _fold(labelled.name, q.id) == number]
         if held_out:
-            score = loop_score(walker, held_out, fold_marks)
+            score = judge_states.loop_score(runner, held_out, fold_marks)
             scores.append((score.gain, score.f1))
             counts.append(len(held_out))
     gain, f1 = np.average(scores, axis=0, weights=counts).tolist()
     return gain, f1
 
 
-def _fold(labelled: str, question: str) -> int:
-    digest = hashlib.sha256(f"fold {labelled} {question}".encode()).digest()
+def _fold(set_name: str, question: str) -> int:
+    digest = hashlib.sha256(f"fold {set_name} {question}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % FOLDS
 
 
-def _control(states: Sequence[_State], model: JudgeModel, seed: int) -> JudgeModel:
+def _control(states: Sequence[_QuestionRound], model: JudgeModel, seed: int) -> JudgeModel:
     """Return a judge trained on shuffled labels that marks as many candidates as the model."""
     control = _fit(_shuffled(states, seed))
-    thresholds = []
-    for later, names, ours, theirs in (
-        (False, FIRST, model.first, control.first),
-        (True, LATER, model.later, control.later),
-    ):
-        rows = np.concatenate([state.round.rows for state in states if state.round.later is later])
-        share = float(np.mean(ours.probabilities(rows, names) >= ours.threshold))
-        thresholds.append(float(np.quantile(theirs.probabilities(rows, names), 1 - share)))
-    return _with(control, (thresholds[0], thresholds[1]))
+
+    def threshold(later: bool, names: Sequence[str], judge: Regression, other: Regression) -> float:
+        rows = [state.round.features for state in states if state.round.later is later]
+        features = np.concatenate(rows)
+        share = float(np.mean(judge.probabilities(features, names) >= judge.threshold))
+        return float(np.quantile(other.probabilities(features, names), 1 - share))
+
+    first = threshold(False, FIRST, model.first, control.first)
+    return _with_thresholds(control, (first, threshold(True, LATER, model.later, control.later)))
 
 
-def _shuffled(states: Sequence[_State], seed: int) -> list[_State]:
+def _shuffled(states: Sequence[_QuestionRound], seed: int) -> list[_QuestionRound]:
     """Return the states with candidates' labels permuted within each set and kind of round."""
     draw = np.random.default_rng(seed)
     results = list(states)
-    for key in dict.fromkeys((state.labelled, state.round.later) for state in states):
-        members = [n for n, s in enumerate(states) if (s.labelled, s.round.later) == key]
+    for key in dict.fromkeys((state.set_name, state.round.later) for state in states):
+        members = [n for n, s in enumerate(states) if (s.set_name, s.round.later) == key]
         labels = draw.permutation(np.concatenate([states[n].round.labels for n in members]))
         for n in members:
             count = len(states[n].round.labels)

@@ -18,8 +18,8 @@ def shape(plan: Plan) -> str:
 
 def plan_class(plan: Plan) -> str:
     """Return the class of a plan: its last tool, or ``multi_step`` if it has several last tools."""
-    last = last_tools(plan)
-    return last[0] if len(last) == 1 else MULTI_STEP
+    tools = last_tools(plan)
+    return tools[0] if len(tools) == 1 else MULTI_STEP
 
 
 def last_tools(plan: Plan) -> list[str]:
@@ -28,7 +28,7 @@ def last_tools(plan: Plan) -> list[str]:
     return [step.tool for number, step in enumerate(plan.steps, 1) if number not in needed]
 
 
-def feeds(plan: Plan) -> list[str]:
+def argument_sources(plan: Plan) -> list[str]:
     """Return the source of each argument that is a reference, as ``tool.parameter<source``."""
     results = set()
     for step in plan.steps:

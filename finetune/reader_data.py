@@ -16,27 +16,28 @@ from casewright.planner.sub_queries import SubQuery, sub_queries_of
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Minimum number of sub-queries of a trained template; a rarer one is not worth training.
-LEAST = 2
+#: Minimum number of sub-queries of a trained template.
+MIN_SUB_QUERIES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class OwnToolExample:
-    """The example of a tool that only some requests have, and the tool's name."""
+class AddedToolExample:
+    """The example of a tool that a record adds, and the tool's name."""
 
     tool: str
     read: ReaderInput
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class TrainingQuery:
     """The training data of one query; its sub-queries are in the plan's order.
 
     Attributes:
         templates: The number of each sub-query's template; ``None`` for an untrained template.
-        tools: For each sub-query, its tool that only this record has, or an empty text.
+        tools: For each sub-query, its tool that the record adds, or an empty text.
         spans: For each sub-query, the words of its literals; ``None`` for one without a span.
         admitted: Numbers of the templates that the record's toolbox and context allow.
+        examples: The examples of the tools that the record adds.
     """
 
     read: ReaderInput
@@ -44,69 +45,70 @@ class Lesson:
     tools: tuple[str, ...]
     spans: tuple[tuple[Span | None, ...], ...]
     admitted: frozenset[int]
-    examples: tuple[OwnToolExample, ...]
+    examples: tuple[AddedToolExample, ...]
 
 
 def trained_templates(queries: Sequence[AnnotatedQuery]) -> list[TemplateExample]:
     """Return an example of every template that is frequent enough, the most frequent first.
 
-    Sub-queries with tools that only a record has are omitted: another record has other tools.
+    Sub-queries with tools that a record adds are omitted: other records have other tools.
     """
     counts: Counter[str] = Counter()
     examples: dict[str, TemplateExample] = {}
     for query in queries:
-        own = _own_tools(query)
-        for index, (part, _) in enumerate(sub_queries_of(query.plan, query.query)):
-            if own.isdisjoint(part.tools):
-                counts[part.template] += 1
+        added_tools = _added_tools(query)
+        for index, (sub_query, _) in enumerate(sub_queries_of(query.plan, query.query)):
+            if added_tools.isdisjoint(sub_query.tools):
+                counts[sub_query.template] += 1
                 example = TemplateExample(str(query.plan), index, query.query)
-                examples.setdefault(part.template, example)
-    return [examples[template] for template, count in counts.most_common() if count >= LEAST]
+                examples.setdefault(sub_query.template, example)
+    frequent = [name for name, count in counts.most_common() if count >= MIN_SUB_QUERIES]
+    return [examples[template] for template in frequent]
 
 
-def _own_tools(query: AnnotatedQuery) -> set[str]:
+def _added_tools(query: AnnotatedQuery) -> set[str]:
     return {str(tool.get("name", "")) for tool in query.record.tools_extra}
 
 
-def lessons(
+def training_queries(
     queries: Sequence[AnnotatedQuery], templates: Sequence[TemplateExample], tokenizer: Tokenizer
-) -> list[Lesson]:
+) -> list[TrainingQuery]:
     """Return the training data of each query whose plan has sub-queries."""
     trained = [example.read() for example in templates]
-    numbers = {part.template: number for number, part in enumerate(trained, 1)}
+    numbers = {sub_query.template: number for number, sub_query in enumerate(trained, 1)}
     results = []
     for query in queries:
-        parts = sub_queries_of(query.plan, query.query)
-        if not parts:
+        pairs = sub_queries_of(query.plan, query.query)
+        if not pairs:
             continue
         read = read_input(tokenizer, query.query, query.record.context)
-        own = _own_tools(query)
+        added = _added_tools(query)
         results.append(
-            Lesson(
+            TrainingQuery(
                 read,
-                tuple(numbers.get(part.template) for part, _ in parts),
-                tuple(next((t for t in part.tools if t in own), "") for part, _ in parts),
-                tuple(tuple(read.find(text) for text in texts) for _, texts in parts),
-                frozenset(n for n, part in enumerate(trained, 1) if _allowed(part, query)),
+                tuple(numbers.get(sub_query.template) for sub_query, _ in pairs),
+                tuple(next(filter(added.__contains__, item.tools), "") for item, _ in pairs),
+                tuple(tuple(read.find(text) for text in texts) for _, texts in pairs),
+                frozenset(n for n, item in enumerate(trained, 1) if _allowed(item, query)),
                 tuple(_examples(query, tokenizer)),
             )
         )
     return results
 
 
-def _allowed(part: SubQuery, query: AnnotatedQuery) -> bool:
+def _allowed(sub_query: SubQuery, query: AnnotatedQuery) -> bool:
     record = query.record
-    return not set(record.tools_removed) & set(part.tools) and all(
-        record.context.get(field) is not None for field in part.context_fields()
+    return not set(record.tools_removed) & set(sub_query.tools) and all(
+        record.context.get(field) is not None for field in sub_query.context_fields()
     )
 
 
-def _examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> Iterator[OwnToolExample]:
+def _examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> Iterator[AddedToolExample]:
     for tool in query.record.tools_extra:
         example = tool.get("example") or {}
         question = str(example.get("query") or tool.get("description") or tool["name"])
         context: dict[str, str] = {}
         if example.get("plan"):
-            parts = sub_queries_of(parse_plan(str(example["plan"])), question)
-            context = {field: "given" for part, _ in parts for field in part.context_fields()}
-        yield OwnToolExample(str(tool["name"]), read_input(tokenizer, question, context))
+            pairs = sub_queries_of(parse_plan(str(example["plan"])), question)
+            context = {field: "given" for item, _ in pairs for field in item.context_fields()}
+        yield AddedToolExample(str(tool["name"]), read_input(tokenizer, question, context))

@@ -10,7 +10,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import DependencyError, InputError
-from casewright.finetune.reader_data import Lesson, OwnToolExample, lessons, trained_templates
+from casewright.finetune.reader_data import (
+    AddedToolExample,
+    TrainingQuery,
+    trained_templates,
+    training_queries,
+)
 from casewright.planner import AnnotatedQuery
 from casewright.planner.reader import reader_tokenizer
 from casewright.planner.reader_input import MAX_SLOTS, ReaderInput, padded
@@ -25,11 +30,11 @@ if TYPE_CHECKING:
     from casewright.planner.reader_network import ReaderNetwork
 
 #: Number of batches whose questions are sorted by length together, to reduce padding.
-BUCKET = 16
+BUCKET_BATCHES = 16
 #: Number of epochs for thousands of queries.
 EPOCHS = 6
 #: Minimum number of steps. Six epochs of 200 queries would be only 78 steps, 60 of them warm-up.
-STEPS = 200
+MIN_STEPS = 200
 #: The target that the loss ignores, torch's default.
 IGNORED = -100
 #: The logit of options that are not allowed.
@@ -61,8 +66,8 @@ class ReaderSettings:
     seed: int = 0
 
     def passes(self, queries: int) -> int:
-        """Return the number of epochs: by default six, or more for ``STEPS`` steps."""
-        return self.epochs or max(EPOCHS, -(-STEPS // -(-queries // self.batch)))
+        """Return the number of epochs; by default six, or more to reach ``MIN_STEPS`` steps."""
+        return self.epochs or max(EPOCHS, -(-MIN_STEPS // -(-queries // self.batch)))
 
 
 def train_reader(
@@ -95,7 +100,7 @@ def train_reader(
 
     settings = settings or ReaderSettings()
     templates = trained_templates(queries)
-    data = lessons(queries, templates, reader_tokenizer())
+    data = training_queries(queries, templates, reader_tokenizer())
     if len(data) < 20 or len(templates) < 2:
         raise InputError(
             f"{len(data)} queries with {len(templates)} plan templates are too few to train a "
@@ -113,7 +118,7 @@ def train_reader(
         base: Any = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
         base = get_peft_model(base, adapter)
     network = ReaderNetwork(base, len(templates))
-    _fit(network, data, settings, progress)
+    _train(network, data, settings, progress)
     facts = {
         **asdict(settings),
         "epochs": settings.passes(len(data)),
@@ -125,12 +130,15 @@ def train_reader(
     return network, ReaderCard(tuple(templates), 2.0, facts)
 
 
-def _fit(
-    network: ReaderNetwork, data: Sequence[Lesson], settings: ReaderSettings, progress: bool | None
+def _train(
+    network: ReaderNetwork,
+    data: Sequence[TrainingQuery],
+    settings: ReaderSettings,
+    progress: bool | None,
 ) -> None:
     import torch
 
-    draw = random.Random(settings.seed)
+    rng = random.Random(settings.seed)
     adapters = [p for n, p in network.named_parameters() if "lora_" in n]
     heads = [p for n, p in network.named_parameters() if not n.startswith("encoder.")]
     groups = ((adapters, settings.lora_rate), (heads, settings.head_rate))
@@ -142,12 +150,12 @@ def _fit(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1, (step + 1) / settings.warm_up) * max(0, 1 - step / total)
     )
-    tools = list({e.tool: e for lesson in data for e in lesson.examples}.values())
+    tools = list({e.tool: e for query in data for e in query.examples}.values())
     network.train()
     with progress_bar("Training the plan reader", total, show=progress) as advance:
         for _ in range(epochs):
-            for batch in _batches(data, settings.batch, draw):
-                loss = _loss(network, batch, tools, settings, draw)
+            for batch in _batches(data, settings.batch, rng):
+                loss = _loss(network, batch, tools, settings, rng)
                 optimizer.zero_grad()
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_([*adapters, *heads], 1.0)
@@ -157,74 +165,93 @@ def _fit(
     network.eval()
 
 
-def _batches(data: Sequence[Lesson], size: int, draw: random.Random) -> list[list[Lesson]]:
-    """Return batches of lessons of similar length, in random order."""
-    order = draw.sample(data, len(data))
+def _batches(
+    data: Sequence[TrainingQuery], size: int, rng: random.Random
+) -> list[list[TrainingQuery]]:
+    """Return batches of queries of similar length, in random order."""
+    order = rng.sample(data, len(data))
     results = []
-    for start in range(0, len(order), size * BUCKET):
-        bucket = sorted(order[start : start + size * BUCKET], key=lambda item: len(item.read.ids))
+    bucket_size = size * BUCKET_BATCHES
+    for start in range(0, len(order), bucket_size):
+        bucket = sorted(order[start : start + bucket_size], key=lambda item: len(item.read.ids))
         results += [bucket[first : first + size] for first in range(0, len(bucket), size)]
-    draw.shuffle(results)
+    rng.shuffle(results)
     return results
 
 
 def _loss(
     network: ReaderNetwork,
-    batch: Sequence[Lesson],
-    tools: Sequence[OwnToolExample],
+    batch: Sequence[TrainingQuery],
+    tools: Sequence[AddedToolExample],
     settings: ReaderSettings,
-    draw: random.Random,
+    rng: random.Random,
 ) -> Tensor:
-    """Return the sum of the losses of templates, label smoothing, latents and pointers."""
+    """Return the sum of the losses of templates, label smoothing, latents and pointers.
+
+    In each row, the options to choose from are numbered: the end, the templates, the row's example
+    tools. The classes of the contrastive loss have the same numbers, but the tools of all rows.
+    """
     import torch
     from torch.nn import functional
 
-    states, mask = _encoded(network, [lesson.read for lesson in batch])
-    width, count = states.shape[1], network.unknown - 1
-    positions = max(len(lesson.templates) for lesson in batch) + 1
+    states, mask = _encoded(network, [query.read for query in batch])
+    width, template_count = states.shape[1], network.unknown - 1
+    positions = max(len(query.templates) for query in batch) + 1
     previous = torch.zeros((len(batch), positions), dtype=torch.long)
-    target = torch.full((len(batch), positions), IGNORED)
+    options = torch.full((len(batch), positions), IGNORED)
+    classes = torch.full((len(batch), positions), IGNORED)
     literal_weights = torch.zeros((len(batch), positions, width))
-    shown = [_shown(lesson, tools, settings, draw) for lesson in batch]
-    for row, lesson in enumerate(batch):
-        names = [example.tool for example in shown[row]]
+    examples = [_with_distractor(query, tools, settings, rng) for query in batch]
+    tool_names = dict.fromkeys(example.tool for example in chain(*examples))
+    tool_classes = {tool: number for number, tool in enumerate(tool_names, template_count + 1)}
+    for row, query in enumerate(batch):
+        names = [example.tool for example in examples[row]]
         previous[row, 0] = network.start
-        for index, (template, tool) in enumerate(zip(lesson.templates, lesson.tools, strict=True)):
+        for index, (template, tool) in enumerate(zip(query.templates, query.tools, strict=True)):
             if tool:
-                target[row, index] = count + 1 + names.index(tool)
+                options[row, index] = template_count + 1 + names.index(tool)
+                classes[row, index] = tool_classes[tool]
             elif template is not None:
-                target[row, index] = template
-            hidden = draw.random() < settings.hidden
+                options[row, index] = classes[row, index] = template
+            hidden = rng.random() < settings.hidden
             previous[row, index + 1] = network.unknown if hidden or template is None else template
-            weights = lesson.read.coverage(lesson.spans[index], width)
+            weights = query.read.coverage(query.spans[index], width)
             literal_weights[row, index + 1] = torch.from_numpy(weights)
-        target[row, len(lesson.templates)] = 0
+        options[row, len(query.templates)] = classes[row, len(query.templates)] = 0
     decoded = network.decode(states, mask, previous, literal_weights)
     latents = network.latents(decoded)
-    example_scores, examples, owners = _examples(network, latents, shown)
+    example_scores, example_latents, example_tools = _score_examples(network, latents, examples)
     logits = torch.cat([network.scores(latents), example_scores], dim=-1)
-    for row, lesson in enumerate(batch):
-        excluded = [n for n in range(1, count + 1) if n not in lesson.admitted]
+    for row, query in enumerate(batch):
+        excluded = [n for n in range(1, template_count + 1) if n not in query.admitted]
         logits[row, :, excluded] = EXCLUDED
-    loss: Tensor = functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+    loss: Tensor = functional.cross_entropy(logits.flatten(0, 1), options.flatten())
     if settings.smoothing:
-        loss = loss + settings.smoothing * _smoothing_loss(logits, target)
-    loss = loss + settings.contrast * _contrast(
-        latents, target, shown, examples, owners, count, settings.temperature
+        loss = loss + settings.smoothing * _smoothing_loss(logits, options)
+    trained = classes != IGNORED
+    example_classes = torch.tensor([tool_classes[tool] for tool in example_tools], dtype=torch.long)
+    contrastive = _contrastive_loss(
+        torch.cat([latents[trained], example_latents]),
+        torch.cat([classes[trained], example_classes]),
+        settings.temperature,
     )
-    return loss + _pointers(network, decoded, states, mask, batch)
+    loss = loss + settings.contrast * contrastive
+    return loss + _pointer_loss(network, decoded, states, mask, batch)
 
 
-def _shown(
-    lesson: Lesson, tools: Sequence[OwnToolExample], settings: ReaderSettings, draw: random.Random
-) -> list[OwnToolExample]:
-    """Return a lesson's examples, with a random example of another record as a distractor."""
-    shown = list(lesson.examples)
-    if tools and draw.random() < settings.distracted:
-        other = draw.choice(tools)
-        if other.tool not in {example.tool for example in shown}:
-            shown.append(other)
-    return shown
+def _with_distractor(
+    query: TrainingQuery,
+    tools: Sequence[AddedToolExample],
+    settings: ReaderSettings,
+    rng: random.Random,
+) -> list[AddedToolExample]:
+    """Return a query's examples, with a random example of another record as a distractor."""
+    examples = list(query.examples)
+    if tools and rng.random() < settings.distracted:
+        other = rng.choice(tools)
+        if other.tool not in {example.tool for example in examples}:
+            examples.append(other)
+    return examples
 
 
 def _encoded(network: ReaderNetwork, read: Sequence[ReaderInput]) -> tuple[Tensor, Tensor]:
@@ -234,65 +261,46 @@ def _encoded(network: ReaderNetwork, read: Sequence[ReaderInput]) -> tuple[Tenso
     return network.encode(ids, types, mask), mask
 
 
-def _examples(
-    network: ReaderNetwork, latents: Tensor, shown: Sequence[Sequence[OwnToolExample]]
+def _score_examples(
+    network: ReaderNetwork, latents: Tensor, examples_by_row: Sequence[Sequence[AddedToolExample]]
 ) -> tuple[Tensor, Tensor, list[str]]:
     """Return the logits (batch, positions, examples), latents and tools of the examples."""
     import torch
 
-    flat = list({id(example): example for example in chain(*shown)}.values())
-    scores = torch.full((*latents.shape[:2], max(map(len, shown))), EXCLUDED)
-    if not flat:
+    unique = list({id(example): example for example in chain(*examples_by_row)}.values())
+    scores = torch.full((*latents.shape[:2], max(map(len, examples_by_row))), EXCLUDED)
+    if not unique:
         return scores, latents.new_zeros((0, latents.shape[-1])), []
-    states, mask = _encoded(network, [example.read for example in flat])
-    start = torch.full((len(flat), 1), network.start)
-    no_literals = torch.zeros((len(flat), 1, states.shape[1]))
-    points = network.latents(network.decode(states, mask, start, no_literals))[:, 0]
-    rows = {id(example): number for number, example in enumerate(flat)}
-    for row, examples in enumerate(shown):
+    states, mask = _encoded(network, [example.read for example in unique])
+    start = torch.full((len(unique), 1), network.start)
+    no_literals = torch.zeros((len(unique), 1, states.shape[1]))
+    example_latents = network.latents(network.decode(states, mask, start, no_literals))[:, 0]
+    rows = {id(example): number for number, example in enumerate(unique)}
+    for row, examples in enumerate(examples_by_row):
         if examples:
-            own = points[[rows[id(example)] for example in examples]]
-            scores[row, :, : len(examples)] = network.example_scores(latents[row], own)
-    return scores, points, [example.tool for example in flat]
+            in_row = example_latents[[rows[id(example)] for example in examples]]
+            scores[row, :, : len(examples)] = network.example_scores(latents[row], in_row)
+    return scores, example_latents, [example.tool for example in unique]
 
 
-def _smoothing_loss(logits: Tensor, target: Tensor) -> Tensor:
+def _smoothing_loss(logits: Tensor, options: Tensor) -> Tensor:
     """Return the loss of label smoothing over the admitted templates."""
     from torch.nn import functional
 
-    flat = logits.flatten(0, 1)[target.flatten() != IGNORED]
+    flat = logits.flatten(0, 1)[options.flatten() != IGNORED]
     admitted = flat > EXCLUDED / 2
     log_probabilities = functional.log_softmax(flat, dim=-1).masked_fill(~admitted, 0.0)
     return -(log_probabilities.sum(-1) / admitted.sum(-1)).mean()
 
 
-def _contrast(
-    latents: Tensor,
-    target: Tensor,
-    shown: Sequence[Sequence[OwnToolExample]],
-    examples: Tensor,
-    owners: Sequence[str],
-    count: int,
-    temperature: float,
-) -> Tensor:
-    """Return the supervised contrastive loss of latents, whose classes are the templates."""
+def _contrastive_loss(latents: Tensor, classes: Tensor, temperature: float) -> Tensor:
+    """Return the supervised contrastive loss of latents (n, d) with their classes (n,)."""
     import torch
 
-    selected, labels = [], []
-    tools = {tool: count + 1 + number for number, tool in enumerate(dict.fromkeys(owners))}
-    for row, numbers in enumerate(target.tolist()):
-        for index, number in enumerate(numbers):
-            if number == IGNORED:
-                continue
-            is_example = number > count
-            selected.append(latents[row, index])
-            labels.append(tools[shown[row][number - count - 1].tool] if is_example else number)
-    points = torch.cat([torch.stack(selected), examples])
-    label = torch.tensor([*labels, *(tools[tool] for tool in owners)])
-    diagonal = torch.eye(len(points), dtype=torch.bool)
-    similarities = (points @ points.T / temperature).masked_fill(diagonal, EXCLUDED)
+    diagonal = torch.eye(len(latents), dtype=torch.bool)
+    similarities = (latents @ latents.T / temperature).masked_fill(diagonal, EXCLUDED)
     log_shares = similarities.log_softmax(1)
-    positive = (label[:, None] == label[None]) & ~diagonal
+    positive = (classes[:, None] == classes[None]) & ~diagonal
     has_positive = positive.any(1)
     if not bool(has_positive.any()):
         return latents.new_zeros(())
@@ -300,12 +308,12 @@ def _contrast(
     return -(sums / positive.sum(1)[has_positive]).mean()
 
 
-def _pointers(
+def _pointer_loss(
     network: ReaderNetwork,
     decoded: Tensor,
     states: Tensor,
     mask: Tensor,
-    batch: Sequence[Lesson],
+    batch: Sequence[TrainingQuery],
 ) -> Tensor:
     """Return the cross-entropy of each literal's first and last token."""
     import torch
@@ -314,10 +322,10 @@ def _pointers(
     literals = [
         (
             *(row, index, network.unknown if template is None else template, slot),
-            *(lesson.read.first[span[0]], lesson.read.last[span[1]]),
+            *(query.read.first[span[0]], query.read.last[span[1]]),
         )
-        for row, lesson in enumerate(batch)
-        for index, (template, spans) in enumerate(zip(lesson.templates, lesson.spans, strict=True))
+        for row, query in enumerate(batch)
+        for index, (template, spans) in enumerate(zip(query.templates, query.spans, strict=True))
         for slot, span in enumerate(spans[:MAX_SLOTS])
         if span is not None
     ]

@@ -23,11 +23,11 @@ from casewright.tools.alias import NAME
 
 #: Words of the plan language.
 _RESERVED = re.compile(r"question|context|true|false|s[0-9]+")
-#: An underscore or a capital letter inside a name, which is then no ordinary word.
-_NO_WORD = re.compile(r"\w_\w|[a-z][A-Z]")
+#: An underscore or a capital letter inside a name, which is then not an ordinary word.
+_IDENTIFIER_LIKE = re.compile(r"\w_\w|[a-z][A-Z]")
 
 
-def _name(name: str) -> str:
+def _valid_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise ValueError(
             f"{name!r} is no identifier. Names have letters, digits and underscores, and do not "
@@ -38,7 +38,7 @@ def _name(name: str) -> str:
     return name
 
 
-def _line(text: str) -> str:
+def _valid_description(text: str) -> str:
     if not text.strip() or "\n" in text:
         raise ValueError(f"The description {text!r:.60} is empty or has several lines. Write one")
     try:
@@ -49,8 +49,8 @@ def _line(text: str) -> str:
 
 
 #: Valid names of tools, parameters or fields, and valid descriptions.
-Names = tuple[Annotated[str, AfterValidator(_name)], ...]
-Lines = tuple[Annotated[str, AfterValidator(_line)], ...]
+Names = tuple[Annotated[str, AfterValidator(_valid_name)], ...]
+Descriptions = tuple[Annotated[str, AfterValidator(_valid_description)], ...]
 
 
 class ParameterPool(BaseModel):
@@ -59,15 +59,11 @@ class ParameterPool(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     names: Names = ()
-    descriptions: Lines = ()
+    descriptions: Descriptions = ()
 
 
 class ToolPool(ParameterPool):
-    """Other names and descriptions of a tool; ``no_evidence`` keeps its name.
-
-    Attributes:
-        results: Other names of each result field.
-    """
+    """Other names and descriptions of a tool, its parameters and its result fields."""
 
     parameters: Mapping[str, ParameterPool] = {}
     results: Mapping[str, Names] = {}
@@ -80,12 +76,9 @@ _POOLS: TypeAdapter[dict[str, ToolPool]] = TypeAdapter(dict[str, ToolPool])
 def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, ToolPool]:
     """Return the pools in a JSON file by the names of their tools.
 
-    Args:
-        toolbox: If given, the pools may be only of its tools, parameters and result fields.
-
-    Raises:
-        InputError: The file cannot be read or is malformed; a name is no identifier, fits two
-            tools, or is not in the toolbox; a description is empty, no Unicode, or names a tool.
+    If there is a toolbox, only its tools, parameters and result fields may have pools.
+    ``InputError`` if the file cannot be read or is malformed; a name is no identifier, fits two
+    tools, or is not in the toolbox; or a description is empty, no Unicode, or names a tool.
     """
     try:
         pools = _POOLS.validate_python(json.loads(Path(path).read_text(encoding="utf-8")))
@@ -96,7 +89,7 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
         ) from error
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as a file of tool pools: {error}.") from error
-    for problem in chain(_problems(pools), _unknown(pools, toolbox) if toolbox else ()):
+    for problem in chain(_problems(pools), _unknown_names(pools, toolbox) if toolbox else ()):
         raise InputError(f"{path}: {problem}")
     return pools
 
@@ -104,7 +97,11 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
 def named_tools(text: str, tools: Iterable[str]) -> Iterator[str]:
     """Yield the tools that a text names, without tools whose name can be an ordinary word."""
     for tool in tools:
-        if tool in text and _NO_WORD.search(tool) and re.search(rf"\b{re.escape(tool)}\b", text):
+        if (
+            tool in text
+            and _IDENTIFIER_LIKE.search(tool)
+            and re.search(rf"\b{re.escape(tool)}\b", text)
+        ):
             yield tool
 
 
@@ -125,9 +122,11 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                     f"{tool}.names: {name!r} could be the name of {owner} too. "
                     "Give each tool different names."
                 )
-        described = {tool: pool.descriptions}
-        described |= {f"{tool}.parameters.{n}": p.descriptions for n, p in pool.parameters.items()}
-        for path, texts in described.items():
+        descriptions = {tool: pool.descriptions}
+        descriptions |= {
+            f"{tool}.parameters.{n}": p.descriptions for n, p in pool.parameters.items()
+        }
+        for path, texts in descriptions.items():
             for text in texts:
                 if named := next(named_tools(text, pools), None):
                     yield (
@@ -136,7 +135,7 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                     )
 
 
-def _unknown(pools: ToolPools, toolbox: Toolbox) -> Iterator[str]:
+def _unknown_names(pools: ToolPools, toolbox: Toolbox) -> Iterator[str]:
     for tool, pool in pools.items():
         if tool not in toolbox:
             yield f"The toolbox has no tool {tool!r}. Its tools are {', '.join(toolbox.names)}."

@@ -32,9 +32,8 @@ from casewright.bench.feedback.runs import (
 )
 from casewright.bench.harness import mean, panels
 from casewright.bench.report import Report
-from casewright.finetune.judge_data import LabelledQuestion
 from casewright.finetune.judge_sets.find import find_sets
-from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, FeedbackSet
+from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, FeedbackSet, LabelledQuestion
 from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feedback
 from casewright.stores import CaseStore, Encoder, Question
 from casewright.stores.feedback import (
@@ -145,7 +144,7 @@ def measure_feedback(
     return Report(
         bench="feedback",
         settings={
-            "sets": {t.data.name: {**t.data.size(), **t.data.settings} for t in trials},
+            "sets": {t.data.name: {**t.data.size(), **t.data.origin} for t in trials},
             "weights": {f"{s}{n}": dict(w) for s, of in WEIGHTS.items() for n, w in of.items()},
             "encoder": encoder.name,
             "limits": {name: getattr(LIMITS, name) for name in ("first", "more", "rounds")},

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from casewright.finetune.judge_data import LabelledQuestion
+from casewright.finetune.judge_sets.sets import LabelledQuestion
 from casewright.graph.feedback import FeedbackResult
 from casewright.graph.feedback.state import estimated_tokens
 from casewright.stores import Case, Question

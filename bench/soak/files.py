@@ -16,7 +16,7 @@ from casewright.bench.soak.trials import Bounds, Counts, in_child
 from casewright.errors import CasewrightError, told
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
-from casewright.finetune.training.run import last_complete, seal
+from casewright.finetune.training.run import last_complete, write_hashes
 from casewright.graph import Answer, build_graph
 from casewright.graph.run_file import read_run, save_run
 from casewright.planner.annotated import read_annotated
@@ -46,7 +46,7 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
     checkpoint = folder / "training" / "checkpoint-1"
     checkpoint.mkdir(parents=True)
     (checkpoint / "weights").write_bytes(random.Random(bounds.seed).randbytes(50_000))
-    seal(checkpoint)
+    write_hashes(checkpoint)
 
     def judge(number: int, original: Path, copy: Path, damage: str) -> str:
         if original.name == "training":

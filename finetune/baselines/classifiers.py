@@ -26,7 +26,7 @@ from casewright.finetune.baselines.question_features import (
     QuestionFeatures,
     fit_regression,
 )
-from casewright.finetune.plan_shape import feeds, last_tools, shape
+from casewright.finetune.plan_shape import argument_sources, last_tools, shape
 from casewright.planner import (
     AnnotatedQuery,
     Literal,
@@ -63,7 +63,7 @@ class Slot:
 
 
 def word_rows(words: Sequence[Word], slot: Slot) -> csr_array:
-    """Return one row a word, array (words, ``COLUMNS``) of zeros and ones."""
+    """Return the features of each word, array (words, ``COLUMNS``) of zeros and ones."""
     texts = ["", *(normalized(word.text) for word in words), ""]
     rows = []
     for at in range(len(words)):
@@ -133,7 +133,7 @@ class ArgumentFinder:
             if run := _best_run(words, scores, free):
                 free[run[0] : run[1] + 1] = False
                 runs[slot.name].append(run)
-        ordered = {name: iter(sorted(of_argument)) for name, of_argument in runs.items()}
+        ordered = {name: iter(sorted(runs_of_name)) for name, runs_of_name in runs.items()}
         texts: dict[tuple[int, str], str] = {}
         for (index, name, _), slot in zip(text_literals(plan), _slots(plan), strict=True):
             if run := next(ordered.get(slot.name, iter(())), None):
@@ -183,7 +183,8 @@ def plan_labels(plan: Plan) -> frozenset[str]:
     steps whose results no other step needs.
     """
     counts = Counter(plan.tools)
-    labels = {f"uses {tool}" for tool in counts} | {*feeds(plan), f"asks {len(last_tools(plan))}"}
+    labels = {*argument_sources(plan), f"asks {len(last_tools(plan))}"}
+    labels |= {f"uses {tool}" for tool in counts}
     labels |= {f"repeats {tool}" for tool, count in counts.items() if count > 1}
     kinds = {QuestionRef: "question", Literal: "literal"}
     for step in plan.steps:
@@ -200,7 +201,7 @@ class PlanEnsemble:
     Attributes:
         labels: The classifiers' labels, see ``plan_labels``; some of the plans have a label, and
             some do not.
-        described: True if a shape has a label, array (shapes, labels).
+        described: Whether a shape has a label, array (shapes, labels).
         counts: The number of queries of each shape, array (shapes,).
         weights: The classifiers' weights and intercepts, array (labels, columns + 1).
     """
@@ -299,13 +300,17 @@ def train_classifiers(
     """Return a planner that is trained on queries; equal queries give equal planners.
 
     Queries that remove a tool, or add a tool that their plan uses, are left out. ``weights`` are
-    the weights ``ensemble`` and ``words`` of a previous training on these queries.
+    ``ensemble`` and ``words`` of an earlier training on these queries.
 
     Raises:
         InputError: The remaining queries have fewer than two plans, or the weights do not fit.
         DependencyError: scikit-learn is not installed.
     """
-    usable = [query for query in queries if _uses_common_tools(query)]
+    usable = []
+    for query in queries:
+        added = {alias(str(tool.get("name", ""))) for tool in query.record.tools_extra}
+        if added.isdisjoint(query.plan.tools) and not query.record.tools_removed:
+            usable.append(query)
     if len({query.plan.tools for query in usable}) < 2:
         raise InputError(
             f"Classifiers cannot be trained: of {len(queries)} queries, {len(usable)} use the "
@@ -320,8 +325,3 @@ def train_classifiers(
     if trained.shape != ensemble.weights.shape:
         raise InputError(f"Weights of the shape {trained.shape} belong to other classifiers.")
     return ClassifierPlanner(replace(ensemble, weights=trained), arguments, encoder)
-
-
-def _uses_common_tools(query: AnnotatedQuery) -> bool:
-    added = {alias(str(tool.get("name", ""))) for tool in query.record.tools_extra}
-    return added.isdisjoint(query.plan.tools) and not query.record.tools_removed

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
 from casewright.errors import DependencyError
+from casewright.finetune.neighbours import present_fields
 
 Floats = NDArray[np.float32]
 #: Norms of the features from a question's embedding, and of the TF-IDF of its words and bigrams.
@@ -66,7 +67,7 @@ class QuestionFeatures:
     ) -> QuestionFeatures:
         """Return the features of words and fields that are frequent enough."""
         words = Counter(token for question in questions for token in _tokens(question))
-        fields = Counter(field for context in contexts for field in _present(context))
+        fields = Counter(field for context in contexts for field in present_fields(context))
         rarity = {
             token: math.log(len(questions) / count)
             for token, count in sorted(words.items())
@@ -100,7 +101,7 @@ class QuestionFeatures:
         counts = [
             [
                 *(min(len(sign.findall(question)), most) / most for sign, most in _LENGTHS),
-                *(float(field in _present(context)) for field in self.fields),
+                *(float(context.get(field) is not None) for field in self.fields),
             ]
             for question, context in zip(questions, contexts, strict=True)
         ]
@@ -110,7 +111,3 @@ class QuestionFeatures:
 def _tokens(question: str) -> set[str]:
     words = _TOKEN.findall(question.casefold())
     return {*words, *(f"{first} {second}" for first, second in pairwise(words))}
-
-
-def _present(context: Mapping[str, Any]) -> set[str]:
-    return {field for field, value in context.items() if value is not None}

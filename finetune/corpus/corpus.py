@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from casewright.errors import CasewrightError, InputError
+from casewright.finetune.neighbours import question_key
 from casewright.finetune.records import first_problem, read_records
-from casewright.finetune.shots import plain
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery
 from casewright.tools import Toolbox
@@ -20,7 +21,7 @@ from casewright.tools.from_file import read_tool, toolbox_to_records
 
 Split = Literal["training", "validation", "measuring"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-#: The packaged corpus, and the file of its second reading: a review by a second reader.
+#: The packaged corpus, and the review of its plans by a second reader.
 FOLDER = Path(__file__).parent / "data"
 SECOND_READING = Path(__file__).parent / "second_reading.jsonl"
 
@@ -62,9 +63,8 @@ class _File(BaseModel):
 def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
     """Return the toolboxes of the given splits, by default of all, in the order of file names.
 
-    Raises:
-        InputError: A file has another format, or a plan is not valid for its tools; names the file
-            and the message.
+    ``InputError`` names the file and the message if a file has another format, or a plan is not
+    valid for its tools.
     """
     paths = sorted(folder.glob("*.json"))
     if not paths:
@@ -73,18 +73,19 @@ def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
     return [_toolbox(path, file) for path, file in files if not splits or file.split in splits]
 
 
-def training_toolboxes(folder: Path = FOLDER, *, follow_ups: bool = True) -> list[CorpusToolbox]:
+def training_toolboxes(*, follow_ups: bool = True) -> list[CorpusToolbox]:
     """Return the toolboxes for training, without messages that are also in other splits.
 
-    Args:
-        follow_ups: Include the messages that need the history of a conversation.
+    ``follow_ups`` includes the messages that need the history of a conversation.
     """
-    boxes = read_corpus(folder=folder)
-    held_out = {plain(q.query) for box in boxes if box.split != "training" for q in box.queries}
+    boxes = read_corpus()
+    held_out = {
+        question_key(q.query) for box in boxes if box.split != "training" for q in box.queries
+    }
 
     def usable(query: AnnotatedQuery) -> bool:
         is_included = follow_ups or not query.record.history
-        return is_included and plain(query.query) not in held_out
+        return is_included and question_key(query.query) not in held_out
 
     training = [box for box in boxes if box.split == "training"]
     return [replace(box, queries=tuple(filter(usable, box.queries))) for box in training]
@@ -127,14 +128,15 @@ def export_corpus(boxes: Iterable[CorpusToolbox], folder: Path) -> list[Path]:
 
 
 def _export(box: CorpusToolbox, folder: Path) -> Path:
+    dump = partial(json.dumps, ensure_ascii=False)
     pools = {
         name: pool.model_dump(mode="json", exclude_defaults=True)
         for name, pool in box.pools.items()
     }
     files = {
-        "tools.json": _json({"tools": toolbox_to_records(box.toolbox)}, indent=2),
-        "queries.jsonl": "\n".join(_json(_record(query)) for query in box.queries),
-        "pools.json": _json(pools, indent=2),
+        "tools.json": dump({"tools": toolbox_to_records(box.toolbox)}, indent=2),
+        "queries.jsonl": "\n".join(dump(_record(query)) for query in box.queries),
+        "pools.json": dump(pools, indent=2),
     }
     folder.mkdir(parents=True)
     for name, text in files.items():
@@ -152,17 +154,13 @@ def _record(query: AnnotatedQuery) -> dict[str, Any]:
     }
 
 
-def _json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
-
-
 class Reading(BaseModel):
     """The review of a message's plan by a second reader.
 
     Attributes:
         id: The message's id.
         verdict: The plan was right, was corrected (``mended``), or was removed (``dropped``).
-        why: The reason of the verdict.
+        why: The reason for the verdict.
         plan: The plan before its correction.
     """
 
@@ -181,5 +179,5 @@ class Reading(BaseModel):
 
 def read_second_reading(file: Path = SECOND_READING) -> list[Reading]:
     """Return a second reading in JSON Lines; ``InputError`` names the number of a bad line."""
-    mend = "A line is an object of id, verdict (right, mended or dropped), why and plan."
-    return [reading for _, reading in read_records(file, Reading, mend)]
+    advice = "A line is an object of id, verdict (right, mended or dropped), why and plan."
+    return [reading for _, reading in read_records(file, Reading, advice)]

@@ -24,7 +24,7 @@ SHARES = ("mended, share", "mended, low", "mended, high")
 
 
 def class_of(query: AnnotatedQuery) -> str:
-    """Return a message's class; in a chain, the one last step needs all other steps."""
+    """Return a message's class; a chain has several steps, which lead to one last step."""
     if NO_EVIDENCE.name in query.plan.tools:
         return NOTHING
     if plan_class(query.plan) == MULTI_STEP:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: For each question, for each of its answers, the log-probabilities of its tokens.
 Logprobs = list[list[list[float]]]
 #: Allowed relative difference of log-probabilities computed in one row and in separate rows.
-_NEAR = 1e-2
+_TOLERANCE = 1e-2
 
 
 class AnswerNetwork:
@@ -35,14 +35,14 @@ class AnswerNetwork:
         self._device = model.device
         config: Any = model.network.config.get_text_config()
         self._window: int | None = getattr(config, "sliding_window", None)
-        self._packs = self._takes_masks(config.vocab_size)
+        self._takes_answer_masks = self._test_masks(config.vocab_size)
 
     @torch.inference_mode()
     def shared(self, questions: Sequence[AnswerTokens]) -> Logprobs:
         """Return the log-probabilities; each context is read once for all of its answers."""
         longest = max(question.longest for question in questions)
-        if not self._packs or (self._window is not None and longest > self._window):
-            return self.apart(questions)
+        if not self._takes_answer_masks or (self._window is not None and longest > self._window):
+            return self.separate(questions)
         contexts, mask = self._padded([question.context for question in questions])
         output = self._network(
             input_ids=contexts,
@@ -53,7 +53,7 @@ class AnswerNetwork:
         )
         # The context's last logits predict each answer's first token.
         first = output.logits[:, -1].float().log_softmax(-1)
-        rest = self._packed(questions, output.past_key_values, mask)
+        rest = self._rest_of_answers(questions, output.past_key_values, mask)
         return [
             [
                 [float(first[row, answer[0]]), *rest[row][index]]
@@ -63,7 +63,7 @@ class AnswerNetwork:
         ]
 
     @torch.inference_mode()
-    def apart(self, questions: Sequence[AnswerTokens]) -> Logprobs:
+    def separate(self, questions: Sequence[AnswerTokens]) -> Logprobs:
         """Return the log-probabilities; each context is read again with each answer."""
         rows = [(question.context, answer) for question in questions for answer in question.answers]
         ids, mask = self._padded([[*context, *answer[:-1]] for context, answer in rows])
@@ -82,21 +82,25 @@ class AnswerNetwork:
         )
         return [[next(flat) for _ in question.answers] for question in questions]
 
-    def _packed(self, questions: Sequence[AnswerTokens], cache: Any, mask: Tensor) -> Logprobs:
+    def _rest_of_answers(
+        self, questions: Sequence[AnswerTokens], cache: Any, mask: Tensor
+    ) -> Logprobs:
         """Return the log-probabilities of each question's answers, without their first tokens."""
-        ids, owners, offsets, targets = [], [], [], []
+        ids, numbers, offsets, targets = [], [], [], []
         for question in questions:
             lengths = [len(answer) - 1 for answer in question.answers]
-            owners.append([at for at, n in enumerate(lengths, 1) for _ in range(n)])
-            offsets.append([at for n in lengths for at in range(n)])
+            numbers.append([index for index, n in enumerate(lengths, 1) for _ in range(n)])
+            offsets.append([offset for n in lengths for offset in range(n)])
             ids.append([token for answer in question.answers for token in answer[:-1]])
             targets.append([token for answer in question.answers for token in answer[1:]])
-        # Padding belongs to no answer: its owner is 0.
-        owner, offset = self._padded(owners, "right")[0], self._padded(offsets, "right")[0]
-        if not owner.shape[1]:
+        # Answers are numbered from 1: padding belongs to none.
+        number, offset = self._padded(numbers, "right")[0], self._padded(offsets, "right")[0]
+        if not number.shape[1]:
             return [[[] for _ in question.answers] for question in questions]
-        own = (owner[:, :, None] == owner[:, None, :]) & (offset[:, :, None] >= offset[:, None, :])
-        visible = torch.cat([mask.bool()[:, None, :].expand(-1, own.shape[1], -1), own], dim=2)
+        in_answer = number[:, :, None] == number[:, None, :]
+        in_answer &= offset[:, :, None] >= offset[:, None, :]
+        in_context = mask.bool()[:, None, :].expand(-1, in_answer.shape[1], -1)
+        visible = torch.cat([in_context, in_answer], dim=2)
         output = self._network(
             input_ids=self._padded(ids, "right")[0],
             attention_mask=self._bias(visible),
@@ -112,17 +116,17 @@ class AnswerNetwork:
         ]
 
     @torch.inference_mode()
-    def _takes_masks(self, vocabulary: int) -> bool:
+    def _test_masks(self, vocabulary: int) -> bool:
         """Return whether answers in one row get the same log-probabilities as in separate rows."""
         tokens = [token % vocabulary for token in (7, 11, 13, 17, 19, 23)]
         sample = AnswerTokens(tuple(tokens[:2]), (tuple(tokens[2:5]), tuple(tokens[3:])), (0, 0))
-        self._packs = True
+        self._takes_answer_masks = True
         try:
-            packed, apart = self.shared([sample])[0], self.apart([sample])[0]
+            joined, separate = self.shared([sample])[0], self.separate([sample])[0]
         except (TypeError, ValueError, RuntimeError, IndexError):
             return False
-        pairs = zip(chain.from_iterable(packed), chain.from_iterable(apart), strict=True)
-        return all(abs(a - b) <= _NEAR * max(1.0, abs(b)) for a, b in pairs)
+        pairs = zip(chain.from_iterable(joined), chain.from_iterable(separate), strict=True)
+        return all(abs(a - b) <= _TOLERANCE * max(1.0, abs(b)) for a, b in pairs)
 
     def _bias(self, visible: Tensor) -> Tensor:
         """Return a mask as an additive bias of attention scores, array (rows, 1, new, all)."""

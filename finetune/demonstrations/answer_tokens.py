@@ -17,8 +17,8 @@ class AnswerTokens:
     Attributes:
         context: Tokens that all answers share; at least one.
         answers: The tokens after the context, a non-empty sequence for each answer.
-        lead: For each answer, how many of its first tokens belong to the context. ``context`` lacks
-            them because another answer has other tokens there.
+        lead: For each answer, how many of its first tokens belong to the context, although
+            ``context`` lacks them because another answer has other tokens there.
     """
 
     context: tuple[int, ...]
@@ -28,16 +28,19 @@ class AnswerTokens:
     @property
     def longest(self) -> int:
         """The number of tokens of the context with its longest answer."""
-        return len(self.context) + max(len(answer) for answer in self.answers)
+        return len(self.context) + max(map(len, self.answers))
+
+    @property
+    def row_length(self) -> int:
+        """The number of tokens of the context with all of its answers."""
+        return len(self.context) + sum(map(len, self.answers))
 
 
 class AnswerTokenizer:
     """Tokenizes contexts with answers; special tokens in them are read as plain text.
 
-    A token that covers any character of the answer belongs to the answer.
-
-    Args:
-        tokenizer: A tokenizer of transformers with a ``tokenizers`` backend.
+    A token that covers any character of the answer belongs to the answer. ``tokenizer`` is one of
+    transformers with a ``tokenizers`` backend.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -46,19 +49,19 @@ class AnswerTokenizer:
         # A model whose chat template alone adds the first token was still trained with it.
         template = tokenizer.chat_template
         starts_with_bos = bos in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
-        self._before = (bos,) if starts_with_bos and bos is not None else ()
+        self._bos = (bos,) if starts_with_bos and bos is not None else ()
+        # Some tokenizers of the library put a space before a text; the plain one does not.
         word = tokenizer("Q", add_special_tokens=False)["input_ids"]
-        spaced = word != self._plain.encode("Q") and word == self._plain.encode(" Q")
-        # The library's tokenizer puts a space before a text; the plain one does not.
-        self._space = " " if spaced else ""
+        adds_space = word != self._plain.encode("Q") and word == self._plain.encode(" Q")
+        self._space = " " if adds_space else ""
 
     def answers(self, context: str, answers: Sequence[str]) -> AnswerTokens:
         """Return the tokens of a context with its answers; ``InputError`` if an answer is blank."""
         boundary = len(self._space + context)
         texts = [self._space + context + answer for answer in answers]
         # Lone surrogates cannot be encoded; the library would raise.
-        plain = [text.encode("utf-8", "replace").decode() for text in texts]
-        encodings = self._plain.tokenizer.encode_batch(plain, add_special_tokens=False)
+        encodable = [text.encode("utf-8", "replace").decode() for text in texts]
+        encodings = self._plain.tokenizer.encode_batch(encodable, add_special_tokens=False)
         starts = []
         for answer, encoding in zip(answers, encodings, strict=True):
             ends = [end for _, end in encoding.offsets]
@@ -70,7 +73,7 @@ class AnswerTokenizer:
         shared = min(starts)
         while any(other[:shared] != ids[0][:shared] for other in ids):
             shared -= 1
-        tokens = (*self._before, *ids[0][:shared])
+        tokens = (*self._bos, *ids[0][:shared])
         return AnswerTokens(
             tokens,
             tuple(tuple(item[shared:]) for item in ids),

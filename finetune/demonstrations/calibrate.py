@@ -7,25 +7,20 @@ As in RAGSys (section 5.3, Figure 1), the benefit of the selected demonstrations
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from casewright.errors import InputError
+from casewright.finetune.demonstrations import measures
 from casewright.finetune.demonstrations.judged import AnswerScorer, CaseReading, JudgedQuestion
-from casewright.finetune.demonstrations.measures import (
-    AnswerMeasures,
-    Floats,
-    Shown,
-    score_all,
-    shown_at_random,
-    shown_by,
-    verdicts,
-)
+from casewright.finetune.demonstrations.measures import AnswerMeasures, Floats
 from casewright.finetune.demonstrations.recorded import RecordedScorer
 from casewright.finetune.evaluation.intervals import Resamples, percentile_interval
 from casewright.stores import CaseStore, MarginalSelector
@@ -41,14 +36,14 @@ LAMBDAS_B = (0.9, 0.95, 1.0)
 #: Number of folds of the questions; each is held out once.
 FOLDS = 5
 #: Number of prompts that are scored to estimate the time for all.
-_SAMPLE = 8
+_SAMPLED_PROMPTS = 8
 
 #: The measures that a calibration can optimise.
 MEASURES: dict[str, Callable[[AnswerMeasures], float]] = {
-    "margin": lambda verdict: verdict.margin,
-    "dpo": lambda verdict: verdict.preference,
-    "mass": lambda verdict: float("nan") if verdict.mass is None else verdict.mass,
-    "mc1": lambda verdict: float("nan") if verdict.mc1 is None else verdict.mc1,
+    "margin": lambda answer: answer.margin,
+    "dpo": lambda answer: answer.preference,
+    "mass": lambda answer: math.nan if answer.mass is None else answer.mass,
+    "mc1": lambda answer: math.nan if answer.mc1 is None else answer.mc1,
 }
 
 
@@ -74,7 +69,7 @@ class SettingChoice:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The remaining work of a calibration; ``seconds`` is an estimate, if one was made."""
+    """The remaining work of a calibration; ``seconds`` is an estimate, or ``None``."""
 
     questions: int
     answers: int
@@ -106,9 +101,8 @@ class SettingResult:
 class Calibration:
     """The result of a sweep.
 
-    Attributes:
-        held_out: Benefits with 95 % intervals of ``chosen`` (the setting that is best on the other
-            folds), ``nearest`` (λ_d = λ_b = 1) and ``random`` (random cases).
+    ``held_out`` are benefits with 95 % intervals: of ``chosen`` (the setting that is best on the
+    other folds), ``nearest`` (λ_d = λ_b = 1) and ``random`` (random cases).
     """
 
     model: str
@@ -169,12 +163,12 @@ class Sweep:
 class PreparedCalibration:
     """A calibration after the selection of demonstrations, before the scoring.
 
-    ``shown`` has the questions' demonstrations: a row for each setting, and one at random.
+    ``selections`` has the questions' demonstrations: a row for each setting, and a random one.
     """
 
     sweep: Sweep
     questions: Sequence[JudgedQuestion]
-    shown: Sequence[Sequence[Shown]]
+    selections: Sequence[Sequence[measures.ChosenDemonstrations]]
     cost: Cost
 
 
@@ -219,13 +213,14 @@ def prepare(
     sample = list(questions) if questions is not None else reading.questions(store.all())
     if sweep.limit is not None and sweep.limit < len(sample):
         sample = random.Random(sweep.seed).sample(sample, sweep.limit)
-    _check(sample, sweep.measure)
-    shown = [
-        shown_by(store, MarginalSelector(d, b), sample, sweep.k, reading, progress=progress)
-        for d, b in sweep.settings
-    ]
-    shown.append(shown_at_random(store, sample, sweep.k, reading, sweep.seed))
-    return PreparedCalibration(sweep, sample, shown, _cost(scorer, sample, shown))
+    _check_questions(sample, sweep.measure)
+    select = partial(measures.select_by, store, progress=progress)
+    selectors = [MarginalSelector(d, b) for d, b in sweep.settings]
+    selections = [select(selector, sample, sweep.k, reading) for selector in selectors]
+    selections.append(measures.select_at_random(store, sample, sweep.k, reading, sweep.seed))
+    return PreparedCalibration(
+        sweep, sample, selections, _estimate_cost(scorer, sample, selections)
+    )
 
 
 def run(
@@ -233,9 +228,9 @@ def run(
 ) -> Calibration:
     """Score the prepared prompts, and choose the setting."""
     sweep, questions = prepared.sweep, prepared.questions
-    measured = verdicts(scorer, questions, prepared.shown, progress=progress)
+    measured = measures.measure_all(scorer, questions, prepared.selections, progress=progress)
     value = MEASURES[sweep.measure]
-    benefit = np.array([[value(verdict) for verdict in row] for row in measured])
+    benefit = np.array([[value(answer) for answer in row] for row in measured])
     # Questions of one group are resampled and held out together.
     numbers: dict[Any, int] = {}
     groups = [numbers.setdefault(q.group or q.question, len(numbers)) for q in questions]
@@ -245,14 +240,14 @@ def run(
         measure=sweep.measure,
         questions=len(questions),
         k=sweep.k,
-        rows=_rows(prepared, measured, benefit, resamples),
-        choice=_choose(sweep.settings, benefit[:-1], resamples),
+        rows=_setting_results(prepared, measured, benefit, resamples),
+        choice=_choose_setting(sweep.settings, benefit[:-1], resamples),
         held_out=_held_out(sweep.settings, benefit, resamples, sweep.seed),
         cost=prepared.cost,
     )
 
 
-def _check(questions: Sequence[JudgedQuestion], measure: str) -> None:
+def _check_questions(questions: Sequence[JudgedQuestion], measure: str) -> None:
     if len(questions) < 2:
         raise InputError(
             f"A calibration has {len(questions)} questions. Give at least two; some hundred are "
@@ -271,13 +266,13 @@ def _check(questions: Sequence[JudgedQuestion], measure: str) -> None:
         )
 
 
-def _cost(
-    scorer: AnswerScorer, questions: Sequence[JudgedQuestion], shown: Sequence[Sequence[Shown]]
+def _estimate_cost(
+    scorer: AnswerScorer,
+    questions: Sequence[JudgedQuestion],
+    selections: Sequence[Sequence[measures.ChosenDemonstrations]],
 ) -> Cost:
     """Return the cost of scoring; the time is estimated from a sample of the prompts."""
-    rows = ([Shown()] * len(questions), *shown)
-    pairs = [pair for row in rows for pair in zip(row, questions, strict=True)]
-    prompts = list(dict.fromkeys(item.asked(question) for item, question in pairs))
+    prompts = list(dict.fromkeys(measures.prompts_of(questions, selections)))
     recorded = scorer if isinstance(scorer, RecordedScorer) else None
     missing = prompts if recorded is None else recorded.missing(prompts)
     tokens = scorer.tokens(missing)
@@ -285,25 +280,25 @@ def _cost(
     # Without a record, the sample would be scored twice.
     if recorded and missing:
         # An even sample, since prompts of different settings have different lengths.
-        sample = missing[:: max(1, len(missing) // _SAMPLE)][:_SAMPLE]
+        sample = missing[:: max(1, len(missing) // _SAMPLED_PROMPTS)][:_SAMPLED_PROMPTS]
         share = tokens / max(1, scorer.tokens(sample))
         started = time.perf_counter()
-        score_all(scorer, sample, progress=False)
+        measures.score_all(scorer, sample, progress=False)
         seconds = (time.perf_counter() - started) * share
     return Cost(len(missing), sum(len(prompt.answers) for prompt in missing), tokens, seconds)
 
 
-def _rows(
+def _setting_results(
     prepared: PreparedCalibration,
     measured: Sequence[Sequence[AnswerMeasures]],
     benefit: Floats,
     resamples: Resamples,
 ) -> list[SettingResult]:
     rows = []
-    columns = zip(prepared.sweep.settings, benefit, measured, prepared.shown, strict=False)
-    for setting, benefits, row, shown in columns:
-        cosines = [item.cosine for item in shown if item.cosine is not None]
-        dpo = float(np.mean([verdict.preference for verdict in row]))
+    columns = zip(prepared.sweep.settings, benefit, measured, prepared.selections, strict=False)
+    for setting, benefits, row, selections in columns:
+        cosines = [item.cosine for item in selections if item.cosine is not None]
+        dpo = float(np.mean([answer.preference for answer in row]))
         interval = interval_of(benefits, resamples)
         cosine = float(np.mean(cosines)) if cosines else None
         rows.append(SettingResult(*setting, float(benefits.mean()), interval, dpo, cosine))
@@ -315,7 +310,9 @@ def _best_of(settings: Sequence[Setting], means: Floats) -> int:
     return max(range(len(settings)), key=lambda s: (round(float(means[s]), 12), *settings[s]))
 
 
-def _choose(settings: Sequence[Setting], benefit: Floats, resamples: Resamples) -> SettingChoice:
+def _choose_setting(
+    settings: Sequence[Setting], benefit: Floats, resamples: Resamples
+) -> SettingChoice:
     """Return the setting with the highest mean benefit, of array (settings, questions)."""
     means = _means(benefit, resamples)
     best = _best_of(settings, benefit.mean(axis=1))

@@ -55,18 +55,15 @@ class AnswerScorer(Protocol):
     def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield a question's index and its answers' likelihoods, as soon as each is ready.
 
-        Raises:
-            InputError: A prompt is too long.
+        ``InputError`` if a prompt is too long.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """A question whose answers are known.
+    """A question with its right answers, at least one and the best one first.
 
-    Attributes:
-        right: Right answers, the best one first; at least one.
-        group: Metadata field and value of the cases that may not be demonstrations for it.
+    ``group`` is the metadata field and value of the cases that may not be demonstrations for it.
     """
 
     question: str
@@ -93,9 +90,8 @@ class JudgedQuestion:
 class CaseReading:
     """Reads a store's cases as demonstrations, and as questions with answers.
 
-    Attributes:
-        component: The component of the problem that is the question.
-        group: Metadata field with the group of a case, see ``JudgedQuestion``.
+    ``component`` is the component of the problem that is the question, ``group`` the metadata field
+    with a case's group, see ``JudgedQuestion``.
     """
 
     component: str
@@ -121,8 +117,7 @@ class CaseReading:
     def questions(self, cases: Iterable[Case]) -> list[JudgedQuestion]:
         """Return the cases as questions; those of the same group and question make one question.
 
-        Raises:
-            InputError: A case is no demonstration, or has no group.
+        ``InputError`` if a case is no demonstration, or has no group.
         """
         answers: dict[tuple[str | int, str], tuple[dict[str, None], dict[str, None]]] = {}
         for case in cases:

@@ -39,7 +39,7 @@ Logprobs = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ChosenDemonstrations:
     """A question's demonstrations, the best one last, and the mean cosine of their pairs."""
 
     demonstrations: tuple[Demonstration, ...] = ()
@@ -50,7 +50,7 @@ class Shown:
         return Asked(question.question, question.answers, self.demonstrations)
 
 
-def shown_by(
+def select_by(
     store: CaseStore,
     selector: MarginalSelector,
     questions: Sequence[JudgedQuestion],
@@ -58,7 +58,7 @@ def shown_by(
     reading: CaseReading,
     *,
     progress: bool | None = None,
-) -> list[Shown]:
+) -> list[ChosenDemonstrations]:
     """Return the demonstrations that a selector chooses for each question."""
     rows = []
     label = f"Selecting, λ_d {selector.lambda_d:g}, λ_b {selector.lambda_b:g}"
@@ -66,18 +66,18 @@ def shown_by(
         for question in questions:
             hits = selector.select(store, question.question, k, question.where).hits
             chosen = tuple(reading.demonstration(hit.case) for hit in reversed(hits))
-            rows.append(Shown(chosen, _mean_cosine(hits, store, selector)))
+            rows.append(ChosenDemonstrations(chosen, _mean_cosine(hits, store, selector)))
             advance(1)
     return rows
 
 
-def shown_at_random(
+def select_at_random(
     store: CaseStore,
     questions: Sequence[JudgedQuestion],
     k: int,
     reading: CaseReading,
     seed: int = 0,
-) -> list[Shown]:
+) -> list[ChosenDemonstrations]:
     """Return demonstrations drawn at random for each question, as a control."""
     cases = store.all()
     rng = np.random.default_rng(seed)
@@ -85,7 +85,7 @@ def shown_at_random(
     for question in questions:
         order = (cases[index] for index in rng.permutation(len(cases)))
         allowed = islice(filter(question.may_see, order), k)
-        rows.append(Shown(tuple(map(reading.demonstration, allowed))))
+        rows.append(ChosenDemonstrations(tuple(map(reading.demonstration, allowed))))
     return rows
 
 
@@ -146,8 +146,7 @@ def measure(
     Args:
         right: Of right answers, the best one first, after the question with demonstrations.
         wrong: The same of wrong answers; may be empty.
-        right_alone: Of right answers, after the question without demonstrations.
-        wrong_alone: The same of wrong answers.
+        right_alone, wrong_alone: The same without demonstrations.
 
     Raises:
         InputError: There is no right answer, the lengths differ, or a number is not finite.
@@ -201,31 +200,37 @@ def score_all(
     return [logprobs[indices[question]] for question in questions]
 
 
-def verdicts(
+def prompts_of(
+    questions: Sequence[JudgedQuestion], selections: Sequence[Sequence[ChosenDemonstrations]]
+) -> list[Asked]:
+    """Return all questions without demonstrations, then with those of each row of selections."""
+    rows = [[ChosenDemonstrations()] * len(questions), *selections]
+    return [item.asked(q) for row in rows for item, q in zip(row, questions, strict=True)]
+
+
+def measure_all(
     scorer: AnswerScorer,
     questions: Sequence[JudgedQuestion],
-    shown: Sequence[Sequence[Shown]],
+    selections: Sequence[Sequence[ChosenDemonstrations]],
     *,
     progress: bool | None = None,
 ) -> list[list[AnswerMeasures]]:
-    """Return the measures of each question for each selection (a row of ``shown``)."""
-    rows = [[Shown()] * len(questions), *shown]
-    prompts = [
-        item.asked(question) for row in rows for item, question in zip(row, questions, strict=True)
-    ]
-    logprobs = score_all(scorer, prompts, progress=progress)
+    """Return the measures of each question, for each row of selections."""
+    logprobs = score_all(scorer, prompts_of(questions, selections), progress=progress)
     count = len(questions)
     alone = logprobs[:count]
     return [
         [
-            judged(*row)
+            measure_question(*row)
             for row in zip(questions, logprobs[start : start + count], alone, strict=True)
         ]
         for start in range(count, len(logprobs), count)
     ]
 
 
-def judged(question: JudgedQuestion, logprobs: Logprobs, alone: Logprobs) -> AnswerMeasures:
+def measure_question(
+    question: JudgedQuestion, logprobs: Logprobs, alone: Logprobs
+) -> AnswerMeasures:
     """Return a question's measures from its answers' log-probabilities, right answers first."""
     split = len(question.right)
     return measure(logprobs[:split], logprobs[split:], alone[:split], alone[split:])

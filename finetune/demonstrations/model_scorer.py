@@ -21,50 +21,36 @@ if TYPE_CHECKING:
     from casewright.finetune.demonstrations.answer_network import AnswerNetwork
     from casewright.planner.language_model import LanguageModel
 
-
 #: Maximum number of tokens of a forward pass, padding included; more exceed a CPU's caches.
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
 #: Number of questions that are sorted by length together, so that a batch has similar lengths.
 WINDOW = 256
 #: Number of values of each weight tensor in the fingerprint.
 _SAMPLED = 64
-#: The prefix of a folder's name, as in the names of planners.
+#: The prefix of a folder's name, as in planners' names.
 _LOCAL = "local:"
 
 
 class ModelScorer:
     """Scores answers with any causal language model of transformers.
 
-    A question's context is read once, and all its answers use its KV cache (``reuse=False`` reads
-    it again with each, for comparison). Several questions are read in one batch.
-
-    Args:
-        model: The model; see ``load_language_model``.
-        batch_tokens: Tokens of one forward pass; by default 1,024 on a CPU and 16,384 elsewhere.
-
-    Attributes:
-        fingerprint: A digest of numbers sampled from each of the model's weights.
+    A question's context is read once, and all its answers use its KV cache. Several questions are
+    read in one batch, of ``batch_tokens`` tokens; by default 1,024 on a CPU and 16,384 elsewhere.
+    ``fingerprint`` is a digest of numbers sampled from each of the model's weights.
     """
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        *,
-        batch_tokens: int | None = None,
-        reuse: bool = True,
-    ) -> None:
+    def __init__(self, model: LanguageModel, *, batch_tokens: int | None = None) -> None:
         default = CPU_TOKENS if model.device.type == "cpu" else GPU_TOKENS
         self._batch_tokens = default if batch_tokens is None else batch_tokens
         check_counts(1, batch_tokens=self._batch_tokens)
         self.name = model.name
         self.fingerprint = _fingerprint(model)
         self._model = model
-        self._reuse = reuse
         self._tokenizer = AnswerTokenizer(model.tokenizer)
 
     @property
     def signature(self) -> str:
-        """The model's name, with the beginning of its fingerprint."""
+        """The model's name with the first digits of its fingerprint."""
         return f"{self.name} {self.fingerprint[:12]}"
 
     def key(self, question: Asked) -> str:
@@ -75,11 +61,7 @@ class ModelScorer:
 
     def tokens(self, questions: Sequence[Asked]) -> int:
         """Return the number of tokens that the network reads, without padding."""
-        count = 0
-        for tokens in map(self._tokens, questions):
-            times = 1 if self._reuse else len(tokens.answers)
-            count += times * len(tokens.context) + sum(map(len, tokens.answers))
-        return count
+        return sum(self._tokens(question).row_length for question in questions)
 
     def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each question's index and its answers' likelihoods; see ``AnswerScorer``."""
@@ -109,7 +91,7 @@ class ModelScorer:
         return tokens
 
     def _likelihoods(self, batch: Sequence[AnswerTokens]) -> list[list[Likelihood]]:
-        output = self._network.shared(batch) if self._reuse else self._network.apart(batch)
+        output = self._network.shared(batch)
         return [
             [
                 Likelihood(sum(logprobs[lead:]), len(logprobs) - lead)
@@ -121,23 +103,13 @@ class ModelScorer:
     def _batches(self, window: Sequence[AnswerTokens]) -> Iterator[list[int]]:
         """Yield the indices of each batch: similar lengths, at most ``batch_tokens``."""
         batch: list[int] = []
-        rows = 0
-        lengths = [self._row_length(tokens) for tokens in window]
-        for index in sorted(range(len(window)), key=lengths.__getitem__):
-            new_rows = 1 if self._reuse else len(window[index].answers)
-            if batch and (rows + new_rows) * lengths[index] > self._batch_tokens:
+        for index in sorted(range(len(window)), key=lambda index: window[index].row_length):
+            if batch and (len(batch) + 1) * window[index].row_length > self._batch_tokens:
                 yield batch
-                batch, rows = [], 0
+                batch = []
             batch.append(index)
-            rows += new_rows
         if batch:
             yield batch
-
-    def _row_length(self, tokens: AnswerTokens) -> int:
-        """Return the length of a row: the context with all of its answers, or with one."""
-        if self._reuse:
-            return len(tokens.context) + sum(map(len, tokens.answers))
-        return tokens.longest
 
 
 def _fingerprint(model: LanguageModel) -> str:
@@ -159,11 +131,7 @@ def _fingerprint(model: LanguageModel) -> str:
 
 
 def open_scorer(
-    name: str,
-    *,
-    adapter: str | None = None,
-    device: str | None = None,
-    dtype: str | None = None,
+    name: str, *, adapter: str | None = None, device: str | None = None, dtype: str | None = None
 ) -> ModelScorer:
     """Return a scorer of answers.
 

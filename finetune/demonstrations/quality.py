@@ -28,11 +28,8 @@ def measure_quality(
     """Measure the quality of a store's cases, write it to the store, and return their number.
 
     Cases with a quality by the same model (``quality_by``) are skipped, so that an interrupted run
-    resumes.
-
-    Raises:
-        InputError: The schema's ``quality_range`` does not reach below 0, or a case is not a
-            demonstration.
+    resumes. ``InputError`` if the schema's ``quality_range`` does not reach below 0, or a case is
+    no demonstration.
     """
     low, high = store.schema.quality_range
     if not can_hold_quality(store):
@@ -41,8 +38,8 @@ def measure_quality(
             f"probability is below 0. Give the schema quality_range={QUALITY_RANGE}."
         )
     reading = reading or CaseReading.of(store)
-    by = f"{scorer.signature}, log p(answer | question)"
-    cases = [case for case in store.all() if case.quality is None or case.quality_by != by]
+    source = f"{scorer.signature}, log p(answer | question)"
+    cases = [case for case in store.all() if case.quality is None or case.quality_by != source]
     # The answers of one question share its context.
     answers: dict[str, dict[str, str]] = {}
     for case in cases:
@@ -55,7 +52,7 @@ def measure_quality(
         for index, likelihoods in scorer.score(questions):
             for id_, likelihood in zip(ids[index], likelihoods, strict=True):
                 quality = likelihood.logprob / likelihood.tokens
-                changes[id_] = Change(quality=quality, quality_by=by)
+                changes[id_] = Change(quality=quality, quality_by=source)
             if len(changes) >= _WRITTEN:
                 store.update(changes)
                 changes = {}

@@ -66,8 +66,8 @@ class RecordedScorer:
             else:
                 unknown.setdefault(key, []).append(index)
         pending = list(unknown.items())
-        rest = [questions[indices[0]] for _, indices in pending]
-        for number, likelihoods in self.scorer.score(rest):
+        unknown_questions = [questions[indices[0]] for _, indices in pending]
+        for number, likelihoods in self.scorer.score(unknown_questions):
             key, indices = pending[number]
             scores = json.dumps([astuple(likelihood) for likelihood in likelihoods])
             with self._file():

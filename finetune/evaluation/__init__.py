@@ -10,12 +10,7 @@ from casewright.finetune.evaluation.figures import (
 )
 from casewright.finetune.evaluation.item import EvaluationItem, ShuffledPlans, items_of
 from casewright.finetune.evaluation.tables import Table, tables
-from casewright.finetune.evaluation.verdict import (
-    PAPER_ARGUMENT_TOOLS,
-    Verdict,
-    judge,
-    same_graph,
-)
+from casewright.finetune.evaluation.verdict import PAPER_ARGUMENT_TOOLS, Verdict, judge, same_graph
 from casewright.finetune.plan_shape import MULTI_STEP, plan_class
 
 __all__ = [

@@ -35,8 +35,8 @@ class Evaluation:
     """The results of an evaluation.
 
     Attributes:
-        outcomes: Planner's label to the outcomes, in the order of the items.
-        figures: Planner's label to its figures by name; see ``FIGURES``.
+        outcomes: The outcomes by planner's label, in the order of the items.
+        figures: The figures by planner's label and name; see ``FIGURES``.
         rows: One row for each planner and class; see ``class_rows``.
         differences: One row for each planner and figure; see ``differences``.
         settings: The arguments of the evaluation, JSON-plain.
@@ -86,7 +86,7 @@ def evaluate(
     Args:
         planners: Planners by their labels in tables; the others are compared with the first.
         constrained: Labels of planners that, by a grammar or a check, cannot name tools outside the
-            toolbox; figures that follow from this get the note "by construction".
+            toolbox; figures that this determines get the note "by construction".
         removal: By label, planners without such a constraint, which also plan with a needed tool
             removed; ``None`` omits this figure.
         groups: One number for each item; the bootstrap gives items of one group equal weights.
@@ -104,30 +104,32 @@ def evaluate(
         raise InputError(f"removal names {unknown}, which are not among the planners.")
     if groups and len(groups) != len(items):
         raise InputError(f"There are {len(groups)} groups for {len(items)} items. Give one each.")
-    drawn = Resamples(len(items), tuple(groups), seed, resamples)
+    bootstrap = Resamples(len(items), tuple(groups), seed, resamples)
     requests = [item.request for item in items]
-    without = with_a_tool_removed(items, seed) if removal is not None else []
+    reduced_items = with_a_tool_removed(items, seed) if removal is not None else []
     outcomes: dict[str, list[PlanOutcome]] = {}
     figures: dict[str, dict[str, Figure]] = {}
     for label, planner in planners.items():
         answers = ask_all(planner, requests, f"Planner {label}")
         outcomes[label] = [*map(outcome, items, answers)]
-        figures[label] = planner_figures(outcomes[label], drawn, constrained=label in constrained)
+        figures[label] = planner_figures(
+            outcomes[label], bootstrap, constrained=label in constrained
+        )
         if removal is not None and label in removal:
-            fewer = [item.request for item in without]
-            answers = ask_all(removal[label], fewer, f"Planner {label}, a tool removed")
-            figures[label]["only_provided"] = share([*map(only_provided, without, answers)])
+            reduced_requests = [item.request for item in reduced_items]
+            answers = ask_all(removal[label], reduced_requests, f"Planner {label}, a tool removed")
+            figures[label]["only_provided"] = share([*map(only_provided, reduced_items, answers)])
         elif removal is not None:
             figures[label]["only_provided"] = Figure(None, note=BY_CONSTRUCTION)
     return Evaluation(
         outcomes,
         figures,
-        [row for label, group in outcomes.items() for row in class_rows(label, group, drawn)],
-        differences(outcomes, drawn),
+        [row for label, group in outcomes.items() for row in class_rows(label, group, bootstrap)],
+        differences(outcomes, bootstrap),
         {
             "items": len(items),
             "planners": list(planners),
-            "removal_items": len(without) if removal is not None else None,
+            "removal_items": len(reduced_items) if removal is not None else None,
             "groups": len(set(groups)) or None,
             "seed": seed,
             "resamples": resamples,

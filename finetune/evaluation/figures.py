@@ -10,22 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from casewright.finetune.evaluation.intervals import (
-    Floats,
-    Resamples,
-    f1_interval,
-    f1_scores,
-    percentile_interval,
-    shares,
-    wilson,
-)
+from casewright.finetune.evaluation import intervals
+from casewright.finetune.evaluation.intervals import Floats, Resamples
 from casewright.finetune.evaluation.outcome import ABSENT, ARGUMENT, STEP, PlanOutcome
 from casewright.finetune.evaluation.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """Figures of one class, each from 0 to 1; NaN without a plan to measure."""
+    """Figures of one class, from 0 to 1; NaN if there was no plan to measure."""
 
     name: str
     count: int
@@ -77,7 +70,7 @@ def as_row(score: ClassScore) -> Mapping[str, str | int | float | None]:
 def _mean_f1(verdicts: Sequence[Verdict], resamples: Resamples) -> Floats:
     """Return the mean F1 over classes in each resample, array (resamples,)."""
     gold, predicted = [v.gold for v in verdicts], [v.predicted for v in verdicts]
-    result: Floats = f1_scores(gold, predicted, sorted(set(gold)), resamples).mean(axis=1)
+    result: Floats = intervals.f1_scores(gold, predicted, sorted(set(gold)), resamples).mean(axis=1)
     return result
 
 
@@ -95,12 +88,12 @@ def class_rows(
     rows = []
     for score in (*classes, overall):
         if score is overall:
-            members, f1 = verdicts, percentile_interval(_mean_f1(verdicts, resamples))
+            members, f1 = verdicts, intervals.percentile_interval(_mean_f1(verdicts, resamples))
         else:
             members = [v for v in verdicts if v.gold == score.name]
-            f1 = f1_interval(score.name, gold, predicted)
-        tools = wilson(sum(v.tools for v in members), len(members))
-        arguments = wilson(sum(v.arguments for v in members), len(members))
+            f1 = intervals.f1_interval(score.name, gold, predicted)
+        tools = intervals.wilson(sum(v.tools for v in members), len(members))
+        arguments = intervals.wilson(sum(v.arguments for v in members), len(members))
         row: dict[str, Any] = {"planner": planner, **as_row(score)}
         for name, (low, high) in {"tools": tools, "arguments": arguments, "f1": f1}.items():
             row |= {f"{name}_low": round(low, 4), f"{name}_high": round(high, 4)}
@@ -125,7 +118,7 @@ def differences(
     rows: list[dict[str, Any]] = []
     for planner, name in product(others, COMPARED):
         value, samples = _compared(outcomes[planner], name, resamples)
-        low, high = percentile_interval(samples - base[name][1])
+        low, high = intervals.percentile_interval(samples - base[name][1])
         numbers = {"difference": value - base[name][0], "low": low, "high": high}
         rounded = {key: round(number, 4) for key, number in numbers.items()}
         rows.append({"planner": planner, "against": first, "figure": name, **rounded})
@@ -141,7 +134,7 @@ def _compared(
         return score_classes(verdicts)[-1].f1, _mean_f1(verdicts, resamples)
     sources = outcomes if name in ("graph", "graph_arguments") else verdicts
     right = [bool(getattr(source, name)) for source in sources]
-    return sum(right) / len(right), shares(right, resamples)
+    return sum(right) / len(right), intervals.shares(right, resamples)
 
 
 #: The note of a figure that a grammar or a check determines.
@@ -205,7 +198,7 @@ def share(values: Sequence[bool], note: str = "") -> Figure:
     if not values:
         return Figure(None, note=note)
     right = sum(values)
-    return Figure(right / len(values), *wilson(right, len(values)), len(values), note)
+    return Figure(right / len(values), *intervals.wilson(right, len(values)), len(values), note)
 
 
 def planner_figures(
@@ -213,15 +206,15 @@ def planner_figures(
 ) -> dict[str, Figure]:
     """Return the figures of a planner's answers to at least one item, by name; see ``FIGURES``.
 
-    ``constrained`` says that the planner can name no tool outside the toolbox.
+    ``constrained`` planners can name no tool outside the toolbox.
     """
     verdicts = [o.verdict for o in outcomes]
     overall = score_classes(verdicts)[-1]
-    f1 = percentile_interval(_mean_f1(verdicts, resamples))
+    f1 = intervals.percentile_interval(_mean_f1(verdicts, resamples))
     count, note = len(outcomes), BY_CONSTRUCTION if constrained else ""
     results = {
         "tools": share([v.tools for v in verdicts]),
-        "tools_own": share([o.verdict.tools and o.own for o in outcomes]),
+        "tools_own": share([o.verdict.tools and o.is_own_plan for o in outcomes]),
         "arguments": share([v.arguments for v in verdicts]),
         "arguments_paper": share([v.arguments for v in verdicts if v.paper]),
         "graph": share([o.graph for o in outcomes]),
@@ -229,13 +222,13 @@ def planner_figures(
         "precision": Figure(overall.precision, count=count),
         "recall": Figure(overall.recall, count=count),
         "f1": Figure(overall.f1, *f1, count),
-        "invalid": share([o.result is not None and not o.own for o in outcomes]),
+        "invalid": share([o.result is not None and not o.is_own_plan for o in outcomes]),
         "hallucinated": share([bool(o.unknown) for o in outcomes], note),
         "errors": share([o.result is None for o in outcomes]),
     }
     items = [o.item for o in outcomes]
-    known = {name for i in items for name in (*i.request.toolbox.names, *i.query.plan.tools)}
-    inventions = [o.inventions(known) for o in outcomes]
+    known_tools = {name for i in items for name in (*i.request.toolbox.names, *i.query.plan.tools)}
+    inventions = [o.inventions(known_tools) for o in outcomes]
     for name, kind in (("steps", STEP), ("absent", ABSENT), ("arguments", ARGUMENT)):
         results[f"invented_{name}"] = share([kind in kinds for kinds in inventions], note)
     new = [o.verdict for o in outcomes if o.item.new_tools]

@@ -25,19 +25,17 @@ def wilson(right: int, count: int) -> tuple[float, float]:
     share, square = right / count, Z * Z / count
     middle = (share + square / 2) / (1 + square)
     half = Z / (1 + square) * math.sqrt(share * (1 - share) / count + square / (4 * count))
-    # If none or all are right, an end is 0 or 1, which sums of floats would not be exactly.
-    return (
-        0.0 if right == 0 else max(0.0, middle - half),
-        1.0 if right == count else min(1.0, middle + half),
-    )
+    # If none or all are right, an end is 0 or 1, which rounding errors must not change.
+    low = 0.0 if right == 0 else max(0.0, middle - half)
+    return low, 1.0 if right == count else min(1.0, middle + half)
 
 
 def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tuple[float, float]:
     """Return the 95 % interval of a class's F1, from the gold and predicted class of each item.
 
     Among the items with this gold or predicted class, the share of right items is
-    ``F* = F1 / (2 - F1)`` (Hand, Christen and Kirielle 2021). Wilson's interval for that share
-    stays wide if all or none of a few items are right; that of a bootstrap would have no width.
+    ``F* = F1 / (2 - F1)`` (Hand, Christen and Kirielle 2021). Wilson's interval of that share
+    stays wide if all or none of a few items are right; a bootstrap's would have no width.
     """
     pairs = [pair for pair in zip(gold, predicted, strict=True) if name in pair]
     low, high = (2 * end / (1 + end) for end in wilson(pairs.count((name, name)), len(pairs)))
@@ -49,11 +47,8 @@ class Resamples:
     """Weights of the Bayesian bootstrap (Rubin 1981), equal at every call.
 
     Every item has a random weight above 0 in every resample, so no resample lacks a rare class. Two
-    planners' figures over the same resamples are paired.
-
-    Attributes:
-        groups: One number for each item: items of one group, such as near-duplicates, have equal
-            weights. If empty, each item is a group.
+    planners' figures over the same resamples are paired. Items with the same number in ``groups``,
+    such as near-duplicates, have equal weights; without groups, each item is one.
     """
 
     items: int
@@ -86,8 +81,8 @@ def f1_scores(
     is_gold = np.array([[name == c for c in classes] for name in gold], dtype=np.float64)
     claimed = np.array([[name == c for c in classes] for name in predicted], dtype=np.float64)
     # 2PR / (P + R) with P = hits / claims and R = hits / items of the class.
-    both, total = is_gold * claimed, is_gold + claimed
-    return np.concatenate([2 * (w @ both) / (w @ total) for w in resamples.weights()])
+    hits, total = is_gold * claimed, is_gold + claimed
+    return np.concatenate([2 * (w @ hits) / (w @ total) for w in resamples.weights()])
 
 
 def percentile_interval(values: Floats) -> tuple[float, float]:

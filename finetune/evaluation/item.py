@@ -40,11 +40,8 @@ class EvaluationItem:
 def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
     """Return an item for each query, with the toolbox as the query's record changes it.
 
-    A query without a class gets the class of its gold plan.
-
-    Raises:
-        InputError: A record's question, context or tools are not valid, or the gold plan is not
-            valid for them; names the record.
+    A query without a class gets the class of its gold plan. ``InputError`` names the record if its
+    question, context or tools are not valid, or the gold plan is not valid for them.
     """
     items = []
     for number, query in enumerate(queries, 1):

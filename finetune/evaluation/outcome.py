@@ -16,8 +16,8 @@ from casewright.planner import Planner, PlanRequest, PlanResult, parse_plan
 from casewright.planner.request import BatchPlanner
 from casewright.stores.progress import progress_bar
 
-#: Number of batches in one call of a batch planner; it forms the batches itself.
-_BATCHES = 8
+#: Number of batches in one call of a batch planner, which forms the batches.
+_BATCHES_AT_ONCE = 8
 #: A planner's result, or the error that it raised, in one line.
 Answer = PlanResult | str
 
@@ -32,7 +32,7 @@ def ask_all(planner: Planner, requests: Sequence[PlanRequest], label: str) -> li
         with suppress(Exception):
             planner.plan(requests[0])
     answers: list[Answer] = []
-    size = _BATCHES * max(1, planner.batch) if isinstance(planner, BatchPlanner) else 1
+    size = _BATCHES_AT_ONCE * max(1, planner.batch) if isinstance(planner, BatchPlanner) else 1
     with progress_bar(label, len(requests)) as advance:
         for start in range(0, len(requests), size):
             part = requests[start : start + size]
@@ -57,7 +57,7 @@ def _ask(planner: Planner, requests: Sequence[PlanRequest]) -> list[Answer]:
     return answers
 
 
-_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 #: A step in any spelling; invalid names with dots count too.
 _STEP = re.compile(r"\bs[0-9]+\s*=\s*([A-Za-z_][\w.\-]*)\s*\(")
 
@@ -65,11 +65,11 @@ _STEP = re.compile(r"\bs[0-9]+\s*=\s*([A-Za-z_][\w.\-]*)\s*\(")
 def _named_tools(result: PlanResult) -> tuple[str, ...]:
     """Return the tools that a planner named, in order.
 
-    A result with a language model's text has the tools of the text: every ``sN = name(`` outside of
-    quotes. Other results have the tools of their plan; a fallback plan without a text has none.
+    If a language model wrote a text, its tools are every ``sN = name(`` outside of quotes. Other
+    results have the tools of their plan; a fallback plan without a text has none.
     """
     if result.written:
-        return tuple(_STEP.findall(_TEXT.sub('""', result.written)))
+        return tuple(_STEP.findall(_QUOTED.sub('""', result.written)))
     return () if result.fallback else result.plan.tools
 
 
@@ -94,14 +94,14 @@ def only_provided(item: EvaluationItem, answer: Answer) -> bool:
 
 
 #: Kinds of inventions: a tool that no toolbox has; a tool that only other toolboxes have; an
-#: argument that the tool does not declare, whose source it does not admit, or that refers to a
-#: missing result.
+#: argument that the tool does not declare, or with a source that it does not allow, or that refers
+#: to a missing result.
 STEP, ABSENT, ARGUMENT = "step", "absent", "argument"
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """Comparison of an answer with the gold plan; after an error, every comparison fails.
+    """The comparison of an answer with the gold plan; after an error, every comparison fails.
 
     Attributes:
         result: The planner's result; ``None`` after an error.
@@ -109,7 +109,7 @@ class PlanOutcome:
         graph: The plan has the gold plan's graph of tools and references.
         graph_arguments: The plan also has the gold plan's arguments.
         unknown: Tools that the planner named and the toolbox lacks.
-        own: The plan is valid, and not that of a fallback.
+        is_own_plan: The plan is valid, and not that of a fallback.
     """
 
     item: EvaluationItem
@@ -119,15 +119,15 @@ class PlanOutcome:
     graph: bool = False
     graph_arguments: bool = False
     unknown: tuple[str, ...] = ()
-    own: bool = False
+    is_own_plan: bool = False
 
-    def inventions(self, known: Collection[str]) -> frozenset[str]:
-        """Return the kinds of invented steps and arguments; ``known`` are all toolboxes' tools.
+    def inventions(self, known_tools: Collection[str]) -> frozenset[str]:
+        """Return the kinds of invented steps and arguments; ``known_tools`` are of all toolboxes.
 
         Source: REAPER (Joshi et al. 2024, section 5, Figures 3 to 5 and Table 3).
         """
         if self.result is None or self.unknown:
-            return frozenset(ABSENT if name in known else STEP for name in self.unknown)
+            return frozenset(ABSENT if name in known_tools else STEP for name in self.unknown)
         try:
             plan = parse_plan(self.result.written) if self.result.written else self.result.plan
         except PlanError:

@@ -9,7 +9,7 @@ from casewright.finetune.evaluation.evaluate import Evaluation
 from casewright.finetune.evaluation.figures import FIGURES, TIMES_AND_COUNTS, Figure
 
 #: Maximum number of classes in a table; the JSON form holds all.
-_CLASSES = 20
+_MAX_CLASSES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ def _overview(evaluation: Evaluation) -> Table:
         if all(figure.value is None and not figure.note for figure in row):
             continue
         counts = {figure.count for figure in row if figure.count}
-        fewer = name not in TIMES_AND_COUNTS and counts - {evaluation.settings["items"]}
-        suffix = f" (of {max(counts)})" if fewer else ""
+        is_subset = name not in TIMES_AND_COUNTS and counts - {evaluation.settings["items"]}
+        suffix = f" (of {max(counts)})" if is_subset else ""
         rows.append([title + suffix, *(_cell(name, figure) for figure in row)])
     count = evaluation.settings["items"]
     return Table(f"{count} question{'s' * (count > 1)}", ["figure", *evaluation.figures], rows)
@@ -55,8 +55,9 @@ def _classes(evaluation: Evaluation) -> list[Table]:
     by_class = {(row["planner"], row["class"]): row for row in evaluation.rows}
     counts = {row["class"]: row["count"] for row in evaluation.rows if row["class"] != "all"}
     names = sorted(counts, key=lambda name: (-counts[name], name))
-    shown = sorted(names[:_CLASSES])
-    left_out = f"; the {_CLASSES} most frequent of {len(names)}" if len(names) > _CLASSES else ""
+    shown = sorted(names[:_MAX_CLASSES])
+    many = len(names) > _MAX_CLASSES
+    left_out = f"; the {_MAX_CLASSES} most frequent of {len(names)}" if many else ""
     results = []
     for figure, title in (("f1", "F1"), ("tools", "Tool sequence right")):
         rows = []

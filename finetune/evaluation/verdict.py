@@ -13,9 +13,9 @@ from casewright.planner.spans import normalized
 
 #: The paper measures arguments only of plans that call one of these tools.
 PAPER_ARGUMENT_TOOLS = frozenset({"prod_search", "shipment_status"})
-#: The placeholder of all references, whose edges are compared instead.
+#: Replaces every reference to a step, since references are compared as edges.
 _REFERENCE = StepRef(1, "reference")
-#: The referred and the referring step, numbered from 0, to the labels of their references.
+#: Labels of references, by the referred and the referring step, numbered from 0.
 _Edges = Mapping[tuple[int, int], frozenset[Hashable]]
 #: The colours of the steps of the gold plan, and of the other plan.
 _Colours = tuple[Sequence[Hashable], Sequence[Hashable]]
@@ -29,7 +29,7 @@ class Verdict:
         gold, predicted: The classes of the query and of the predicted plan.
         tools: The tool sequence is the gold sequence, or another accepted one.
         arguments: Tools and every argument are right.
-        paper: The paper would measure this plan's arguments.
+        paper: The query is among those whose arguments the paper measures.
     """
 
     gold: str
@@ -43,8 +43,8 @@ class Verdict:
 def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdict:
     """Return the comparison of a predicted plan with the annotated query.
 
-    Another accepted tool sequence with the gold tools in another order has its arguments compared
-    by matching steps. An accepted sequence with other tools counts as right without a comparison.
+    If an accepted tool sequence is a permutation of the gold tools, arguments of matching steps are
+    compared. If it has other tools, arguments count as right.
     """
     same_tools = plan.tools == query.plan.tools
     tools = same_tools or plan.tools in query.accept
@@ -75,7 +75,7 @@ def _value_right(gold: Value, value: Value, must: Sequence[str]) -> bool:
     """Return whether a value is the gold value, or a text with the words ``must``."""
     if not isinstance(gold, Literal) or not isinstance(gold.value, str):
         return gold == value
-    # The reference question has every word, but is no short literal as in the gold plan.
+    # ``question`` has every word, but the gold plan has a short literal.
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
     text = normalized(value.value)

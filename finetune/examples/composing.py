@@ -7,17 +7,17 @@ generalise to compositions (compare GECA, Andreas 2020, and COG, Qiu et al. 2022
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from casewright.finetune.neighbours import present_fields
 from casewright.planner import AnnotatedQuery, Plan
 from casewright.planner.plan import QuestionRef, Step
 from casewright.tools import NO_EVIDENCE
 
-#: Maximum steps and characters of a composed message.
+#: Maximum steps and characters of a joined message.
 STEPS, CHARACTERS = 8, 320
-#: Templates of joined messages: {0} and {1} keep their end marks, {a} and {b} have none; {b} begins
-#: in lower case if its first word is in ``_ORDINARY``.
+#: Templates that join two messages: {0} and {1} keep their end marks, {a} and {b} have none; {b}
+#: begins in lower case if its first word is in ``_ORDINARY``.
 JOINS = (
     "{0} {1}",
     "{0} {1}",
@@ -49,34 +49,35 @@ which who whose why will with would you your
 _ORDINARY = frozenset(_WORDS.split())
 
 
-def composed(
+def with_joined_queries(
     queries: Sequence[AnnotatedQuery], share: float, rng: random.Random
 ) -> list[AnnotatedQuery]:
     """Return messages of one toolbox; a share of them is joined, in twos and threes."""
     order = rng.sample(queries, len(queries))
-    free = [query for query in order if _composable(query)][: round(share * len(queries))]
-    used = {id(query) for query in free}
-    return [*(query for query in order if id(query) not in used), *_in_groups(free, rng)]
+    sample = [query for query in order if _composable(query)][: round(share * len(queries))]
+    sampled = {id(query) for query in sample}
+    others = [query for query in order if id(query) not in sampled]
+    return [*others, *_join_at_random(sample, rng)]
 
 
-def joined(
+def joined_queries(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random
 ) -> list[AnnotatedQuery]:
     """Return the joined messages of ``count`` random messages of one toolbox."""
-    free = [query for query in queries if _composable(query)]
-    sample = rng.sample(free, min(count, len(free)))
-    single = {id(query) for query in sample}
-    return [query for query in _in_groups(sample, rng) if id(query) not in single]
+    candidates = [query for query in queries if _composable(query)]
+    sample = rng.sample(candidates, min(count, len(candidates)))
+    sampled = {id(query) for query in sample}
+    return [query for query in _join_at_random(sample, rng) if id(query) not in sampled]
 
 
-def _in_groups(free: list[AnnotatedQuery], rng: random.Random) -> Iterator[AnnotatedQuery]:
+def _join_at_random(unused: list[AnnotatedQuery], rng: random.Random) -> Iterator[AnnotatedQuery]:
     """Yield messages joined in twos and threes; a message that fits no other stays unchanged."""
-    while free:
-        query = free.pop()
+    while unused:
+        query = unused.pop()
         for _ in range(1 if rng.random() < 0.85 else 2):
-            other = next((other for other in free if _joinable(query, other)), None)
+            other = next((other for other in unused if _joinable(query, other)), None)
             if other is not None:
-                free.remove(other)
+                unused.remove(other)
                 query = _join(query, other, rng.choice(JOINS))
         yield query
 
@@ -90,17 +91,13 @@ def _composable(query: AnnotatedQuery) -> bool:
 
 def _joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
     """Return True if two messages have compatible contexts, and are short enough together."""
-    contexts = [_fields(message.record.context) for message in (first, second)]
+    contexts = [present_fields(message.record.context) for message in (first, second)]
     return (
         # Context fields of only one message would be decoys for the other one.
         (contexts[0] == contexts[1] or not all(contexts))
         and len(first.plan.steps) + len(second.plan.steps) <= STEPS
         and len(first.query) + len(second.query) <= CHARACTERS
     )
-
-
-def _fields(context: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in context.items() if value is not None}
 
 
 def _join(first: AnnotatedQuery, second: AnnotatedQuery, join: str) -> AnnotatedQuery:
@@ -113,7 +110,7 @@ def _join(first: AnnotatedQuery, second: AnnotatedQuery, join: str) -> Annotated
         update={
             "id": f"{first.record.id}+{second.record.id}",
             "query": join.format(*parts, a=start, b=end),
-            "context": _fields(first.record.context) | _fields(second.record.context),
+            "context": present_fields(first.record.context) | present_fields(second.record.context),
         }
     )
     # A step that both plans have occurs once.

@@ -1,4 +1,8 @@
-"""Training examples of the corpus of toolboxes."""
+"""Training examples of the corpus of toolboxes.
+
+A toolbox's messages are mixed with *guests*, messages of other toolboxes that bring their tools,
+and *strangers*, messages of other toolboxes that none of its tools answers.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,13 @@ from pydantic import Field
 from casewright.errors import CasewrightError
 from casewright.finetune.corpus import CorpusToolbox, read_corpus, training_toolboxes
 from casewright.finetune.example import TrainingExample, without_duplicates
-from casewright.finetune.examples.composing import joined
+from casewright.finetune.examples.composing import joined_queries
 from casewright.finetune.examples.query_pool import queries_hash
-from casewright.finetune.examples.shared_toolboxes import WANTED, pose_queries
-from casewright.finetune.examples.tevo import Posing, TevoSettings
+from casewright.finetune.examples.shared_toolboxes import WANTED, vary_in_groups
+from casewright.finetune.examples.tevo import PromptVariation, TevoSettings
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
+from casewright.finetune.neighbours import Neighbours, tool_embeddings, unit_embeddings
 from casewright.finetune.section import Section
-from casewright.finetune.shots import Neighbours, units
 from casewright.planner import AnnotatedQuery, Plan, parse_plan
 from casewright.stores import Encoder
 from casewright.stores.progress import progress_bar
@@ -29,39 +33,36 @@ from casewright.tools import NO_EVIDENCE, Parameter, Toolbox, ToolSpec
 from casewright.tools.from_file import toolbox_to_records
 
 #: Maximum number of tools that a guest's record adds.
-MOST_TOOLS = 3
+MAX_GUEST_TOOLS = 3
 #: Share of guests whose tools declare nothing but descriptions of their parameters.
-BARE = 0.7
+DESCRIPTIONS_ONLY = 0.7
 
 
-def guests(
-    host: Toolbox, others: Sequence[CorpusToolbox], count: int, rng: random.Random
+def guest_queries(
+    toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Draw messages of other toolboxes; their records add the tools that their plans call."""
+    """Draw messages of ``others``; their records add the tools that their plans call."""
     results: list[AnnotatedQuery] = []
     pool = [(box, query) for box in others for query in box.queries]
     for box, query in rng.sample(pool, len(pool)):
         if len(results) == count:
             break
-        if (record := _guest(host, box, query, rng)) is not None:
+        if (record := _guest_record(toolbox, box, query, rng)) is not None:
             guest = AnnotatedQuery.read(record)
             with suppress(CasewrightError):
-                guest.record.request(host).validate(guest.plan)
+                guest.record.request(toolbox).validate(guest.plan)
                 results.append(guest)
     return results
 
 
-def strangers(
-    host: Toolbox,
+def unanswerable_queries(
+    toolbox: Toolbox,
     others: Sequence[CorpusToolbox],
     count: int,
     encoder: Encoder,
     rng: random.Random,
 ) -> list[AnnotatedQuery]:
-    """Draw messages of other toolboxes that no tool of the host answers; their plan is no_evidence.
-
-    A message is excluded if its embedding is similar to that of a tool.
-    """
+    """Draw messages whose embeddings resemble no tool's; their plan becomes no_evidence."""
     pool = [
         query
         for box in others
@@ -69,12 +70,12 @@ def strangers(
         if NO_EVIDENCE.name not in query.plan.tools and not query.record.history
     ]
     sample = rng.sample(pool, min(len(pool), 3 * count))
-    tools = [f"{tool.name}: {tool.description}" for tool in host if tool.name != NO_EVIDENCE.name]
-    cosines = units(encoder, [query.query for query in sample]) @ units(encoder, tools).T
+    tools = tool_embeddings(encoder, (t for t in toolbox if t.name != NO_EVIDENCE.name))
+    cosines = unit_embeddings(encoder, [query.query for query in sample]) @ tools.T
     unanswered = [query for query, row in zip(sample, cosines, strict=True) if np.max(row) < WANTED]
     plan, label = f"s1 = {NO_EVIDENCE.name}()", NO_EVIDENCE.name
     return [
-        AnnotatedQuery.read({**_record(query, "stranger"), "plan": plan, "class": label})
+        AnnotatedQuery.read({**_record_of_query(query, "stranger"), "plan": plan, "class": label})
         for query in unanswered[:count]
     ]
 
@@ -82,7 +83,7 @@ def strangers(
 def with_decoys(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Draw messages that need no history, each with the history of another message.
+    """Draw messages that need no history, and give each the history of another message.
 
     Messages with a context are omitted, since their pronouns could refer to the history.
     """
@@ -101,22 +102,22 @@ def with_decoys(
     ]
 
 
-def _guest(
-    host: Toolbox, box: CorpusToolbox, query: AnnotatedQuery, rng: random.Random
+def _guest_record(
+    toolbox: Toolbox, box: CorpusToolbox, query: AnnotatedQuery, rng: random.Random
 ) -> dict[str, Any] | None:
     """Return a guest's record; ``None`` if a record cannot add the guest's tools."""
     names = sorted(set(query.plan.tools))
-    if NO_EVIDENCE.name in names or len(names) > MOST_TOOLS or any(n in host for n in names):
+    known = {*toolbox.names, NO_EVIDENCE.name}
+    if len(names) > MAX_GUEST_TOOLS or not known.isdisjoint(names):
         return None
-    parameters = _parameters(query.plan)
-    if parameters is None:
+    if (parameters := _parameters(query.plan)) is None:
         return None
-    bare = rng.random() < BARE
-    tools = [_tool_record(box.toolbox[name], parameters[name], bare=bare) for name in names]
-    if examples := list(_examples(box, parameters, query)):
+    bare = rng.random() < DESCRIPTIONS_ONLY
+    tools = [_record_of_tool(box.toolbox[name], parameters[name], bare=bare) for name in names]
+    if examples := list(_tool_examples(box, parameters, query)):
         rng.choice(tools)["example"] = rng.choice(examples)
     return {
-        **_record(query, "guest"),
+        **_record_of_query(query, "guest"),
         "history": query.record.history,
         "plan": str(query.plan),
         "class": query.label,
@@ -124,7 +125,7 @@ def _guest(
     }
 
 
-def _record(query: AnnotatedQuery, kind: str) -> dict[str, Any]:
+def _record_of_query(query: AnnotatedQuery, kind: str) -> dict[str, Any]:
     id_ = f"{query.record.id}~{kind}"
     return {"id": id_, "query": query.query, "context": query.record.context}
 
@@ -139,7 +140,8 @@ def _parameters(plan: Plan) -> dict[str, frozenset[str]] | None:
     return parameters
 
 
-def _tool_record(tool: ToolSpec, names: frozenset[str], *, bare: bool) -> dict[str, Any]:
+def _record_of_tool(tool: ToolSpec, names: frozenset[str], *, bare: bool) -> dict[str, Any]:
+    """Return the record of a tool with these parameters; ``bare`` keeps only descriptions."""
     record = next(iter(toolbox_to_records(Toolbox([tool]))))
     record.pop("example", None)
     declared = record["parameters"]
@@ -158,7 +160,7 @@ def _description(parameter: Parameter) -> str:
     return f"{text.rstrip('.')}: {', '.join(parameter.choices[:-1])} or {parameter.choices[-1]}"
 
 
-def _examples(
+def _tool_examples(
     box: CorpusToolbox, parameters: dict[str, frozenset[str]], query: AnnotatedQuery
 ) -> Iterator[dict[str, str]]:
     """Yield examples of other questions whose calls have only these tools and parameters."""
@@ -219,8 +221,8 @@ def domain_queries(
     rng = random.Random(f"{seed}:domain guests")
     boxes = training_toolboxes()
     return [
-        *guests(toolbox, boxes, settings.domain_guests, rng),
-        *strangers(toolbox, boxes, settings.domain_strangers, encoder, rng),
+        *guest_queries(toolbox, boxes, settings.domain_guests, rng),
+        *unanswerable_queries(toolbox, boxes, settings.domain_strangers, encoder, rng),
     ]
 
 
@@ -231,7 +233,7 @@ def corpus_examples(
     if not settings.copies:
         return CorpusExamples([], [], {})
 
-    def posed(
+    def make_examples(
         box: CorpusToolbox,
         queries: Sequence[AnnotatedQuery],
         copies: int,
@@ -240,13 +242,15 @@ def corpus_examples(
     ) -> list[TrainingExample]:
         # Plan cases of a prompt are other messages of its toolbox.
         neighbours = Neighbours([*box.queries, *queries], encoder)
-        posing = Posing(box.toolbox, tevo, box.pools, neighbours)
+        variation = PromptVariation(box.toolbox, tevo, box.pools, neighbours)
         return without_duplicates(
             # Guests of two toolboxes may be the same message, so ids begin with the toolbox's name.
             replace(example, id=f"{box.name}:{example.id}@{copy}")
-            for copy, group, rng in pose_queries(queries, posing, encoder, seed=seed, copies=copies)
-            for evolved in group
-            for example in tasks_of(evolved, ttg, rng)
+            for copy, group, rng in vary_in_groups(
+                queries, variation, encoder, seed=seed, copies=copies
+            )
+            for varied in group
+            for example in tasks_of(varied, ttg, rng)
         )
 
     boxes = training_toolboxes()
@@ -258,21 +262,21 @@ def corpus_examples(
             others = [*boxes[:index], *boxes[index + 1 :]]
             queries = [
                 *box.queries,
-                *guests(box.toolbox, others, settings.guests, rng),
-                *strangers(box.toolbox, others, settings.strangers, encoder, rng),
-                *joined(box.queries, settings.composed, rng),
+                *guest_queries(box.toolbox, others, settings.guests, rng),
+                *unanswerable_queries(box.toolbox, others, settings.strangers, encoder, rng),
+                *joined_queries(box.queries, settings.composed, rng),
                 *with_decoys(box.queries, settings.decoys, rng),
             ]
             all_queries += queries
-            train += posed(box, queries, settings.copies, tevo, ttg)
+            train += make_examples(box, queries, settings.copies, tevo, ttg)
             advance(1)
-    as_served = tevo.model_copy(update={"enabled": False})
+    served = tevo.model_copy(update={"enabled": False})
     planning = TtgSettings(tasks_per_query=1)
     validation = []
     for box in read_corpus("validation"):
         count = min(settings.validation, len(box.queries))
         chosen = random.Random(f"{seed}:held:{box.name}").sample(box.queries, count)
-        validation += posed(box, chosen, 1, as_served, planning)
+        validation += make_examples(box, chosen, 1, served, planning)
     facts = {
         "toolboxes": len(boxes),
         "queries": len(all_queries),

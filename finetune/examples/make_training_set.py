@@ -13,21 +13,15 @@ from typing import Any
 
 from casewright import __version__
 from casewright.finetune.example import TrainingExample, without_duplicates
+from casewright.finetune.examples import query_pool
 from casewright.finetune.examples.corpus_examples import (
     corpus_examples,
     domain_queries,
     with_decoys,
 )
 from casewright.finetune.examples.data_section import DataSection
-from casewright.finetune.examples.query_pool import (
-    QueryPool,
-    in_validation,
-    queries_hash,
-    query_pool,
-    validation_items,
-)
-from casewright.finetune.examples.shared_toolboxes import pose_queries
-from casewright.finetune.examples.tevo import Posing
+from casewright.finetune.examples.shared_toolboxes import vary_in_groups
+from casewright.finetune.examples.tevo import PromptVariation
 from casewright.finetune.examples.toolset import toolset_examples
 from casewright.finetune.examples.training_set import (
     FORMAT,
@@ -40,8 +34,8 @@ from casewright.finetune.examples.ttg import tasks_of
 from casewright.finetune.folds import similarity_groups
 from casewright.finetune.instructions import instructions
 from casewright.finetune.instructions.instruction import TASK as INSTRUCTION
+from casewright.finetune.neighbours import Neighbours, question_key
 from casewright.finetune.queries.choose import choose_queries
-from casewright.finetune.shots import Neighbours, plain
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery
 from casewright.planner.prompt import prompt_hash
@@ -68,9 +62,9 @@ class TrainingInputs:
 
 @dataclass(slots=True)
 class _Facts:
-    """The facts for a manifest; ``validation`` are the ids of validation's planning tasks."""
+    """The facts for a manifest, collected on the way; ``validation`` are ids of planning tasks."""
 
-    pool: QueryPool
+    pool: query_pool.QueryPool
     chosen: list[AnnotatedQuery] = field(default_factory=list)
     validation_queries: int = 0
     validation: set[str] = field(default_factory=set)
@@ -86,16 +80,14 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
     The same arguments give the same set, byte for byte. The draw for a query depends on the seed,
     its id and the queries with the same toolbox, not on its position. All examples of a query and
     of similar queries are in one split, training or validation. Plan cases in prompts are training
-    queries. Queries of public tool-use sets are only for training.
-
-    Args:
-        encoder: Embeds questions for neighbours, validation and sampling.
+    queries. Queries of public tool-use sets are only for training. The encoder embeds questions to
+    find similar ones.
 
     Raises:
         InputError: The queries do not fit the toolbox, there are too few queries, too few
             instructions can be evolved, or a data source cannot be read.
     """
-    facts = _Facts(query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
+    facts = _Facts(query_pool.query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
     planning = _planning(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
     generic = instructions(data.instructions, data.seed, refused=facts.refused)
     facts.instructions = generic.pool
@@ -107,7 +99,7 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
         validates = example.id in facts.validation
         if example.id not in planning_ids:
             # The source decides, so that an instruction and its evolution are in one split.
-            validates = in_validation(example.source, data.validation, seed=data.seed)
+            validates = query_pool.in_validation(example.source, data.validation, seed=data.seed)
         splits[VALIDATION if validates else TRAIN].append(example)
     manifest = _manifest(splits, facts, data, inputs)
     return TrainingSet(tuple(splits[TRAIN]), tuple(splits[VALIDATION]), manifest)
@@ -121,19 +113,18 @@ def _planning(
     facts.chosen += domain_queries(inputs.toolbox, data.corpus, encoder, data.seed)
     if data.corpus.copies:
         rng = random.Random(f"{data.seed}:decoys")
-        alone = [*facts.chosen, *inputs.follow_ups]
         facts.chosen += inputs.follow_ups
-        facts.chosen += with_decoys(alone, len(inputs.follow_ups), rng)
+        facts.chosen += with_decoys(facts.chosen, len(inputs.follow_ups), rng)
     examples = _query_examples(facts, data, inputs, encoder)
-    foreign, facts.toolsets = toolset_examples(
+    toolset_tasks, facts.toolsets = toolset_examples(
         *(data.toolsets, data.tevo, data.ttg, encoder),
         seed=data.seed,
-        measuring=frozenset(map(plain, inputs.measuring)),
+        measuring=frozenset(map(question_key, inputs.measuring)),
     )
     corpus = corpus_examples(data.corpus, data.tevo, data.ttg, encoder, seed=data.seed)
     facts.corpus = corpus.facts
     facts.validation |= {example.id for example in corpus.validation}
-    return [*examples, *foreign, *corpus.train, *corpus.validation]
+    return [*examples, *toolset_tasks, *corpus.train, *corpus.validation]
 
 
 def _query_examples(
@@ -143,25 +134,27 @@ def _query_examples(
     validation: frozenset[int] = frozenset()
     if data.validation:
         groups = similarity_groups([query.query for query in facts.chosen], encoder)
-        validation = validation_items(groups, data.validation, seed=data.seed)
+        validation = query_pool.validation_items(groups, data.validation, seed=data.seed)
     facts.validation_queries = len(validation)
     splits: tuple[list[AnnotatedQuery], list[AnnotatedQuery]] = [], []
     for index, query in enumerate(facts.chosen):
         splits[index in validation].append(query)
     neighbours = Neighbours(splits[0], encoder) if data.tevo.samples_queries else None
-    posing = Posing(inputs.toolbox, data.tevo, inputs.pools, neighbours, inputs.distractors)
+    variation = PromptVariation(
+        inputs.toolbox, data.tevo, inputs.pools, neighbours, inputs.distractors
+    )
     by_query: dict[str, list[TrainingExample]] = {str(q.record.id): [] for q in facts.chosen}
     with progress_bar("Making examples of queries", len(facts.chosen) * data.copies) as advance:
         # Splits do not share toolboxes, so no prompt head of the validation is in training.
         for is_validation, queries in enumerate(splits):
-            for copy, evolved, rng in pose_queries(
-                queries, posing, encoder, seed=data.seed, copies=data.copies
+            for copy, varied, rng in vary_in_groups(
+                queries, variation, encoder, seed=data.seed, copies=data.copies
             ):
-                for item in evolved:
+                for item in varied:
                     examples = tasks_of(item, data.ttg, rng, copy)
                     by_query[str(item.query.record.id)] += examples
                     facts.validation.update(example.id for example in examples if is_validation)
-                advance(len(evolved))
+                advance(len(varied))
     return without_duplicates(example for group in by_query.values() for example in group)
 
 
@@ -175,7 +168,7 @@ def _manifest(
     examples = [example for split in splits.values() for example in split]
     generic = [example for example in examples if _is_instruction(example)]
     planning = len(examples) - len(generic)
-    sets, box = {entry["reader"] for entry in facts.toolsets}, inputs.toolbox
+    toolsets = {entry["reader"] for entry in facts.toolsets}
     pools = {name: pool.model_dump(mode="json") for name, pool in inputs.pools.items()}
     return {
         "format": FORMAT,
@@ -187,16 +180,19 @@ def _manifest(
             "left_out_for_measuring": facts.pool.excluded,
             "taken": len(facts.chosen),
             "for_validation": facts.validation_queries,
-            "sha256": queries_hash(facts.chosen),
-            "classes": _counts(query.label for query in facts.chosen),
+            "sha256": query_pool.queries_hash(facts.chosen),
+            "classes": _count_by_name(query.label for query in facts.chosen),
         },
-        "toolbox": {"fingerprint": box.fingerprint(), "tools": list(box.names)},
+        "toolbox": {
+            "fingerprint": inputs.toolbox.fingerprint(),
+            "tools": list(inputs.toolbox.names),
+        },
         "pools": hashlib.sha256(json.dumps(pools, sort_keys=True).encode()).hexdigest(),
         "examples": {
             name: {
                 "all": len(split),
-                "tasks": _counts(example.task for example in split),
-                "sources": _counts(_source_kind(example, sets) for example in split),
+                "tasks": _count_by_name(example.task for example in split),
+                "sources": _count_by_name(_source_kind(example, toolsets) for example in split),
             }
             for name, split in splits.items()
         },
@@ -214,7 +210,7 @@ def _manifest(
             },
             "refused": dict(sorted(facts.refused.items())),
         },
-        "data": _json_plain(data.model_dump(mode="python")),
+        "data": _without_folders(data.model_dump(mode="python")),
         "files": {name: file_entry(split) for name, split in splits.items()},
     }
 
@@ -228,17 +224,19 @@ def _source_kind(example: TrainingExample, toolsets: Collection[str]) -> str:
     return name if _is_instruction(example) or name in toolsets else "queries"
 
 
-def _counts(names: Iterable[str]) -> dict[str, int]:
+def _count_by_name(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-def _json_plain(value: Any) -> Any:
-    """Return settings as JSON-plain values, files by their names only."""
+def _without_folders(value: Any) -> Any:
+    """Return settings as JSON-plain values; a file's path becomes its name."""
     match value:
         case Path() | str() if Path(value).is_absolute():
             return Path(value).name
         case dict():
-            return {name: _json_plain(inner) for name, inner in value.items() if inner is not None}
+            return {
+                name: _without_folders(inner) for name, inner in value.items() if inner is not None
+            }
         case list() | tuple():
-            return [_json_plain(inner) for inner in value]
+            return [_without_folders(inner) for inner in value]
     return value

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from casewright.errors import InputError, PlanError
-from casewright.finetune.shots import plain
+from casewright.finetune.neighbours import question_key
 from casewright.planner import AnnotatedQuery
 from casewright.stores.case import check_text
 from casewright.tools import Toolbox
@@ -18,7 +18,7 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class QueryPool:
-    """Queries for a training set, with unique texts as ids; the number of excluded queries."""
+    """Queries for a training set with unique ids, and the number of excluded test questions."""
 
     queries: tuple[AnnotatedQuery, ...]
     excluded: int
@@ -29,15 +29,15 @@ def query_pool(
 ) -> QueryPool:
     """Return checked annotated queries without the test questions ``measuring``.
 
-    Raises ``InputError`` if two queries have one id, an id or class is not Unicode, a gold plan is
-    not valid for its request, or no query is left; the message names the query.
+    ``InputError`` names the query if two queries have one id, an id or class is not Unicode, or a
+    gold plan is not valid for its request. It is also raised if no query is left.
     """
-    forbidden = {plain(question) for question in measuring}
-    named = []
+    test_questions = {question_key(question) for question in measuring}
+    with_ids = []
     for number, query in enumerate(queries, 1):
         id_ = f"query-{number}" if query.record.id is None else str(query.record.id)
-        named.append(replace(query, record=query.record.model_copy(update={"id": id_})))
-    usable = [query for query in named if plain(query.query) not in forbidden]
+        with_ids.append(replace(query, record=query.record.model_copy(update={"id": id_})))
+    usable = [query for query in with_ids if question_key(query.query) not in test_questions]
     seen: set[str] = set()
     for query in usable:
         if str(query.record.id) in seen:
@@ -56,10 +56,10 @@ def query_pool(
             ) from error
     if not usable:
         raise InputError(
-            f"There is no query to learn from: {len(named)} were given, and {len(named)} are for "
-            "measuring. Give annotated queries."
+            f"There is no query to learn from: {len(with_ids)} were given, and {len(with_ids)} "
+            "are test questions. Give annotated queries."
         )
-    return QueryPool(tuple(usable), len(named) - len(usable))
+    return QueryPool(tuple(usable), len(with_ids) - len(usable))
 
 
 def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
@@ -99,8 +99,7 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
     for items in order[1:]:
         if len(drawn) + len(items) <= round(share * len(groups)):
             drawn += items
-    smallest = min(order, key=len)
-    return frozenset(drawn or smallest)
+    return frozenset(drawn or min(order, key=len))
 
 
 def in_validation(key: str, share: float, *, seed: int = 0) -> bool:

@@ -15,8 +15,8 @@ from functools import lru_cache
 from pydantic import Field
 
 from casewright.errors import PlanError
+from casewright.finetune.neighbours import NEAREST, Neighbours, present_fields, question_key
 from casewright.finetune.section import Section
-from casewright.finetune.shots import NEAREST, Neighbours, plain
 from casewright.finetune.tool_pools import ToolPool, key_of, named_tools
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, parse_plan
 from casewright.planner.plan import Scalar, Step, StepRef
@@ -39,7 +39,7 @@ class TevoSettings(Section):
         no_example: Share of tools without an example.
         distractors: Maximum number of tools of other domains.
         shots: Maximum number of plan cases in the tail; the number is drawn.
-        random_shots: Share of plan cases from all queries instead of the most similar.
+        random_shots: Share of plan cases that are random queries instead of similar ones.
         queries_per_toolbox: Maximum number of queries with one toolbox and so one prompt head; a
             training with ``shared_heads`` computes the head once for them.
     """
@@ -65,12 +65,8 @@ class TevoSettings(Section):
 
 
 @dataclass(frozen=True, slots=True)
-class Posing:
-    """The variation of prompts: the toolbox, the settings, and the sources of other texts.
-
-    ``pools`` are alternative names and descriptions by tool, ``distractors`` tools that no plan
-    needs.
-    """
+class PromptVariation:
+    """The material to vary prompts with; ``distractors`` are tools that no plan needs."""
 
     toolbox: Toolbox
     settings: TevoSettings
@@ -81,7 +77,7 @@ class Posing:
 
 @dataclass(frozen=True, slots=True)
 class ToolNames:
-    """The new name of a tool, and new names by old names of parameters and result fields."""
+    """The new name of a tool, and the new names of parameters and result fields by old names."""
 
     tool: str
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -101,8 +97,7 @@ class Renaming:
     def spec(self, tool: ToolSpec) -> ToolSpec:
         """Return the tool with the new names and without its example.
 
-        A renamed parameter keeps its sources, choices and type, even if these were inferred from
-        its old name.
+        A parameter keeps its sources, choices and type, even if inferred from its old name.
         """
         names = self._names(tool.name)
         parameters = (
@@ -143,26 +138,26 @@ def draw_renaming(
     in all of them. A tool without a pool keeps all names; a tool in ``fixed`` keeps its own name.
     """
     taken = {key_of(tool.name) for tool in tools}
-    results = _draw_results(tools, pools, settings.rename_results, rng)
+    results = _draw_result_names(tools, pools, settings.rename_results, rng)
     names: dict[str, ToolNames] = {}
     for tool in tools:
         if (pool := pools.get(tool.name)) is None:
             continue
         name = tool.name
         if name not in {*fixed, NO_EVIDENCE.name} and rng.random() < settings.rename_tools:
-            name = _draw(pool.names, taken, rng) or tool.name
+            name = _draw_name(pool.names, taken, rng) or tool.name
         parameters: dict[str, str] = {}
         taken_parameters = {key_of(parameter.name) for parameter in tool.parameters}
         for parameter in tool.parameters:
             entry = pool.parameters.get(parameter.name)
             if entry is not None and rng.random() < settings.rename_parameters:
-                new = _draw(entry.names, taken_parameters, rng)
-                parameters[parameter.name] = new or parameter.name
+                new_name = _draw_name(entry.names, taken_parameters, rng)
+                parameters[parameter.name] = new_name or parameter.name
         names[tool.name] = ToolNames(name, parameters, results[tool.name])
     return Renaming(names)
 
 
-def _draw_results(
+def _draw_result_names(
     tools: Sequence[ToolSpec], pools: Mapping[str, ToolPool], share: float, rng: random.Random
 ) -> dict[str, dict[str, str]]:
     results: dict[str, dict[str, str]] = {tool.name: {} for tool in tools}
@@ -175,22 +170,18 @@ def _draw_results(
         }
         if not alternatives or rng.random() >= share:
             continue
-        first = next(iter(alternatives.values()))
-        common = tuple(
-            name for name in first if all(name in names for names in alternatives.values())
-        )
+        first, *others = alternatives.values()
+        common = [name for name in first if all(name in names for names in others)]
         groups = [([tool], names) for tool, names in alternatives.items()]
-        if common:
-            groups = [(list(alternatives), common)]
-        for group, names in groups:
-            if name := _draw(names, set().union(*(taken[tool] for tool in group)), rng):
+        for group, names in [(list(alternatives), common)] if common else groups:
+            if name := _draw_name(names, set().union(*(taken[tool] for tool in group)), rng):
                 for tool_name in group:
                     results[tool_name][result] = name
                     taken[tool_name].add(key_of(name))
     return results
 
 
-def _draw(names: Sequence[str], taken: set[str], rng: random.Random) -> str:
+def _draw_name(names: Sequence[str], taken: set[str], rng: random.Random) -> str:
     """Return a random name that is not in ``taken``, and add it there; empty if all are taken."""
     free = [name for name in names if key_of(name) not in taken]
     name = rng.choice(free) if free else ""
@@ -200,7 +191,7 @@ def _draw(names: Sequence[str], taken: set[str], rng: random.Random) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """A random toolbox before its renaming; ``changed`` is false for the toolbox of serving."""
+    """A random toolbox, the new names of its tools, and whether it differs from serving's."""
 
     toolbox: Toolbox
     names: Renaming
@@ -208,32 +199,32 @@ class DrawnToolbox:
 
 
 def draw_toolbox(
-    founders: Sequence[AnnotatedQuery], posing: Posing, rng: random.Random
+    leaders: Sequence[AnnotatedQuery], variation: PromptVariation, rng: random.Random
 ) -> DrawnToolbox:
-    """Return a random toolbox with all tools that the plans of ``founders`` (1 to n queries) need.
+    """Return a random toolbox with all tools that the plans of ``leaders`` (1 to n queries) need.
 
-    The first query's record may change the toolbox in any way, the other records may add tools.
-
-    Raises:
-        InputError: A record's request is not valid; see ``QueryRecord.request``.
-        ToolError: Two queries add different tools of one name.
+    The first leader's record may change the toolbox in any way; the other records may add tools.
+    ``InputError`` if a record's request is not valid, ``ToolError`` if two queries add different
+    tools of one name.
     """
-    settings = posing.settings
-    box = founders[0].record.request(posing.toolbox).toolbox
-    for other in founders[1:]:
-        added = map(tool_from_record, other.record.tools_extra)
+    settings = variation.settings
+    box = leaders[0].record.request(variation.toolbox).toolbox
+    for leader in leaders[1:]:
+        added = map(tool_from_record, leader.record.tools_extra)
         box = box.with_(*(t for t in added if t.name not in box or box[t.name] != t))
     if not settings.enabled or rng.random() < settings.unchanged:
         return DrawnToolbox(box, Renaming(), changed=False)
-    tools = _subset({name for query in founders for name in query.plan.tools}, box, settings, rng)
-    free = [t for t in posing.distractors if t.name not in posing.toolbox and t.name not in box]
+    tools = _subset({name for query in leaders for name in query.plan.tools}, box, settings, rng)
+    free = [
+        t for t in variation.distractors if t.name not in variation.toolbox and t.name not in box
+    ]
     tools += rng.sample(free, rng.randint(0, min(settings.distractors, len(free))))
     rng.shuffle(tools)
     # As in serving, this tool is last.
     tools.append(box[NO_EVIDENCE.name])
     # A tool keeps its name if a description names it, because the description does not change.
     fixed = {name for tool in tools for name in _mentioned(tool, box.names)}
-    names = draw_renaming(tools, posing.pools, settings, rng, fixed=fixed)
+    names = draw_renaming(tools, variation.pools, settings, rng, fixed=fixed)
     return DrawnToolbox(Toolbox(tools), names, changed=True)
 
 
@@ -261,50 +252,52 @@ def _mentioned(tool: ToolSpec, names: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Evolved:
-    """A query with its varied request; plan and plan cases (``shots``) use the request's names."""
+class VariedQuery:
+    """A query with its varied request; its plan and plan cases use the request's names."""
 
     query: AnnotatedQuery
     request: PlanRequest
     plan: Plan
-    shots: tuple[ToolExample, ...] = ()
+    plan_cases: tuple[ToolExample, ...] = ()
 
 
-def pose(
-    queries: Sequence[AnnotatedQuery], drawn: DrawnToolbox, posing: Posing, rng: random.Random
-) -> list[Evolved]:
-    """Vary the prompts of queries: return them with one random toolbox, so with one prompt head.
+def vary_prompts(
+    queries: Sequence[AnnotatedQuery],
+    drawn: DrawnToolbox,
+    variation: PromptVariation,
+    rng: random.Random,
+) -> list[VariedQuery]:
+    """Return queries with varied prompts, which share one toolbox and so one prompt head.
 
-    The toolbox, ``drawn``, has all tools that their plans need.
-
-    The tools' examples contain no question of these queries or of their plan cases.
+    ``drawn`` has all tools that their plans need. The tools' examples contain no question of these
+    queries or of their plan cases.
     """
-    settings, neighbours = posing.settings, posing.neighbours
+    settings, neighbours = variation.settings, variation.neighbours
     requests = [
         PlanRequest(query.query, drawn.toolbox, query.record.context, query.record.turns())
         for query in queries
     ]
     plan_cases: list[list[AnnotatedQuery]] = [[] for _ in queries]
     if neighbours is not None and settings.shots:
+        most, share = settings.shots, settings.random_shots
         plan_cases = [
-            neighbours.shots(request, rng.randint(0, settings.shots), settings.random_shots, rng)
-            for request in requests
+            neighbours.plan_cases(request, rng.randint(0, most), share, rng) for request in requests
         ]
-    questions = {plain(query.query) for query in queries}
-    excluded = questions | {plain(case.query) for cases in plan_cases for case in cases}
+    questions = {question_key(query.query) for query in queries}
+    excluded = questions | {question_key(case.query) for cases in plan_cases for case in cases}
     tools = []
     for tool in drawn.toolbox:
         spec = drawn.names.spec(tool)
         if drawn.changed:
-            spec = _reword(spec, tool, posing.pools.get(tool.name), settings.reword, rng)
-        example = _example(tool, drawn, posing, questions, excluded, rng)
+            spec = _reword(spec, tool, variation.pools.get(tool.name), settings.reword, rng)
+        example = _example(tool, drawn, variation, questions, excluded, rng)
         if example is not None:
             question, plan = example
             spec = replace(spec, example=ToolExample(question, str(drawn.names.plan(plan))))
         tools.append(spec)
     toolbox = Toolbox(tools)
     return [
-        Evolved(
+        VariedQuery(
             query,
             replace(request, toolbox=toolbox),
             drawn.names.plan(query.plan),
@@ -315,8 +308,8 @@ def pose(
 
 
 def _plan_case(case: AnnotatedQuery, names: Renaming) -> PlanExample:
-    fields = sorted(name for name, value in case.record.context.items() if value is not None)
-    return PlanExample(case.query, str(names.plan(case.plan)), context=tuple(fields))
+    fields = tuple(sorted(present_fields(case.record.context)))
+    return PlanExample(case.query, str(names.plan(case.plan)), context=fields)
 
 
 def _reword(
@@ -326,23 +319,23 @@ def _reword(
     if pool is None:
         return spec
 
-    def reworded(text: str, others: Sequence[str]) -> str:
+    def draw_description(text: str, others: Sequence[str]) -> str:
         return rng.choice(others) if rng.random() < share and others else text
 
     parameters = []
     for renamed, parameter in zip(spec.parameters, tool.parameters, strict=True):
         entry = pool.parameters.get(parameter.name)
-        text = reworded(parameter.description, entry.descriptions if entry else ())
+        text = draw_description(parameter.description, entry.descriptions if entry else ())
         is_new = text != parameter.description
         parameters.append(replace(renamed, description=text) if is_new else renamed)
-    text = reworded(tool.description, pool.descriptions)
+    text = draw_description(tool.description, pool.descriptions)
     return replace(spec, description=text, parameters=tuple(parameters))
 
 
 def _example(
     tool: ToolSpec,
     drawn: DrawnToolbox,
-    posing: Posing,
+    variation: PromptVariation,
     questions: Container[str],
     excluded: Container[str],
     rng: random.Random,
@@ -352,9 +345,9 @@ def _example(
     The toolbox of serving has only the tools' own examples. The tool's own example is dropped if
     its question is in ``questions``; no query in ``excluded`` is sampled.
     """
-    settings, neighbours = posing.settings, posing.neighbours
+    settings, neighbours = variation.settings, variation.neighbours
     own: tuple[str, Plan] | None = None
-    if tool.example is not None and plain(tool.example.query) not in questions:
+    if tool.example is not None and question_key(tool.example.query) not in questions:
         plan = example_plan(tool.example)
         if plan is not None and all(name in drawn.toolbox for name in plan.tools):
             own = tool.example.query, plan
@@ -363,7 +356,7 @@ def _example(
     if rng.random() < settings.no_example:
         return None
     if neighbours is not None and (own is None or rng.random() < settings.examples):
-        query = neighbours.example(tool.name, drawn.toolbox, excluded, rng)
+        query = neighbours.draw_example(tool.name, drawn.toolbox, excluded, rng)
         if query is not None:
             return query.query, query.plan
     return own

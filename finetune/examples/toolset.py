@@ -16,10 +16,21 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from casewright.errors import InputError
 from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.shared_toolboxes import SAME_TOOL, WANTED
-from casewright.finetune.examples.tevo import DrawnToolbox, Posing, Renaming, TevoSettings, pose
+from casewright.finetune.examples.tevo import (
+    DrawnToolbox,
+    PromptVariation,
+    Renaming,
+    TevoSettings,
+    vary_prompts,
+)
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
+from casewright.finetune.neighbours import (
+    Neighbours,
+    question_key,
+    tool_embeddings,
+    unit_embeddings,
+)
 from casewright.finetune.section import Section, folder_of, must_exist, recipe_path
-from casewright.finetune.shots import Neighbours, plain, units
 from casewright.finetune.tool_sets.registry import READERS, reader, tool_queries
 from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
@@ -27,7 +38,7 @@ from casewright.stores.progress import progress_bar
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 
-def _resolved(path: str, info: ValidationInfo) -> str:
+def _absolute_path(path: str, info: ValidationInfo) -> str:
     """Return the absolute path of a set's files, which a recipe names relative to itself."""
     if info.context is None or not path:
         return path
@@ -40,7 +51,7 @@ def _resolved(path: str, info: ValidationInfo) -> str:
     return str(resolved)
 
 
-SourcePath = Annotated[str, AfterValidator(_resolved)]
+SourcePath = Annotated[str, AfterValidator(_absolute_path)]
 
 
 class ToolsetSource(Section):
@@ -63,7 +74,7 @@ class ToolsetSource(Section):
 
     @field_validator("reader")
     @classmethod
-    def _known(cls, name: str) -> str:
+    def _reader_exists(cls, name: str) -> str:
         reader(name)
         return name
 
@@ -72,7 +83,7 @@ class ToolsetSource(Section):
 class Toolset:
     """The queries and the tools of a set; a tool's name is unique in the whole set.
 
-    ``shown`` maps a query's id to the names of the tools of its annotation.
+    ``shown`` maps a query's id to the names of the tools with which it was annotated.
     """
 
     name: str
@@ -91,38 +102,38 @@ class Toolset:
     ) -> Self:
         """Read a set without questions in ``measuring`` or ``seen``; update ``seen``, ``refused``.
 
-        Raises ``InputError`` if the set cannot be read, or has no usable query.
+        ``InputError`` if the set cannot be read, or has no usable query.
         """
         records = tool_queries(source.reader, Path(source.path), refused)
         evaluated = []
         if source.measuring:
             evaluated = tool_queries(source.reader, Path(source.measuring))
-        test_questions = {*measuring, *(plain(query.query) for query, _ in evaluated)}
-        test_tools = {name for _, toolbox in evaluated for name in _tool_names(toolbox)}
+        test_questions = {*measuring, *(question_key(query.query) for query, _ in evaluated)}
+        test_tools = {name for _, toolbox in evaluated for name in _names_of(toolbox)}
         tools: dict[str, ToolSpec] = {}
         usable: list[tuple[AnnotatedQuery, list[str]]] = []
         for query, toolbox in records:
-            shown = [name for name in _tool_names(toolbox) if name not in test_tools]
-            words, why = plain(query.query), ""
+            shown = [name for name in _names_of(toolbox) if name not in test_tools]
+            key, reason = question_key(query.query), ""
             if not test_tools.isdisjoint(query.plan.tools):
-                why = "a tool for measuring"
-            elif words in test_questions:
-                why = "for measuring"
-            elif words in seen:
-                why = "a question that was there before"
+                reason = "a tool for measuring"
+            elif key in test_questions:
+                reason = "for measuring"
+            elif key in seen:
+                reason = "a question that was there before"
             elif any(tools.get(name, toolbox[name]) != toolbox[name] for name in shown):
                 # Plan cases and examples are found by the names of tools.
-                why = "a tool whose name another has"
-            if why:
-                refused[f"{source.reader}: {why}"] += 1
+                reason = "a tool whose name another has"
+            if reason:
+                refused[f"{source.reader}: {reason}"] += 1
                 continue
-            seen.add(words)
+            seen.add(key)
             tools.update({name: toolbox[name] for name in shown})
             usable.append((query, shown))
         if not usable:
             raise InputError(
                 f"{source.path} has no query to plan for"
-                + "".join(f": {n:,} rejected, {why}" for why, n in refused.most_common(1))
+                + "".join(f": {n:,} rejected, {reason}" for reason, n in refused.most_common(1))
                 + ". Give another set, or remove it from data.toolsets."
             )
         if source.limit is not None and source.limit < len(usable):
@@ -131,12 +142,12 @@ class Toolset:
         return cls(source.reader, tuple(query for query, _ in usable), shown_by, tools)
 
 
-def _tool_names(toolbox: Toolbox) -> list[str]:
+def _names_of(toolbox: Toolbox) -> list[str]:
     return [name for name in toolbox.names if name != NO_EVIDENCE.name]
 
 
 #: Maximum number of tools of a toolbox, without ``no_evidence``, unless a query needs more.
-MOST_TOOLS = 8
+MAX_TOOLS = 8
 #: Number of queries that are candidates to join a group with their own tools.
 CANDIDATES = 64
 
@@ -144,8 +155,8 @@ CANDIDATES = 64
 class ToolsetGroups:
     """Groups of at most ``together`` queries of a set, each with one toolbox.
 
-    Besides the tools of a query's own annotation, its toolbox has only tools that are similar
-    neither to the question nor to the tools that the query needs, by embeddings of ``encoder``.
+    The tools of a query's annotation may be in its toolbox. Other tools may be there only if they
+    are no rivals: similar neither to the question nor to the tools that its plan calls.
     """
 
     def __init__(self, toolset: Toolset, encoder: Encoder, together: int) -> None:
@@ -154,56 +165,56 @@ class ToolsetGroups:
             str(query.record.id): frozenset(query.plan.tools) - {NO_EVIDENCE.name}
             for query in toolset.queries
         }
-        self._declared = {name: frozenset(tools) for name, tools in toolset.shown.items()}
-        self._names = {name: number for number, name in enumerate(toolset.tools)}
-        self._rows = {str(query.record.id): row for row, query in enumerate(toolset.queries)}
+        self._tool_rows = {name: number for number, name in enumerate(toolset.tools)}
+        self._question_rows = {
+            str(query.record.id): row for row, query in enumerate(toolset.queries)
+        }
         if together > 1:
-            texts = [f"{tool.name}: {tool.description}" for tool in toolset.tools.values()]
-            self._tools = units(encoder, texts)
-            self._questions = units(encoder, [query.query for query in toolset.queries])
+            self._tools = tool_embeddings(encoder, toolset.tools.values())
+            self._questions = unit_embeddings(encoder, [query.query for query in toolset.queries])
 
-    def deal(self, rng: random.Random) -> Iterator[tuple[list[AnnotatedQuery], Toolbox]]:
+    def draw_groups(self, rng: random.Random) -> Iterator[tuple[list[AnnotatedQuery], Toolbox]]:
         """Yield groups of queries with their toolboxes; every query is in one group."""
         order = rng.sample(self._set.queries, len(self._set.queries))
         waiting = {str(query.record.id): query for query in order}
         by_need: dict[frozenset[str], list[str]] = defaultdict(list)
-        for name in waiting:
-            by_need[self._needs[name]].append(name)
+        for id_ in waiting:
+            by_need[self._needs[id_]].append(id_)
         while waiting:
             leader, *others = islice(waiting, 1 + CANDIDATES)
             tools = self._tools_for(leader, rng)
             members = [leader]
             if self._together > 1:
-                self._fill(members, tools, others)
-                self._join(members, tools, by_need, waiting)
-            group = [waiting.pop(name) for name in members]
+                self._add_with_tools(members, tools, others)
+                self._add_without_tools(members, tools, by_need, waiting)
+            group = [waiting.pop(id_) for id_ in members]
             yield group, Toolbox(self._set.tools[name] for name in rng.sample(tools, len(tools)))
 
     def _tools_for(self, leader: str, rng: random.Random) -> list[str]:
         """Return the tools that a query needs, and some other tools of its annotation."""
         needed = sorted(self._needs[leader])
         others = [name for name in self._set.shown[leader] if name not in self._needs[leader]]
-        free = min(len(others), max(0, MOST_TOOLS - len(needed)))
+        free = min(len(others), max(0, MAX_TOOLS - len(needed)))
         # Fewer tools of its own leave room for those of other queries.
         count = free if self._together == 1 or not needed else rng.randint(0, free)
         return [*needed, *rng.sample(others, count)]
 
-    def _fill(self, members: list[str], tools: list[str], names: Sequence[str]) -> None:
-        """Add queries and their needed tools to a group, up to ``MOST_TOOLS`` tools."""
-        for name in names:
-            if len(tools) >= MOST_TOOLS or len(members) == self._together:
+    def _add_with_tools(self, members: list[str], tools: list[str], ids: Sequence[str]) -> None:
+        """Add queries and their needed tools to a group, up to ``MAX_TOOLS`` tools."""
+        for id_ in ids:
+            if len(tools) >= MAX_TOOLS or len(members) == self._together:
                 return
-            new = sorted(self._needs[name] - set(tools))
+            new = sorted(self._needs[id_] - set(tools))
             if (
                 new
-                and len(tools) + len(new) <= MOST_TOOLS
-                and self._fits(name, tools)
-                and all(self._fits(other, new) for other in members)
+                and len(tools) + len(new) <= MAX_TOOLS
+                and self._has_no_rival(id_, tools)
+                and all(self._has_no_rival(other, new) for other in members)
             ):
                 tools += new
-                members.append(name)
+                members.append(id_)
 
-    def _join(
+    def _add_without_tools(
         self,
         members: list[str],
         tools: Sequence[str],
@@ -213,29 +224,28 @@ class ToolsetGroups:
         """Add queries that need no further tools, in turn from the queries with the same needs."""
         needs = [need for need in by_need if need <= set(tools)]
 
-        def usable(name: str) -> bool:
-            return name in waiting and name not in members and self._fits(name, tools)
+        def usable(id_: str) -> bool:
+            return id_ in waiting and id_ not in members and self._has_no_rival(id_, tools)
 
         queues = [filter(usable, by_need[need]) for need in needs]
         while queues and len(members) < self._together:
             for queue in list(queues):
-                name = next(queue, None)
-                if name is None:
+                if (id_ := next(queue, None)) is None:
                     queues.remove(queue)
                 elif len(members) < self._together:
-                    members.append(name)
+                    members.append(id_)
         for need in needs:
             by_need[need] = [n for n in by_need[need] if n in waiting and n not in members]
 
-    def _fits(self, name: str, tools: Sequence[str]) -> bool:
-        """Return True if none of the tools would be a right choice instead of the query's plan."""
-        foreign = [tool for tool in tools if tool not in self._declared[name]]
-        if not foreign:
+    def _has_no_rival(self, id_: str, tools: Sequence[str]) -> bool:
+        """Return True if no tool but those of its annotation may answer the query."""
+        other_tools = [tool for tool in tools if tool not in self._set.shown[id_]]
+        if not other_tools:
             return True
-        vectors = self._tools[[self._names[tool] for tool in foreign]]
-        if np.any(vectors @ self._questions[self._rows[name]] >= WANTED):
+        vectors = self._tools[[self._tool_rows[tool] for tool in other_tools]]
+        if np.any(vectors @ self._questions[self._question_rows[id_]] >= WANTED):
             return False
-        needed = [self._names[tool] for tool in self._needs[name]]
+        needed = [self._tool_rows[tool] for tool in self._needs[id_]]
         return not np.any(vectors @ self._tools[needed].T >= SAME_TOOL)
 
 
@@ -251,8 +261,8 @@ def toolset_examples(
     """Return the examples of all sets, and each set's entry in the manifest.
 
     TEvo varies only examples and plan cases, which are queries of the same set. ``measuring`` are
-    test questions, which are omitted, as ``plain`` returns them. Raises ``InputError`` if a set
-    cannot be read, or has no usable query.
+    the ``question_key`` of test questions, which are omitted. ``InputError`` if a set cannot be
+    read, or has no usable query.
     """
 
     def examples_of(toolset: Toolset, copies: int, rng: random.Random) -> Iterator[TrainingExample]:
@@ -261,11 +271,11 @@ def toolset_examples(
         count = len(toolset.queries) * copies
         with progress_bar(f"Making examples of {toolset.name}", count) as advance:
             for copy in range(1, copies + 1):
-                for queries, toolbox in groups.deal(rng):
+                for queries, toolbox in groups.draw_groups(rng):
                     drawn = DrawnToolbox(toolbox, Renaming(), changed=tevo.enabled)
-                    posing = Posing(toolbox, tevo, neighbours=neighbours)
-                    for evolved in pose(queries, drawn, posing, rng):
-                        yield from tasks_of(evolved, ttg, rng, copy)
+                    variation = PromptVariation(toolbox, tevo, neighbours=neighbours)
+                    for varied in vary_prompts(queries, drawn, variation, rng):
+                        yield from tasks_of(varied, ttg, rng, copy)
                     advance(len(queries))
 
     results: list[TrainingExample] = []
@@ -278,7 +288,7 @@ def toolset_examples(
         examples = without_duplicates(examples_of(toolset, source.copies, rng))
         results += examples
         origin = READERS[source.reader]
-        # A test set is not contaminated if its questions and tools are omitted.
+        # The training data does not contaminate a test set whose questions and tools are omitted.
         exception = f" but {Path(source.measuring).name}" if source.measuring else ""
         facts.append(
             {

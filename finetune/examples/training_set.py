@@ -19,7 +19,7 @@ from casewright.stores.case import check_text
 FORMAT = 1
 MANIFEST, TRAIN, VALIDATION = "manifest.json", "train.jsonl", "validation.jsonl"
 _FILES = frozenset({MANIFEST, TRAIN, VALIDATION})
-_HINT = "Make the set again: casewright finetune data"
+_ADVICE = "Make the set again: casewright finetune data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) 
             new.mkdir()
             for name, examples in ((TRAIN, data.train), (VALIDATION, data.validation)):
                 with (new / name).open("w", encoding="utf-8", newline="\n") as file:
-                    file.writelines(_lines(examples))
+                    file.writelines(_json_lines(examples))
             (new / MANIFEST).write_text(manifest_text(data.manifest), encoding="utf-8")
             if folder.exists():
                 folder.replace(old)
@@ -116,16 +116,16 @@ def read_training_set(folder: Path) -> TrainingSet:
             "that casewright finetune data wrote."
         ) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise InputError(f"{file} is no manifest of format {FORMAT}. {_HINT}.")
+        raise InputError(f"{file} is no manifest of format {FORMAT}. {_ADVICE}.")
     try:
         if manifest["prompt_hash"] != prompt_hash():
             raise InputError(
                 f"{file}: the set was made with another template of the planner's "
-                f"prompt ({manifest['prompt_hash']}; this version's is {prompt_hash()}). {_HINT}."
+                f"prompt ({manifest['prompt_hash']}; this version's is {prompt_hash()}). {_ADVICE}."
             )
         hashes = {name: manifest["files"][name]["sha256"] for name in (TRAIN, VALIDATION)}
     except (KeyError, TypeError) as error:
-        raise InputError(f"{file} lacks {error}. {_HINT}.") from error
+        raise InputError(f"{file} lacks {error}. {_ADVICE}.") from error
     train, validation = (_read_examples(folder / name, sha) for name, sha in hashes.items())
     return TrainingSet(train, validation, manifest)
 
@@ -143,13 +143,13 @@ def manifest_hash(manifest: Mapping[str, Any]) -> str:
 def file_entry(examples: Iterable[TrainingExample]) -> dict[str, Any]:
     """Return a manifest's entry for the file of these examples: number of rows and SHA-256."""
     digest, rows = hashlib.sha256(), 0
-    for line in _lines(examples):
+    for line in _json_lines(examples):
         digest.update(line.encode())
         rows += 1
     return {"rows": rows, "sha256": digest.hexdigest()}
 
 
-def _lines(examples: Iterable[TrainingExample]) -> Iterator[str]:
+def _json_lines(examples: Iterable[TrainingExample]) -> Iterator[str]:
     for example in examples:
         line = json.dumps(example.to_row(), ensure_ascii=False)
         try:
@@ -163,10 +163,11 @@ def _read_examples(file: Path, digest: str) -> tuple[TrainingExample, ...]:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}. {_HINT}.") from error
+        raise InputError(f"{file} cannot be read: {error.strerror}. {_ADVICE}.") from error
     if hashlib.sha256(data).hexdigest() != digest:
         raise InputError(
-            f"{file} is not the file that was written: its SHA-256 is not the manifest's. {_HINT}."
+            f"{file} is not the file that was written: its SHA-256 is not the manifest's. "
+            f"{_ADVICE}."
         )
     return tuple(
         TrainingExample.from_row(json.loads(line)) for line in data.decode().split("\n") if line

@@ -1,7 +1,7 @@
 """Tool-Task Generator (TTG): training tasks about a query's plan, in addition to planning.
 
-It follows REAPER (Joshi et al. 2024, section on the Tool-Task Generator). The answer of most tasks
-is the complete plan; their prompts have the planner's role in the head, and the instruction in the
+As in REAPER (Joshi et al. 2024, section on the Tool-Task Generator). The answer of most tasks is
+the complete plan; their prompts have the planner's role in the head, and an instruction in the
 tail.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 from pydantic import Field
 
 from casewright.finetune.example import PLAN_TASK, TrainingExample
-from casewright.finetune.examples.tevo import Evolved, example_plan
+from casewright.finetune.examples.tevo import VariedQuery, example_plan
 from casewright.finetune.section import Section
 from casewright.planner import ListValue, Plan, Prompt, Step, StepRef, is_span, render_prompt
 from casewright.planner.plan import Value, sub_plan, text_literals
@@ -29,30 +29,30 @@ from casewright.planner.sub_queries import feeders
 from casewright.tools import NO_EVIDENCE, Toolbox
 
 #: The prompt and the correct answer of a task about one query.
-Posed = tuple[Prompt, str]
+PromptAndAnswer = tuple[Prompt, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """The query of a task, and the planner's prompt for it without plan cases."""
 
-    evolved: Evolved
+    varied: VariedQuery
     prompt: Prompt
 
-    def posed(self, instruction: str, material: str) -> Posed:
-        """Return a task with instruction and material in its tail; the answer is the plan."""
-        return _instructed(self.prompt, instruction, material), str(self.evolved.plan)
+    def plan_task(self, instruction: str, material: str) -> PromptAndAnswer:
+        """Return a task whose answer is the plan, with instruction and material in its tail."""
+        return _with_instruction(self.prompt, instruction, material), str(self.varied.plan)
 
     def with_role(self, role: str, *parts: str) -> Prompt:
         """Return a prompt with another role in its head, and these parts in its tail."""
         # The context is a line of JSON before the question.
         context, question, _ = self.prompt.tail.partition("\nQuestion: ")
         tail = [parts[0], *([context] if question and context else []), *parts[1:]]
-        return Prompt(_shared_head(self.evolved.request.toolbox, role), "\n\n".join(tail))
+        return Prompt(_shared_head(self.varied.request.toolbox, role), "\n\n".join(tail))
 
 
 #: Returns a task about a query; ``None`` if the task does not apply to the query.
-Task = Callable[[Subject, random.Random], Posed | None]
+Task = Callable[[Subject, random.Random], PromptAndAnswer | None]
 
 _FILE = Path(__file__).parent / "wordings.toml"
 #: The wordings of instructions.
@@ -61,66 +61,66 @@ WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 MASKS = ("[MASK]", "___", "<missing>", "???")
 
 
-# A toolbox is immutable and hashed by identity. Queries with one toolbox follow each other.
+# Queries with the same toolbox, which is immutable and hashed by identity, follow each other.
 @lru_cache(maxsize=16)
 def _shared_head(toolbox: Toolbox, role: str = ROLE) -> str:
     return render_head(toolbox, role)
 
 
-def _instructed(prompt: Prompt, *parts: str) -> Prompt:
+def _with_instruction(prompt: Prompt, *parts: str) -> Prompt:
     return Prompt(prompt.head, "\n\n".join((*parts, prompt.tail)))
 
 
-def query_from_plan(subject: Subject, rng: random.Random) -> Posed | None:
-    """Write the query from the plan.
+def query_from_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
+    """Write the query from the plan; the answer is the annotated question.
 
     Since many questions have the same plan, the prompt quotes the plan's spans of the question; the
-    task does not apply to a plan without spans. The answer is the annotated question.
+    task does not apply to a plan without spans.
     """
-    evolved = subject.evolved
-    texts = dict.fromkeys(text for _, _, text in text_literals(evolved.plan))
-    spans = [text for text in texts if is_span(text, evolved.query.query)]
+    varied = subject.varied
+    texts = dict.fromkeys(text for _, _, text in text_literals(varied.plan))
+    spans = [text for text in texts if is_span(text, varied.query.query)]
     if not spans:
         return None
     quoted = ", ".join(json.dumps(text, ensure_ascii=False) for text in spans)
     instruction = f"{rng.choice(WORDINGS['query'])} {WORDINGS['quoted'].format(quoted)}"
-    material = f"Plan:\n{evolved.plan}\nQuestion:"
-    return subject.with_role(WORDINGS["query_role"], instruction, material), evolved.query.query
+    material = f"Plan:\n{varied.plan}\nQuestion:"
+    return subject.with_role(WORDINGS["query_role"], instruction, material), varied.query.query
 
 
-def identify_tools(subject: Subject, rng: random.Random) -> Posed | None:
+def identify_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
     """Identify the tools that the plan calls, each once, in the order of the toolbox."""
-    evolved = subject.evolved
+    varied = subject.varied
     instruction = f"{rng.choice(WORDINGS['tools'])} {WORDINGS['tools_form']}"
-    question = f"Question: {evolved.query.query}\nTools:"
-    names = [name for name in evolved.request.toolbox.names if name in set(evolved.plan.tools)]
+    question = f"Question: {varied.query.query}\nTools:"
+    names = [name for name in varied.request.toolbox.names if name in set(varied.plan.tools)]
     return subject.with_role(WORDINGS["tools_role"], instruction, question), ", ".join(names)
 
 
-def complete_plan(subject: Subject, rng: random.Random) -> Posed | None:
+def complete_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
     """Complete a plan from its first steps; does not apply to a plan of one step."""
-    lines = str(subject.evolved.plan).split("\n")
+    lines = str(subject.varied.plan).split("\n")
     if len(lines) < 2:
         return None
     first = "\n".join(lines[: rng.randrange(1, len(lines))])
-    return subject.posed(rng.choice(WORDINGS["begun"]), f"Beginning of the plan:\n{first}")
+    return subject.plan_task(rng.choice(WORDINGS["begun"]), f"Beginning of the plan:\n{first}")
 
 
-def fill_step(subject: Subject, rng: random.Random) -> Posed | None:
+def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
     """Fill a masked step; does not apply to a plan of one step."""
-    lines = str(subject.evolved.plan).split("\n")
+    lines = str(subject.varied.plan).split("\n")
     if len(lines) < 2:
         return None
     mask = rng.choice(MASKS)
     index = rng.randrange(len(lines))
     lines[index] = f"s{index + 1} = {mask}"
     material = "Plan with a gap:\n" + "\n".join(lines)
-    return subject.posed(rng.choice(WORDINGS["lost_step"]).format(mask=mask), material)
+    return subject.plan_task(rng.choice(WORDINGS["lost_step"]).format(mask=mask), material)
 
 
-def fill_parameters(subject: Subject, rng: random.Random) -> Posed | None:
+def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
     """Fill masked arguments; different values of one parameter are not masked together."""
-    plan = subject.evolved.plan
+    plan = subject.varied.plan
     arguments = [
         (number, step.tool, name, value)
         for number, step in enumerate(plan.steps, 1)
@@ -136,32 +136,31 @@ def fill_parameters(subject: Subject, rng: random.Random) -> Posed | None:
             hidden.add((number, name))
     lines = []
     for number, step in enumerate(plan.steps, 1):
-        shown = ", ".join(
+        listed = ", ".join(
             f"{name}={mask if (number, name) in hidden else value}"
             for name, value in step.arguments
         )
-        lines.append(f"s{number} = {step.tool}({shown})")
+        lines.append(f"s{number} = {step.tool}({listed})")
     material = "Plan with gaps:\n" + "\n".join(lines)
-    return subject.posed(rng.choice(WORDINGS["lost_values"]).format(mask=mask), material)
+    return subject.plan_task(rng.choice(WORDINGS["lost_values"]).format(mask=mask), material)
 
 
 #: Number of shuffles before the simplest permutation is used.
 TRIES = 20
 
 
-def order_steps(subject: Subject, rng: random.Random) -> Posed | None:
+def order_steps(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
     """Put shuffled steps in order.
 
     References do not determine the order of independent steps. So the prompt states a rule: of the
     steps that could come next, the first one in the list comes next. The list is shuffled so that
     this rule gives the annotated plan.
     """
-    plan = subject.evolved.plan
-    order = _listing(plan, rng)
-    if order is None:
+    plan = subject.varied.plan
+    if (order := _list_order(plan, rng)) is None:
         return None
     instruction = f"{rng.choice(WORDINGS['order'])} {WORDINGS['ties']}"
-    return subject.posed(instruction, "Steps:\n" + "\n".join(_letter_steps(plan, order)))
+    return subject.plan_task(instruction, "Steps:\n" + "\n".join(_lettered_steps(plan, order)))
 
 
 def _run_order(plan: Plan, listing: Sequence[int]) -> list[int]:
@@ -173,7 +172,7 @@ def _run_order(plan: Plan, listing: Sequence[int]) -> list[int]:
     return order
 
 
-def _listing(plan: Plan, rng: random.Random) -> list[int] | None:
+def _list_order(plan: Plan, rng: random.Random) -> list[int] | None:
     """Return a permutation of the steps whose run order is the plan's, if there is one."""
     steps = list(range(len(plan.steps)))
     dependent = [n for n in steps[1:] if any(r.step == n for r in plan.steps[n].references())]
@@ -189,19 +188,18 @@ def _listing(plan: Plan, rng: random.Random) -> list[int] | None:
     return steps
 
 
-def _letter_steps(plan: Plan, order: Sequence[int]) -> list[str]:
+def _lettered_steps(plan: Plan, order: Sequence[int]) -> list[str]:
     letters = {step: ascii_uppercase[position] for position, step in enumerate(order)}
 
-    def shown(value: Value) -> str:
+    def text_of(value: Value) -> str:
         if isinstance(value, ListValue):
-            return f"[{', '.join(map(shown, value.items))}]"
-        text = str(value)
+            return f"[{', '.join(map(text_of, value.items))}]"
         if isinstance(value, StepRef):
-            text = letters[value.step - 1] + text.removeprefix(f"s{value.step}")
-        return text
+            return letters[value.step - 1] + str(value).removeprefix(f"s{value.step}")
+        return str(value)
 
     def call(step: Step) -> str:
-        return f"{step.tool}({', '.join(f'{name}={shown(v)}' for name, v in step.arguments)})"
+        return f"{step.tool}({', '.join(f'{name}={text_of(v)}' for name, v in step.arguments)})"
 
     return [f"{letters[number]} = {call(plan.steps[number])}" for number in order]
 
@@ -210,17 +208,17 @@ def _letter_steps(plan: Plan, order: Sequence[int]) -> list[str]:
 ALL_PROVIDED = 0.4
 
 
-def provided_tools(subject: Subject, rng: random.Random) -> Posed | None:
+def provided_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
     """Use only the provided tools, which may be fewer than the plan needs.
 
     One tool is removed from the toolbox, or by an instruction that lists the allowed tools. The
     answer is the plan without the sub-queries that need the tool, or else ``no_evidence``. The task
     does not apply to a plan without tools, nor to a query that accepts other tools.
     """
-    evolved = subject.evolved
-    toolbox, plan = evolved.request.toolbox, evolved.plan
+    varied = subject.varied
+    toolbox, plan = varied.request.toolbox, varied.plan
     needed = [name for name in dict.fromkeys(plan.tools) if name != NO_EVIDENCE.name]
-    if not needed or evolved.query.accept:
+    if not needed or varied.query.accept:
         return None
     others = [name for name in toolbox.names if name not in {*needed, NO_EVIDENCE.name}]
     all_provided = bool(others) and rng.random() < ALL_PROVIDED
@@ -229,28 +227,28 @@ def provided_tools(subject: Subject, rng: random.Random) -> Posed | None:
         allowed = ", ".join(name for name in toolbox.names if name != removed)
         instruction, prompt = rng.choice(WORDINGS["allowed"]).format(tools=allowed), subject.prompt
     else:
-        request = replace(evolved.request, toolbox=_reduced(toolbox, removed))
+        request = replace(varied.request, toolbox=_without_tool(toolbox, removed))
         instruction, prompt = rng.choice(WORDINGS["gone"]), render_prompt(request)
-    answer = _without(plan, removed) or Plan((Step(NO_EVIDENCE.name),))
-    return _instructed(prompt, f"{instruction} {WORDINGS['rest']}"), str(answer)
+    answer = _plan_without(plan, removed) or Plan((Step(NO_EVIDENCE.name),))
+    return _with_instruction(prompt, f"{instruction} {WORDINGS['rest']}"), str(answer)
 
 
-def _without(plan: Plan, tool: str) -> Plan | None:
+def _plan_without(plan: Plan, tool: str) -> Plan | None:
     """Return the plan of the sub-queries that do not call a tool; ``None`` if all call it."""
-    fed = {ref.step for step in plan.steps for ref in step.references()}
-    parts = [feeders(plan, last) for last in set(range(1, len(plan.steps) + 1)) - fed]
-    possible = [part for part in parts if all(plan.steps[n - 1].tool != tool for n in part)]
-    return sub_plan(plan, set().union(*possible))[0] if possible else None
+    needed = {ref.step for step in plan.steps for ref in step.references()}
+    sub_queries = [feeders(plan, last) for last in set(range(1, len(plan.steps) + 1)) - needed]
+    kept = [steps for steps in sub_queries if all(plan.steps[n - 1].tool != tool for n in steps)]
+    return sub_plan(plan, set().union(*kept))[0] if kept else None
 
 
-def _reduced(toolbox: Toolbox, removed: str) -> Toolbox:
+def _without_tool(toolbox: Toolbox, removed: str) -> Toolbox:
     """Return the toolbox without a tool and without the examples that call it."""
     tools = []
     for tool in toolbox:
         plan = None if tool.example is None else example_plan(tool.example)
-        shown = tool.example if plan and removed not in plan.tools else None
+        example = tool.example if plan and removed not in plan.tools else None
         if tool.name != removed:
-            tools.append(replace(tool, example=shown))
+            tools.append(replace(tool, example=example))
     return Toolbox(tools)
 
 
@@ -291,28 +289,28 @@ class TtgSettings(Section):
 
 
 def tasks_of(
-    evolved: Evolved, settings: TtgSettings, rng: random.Random, copy: int = 1
+    varied: VariedQuery, settings: TtgSettings, rng: random.Random, copy: int = 1
 ) -> list[TrainingExample]:
     """Return a query's training examples: planning as in serving, then secondary tasks."""
-    count, part = divmod(settings.tasks_per_query, 1)
-    if part and rng.random() < part:
+    count, fraction = divmod(settings.tasks_per_query, 1)
+    if fraction and rng.random() < fraction:
         count += 1
     if not count:
         return []
-    query_id = evolved.query.record.id
-    source = evolved.query.query if query_id is None else str(query_id)
+    query_id = varied.query.record.id
+    source = varied.query.query if query_id is None else str(query_id)
     suffix = f"@{copy}" if copy > 1 else ""
-    head = _shared_head(evolved.request.toolbox)
-    prompt = Prompt(head, render_tail(evolved.request, evolved.shots))
-    posed: list[tuple[str, Posed]] = [(PLAN_TASK, (prompt, str(evolved.plan)))]
-    subject = Subject(evolved, Prompt(head, render_tail(evolved.request, ())))
+    head = _shared_head(varied.request.toolbox)
+    prompt = Prompt(head, render_tail(varied.request, varied.plan_cases))
+    tasks: list[tuple[str, PromptAndAnswer]] = [(PLAN_TASK, (prompt, str(varied.plan)))]
+    subject = Subject(varied, Prompt(head, render_tail(varied.request, ())))
     names = list(dict.fromkeys(settings.tasks))
     for name in rng.sample(names, len(names)):
-        if len(posed) >= count:
+        if len(tasks) >= count:
             break
         if (task := TASKS[name](subject, rng)) is not None:
-            posed.append((name, task))
+            tasks.append((name, task))
     return [
         TrainingExample(f"{source}#{number}:{name}{suffix}", name, source, prompt, completion)
-        for number, (name, (prompt, completion)) in enumerate(posed)
+        for number, (name, (prompt, completion)) in enumerate(tasks)
     ]

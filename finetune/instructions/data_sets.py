@@ -14,17 +14,17 @@ from casewright.finetune.instructions.instruction import Instruction
 Column = Literal["prompt", "input", "answer", "messages"]
 #: Usual names of prompt columns, and of their answer columns in order of preference: Alpaca, Dolly,
 #: TRL's prompt/completion, question answering.
-_ANSWERS = {
+_ANSWER_NAMES = {
     "instruction": ("output", "response", "answer"),
     "prompt": ("completion", "response"),
     "question": ("answer", "response"),
     "query": ("response",),
     "input": ("output",),
 }
-_INPUTS = ("input", "context")
-_DIALOGUES = ("messages", "conversations", "conversation")
-_ASKING = ("system", "user", "human", "prompter")
-_MODELS = ("assistant", "gpt", "model")
+_INPUT_NAMES = ("input", "context")
+_DIALOGUE_NAMES = ("messages", "conversations", "conversation")
+_USER_ROLES = ("system", "user", "human", "prompter")
+_MODEL_ROLES = ("assistant", "gpt", "model")
 #: The library's builder for files of each ending.
 BUILDERS = {".jsonl": "json", **{f".{name}": name for name in ("json", "parquet", "csv", "arrow")}}
 
@@ -32,11 +32,9 @@ BUILDERS = {".jsonl": "json", **{f".{name}": name for name in ("json", "parquet"
 def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping[Column, str]:
     """Return column names by ``prompt``, ``answer`` and optionally ``input``; or by ``messages``.
 
-    Raises ``InputError`` if the data set lacks a mapped column, or has no usual names.
-
-    Args:
-        names: The data set's columns.
-        columns: The user's mapping with the same keys; an empty mapping means the usual names.
+    ``names`` are the data set's columns, ``columns`` the user's mapping; if that is empty, columns
+    with usual names are taken. ``InputError`` if the data set lacks a mapped column, or has no
+    usual names.
     """
     if columns:
         if absent := sorted(set(columns.values()) - set(names)):
@@ -44,12 +42,14 @@ def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping
         if "messages" not in columns and not {"prompt", "answer"} <= set(columns):
             raise InputError("columns: map prompt and answer, or messages.")
         return columns
-    for name in _DIALOGUES:
+    for name in _DIALOGUE_NAMES:
         if name in names:
             return {"messages": name}
-    for prompt, answers in _ANSWERS.items():
+    for prompt, answers in _ANSWER_NAMES.items():
         if prompt in names and (answer := next((a for a in answers if a in names), None)):
-            input_ = next((n for n in _INPUTS if n in names and n not in (prompt, answer)), None)
+            input_ = next(
+                (n for n in _INPUT_NAMES if n in names and n not in (prompt, answer)), None
+            )
             return {"prompt": prompt, "answer": answer, **({"input": input_} if input_ else {})}
     raise InputError(
         f"No usual columns are among {sorted(names)}. Map them, for example "
@@ -73,10 +73,10 @@ def _first_exchange(messages: Any) -> tuple[str, str]:
             raise InputError("A dialogue is no list of messages with role and content.")
         role = _text(message.get("role", message.get("from"))).lower()
         content = _text(message.get("content", message.get("value")))
-        if role in _MODELS:
+        if role in _MODEL_ROLES:
             return "\n\n".join(prompts), content
-        if role not in _ASKING:
-            # The next message is a tool's, so the answer would be a call instead of a text.
+        if role not in _USER_ROLES:
+            # The message is a tool's, so the model's answer was a call instead of a text.
             break
         prompts.append(content)
     return "", ""
@@ -108,7 +108,7 @@ def read_data_set(
     name = Path(path).name if Path(path).exists() else str(path)
     mapping: Mapping[Column, str] | None = None
     logger = logging.getLogger("datasets")
-    before = logger.level
+    log_level = logger.level
     # The library logs the errors that it raises.
     logger.setLevel(logging.CRITICAL + 1)
     try:
@@ -132,7 +132,7 @@ def read_data_set(
             "hub, or a local folder or file."
         ) from error
     finally:
-        logger.setLevel(before)
+        logger.setLevel(log_level)
 
 
 def _load(path: str, split: str) -> Any:

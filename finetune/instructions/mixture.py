@@ -15,7 +15,7 @@ from casewright.errors import InputError
 from casewright.finetune.example import TrainingExample
 from casewright.finetune.instructions.data_sets import Column, read_data_set
 from casewright.finetune.instructions.instruction import Instruction
-from casewright.finetune.instructions.rules import MOST_CONSTRAINTS, RuleEvolver
+from casewright.finetune.instructions.rules import MAX_CONSTRAINTS, RuleEvolver
 from casewright.finetune.section import Section, recipe_path
 
 #: The prefix of an instruction's source.
@@ -60,7 +60,7 @@ class InstructionSettings(Section):
     sources: tuple[InstructionSource, ...] = ()
     share: float = Field(default=0.0, ge=0, le=1)
     evolved: float = Field(default=0.5, ge=0.0, le=1.0)
-    constraints: int = Field(default=MOST_CONSTRAINTS, ge=1, le=MOST_CONSTRAINTS)
+    constraints: int = Field(default=MAX_CONSTRAINTS, ge=1, le=MAX_CONSTRAINTS)
     max_characters: int = Field(default=6000, ge=1)
 
     @model_validator(mode="after")
@@ -73,13 +73,13 @@ class InstructionSettings(Section):
         return self
 
 
-#: Maximum number of evolutions of an instruction, each with other constraints.
+#: Number of times that an instruction may be evolved, each time with other constraints.
 _ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Instructions in random order, and the number of usable instructions in the sources."""
+    """Instructions in random order, and the number of usable ones in the sources."""
 
     examples: list[TrainingExample]
     pool: int
@@ -91,13 +91,8 @@ def instructions(
     """Return a share of the sources' instructions; equal arguments and files give equal results.
 
     If the sources have enough instructions, none is used both evolved and unchanged. The share is
-    as in REAPER (Joshi et al. 2024, Table 3).
-
-    Args:
-        refused: Counter of the reasons for omitted records; updated.
-
-    Raises:
-        InputError: A source cannot be read, or has too few usable instructions.
+    as in REAPER (Joshi et al. 2024, Table 3). ``refused`` counts the reasons for omitted records.
+    ``InputError`` if a source cannot be read, or has too few usable instructions.
     """
     refused = Counter() if refused is None else refused
     if not settings.share:
@@ -112,10 +107,10 @@ def instructions(
     count = round(settings.share * len(pool))
     evolved_count = round(count * settings.evolved)
     rng.shuffle(pool)
-    plain, rest = pool[: count - evolved_count], pool[count - evolved_count :]
+    plain, others = pool[: count - evolved_count], pool[count - evolved_count :]
     taken: dict[str, Instruction] = {}
     occurrences: Counter[str] = Counter()
-    for item in (*plain, *_evolved(settings, [*rest, *plain], evolved_count, rng)):
+    for item in (*plain, *_evolved(settings, [*others, *plain], evolved_count, rng)):
         occurrences[item.id] += 1
         id_ = item.id if item.id not in taken else f"{item.id}#{occurrences[item.id]}"
         taken[id_] = replace(item, id=id_)

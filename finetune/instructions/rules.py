@@ -27,7 +27,7 @@ _FILE = Path(__file__).parent / "wordings.toml"
 WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 #: Maximum number of constraints of an instruction.
-MOST_CONSTRAINTS = 3
+MAX_CONSTRAINTS = 3
 #: A constraint's parameters and the answer that satisfies it; ``None`` if a rule does not apply.
 Proposal = tuple[Mapping[str, Any], str] | None
 #: Returns the proposal for a question and its answer.
@@ -35,11 +35,12 @@ Propose = Callable[[str, str, random.Random], Proposal]
 #: Returns true if an answer satisfies a constraint with these parameters.
 Check = Callable[[Mapping[str, Any], str], bool]
 #: Ends of prompts that the answer completes; a constraint must precede such a prompt.
-_CUE = (":", "=", ">", "-", "…", "...", ",", '"')
+_CUES = (":", "=", ">", "-", "…", "...", ",", '"')
 #: Share of constraints that precede a question, if they may follow it.
-_BEFORE = 0.25
-#: Maximum words of an answer whose length is limited; minimum words of one with constrained words.
-_MOST_WORDS, _SOME_WORDS = 150, 8
+_SHARE_BEFORE = 0.25
+#: Maximum number of words of an answer for a limit on its length; minimum number for a constraint
+#: on its words.
+_MAX_LIMITED_WORDS, _MIN_PROSE_WORDS = 150, 8
 #: Requests about the form of a text or an answer, which a constraint could contradict.
 _ABOUT_FORM = re.compile(
     r"(?i)\b(?:capitali[sz]|upper.?case|lower.?case|punctuat|spell|grammar|proofread|typo|format"
@@ -51,9 +52,9 @@ _ABOUT_FORM = re.compile(
     r"|(?:start|begin|end)(?:s|n?ing)? with|in the form)"
 )
 #: Words of four letters or more, with inner hyphens and apostrophes.
-_LETTERS = re.compile(r"[^\W\d_](?:['’\-]?[^\W\d_]){3,}")
+_LONG_WORD = re.compile(r"[^\W\d_](?:['’\-]?[^\W\d_]){3,}")
 #: Code, calls, markup, formulas, addresses: not prose.
-_MARKED = re.compile(r"[{}\\<>`|=_#@~^]|https?:|www\.|\t|\[\[|\*\*|\w\(['\"]|\w\(\)")
+_MARKUP = re.compile(r"[{}\\<>`|=_#@~^]|https?:|www\.|\t|\[\[|\*\*|\w\(['\"]|\w\(\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Rule:
 
     Attributes:
         parts: The constrained parts of an answer; rules with a common part are not combined.
-        wraps: The rule adds a text around the answer, and runs before rules that change nothing.
+        wraps: The rule adds a text to the answer; it runs before rules that change nothing.
     """
 
     kind: str
@@ -82,7 +83,7 @@ class Rule:
         wording = rng.choice(WORDINGS[self.kind]).format(**parameters)
         constraints = (*instruction.constraints, Constraint(self.kind, parameters, wording))
         joined = (" " if rng.random() < 0.7 else "\n").join(c.wording for c in constraints)
-        before = original.rstrip().endswith(_CUE) or rng.random() < _BEFORE
+        before = original.rstrip().endswith(_CUES) or rng.random() < _SHARE_BEFORE
         return replace(
             instruction,
             id=f"{instruction.id.partition('~')[0]}~{'+'.join(c.kind for c in constraints)}",
@@ -93,10 +94,10 @@ class Rule:
         )
 
 
-def _is_prose(answer: str, least: int = _SOME_WORDS) -> bool:
+def _is_prose(answer: str, min_words: int = _MIN_PROSE_WORDS) -> bool:
     letters = sum(char.isalpha() or char.isspace() for char in answer)
-    enough = letters >= 0.75 * len(answer) and len(answer.split()) >= least
-    return enough and not _MARKED.search(answer)
+    enough = letters >= 0.75 * len(answer) and len(answer.split()) >= min_words
+    return enough and not _MARKUP.search(answer)
 
 
 def has_word(answer: str, word: str) -> bool:
@@ -136,7 +137,7 @@ def _is_json(parameters: Mapping[str, Any], answer: str) -> bool:
 
 def _at_most_words(question: str, answer: str, rng: random.Random) -> Proposal:
     count = len(answer.split())
-    if count > _MOST_WORDS or not _is_prose(answer, 0):
+    if count > _MAX_LIMITED_WORDS or not _is_prose(answer, 0):
         return None
     step = 1 if count <= 5 else 5 if count <= 50 else 10
     return {"n": max(2, -(-count // step) * step)}, answer
@@ -159,7 +160,7 @@ def _excludes(question: str, answer: str, rng: random.Random) -> Proposal:
 def _new_words(text: str, other: str) -> list[str]:
     """Return a text's words of four letters or more that the other text has in no form."""
     other_forms = content_words(other)
-    words = {word for word in _LETTERS.findall(text.lower()) if has_word(text, word)}
+    words = {word for word in _LONG_WORD.findall(text.lower()) if has_word(text, word)}
     return sorted(w for w in words if (forms := content_words(w)) and not forms & other_forms)
 
 
@@ -193,17 +194,17 @@ def holds(constraint: Constraint, answer: str) -> bool:
 
 
 class RuleEvolver:
-    """Evolution of instructions by rules, rare rules first; deterministic for an ``rng``."""
+    """Evolves instructions by rules; prefers rules that it has used less often."""
 
-    def __init__(self, rng: random.Random, most: int = MOST_CONSTRAINTS) -> None:
+    def __init__(self, rng: random.Random, max_constraints: int = MAX_CONSTRAINTS) -> None:
         self._rng = rng
-        self._most = most
+        self._most = max_constraints
         self.used: Counter[str] = Counter()
 
     def evolve(self, instruction: Instruction) -> Instruction | None:
         """Return the evolved instruction with verified constraints; ``None`` if no rule applies."""
         evolved = instruction
-        rules = self._pick(instruction, self._rng.randint(1, self._most))
+        rules = self._pick_rules(instruction, self._rng.randint(1, self._most))
         for rule in sorted(rules, key=lambda rule: not rule.wraps):
             candidate = rule.evolved(evolved, self._rng)
             # A rule may break another constraint: an exact phrase may contain an excluded word.
@@ -212,7 +213,7 @@ class RuleEvolver:
                 self.used[rule.kind] += 1
         return None if evolved is instruction else evolved
 
-    def _pick(self, instruction: Instruction, count: int) -> list[Rule]:
+    def _pick_rules(self, instruction: Instruction, count: int) -> list[Rule]:
         # Each rule has its own random generator, so that rules do not affect each other.
         fitting = [r for r in RULES.values() if r.evolved(instruction, random.Random(0))]
         picked: list[Rule] = []

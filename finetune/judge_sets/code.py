@@ -5,9 +5,8 @@ function, so the splitter determines the labels, not a search or a judge. Questi
 functions and methods, because "all of class C" is ambiguous.
 
 The questions of the first set name their function. Those of the second set describe it without its
-name, so a filter by names does not help, and a search mostly finds the part that is similar to the
-question, such as the signature. They were written by hand from the code, in other words than its
-docstrings.
+name: a filter by names does not help, and a search mostly finds the chunk that is similar to the
+question, such as the signature. They were written by hand, in other words than the docstrings.
 """
 
 from __future__ import annotations
@@ -23,8 +22,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from casewright.errors import DependencyError, InputError
-from casewright.finetune.judge_data import LabelledQuestion
-from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, FeedbackSet, schema_of
+from casewright.finetune.judge_sets.sets import (
+    CODE,
+    DESCRIBED,
+    FeedbackSet,
+    LabelledQuestion,
+    schema_of,
+)
 from casewright.finetune.records import read_values
 from casewright.stores import Case, CaseStore, default_encoder
 from casewright.stores.documents.cases import digest, document_cases
@@ -48,7 +52,7 @@ EXCLUDED = ("test", "tests", "test_*", "testing", "_vendor")
 #: Random seed for the functions and the wordings.
 SEED = 0
 #: Maximum number of questions of a package, and of chunks of a function.
-PER_PACKAGE, MOST_CHUNKS = 50, 10
+PER_PACKAGE, MAX_CHUNKS = 50, 10
 METHOD_WORDS = (
     "Show me the full `{name}` method of class `{owner}`{place}.",
     "the whole {name} method of {owner}{place}",
@@ -81,12 +85,9 @@ class PythonDefinition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A definition in a package.
+    """A definition in a package's file ``source``; ``symbol`` includes its enclosing classes.
 
-    Attributes:
-        source: The file.
-        symbol: The names of enclosing classes and of the definition, joined by dots.
-        chunks: The ids of its chunks; empty if no question may ask for the definition.
+    ``chunks`` are the ids of its chunks; empty if no question may ask for the definition.
     """
 
     package: str
@@ -97,13 +98,13 @@ class Function:
 
     @property
     def key(self) -> str:
-        """File and symbol: the id of the question in every set, which determines the half."""
+        """File and symbol: the id of its question in every set, which determines the half."""
         return f"{self.source}:{self.symbol}"
 
     @property
     def is_cut(self) -> bool:
-        """True if a question may ask for the function: it has several chunks, but not too many."""
-        return 2 <= len(self.chunks) <= MOST_CHUNKS
+        """True if it has several chunks, but not too many: then a question may ask for it."""
+        return 2 <= len(self.chunks) <= MAX_CHUNKS
 
     def labelled(self, text: str) -> LabelledQuestion:
         """Return a question for the function."""
@@ -116,19 +117,19 @@ class CodeCorpus:
 
     cases: Sequence[Case]
     functions: Sequence[Function]
-    settings: Mapping[str, Any]
+    origin: Mapping[str, Any]
 
     def feedback_set(
-        self, name: str, questions: Sequence[LabelledQuestion], **settings: Any
+        self, name: str, questions: Sequence[LabelledQuestion], **origin: Any
     ) -> FeedbackSet:
         """Return a set of the corpus's cases; ``InputError`` without a question."""
         if not questions:
-            packages = ", ".join(self.settings["packages"]) or "none is installed"
+            packages = ", ".join(self.origin["packages"]) or "none is installed"
             raise InputError(
                 f"The set {name} is made of installed packages, and no function of these that it "
                 f"asks about has several chunks: {packages}. Run: pip install 'casewright[all]'"
             )
-        return FeedbackSet(name, "code", self.cases, questions, {**self.settings, **settings})
+        return FeedbackSet(name, "code", self.cases, questions, {**self.origin, **origin})
 
 
 def code_set(corpus: CodeCorpus) -> FeedbackSet:
@@ -181,10 +182,10 @@ def _question(function: Function, *, unique: bool) -> LabelledQuestion:
     # Each function has its own generator, so that its wording does not depend on other packages.
     rng = random.Random(f"{SEED} {function.key}")
     owner, _, name = function.symbol.rpartition(".")
-    words = rng.choice(METHOD_WORDS if function.is_method else FUNCTION_WORDS)
+    wording = rng.choice(METHOD_WORDS if function.is_method else FUNCTION_WORDS)
     location = rng.choice(PLACES) if unique else " in {source}"
     location = location.format(package=function.package, source=function.source)
-    return function.labelled(words.format(name=name, owner=owner, place=location))
+    return function.labelled(wording.format(name=name, owner=owner, place=location))
 
 
 def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
@@ -212,13 +213,13 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
                 missing.append(name)
                 continue
             versions[folder] = installed.version
-            for cases_of_file, functions_of_file in _read(folder, installed.version, path, store):
-                cases += cases_of_file
-                functions += functions_of_file
+            for chunks, found in _read_package(folder, installed.version, path, store):
+                cases += chunks
+                functions += found
     return CodeCorpus(cases, functions, {"packages": versions, "packages_missing": missing})
 
 
-def _read(
+def _read_package(
     package: str, version: str, folder: Path, store: CaseStore
 ) -> Iterator[tuple[list[Case], list[Function]]]:
     """Yield the chunks and the definitions of each file of a package."""
@@ -228,33 +229,29 @@ def _read(
         source = f"{package}/{file.source}"
         try:
             chunks = split(read_document(data, kind))
-            symbols = {definition.symbol for definition in definitions(data)}
-            once = {item.symbol: item.in_class for item in functions_defined_once(data)}
+            by_symbol = definitions(data)
         except (InputError, SyntaxError, ValueError):
             # Packages may include files for other versions of Python.
             continue
         cases = document_cases(chunks, store, f"{package} {version}", source, digest(data))
         functions = []
-        for symbol in sorted(symbols):
+        for symbol, (first, *others) in sorted(by_symbol.items()):
             ids = [case.id for case in cases if case.metadata.get("symbol") == symbol]
-            chunk_ids = tuple(ids if symbol in once else ())
-            functions.append(Function(package, source, symbol, chunk_ids, once.get(symbol, False)))
+            # Questions ask only for functions and methods with a unique symbol.
+            chunk_ids = tuple(ids) if first.is_function and not others else ()
+            functions.append(Function(package, source, symbol, chunk_ids, first.in_class))
         yield cases, functions
 
 
-def definitions(source: bytes) -> list[PythonDefinition]:
-    """Return the definitions in a file in order, with duplicates, by Python's parser.
+def definitions(source: bytes) -> dict[str, list[PythonDefinition]]:
+    """Return the definitions in a file by their symbols, in order, by Python's parser.
 
     ``SyntaxError`` or ``ValueError`` if the file is not Python of this version.
     """
-    return list(_walk(ast.parse(source).body, ""))
-
-
-def functions_defined_once(source: bytes) -> list[PythonDefinition]:
-    """Return the functions and methods in a file whose symbol is unique in it."""
-    items = definitions(source)
-    times = Counter(item.symbol for item in items)
-    return [item for item in items if item.is_function and times[item.symbol] == 1]
+    results: dict[str, list[PythonDefinition]] = {}
+    for definition in _walk(ast.parse(source).body, ""):
+        results.setdefault(definition.symbol, []).append(definition)
+    return results
 
 
 def _walk(body: Iterable[ast.AST], prefix: str) -> Iterator[PythonDefinition]:

@@ -7,14 +7,9 @@ from functools import cache, partial
 from pathlib import Path
 
 from casewright.errors import InputError
+from casewright.finetune.judge_sets import paragraphs
 from casewright.finetune.judge_sets.code import code_set, described_set, read_code
 from casewright.finetune.judge_sets.labelled import CASES, QUESTIONS, labelled_set
-from casewright.finetune.judge_sets.paragraphs import (
-    FILES,
-    holds_scifact,
-    multihop_set,
-    scifact_set,
-)
 from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, SCIFACT, FeedbackSet
 
 #: Functions that read the sets, by the sets' names.
@@ -49,8 +44,8 @@ def find_sets(
     results = [read().limited(limit) for name, read in sets.items() if only in (None, name)]
     if not results:
         raise InputError(
-            f"There is no set {only!r} here. There are: {', '.join(sets)}. "
-            f"Sets are: {', '.join([*FILES, SCIFACT, CODE, DESCRIBED])}; all but the last two are "
+            f"There is no set {only!r} here. There are: {', '.join(sets)}. Sets are: "
+            f"{', '.join([*paragraphs.FILES, SCIFACT, CODE, DESCRIBED])}; all but the last two are "
             "read from --data."
         )
     for item in results:
@@ -69,12 +64,12 @@ def _public_sets(data: Path | None, only: str | None) -> Readers:
     if data is not None:
         if not data.is_dir():
             raise InputError(f"--data {data}: there is no such folder. {_USAGE}")
-        for name, file_name in FILES.items():
+        for name, file_name in paragraphs.FILES.items():
             files = (folder / file_name for folder in (data, data / "multihop"))
-            if file := next((file for file in files if file.is_file()), None):
-                sets[name] = partial(multihop_set, file, name)
-        if folder := next((item for item in (data, data / "scifact") if holds_scifact(item)), None):
-            sets[SCIFACT] = partial(scifact_set, folder)
+            if file := next(filter(Path.is_file, files), None):
+                sets[name] = partial(paragraphs.multihop_set, file, name)
+        if folder := next(filter(paragraphs.holds_scifact, (data, data / "scifact")), None):
+            sets[SCIFACT] = partial(paragraphs.scifact_set, folder)
         if not sets and only not in (CODE, DESCRIBED):
             raise InputError(f"--data {data}: it holds no set of questions. {_USAGE}")
     # Packages are split once for both sets, and only if needed.

@@ -11,8 +11,7 @@ from typing import TypeVar
 from pydantic import Field
 
 from casewright.errors import InputError
-from casewright.finetune.judge_data import LabelledQuestion
-from casewright.finetune.judge_sets.sets import FeedbackSet
+from casewright.finetune.judge_sets.sets import FeedbackSet, LabelledQuestion
 from casewright.finetune.records import Record, Text, read_records
 from casewright.stores import Case
 from casewright.stores.case import CASE_NAMESPACE

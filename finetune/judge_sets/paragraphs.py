@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from casewright.errors import InputError
-from casewright.finetune.judge_data import LabelledQuestion
-from casewright.finetune.judge_sets.sets import SCIFACT, FeedbackSet, is_training
+from casewright.finetune.judge_sets.sets import SCIFACT, FeedbackSet, LabelledQuestion, is_training
 from casewright.finetune.records import read_values
 from casewright.stores import Case
 from casewright.stores.case import case_id
@@ -32,10 +31,9 @@ FILES = {
 }
 #: SciFact's files of abstracts and of claims.
 CORPUS, CLAIMS = "corpus.jsonl", "claims_*.jsonl"
-#: Maximum number of claims of each half (training and test), and of abstracts: all 5,183 take long
-#: to encode.
-CLAIMS_PER_HALF = 75
-ABSTRACTS = 1500
+#: Maximum number of claims of each half (training and test), and of abstracts: to encode all 5,183
+#: takes long.
+CLAIMS_PER_HALF, ABSTRACTS = 75, 1500
 
 
 class Paragraph(NamedTuple):
@@ -148,39 +146,39 @@ def scifact_set(folder: Path) -> FeedbackSet:
     """
     corpus = dict(read_lines(folder / CORPUS, _abstract, "SciFact's abstracts"))
     claims = _claims(folder)
-    needed = frozenset[str]().union(*(claim.relevant for claim in claims))
-    if missing := sorted(needed - corpus.keys()):
+    cited = frozenset[str]().union(*(claim.relevant for claim in claims))
+    if missing := sorted(cited - corpus.keys()):
         raise InputError(
             f"{folder}: claims cite {len(missing)} abstracts that {CORPUS} does not have, such as "
             f"{missing[0]}. Give the corpus that belongs to the claims."
         )
-    others = sorted(corpus.keys() - needed, key=_order)[: max(ABSTRACTS - len(needed), 0)]
+    others = sorted(corpus.keys() - cited, key=_hash_of)[: max(ABSTRACTS - len(cited), 0)]
     # Sorted together, so that the order does not reveal the labels.
-    cases = {corpus[id_].id: corpus[id_] for id_ in sorted([*needed, *others], key=_order)}
+    cases = {corpus[id_].id: corpus[id_] for id_ in sorted([*cited, *others], key=_hash_of)}
     questions = [
         replace(claim, relevant=frozenset(corpus[id_].id for id_ in claim.relevant))
         for claim in claims
     ]
-    origin = {"abstracts_in_file": len(corpus), "abstracts_cited": len(needed)}
+    origin = {"abstracts_in_file": len(corpus), "abstracts_cited": len(cited)}
     return FeedbackSet(SCIFACT, "paragraphs", list(cases.values()), questions, origin)
 
 
 def _claims(folder: Path) -> list[LabelledQuestion]:
-    """Return claims of the test and the training half, with the ids of the cited abstracts."""
+    """Return claims of the test half, then of the training half, with ids of cited abstracts."""
     claims: dict[str, LabelledQuestion] = {}
     for file in sorted(folder.glob(CLAIMS)):
         for claim in read_lines(file, _claim, "SciFact's claims"):
             if claim.id in claims:
                 raise InputError(f"{file}: two claims have the id {claim.id!r}. Give each its own.")
             claims[claim.id] = claim
-    citing = [claims[id_] for id_ in sorted(claims, key=_order) if claims[id_].relevant]
+    citing = [claims[id_] for id_ in sorted(claims, key=_hash_of) if claims[id_].relevant]
     if not citing:
         raise InputError(f"{folder}: no claim cites an abstract, so a search has none to find.")
     halves = ([c for c in citing if is_training(c.id) is training] for training in (False, True))
     return [claim for half in halves for claim in half[:CLAIMS_PER_HALF]]
 
 
-def _order(id_: str) -> str:
+def _hash_of(id_: str) -> str:
     return hashlib.sha256(id_.encode()).hexdigest()
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from casewright.finetune.judge_data import LabelledQuestion
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, document_schema, text_facet
+from casewright.stores.feedback import SentenceStrategy, Strategy
 
 #: The kind of the cases: paragraphs of text, or chunks of source code.
 CaseKind = Literal["paragraphs", "code"]
@@ -29,22 +29,46 @@ def is_training(question_id: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelledQuestion:
+    """A question, and the ids of all cases relevant to it."""
+
+    id: str
+    text: str
+    relevant: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSet:
+    """A store of cases, and labelled questions about them.
+
+    ``strategies`` are the searches of later rounds; the judge is trained on the rounds of all.
+    ``origin`` are facts about the set, which are stored with the judge.
+    """
+
+    name: str
+    store: CaseStore
+    training: Sequence[LabelledQuestion]
+    test: Sequence[LabelledQuestion]
+    strategies: Sequence[Strategy] = (SentenceStrategy(),)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class FeedbackSet:
     """Cases with the components ``title`` and ``text``, and labelled questions about them.
 
     Attributes:
-        name: The set's name in tables.
         cases: All cases with their ids, also those that are relevant to no question.
         questions: The questions of both halves. Questions of several sets about one function have
             the same id.
-        settings: The set's origin, printed with the figures.
+        origin: Facts about the set's origin, printed with the figures.
     """
 
     name: str
     kind: CaseKind
     cases: Sequence[Case]
     questions: Sequence[LabelledQuestion]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
     def half(self, *, training: bool) -> list[LabelledQuestion]:
         """Return the questions of the training half, or of the test half, in order."""

@@ -11,8 +11,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casewright.finetune.corpus import CorpusToolbox
-from casewright.finetune.examples.composing import composed
-from casewright.finetune.examples.tevo import Posing, TevoSettings, draw_toolbox, pose
+from casewright.finetune.examples import tevo
+from casewright.finetune.examples.composing import with_joined_queries
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, parse_plan
 from casewright.planner.parser.example_cases import example_cases
@@ -24,9 +24,8 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-
 #: The variation of names and descriptions.
-VARIATION = TevoSettings(
+VARIATION = tevo.TevoSettings(
     unchanged=0,
     drop_tools=0,
     rename_tools=0.7,
@@ -59,8 +58,8 @@ class EpisodeSettings:
         added: Share of episodes with tools of another toolbox that no message needs.
         most_added: Maximum number of added tools.
         composed: Maximum share of messages that are joined with another message.
-        alone: Share of episodes with only the tools' examples as cases.
-        examples: Share of the tools' examples that are cases.
+        alone: Share of episodes whose plan cases are only the tools' examples.
+        examples: Share of the tools' examples that are plan cases.
     """
 
     messages: int = 30
@@ -81,7 +80,7 @@ class Episode:
         messages: The ``count`` messages to plan for, then the messages of the tools' examples.
         contexts: The contexts of the messages to plan for.
         plans: The gold plans of all messages.
-        known: For each message to plan for, a flag for each message that is a case for it.
+        is_case: For each message to plan for, which of all messages are its plan cases.
     """
 
     schema: Schema
@@ -89,7 +88,7 @@ class Episode:
     contexts: list[Mapping[str, Any]]
     plans: list[list[ReadStep]]
     count: int
-    known: list[list[bool]]
+    is_case: list[list[bool]]
 
 
 def episodes(
@@ -98,14 +97,14 @@ def episodes(
     """Yield an episode for each source, in random order, if it has two messages and a parameter."""
     for source in rng.sample(sources, len(sources)):
         if rng.random() < settings.mixed:
-            source = _mix(source, rng.choice(sources), rng)
-        toolbox, queries = _draw(source, sources, settings, rng)
+            source = _mixed(source, rng.choice(sources), rng)
+        toolbox, queries = _tools_and_messages(source, sources, settings, rng)
         if (episode := _episode(toolbox, queries, tokenizer, settings, rng)) is not None:
             yield episode
 
 
-def _mix(source: Source, other: Source, rng: random.Random) -> Source:
-    """Return two sources as one: all tools of both, half the messages of each."""
+def _mixed(source: Source, other: Source, rng: random.Random) -> Source:
+    """Return all tools and half the messages of two sources; the first if tools share a name."""
     tools, others = _tools(source.toolbox), _tools(other.toolbox)
     if any(tool.name in source.toolbox for tool in others):
         return source
@@ -120,23 +119,24 @@ def _tools(toolbox: Toolbox) -> list[ToolSpec]:
     return [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
 
 
-def varied(source: Source, number: int) -> Source:
+def vary_source(source: Source, number: int) -> Source:
     """Return a source with names and descriptions drawn by a number; 0 leaves them unchanged."""
     if not number:
         return source
     rng = random.Random(f"{source.name}:{number}")
-    posing = Posing(source.toolbox, VARIATION, source.pools)
-    evolved = pose(source.queries, draw_toolbox(source.queries, posing, rng), posing, rng)
-    queries = [replace(item.query, plan=item.plan) for item in evolved]
-    return replace(source, toolbox=evolved[0].request.toolbox, queries=queries)
+    variation = tevo.PromptVariation(source.toolbox, VARIATION, source.pools)
+    drawn = tevo.draw_toolbox(source.queries, variation, rng)
+    varied = tevo.vary_prompts(source.queries, drawn, variation, rng)
+    queries = [replace(item.query, plan=item.plan) for item in varied]
+    return replace(source, toolbox=varied[0].request.toolbox, queries=queries)
 
 
-def _draw(
+def _tools_and_messages(
     source: Source, sources: Sequence[Source], settings: EpisodeSettings, rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
     """Return an episode's tools, with some removed and others added, and its messages."""
     queries = rng.sample(source.queries, min(settings.messages, len(source.queries)))
-    queries = composed(queries, rng.uniform(0, settings.composed), rng)
+    queries = with_joined_queries(queries, rng.uniform(0, settings.composed), rng)
     toolbox = source.toolbox
     if rng.random() < settings.removed:
         toolbox, queries = _without_a_tool(toolbox, queries, rng)
@@ -191,38 +191,37 @@ def _episode(
         if plan and case.question not in questions and rng.random() < settings.examples:
             messages.append(message)
             plans.append(plan)
-    # The cases for a message are all examples, and some of the other messages.
-    few = 0 if rng.random() < settings.alone else rng.randint(1, count - 1)
-    cases = set(rng.sample(range(count), few))
-    known = [
+    # The plan cases of a message are all examples, and some of the other messages.
+    case_count = 0 if rng.random() < settings.alone else rng.randint(1, count - 1)
+    cases = set(rng.sample(range(count), case_count))
+    is_case = [
         [(other in cases and other != item) or other >= count for other in range(len(messages))]
         for item in range(count)
     ]
-    return Episode(schema, messages, contexts, plans, count, known)
+    return Episode(schema, messages, contexts, plans, count, is_case)
 
 
-#: Number of variants of a toolbox, the original included: few, so that each tool card is encoded
-#: once.
+#: Number of variants of a toolbox, with the original; few, since their encodings are cached.
 VARIANTS = 12
 
 
-def drawing(
+def source_drawer(
     boxes: Sequence[CorpusToolbox], others: Sequence[Source] = (), hosts: Sequence[Source] = ()
 ) -> Callable[[random.Random], list[Source]]:
     """Return a function that draws the sources of a pass: a variant of each toolbox and source.
 
-    Each host is also drawn, together with one of these variants: tools that a request adds.
+    Each of ``hosts`` is drawn too, mixed with one of these variants: tools that a request adds.
     """
     sources = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
     sources += others
 
     @cache
     def variant(index: int, number: int) -> Source:
-        return varied(sources[index], number)
+        return vary_source(sources[index], number)
 
     def draw(rng: random.Random) -> list[Source]:
         variants = [variant(index, rng.randrange(VARIANTS)) for index in range(len(sources))]
-        return variants + [_mix(host, rng.choice(variants), rng) for host in hosts]
+        return variants + [_mixed(host, rng.choice(variants), rng) for host in hosts]
 
     return draw
 
@@ -237,7 +236,7 @@ def digest(boxes: Sequence[CorpusToolbox]) -> str:
     return result.hexdigest()[:16]
 
 
-def parts_of(source: Source, count: int, rng: random.Random) -> list[Source]:
+def split_source(source: Source, count: int, rng: random.Random) -> list[Source]:
     """Return a source as ``count`` sources with the same toolbox and some of its messages each."""
     order = rng.sample(source.queries, len(source.queries))
     return [
@@ -246,21 +245,24 @@ def parts_of(source: Source, count: int, rng: random.Random) -> list[Source]:
     ]
 
 
-#: Maximum number of messages of a group; one tool in ``HELD`` is for validation.
-TOGETHER, HELD = 12, 4
+#: Maximum number of messages of a group. One of this number of added tools is held out.
+MAX_GROUP, HELD_OUT_ONE_IN = 12, 4
 
 
-class BroughtAlong(NamedTuple):
-    """Messages whose records add tools: sources for training, and held-out messages."""
+class AddedToolSources(NamedTuple):
+    """Messages whose records add tools: sources for training, and messages for validation."""
 
     training: list[Source]
     held: list[AnnotatedQuery]
 
 
-def brought_along(name: str, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]) -> BroughtAlong:
-    """Return groups of a domain's messages whose records add tools, and those with held-out tools.
+def added_tool_sources(
+    name: str, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]
+) -> AddedToolSources:
+    """Return a domain's messages whose records add tools, in groups that share all added tools.
 
-    Messages that no tool answers are omitted: a tool of another message may answer them.
+    Messages with a held-out tool are for validation. Messages that no tool answers are omitted: a
+    tool of another message may answer them.
     """
     held = []
     groups: list[tuple[dict[str, ToolSpec], list[AnnotatedQuery]]] = []
@@ -269,20 +271,20 @@ def brought_along(name: str, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]
         if not record.tools_extra or record.tools_removed or NO_EVIDENCE.name in query.plan.tools:
             continue
         added = [t for t in record.request(toolbox).toolbox if t.name not in toolbox]
-        if any(hashlib.sha256(t.name.encode()).digest()[0] % HELD == 0 for t in added):
+        if any(hashlib.sha256(t.name.encode()).digest()[0] % HELD_OUT_ONE_IN == 0 for t in added):
             held.append(query)
             continue
-        plain = replace(query, record=record.model_copy(update={"tools_extra": []}))
+        changed = replace(query, record=record.model_copy(update={"tools_extra": []}))
         for tools, group in groups:
             # Two messages may declare one name differently.
-            if len(group) < TOGETHER and all(tools.get(t.name, t) == t for t in added):
+            if len(group) < MAX_GROUP and all(tools.get(t.name, t) == t for t in added):
                 tools.update({tool.name: tool for tool in added})
-                group.append(plain)
+                group.append(changed)
                 break
         else:
-            groups.append(({tool.name: tool for tool in added}, [plain]))
+            groups.append(({tool.name: tool for tool in added}, [changed]))
     training = [
         Source(f"{name}+{number}", toolbox.with_(*tools.values()), {}, group)
         for number, (tools, group) in enumerate(groups)
     ]
-    return BroughtAlong(training, held)
+    return AddedToolSources(training, held)

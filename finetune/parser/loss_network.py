@@ -11,27 +11,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from casewright.finetune.parser.episodes import Episode
-from casewright.planner.parser.arrays import (
-    card_arrays,
-    field_likeness,
-    message_arrays,
-    name_likeness,
-    pair_arrays,
-)
+from casewright.planner.parser import arrays
+from casewright.planner.parser import plan_reading as reading
 from casewright.planner.parser.layers_network import masked
 from casewright.planner.parser.options import Options
 from casewright.planner.parser.parser_network import Encoded, Memory, ParserNetwork
-from casewright.planner.parser.plan_reading import (
-    CHOICE,
-    CONTEXT,
-    LONGEST,
-    NUMBER,
-    PLACES,
-    SPAN,
-    STEP,
-    Argument,
-    pointed,
-)
+from casewright.planner.parser.plan_reading import Argument
 from casewright.planner.parser.tensors_network import (
     case_tensors,
     number_tensors,
@@ -42,6 +27,9 @@ from casewright.planner.parser.tensors_network import (
 
 #: The target that the loss ignores, torch's default.
 IGNORED = -100
+#: Names of tensors of the steps, and of the arguments; see ``_targets``.
+_STEPS = ("step_rows", "step_places", "step_tools")
+_POINTERS = ("steps", "slots", "parameters", "kinds", "indices")
 
 
 def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
@@ -50,7 +38,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
     Steps and arguments have one numbering for all messages.
 
     - tools: tools of each message's steps, then the end (n, places)
-    - before: tool before each place (n, places); see ``case_network.continued``
+    - previous_tools: tool before each place (n, places); see ``case_network.continued``
     - step_rows, step_places, step_tools: message of each step, its number from 0, its tool
     - step_parameters: parameters of each step's tool, padded with -1 (steps, most)
     - steps, slots: step of each argument, and its index in the step
@@ -61,29 +49,27 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
     - spans: flags of correct runs of words (arguments, words, longest)
     - numbers: flags of correct numbers (arguments, numbers)
     """
-    schema = episode.schema
-    messages = episode.messages
+    schema, messages = episode.schema, episode.messages
     fields = max(1, *(len(message.fields) for message in messages))
     most_numbers = max(1, *(len(message.numbers) for message in messages))
     end = len(schema.tools)
-    longest_plan = max(len(episode.plans[row]) for row in range(episode.count))
+    longest_plan = max(map(len, episode.plans[: episode.count]))
     tools = np.full((episode.count, longest_plan + 1), IGNORED, dtype=np.int64)
-    before = np.full((episode.count, longest_plan + 1), -1, dtype=np.int64)
+    previous_tools = np.full((episode.count, longest_plan + 1), -1, dtype=np.int64)
     options = Options(schema)
-    steps: list[tuple[int, int, int, list[int]]] = []
-    rows: list[tuple[int, int, Argument]] = []
-    allowed, gold = [], []
-    for row in range(episode.count):
-        plan = episode.plans[row]
+    steps: list[tuple[int, int, int]] = []
+    arguments: list[tuple[int, int, Argument]] = []
+    allowed, right_options = [], []
+    for row, plan in enumerate(episode.plans[: episode.count]):
         calls = [step.tool for step in plan]
         tools[row, : len(calls) + 1] = [*calls, end]
-        before[row, : len(calls) + 1] = [end, *calls]
+        previous_tools[row, : len(calls) + 1] = [end, *calls]
         plain = options.plain_of(messages[row])
         context = options.context_of(messages[row], episode.contexts[row], fields)
         for index, step in enumerate(plan):
             for slot, argument in enumerate(step.arguments):
-                rows.append((len(steps), slot, argument))
-                results = options.results_of(calls[:index], PLACES)
+                arguments.append((len(steps), slot, argument))
+                results = options.results_of(calls[:index], reading.PLACES)
                 results &= options.steps[argument.parameter]
                 parts = (
                     plain[argument.parameter],
@@ -92,34 +78,30 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
                     results.ravel(),
                 )
                 allowed.append(np.concatenate(parts))
-                gold.append(_option(argument, parts, len(schema.results)))
-            steps.append((row, index, step.tool, schema.parameters_of(step.tool)))
-    most = max(1, *(len(step[3]) for step in steps))
-    weights = np.zeros((len(rows), words + fields + schema.size), dtype=np.float32)
-    spans = np.zeros((len(rows), words, LONGEST), dtype=bool)
-    numbers = np.zeros((len(rows), most_numbers), dtype=bool)
-    for number, (owner, _, argument) in enumerate(rows):
-        first, last = pointed(argument, messages[steps[owner][0]], schema, words, fields)
+                right_options.append(_option(argument, parts, len(schema.results)))
+            steps.append((row, index, step.tool))
+    step_parameters = [schema.parameters_of(tool) for _, _, tool in steps]
+    most = max(1, *map(len, step_parameters))
+    weights = np.zeros((len(arguments), words + fields + schema.size), dtype=np.float32)
+    spans = np.zeros((len(arguments), words, reading.LONGEST), dtype=bool)
+    numbers = np.zeros((len(arguments), most_numbers), dtype=bool)
+    for number, (owner, _, argument) in enumerate(arguments):
+        first, last = reading.pointed(argument, messages[steps[owner][0]], schema, words, fields)
         weights[number, first:last] = 1 / max(1, last - first)
         numbers[number, list(argument.numbers)] = True
         for start, stop in argument.spans:
-            if stop - start < LONGEST:
+            if stop - start < reading.LONGEST:
                 spans[number, start, stop - start] = True
+    pointers = [(owner, slot, a.parameter, a.kind, a.index) for owner, slot, a in arguments]
     integers = {
-        "step_rows": [step[0] for step in steps],
-        "step_places": [step[1] for step in steps],
-        "step_tools": [step[2] for step in steps],
-        "step_parameters": [[*step[3], *[-1] * (most - len(step[3]))] for step in steps],
-        "steps": [row[0] for row in rows],
-        "slots": [row[1] for row in rows],
-        "parameters": [row[2].parameter for row in rows],
-        "kinds": [row[2].kind for row in rows],
-        "indices": [row[2].index for row in rows],
-        "options": gold,
+        **dict(zip(_STEPS, zip(*steps, strict=True), strict=True)),
+        "step_parameters": [[*row, *[-1] * (most - len(row))] for row in step_parameters],
+        **dict(zip(_POINTERS, zip(*pointers, strict=True), strict=True)),
+        "options": right_options,
     }
     arrays = {
         "tools": tools,
-        "before": before,
+        "previous_tools": previous_tools,
         "allowed": np.array(allowed),
         "weights": weights,
         "spans": spans,
@@ -132,15 +114,19 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
 def _option(argument: Argument, parts: tuple[NDArray[np.bool_], ...], results: int) -> int:
     """Return an argument's option; ``IGNORED`` if it is masked, as in a truncated message."""
     choices, context, steps = np.cumsum([len(part) for part in parts[:3]]).tolist()
-    starts = {CHOICE: choices, CONTEXT: context, STEP: steps + argument.step * results}
+    starts = {
+        reading.CHOICE: choices,
+        reading.CONTEXT: context,
+        reading.STEP: steps + argument.step * results,
+    }
     index = argument.kind
     if index in starts:
         index = starts[index] + argument.node
     return index if np.concatenate(parts)[index] else IGNORED
 
 
-class KeptStates:
-    """A cache of the frozen layers' token states by the tokens of a text, in bfloat16."""
+class FrozenStates:
+    """Computes the frozen layers' token states, and caches them by a text's tokens, in bfloat16."""
 
     def __init__(self, network: ParserNetwork) -> None:
         self._network = network
@@ -170,88 +156,87 @@ class KeptStates:
 
 def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict[str, float]]:
     """Return the mean negative log-likelihood of a plan, and the parts of the loss."""
-    memory = _join(network, episode)
-    of = _targets(episode, memory.words)
-    rows = of["step_rows"][of["steps"]]
-    places = of["step_places"]
-    taken = network.values(
-        memory, rows, of["parameters"], of["kinds"], of["weights"], of["indices"]
+    memory = _memory_of(network, episode)
+    gold = _targets(episode, memory.words)
+    rows = gold["step_rows"][gold["steps"]]
+    places = gold["step_places"]
+    values = network.values(
+        memory, rows, gold["parameters"], gold["kinds"], gold["weights"], gold["indices"]
     )
-    decoded = network.decode(memory, _step_inputs(network, memory, of, taken))
-    tools = network.tools(memory, decoded, of["before"]).float()
-    losses = {"tools": _sum(tools.flatten(0, 1), of["tools"].flatten())}
+    decoded = network.decode(memory, _step_inputs(network, memory, gold, values))
+    tools = network.tools(memory, decoded, gold["previous_tools"]).float()
+    losses = {"tools": _sum(tools.flatten(0, 1), gold["tools"].flatten())}
     states = network.arguments(
         memory,
-        decoded[of["step_rows"], places],
-        of["step_rows"],
-        of["step_tools"],
-        of["step_parameters"],
-    )[of["steps"], of["slots"]]
+        decoded[gold["step_rows"], places],
+        gold["step_rows"],
+        gold["step_tools"],
+        gold["step_parameters"],
+    )[gold["steps"], gold["slots"]]
     likeness = (
-        tensor(name_likeness(episode.schema)),
-        tensor(field_likeness(episode.schema, episode.messages)[: episode.count]),
+        tensor(arrays.name_likeness(episode.schema)),
+        tensor(arrays.field_likeness(episode.schema, episode.messages)[: episode.count]),
     )
-    parts = network.kinds(memory, states, rows, of["parameters"], places[of["steps"]], likeness)
+    parts = network.kinds(memory, states, rows, gold["parameters"], places[gold["steps"]], likeness)
     logits = torch.cat([part.flatten(1).float() for part in parts], 1)
-    losses["kinds"] = _sum(masked(logits, of["allowed"]), of["options"])
-    indices = of["indices"].masked_fill(of["kinds"] != STEP, IGNORED)
+    losses["kinds"] = _sum(masked(logits, gold["allowed"]), gold["options"])
+    indices = gold["indices"].masked_fill(gold["kinds"] != reading.STEP, IGNORED)
     losses["indices"] = _sum(network.which(states).float(), indices)
-    span = (of["kinds"] == SPAN) & of["spans"].flatten(1).any(1)
+    span = (gold["kinds"] == reading.SPAN) & gold["spans"].flatten(1).any(1)
     if span.any():
         result = network.spans(memory, states[span], rows[span]).flatten(1).log_softmax(-1)
-        right = of["spans"][span].flatten(1)
+        right = gold["spans"][span].flatten(1)
         losses["spans"] = -result.masked_fill(~right, -torch.inf).logsumexp(-1).sum()
-    number = of["kinds"] == NUMBER
+    number = gold["kinds"] == reading.NUMBER
     if number.any():
         weights, facts, present = number_tensors(episode.messages[: episode.count], memory.words)
         result = network.numbers(memory, states[number], weights, facts, rows[number])
         result = masked(result, present[rows[number]]).log_softmax(-1)
-        right = of["numbers"][number][:, : present.shape[1]]
+        right = gold["numbers"][number][:, : present.shape[1]]
         losses["numbers"] = -result.masked_fill(~right, -torch.inf).logsumexp(-1).sum()
     count = episode.count
     total = sum(losses.values(), torch.zeros(())) / count
     return total, {name: float(loss.detach()) / count for name, loss in losses.items()}
 
 
-def _join(network: ParserNetwork, episode: Episode) -> Memory:
+def _memory_of(network: ParserNetwork, episode: Episode) -> Memory:
     schema, count = episode.schema, episode.count
-    encoded = network.read(tensors(message_arrays(episode.messages)))
-    nodes = network.schema(tensors(card_arrays(schema)), schema.sizes)
+    encoded = network.read(tensors(arrays.message_arrays(episode.messages)))
+    nodes = network.schema(tensors(arrays.card_arrays(schema)), schema.sizes)
     cases = list(zip(episode.messages, episode.plans, strict=True))
-    pairs = tensors(pair_arrays(schema, episode.messages))
-    facts = case_tensors(schema, cases, encoded)
-    facts = with_fields(facts, schema, cases, episode.messages)
-    facts.context = facts.context[:, :, :count]
+    pairs = tensors(arrays.pair_arrays(schema, episode.messages))
+    case_data = case_tensors(schema, cases, encoded)
+    case_data = with_fields(case_data, schema, cases, episode.messages)
+    case_data.context = case_data.context[:, :, :count]
     return network.join(
         Encoded(*(getattr(encoded, part.name)[:count] for part in dataclasses.fields(encoded))),
         nodes,
         schema.sizes,
         {name: pair if name == "relations" else pair[:count] for name, pair in pairs.items()},
-        facts,
-        torch.tensor(episode.known),
+        case_data,
+        torch.tensor(episode.is_case),
     )
 
 
 def _step_inputs(
-    network: ParserNetwork, memory: Memory, of: dict[str, Tensor], taken: Tensor
+    network: ParserNetwork, memory: Memory, gold: dict[str, Tensor], values: Tensor
 ) -> Tensor:
     """Return the decoder's input at each place: the previous step (n, places, SIZE)."""
-    count = len(of["step_rows"])
-    share = torch.zeros(count, len(of["steps"]))
-    share[of["steps"], torch.arange(len(of["steps"]))] = 1
+    count = len(gold["step_rows"])
+    share = torch.zeros(count, len(gold["steps"]))
+    share[gold["steps"], torch.arange(len(gold["steps"]))] = 1
     share = share / share.sum(-1, keepdim=True).clamp(min=1)
     facts = network.step_inputs(
         memory,
-        of["step_rows"],
-        of["step_tools"],
-        of["step_places"].clamp(max=PLACES - 1),
-        share.to(taken.dtype) @ taken,
+        gold["step_rows"],
+        gold["step_tools"],
+        gold["step_places"].clamp(max=reading.PLACES - 1),
+        share.to(values.dtype) @ values,
     )
-    width = of["tools"].shape[1]
-    fed = torch.zeros((len(of["tools"]), width, facts.shape[-1]), dtype=facts.dtype)
-    fed[:, 0] = (network.start + network.place.weight[0]).to(facts.dtype)
-    fed[of["step_rows"], of["step_places"] + 1] = facts
-    return fed
+    inputs = torch.zeros((*gold["tools"].shape, facts.shape[-1]), dtype=facts.dtype)
+    inputs[:, 0] = (network.start + network.place.weight[0]).to(facts.dtype)
+    inputs[gold["step_rows"], gold["step_places"] + 1] = facts
+    return inputs
 
 
 def _sum(logits: Tensor, target: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 from casewright.finetune.baselines.question_features import fit_regression
 from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.evaluation.verdict import judge, same_graph
+from casewright.finetune.neighbours import present_fields
 from casewright.planner import MAX_STEPS, AnnotatedQuery
 from casewright.planner.parser.example_cases import PlanCase
 from casewright.planner.parser.plan_reading import write_plan
@@ -18,73 +19,64 @@ from casewright.planner.parser.runtime import ParserRuntime
 from casewright.planner.parser.weights import ParserCard, certainty
 from casewright.tools import Toolbox
 
-#: The log-probability of no plan.
+#: The log-probability of a missing plan.
 LEAST = -20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """A plan's log-probability, and flags: its tools are right, and the whole plan is right."""
+class PlanScore:
+    """A plan's log-probability, and whether its tools and the whole plan are right."""
 
     score: float
     tools: bool
     whole: bool
 
 
-def scored(
+def score_toolboxes(
     runtime: ParserRuntime, boxes: Sequence[CorpusToolbox], cases: int, seed: int = 0
-) -> Iterator[Scored]:
-    """Yield the scores of toolboxes' messages, with ``cases`` random other messages as cases."""
+) -> Iterator[PlanScore]:
+    """Yield the scores of toolboxes' messages after ``cases`` random ones, which are plan cases."""
     for box in boxes:
         order = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
-        yield from planned(runtime, box.toolbox, order[:cases], order[cases:])
+        yield from score_messages(runtime, box.toolbox, order[:cases], order[cases:])
 
 
-def planned(
+def score_messages(
     runtime: ParserRuntime,
     toolbox: Toolbox,
     cases: Sequence[AnnotatedQuery],
     queries: Sequence[AnnotatedQuery],
-) -> Iterator[Scored]:
-    """Yield the scores of messages, with the plan cases of others."""
-    prepared = runtime.prepare(toolbox, [_case(query) for query in cases])
+) -> Iterator[PlanScore]:
+    """Yield the scores of messages' plans; ``cases`` are the plan cases."""
+    plan_cases = [PlanCase(q.query, q.plan, present_fields(q.record.context)) for q in cases]
+    prepared = runtime.prepare(toolbox, plan_cases)
     for query in queries:
         message, result = runtime.plans(prepared, query.query, query.record.context, MAX_STEPS)
         if not result:
-            yield Scored(LEAST, False, False)
+            yield PlanScore(LEAST, False, False)
             continue
         plan = write_plan(result[0].steps, prepared.schema, message)
         whole = same_graph(query, plan, arguments=True)
-        yield Scored(result[0].score, judge(query, plan).tools, whole)
+        yield PlanScore(result[0].score, judge(query, plan).tools, whole)
 
 
-def shares(scores: Sequence[Scored], words: str) -> dict[str, float]:
-    """Return the shares of right tools and whole plans; ``words`` end the figures' names."""
-    return {
-        f"right tools, {words}": round(sum(item.tools for item in scores) / len(scores), 4),
-        f"whole plans, {words}": round(sum(item.whole for item in scores) / len(scores), 4),
-    }
+def accuracy_figures(scores: Sequence[PlanScore], label: str) -> dict[str, float]:
+    """Return the shares of right tools and whole plans; ``label`` ends the figures' names."""
+    tools, whole = np.mean([(item.tools, item.whole) for item in scores], axis=0).tolist()
+    return {f"right tools, {label}": round(tools, 4), f"whole plans, {label}": round(whole, 4)}
 
 
-def fitted(scores: Sequence[Scored]) -> ParserCard:
+def fit_card(scores: Sequence[PlanScore]) -> ParserCard:
     """Return a card with the logistic curve from certainty to the share of right plans."""
     certainties = np.array([[certainty(item.score)] for item in scores])
     slope, shift = fit_regression(certainties, [item.whole for item in scores])
     return ParserCard(float(slope), float(shift))
 
 
-def asking(groups: Iterable[Sequence[Scored]], card: ParserCard, share: float) -> float:
+def asking_threshold(confidences: Iterable[Sequence[float]], share: float) -> float:
     """Return the confidence below which at most a share of each toolbox's messages is.
 
-    ``groups`` are the scores of each held-out toolbox. A threshold for all scores together would
-    ask back far more messages of an unusual toolbox.
+    ``confidences`` are those of each held-out toolbox. A quantile over all toolboxes together would
+    ask back on far more messages of an unusual toolbox.
     """
-    return min(
-        float(np.quantile([card.confidence(item.score) for item in scores], share))
-        for scores in groups
-    )
-
-
-def _case(query: AnnotatedQuery) -> PlanCase:
-    known = {name: value for name, value in query.record.context.items() if value is not None}
-    return PlanCase(query.query, query.plan, known)
+    return min(float(np.quantile(values, share)) for values in confidences)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from casewright.finetune.examples.toolset import Toolset, ToolsetGroups, ToolsetSource
-from casewright.finetune.parser.episodes import TOGETHER, Source
+from casewright.finetune.parser.episodes import MAX_GROUP, Source
 from casewright.planner import AnnotatedQuery, Literal
 from casewright.planner.spans import is_span
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
 
-#: Reader and path of each set, and the path of the part for measuring.
+#: Reader and path of each set, and the path of its test set.
 SETS = (
     ("sealtools", "sealtools/dev-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
     ("sealtools", "sealtools/test_in_domain-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
@@ -23,22 +23,22 @@ SETS = (
 
 
 def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterator[Source]:
-    """Yield the messages of public sets in small toolboxes, without the tools for measuring.
+    """Yield the messages of public sets in small toolboxes, without the tools of test sets.
 
     ``folder`` has a folder for each set; ``InputError`` if a set cannot be read.
     """
     seen: set[str] = set()
-    for reader, path, measuring in SETS:
+    for reader, path, test_path in SETS:
         source = ToolsetSource(
             reader=reader,
             path=str(folder / path),
-            measuring=str(folder / measuring) if measuring else "",
+            measuring=str(folder / test_path) if test_path else "",
         )
         toolset = Toolset.read(source, (), seen, rng, Counter())
-        groups = ToolsetGroups(toolset, encoder, TOGETHER).deal(rng)
-        for number, (queries, toolbox) in enumerate(groups):
+        groups = ToolsetGroups(toolset, encoder, MAX_GROUP).deal(rng)
+        for index, (queries, toolbox) in enumerate(groups):
             if verbatim := [query for query in queries if _verbatim(query, toolbox)]:
-                yield Source(f"{reader}-{number}", toolbox, {}, verbatim)
+                yield Source(f"{reader}-{index}", toolbox, {}, verbatim)
 
 
 def _verbatim(query: AnnotatedQuery, toolbox: Toolbox) -> bool:

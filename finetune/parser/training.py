@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.errors import InputError
-from casewright.finetune.parser.episodes import Episode, EpisodeSettings, Source, drawing, episodes
+from casewright.finetune.parser.episodes import (
+    Episode,
+    EpisodeSettings,
+    Source,
+    episodes,
+    source_drawer,
+)
 from casewright.planner.parser.weights import is_parser
 from casewright.stores.encoders.minilm import minilm_weights, packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
@@ -25,7 +31,6 @@ if TYPE_CHECKING:
 
     from casewright.finetune.corpus import CorpusToolbox
     from casewright.planner.parser.parser_network import ParserNetwork
-
 
 CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
 #: Steps between lines of the log, and the decay of its running means.
@@ -73,7 +78,7 @@ def train_parser(
         draw: A function that returns the sources of one pass.
         folder: The folder of checkpoint and log; a stopped training in it resumes.
         start: The folder of a parser with the first weights; ``InputError`` without a parser.
-        device: Of PyTorch; by default the first GPU, or else the CPU. ``InputError`` without it.
+        device: Of PyTorch; by default the first GPU, or else the CPU. ``InputError`` if missing.
     """
     import torch
 
@@ -92,7 +97,7 @@ def train_parser(
         passes = (episodes(draw(rng), tokenizer, settings.episodes, rng) for _ in count())
         for episode in chain.from_iterable(passes):
             training.step(episode)
-            if training.spent >= settings.minutes * 60:
+            if training.seconds >= settings.minutes * 60:
                 break
         training.save()
     return training.result().cpu()
@@ -108,9 +113,10 @@ class _Training:
         torch.manual_seed(settings.seed)
         self._network = _network(settings, start)
         self._weights = {n: p for n, p in self._network.named_parameters() if p.requires_grad}
-        head = [p for n, p in self._weights.items() if not n.startswith("encoder.")]
-        layers = [p for n, p in self._weights.items() if n.startswith("encoder.")]
-        groups = [(head, settings.rate), *([(layers, settings.encoder_rate)] if layers else [])]
+        encoder = [p for n, p in self._weights.items() if n.startswith("encoder.")]
+        others = [p for n, p in self._weights.items() if not n.startswith("encoder.")]
+        pairs = [(others, settings.rate), (encoder, settings.encoder_rate)]
+        groups = [(parameters, rate) for parameters, rate in pairs if parameters]
         self._rates = [rate for _, rate in groups]
         self._optimizer = torch.optim.AdamW(
             [{"params": parameters, "lr": rate} for parameters, rate in groups],
@@ -119,16 +125,16 @@ class _Training:
             fused=True,
         )
         self._means = {name: weight.detach().clone() for name, weight in self._weights.items()}
-        self.steps, self._before = 0, 0.0
+        self.steps, self._earlier_seconds = 0, 0.0
         self._figures: dict[str, float] = {}
         self._load()
         self._started = self._saved = time.time()
         self._network.train()
 
     @property
-    def spent(self) -> float:
-        """The seconds of training, with those of previous runs."""
-        return self._before + time.time() - self._started
+    def seconds(self) -> float:
+        """The seconds of training, those before a resumption included."""
+        return self._earlier_seconds + time.time() - self._started
 
     def step(self, episode: Episode) -> None:
         """Train on an episode."""
@@ -137,8 +143,8 @@ class _Training:
         from casewright.finetune.parser.loss_network import episode_loss
 
         # A training of 0 minutes has one step.
-        left = 1 - self.spent / (max(self._settings.minutes, 0.01) * 60)
-        share = max(self._settings.last, left)
+        remaining = 1 - self.seconds / (max(self._settings.minutes, 0.01) * 60)
+        share = max(self._settings.last, remaining)
         share *= min(1.0, (self.steps + 1) / self._settings.warm_up)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * share
@@ -165,7 +171,7 @@ class _Training:
             "means": self._means,
             "optimizer": self._optimizer.state_dict(),
             "steps": self.steps,
-            "spent": self.spent,
+            "spent": self.seconds,
         }
         file = self._folder / CHECKPOINT
         torch.save(checkpoint, file.with_suffix(".new"))
@@ -195,7 +201,7 @@ class _Training:
             self._weights[name].data.copy_(item)
         self._means = checkpoint["means"]
         self._optimizer.load_state_dict(checkpoint["optimizer"])
-        self.steps, self._before = checkpoint["steps"], checkpoint["spent"]
+        self.steps, self._earlier_seconds = checkpoint["steps"], checkpoint["spent"]
         torch.manual_seed(self._settings.seed + self.steps)
 
     def _log(self, figures: dict[str, float]) -> None:
@@ -203,7 +209,7 @@ class _Training:
             self._figures[name] = DECAY * self._figures.get(name, value) + (1 - DECAY) * value
         if self.steps % LOG_STEPS:
             return
-        facts: dict[str, Any] = {"step": self.steps, "minutes": round(self.spent / 60, 2)}
+        facts: dict[str, Any] = {"step": self.steps, "minutes": round(self.seconds / 60, 2)}
         facts |= {name: round(value, 4) for name, value in self._figures.items()}
         with (self._folder / LOG).open("a", encoding="utf-8") as log:
             log.write(json.dumps(facts) + "\n")
@@ -214,15 +220,13 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
     import torch
     from transformers import AutoModel
 
-    from casewright.finetune.parser.loss_network import KeptStates
+    from casewright.finetune.parser.loss_network import FrozenStates
     from casewright.planner.parser.parser_network import ParserNetwork
     from casewright.planner.parser.weights import trained_weights
 
     with quiet():
         base = AutoModel.from_pretrained(
-            str(packaged_minilm()),
-            attn_implementation="eager",
-            attention_probs_dropout_prob=0.0,
+            str(packaged_minilm()), attn_implementation="eager", attention_probs_dropout_prob=0.0
         )
     network = ParserNetwork(base).to(torch.get_default_device())
     if start is not None:
@@ -235,12 +239,12 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
     if network.encoder.pooler is not None:
         network.encoder.pooler.requires_grad_(False)
     network.split = settings.frozen
-    network.kept = KeptStates(network)
+    network.kept = FrozenStates(network)
     return network
 
 
-def trained_parts(network: ParserNetwork) -> dict[str, Tensor]:
-    """Return the weights that differ from those of the packaged encoder."""
+def changed_weights(network: ParserNetwork) -> dict[str, Tensor]:
+    """Return the weights that differ from the packaged encoder's."""
     packaged = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
     return {
         name: item
@@ -250,9 +254,9 @@ def trained_parts(network: ParserNetwork) -> dict[str, Tensor]:
 
 
 #: Minimum and maximum number of annotated messages for ``adapt_parser``.
-FEWEST, MOST = 20, 500
-#: Episodes of a pass: of the toolbox, and of the corpus, which prevents forgetting.
-OWN, REHEARSED = 4, 1
+MIN_MESSAGES, MAX_MESSAGES = 20, 500
+#: Episodes of a pass: of the toolbox, and of the corpus, so that the parser does not forget it.
+OWN_EPISODES, CORPUS_EPISODES = 4, 1
 SETTINGS = ParserSettings(
     frozen=4,
     rate=3e-4,
@@ -265,16 +269,16 @@ SETTINGS = ParserSettings(
 
 def check_count(file: Path, count: int) -> None:
     """Raise ``InputError`` if a file has too few annotated messages, or too many."""
-    if FEWEST <= count <= MOST:
+    if MIN_MESSAGES <= count <= MAX_MESSAGES:
         return
-    mend = (
+    advice = (
         "Write more: casewright draft proposes some, casewright correct adds one."
-        if count < FEWEST
+        if count < MIN_MESSAGES
         else "Choose some: casewright finetune sample; or train as casewright finetune train."
     )
     raise InputError(
-        f"{file} has {count} annotated messages, and {FEWEST} to {MOST} can be trained on in "
-        f"minutes. {mend}"
+        f"{file} has {count} annotated messages, and {MIN_MESSAGES} to {MAX_MESSAGES} can be "
+        f"trained on in minutes. {advice}"
     )
 
 
@@ -286,9 +290,9 @@ def adapt_parser(
     settings: ParserSettings = SETTINGS,
 ) -> ParserNetwork:
     """Adapt the plan parser in ``start`` to one toolbox, with rehearsal; see ``train_parser``."""
-    others = drawing(boxes)
+    others = source_drawer(boxes)
 
     def draw(rng: random.Random) -> list[Source]:
-        return [source] * OWN + rng.sample(others(rng), REHEARSED)
+        return [source] * OWN_EPISODES + rng.sample(others(rng), CORPUS_EPISODES)
 
     return train_parser(draw, settings, folder, start)

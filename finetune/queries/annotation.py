@@ -24,7 +24,7 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The reason why a line of a sheet (the first is 1) is no annotated query yet."""
+    """A line of a sheet (the first is 1) that is no annotated query yet: why, and what to do."""
 
     line: int
     id: str
@@ -44,8 +44,7 @@ def checked_record(
 ) -> dict[str, Any]:
     """Return a record as an annotated query, with a canonical plan and a class.
 
-    Args:
-        classes: The valid classes in addition to the tools' names.
+    ``classes`` are valid in addition to the tools' names.
 
     Raises:
         PlanError: The plan is not in the plan language, or not valid for its request.
@@ -79,8 +78,7 @@ class AnnotationReport:
     Attributes:
         added: Number of new annotated queries in the output.
         already: Number of lines whose query is in the output already.
-        problems: One problem for each line of ``rest``.
-        rest: The lines that are no annotated queries.
+        rest: The lines that are no annotated queries; ``problems`` has one for each.
     """
 
     added: int = 0
@@ -109,12 +107,10 @@ def annotate(
     toolbox: Toolbox,
     classes: Collection[str] = (),
 ) -> AnnotationReport:
-    """Check the lines of a sheet, and add the correct lines to the output.
+    """Check the lines of a sheet (``sheet_lines``), and add the correct lines to the output.
 
-    Args:
-        lines: The result of ``sheet_lines``.
-        output: Annotated queries; lines with a query of the output are skipped.
-        classes: The valid classes in addition to the tools' names.
+    Lines whose query is in the output are skipped. ``classes`` are valid in addition to the tools'
+    names.
     """
     report = AnnotationReport()
     known = {_key(record) for record in output.records}

@@ -1,4 +1,4 @@
-"""Similarities of pools of queries, methods that sample a pool, and the queries of a recipe.
+"""Choice of queries to annotate or to learn from: methods that sample a pool by similarity.
 
 Similarities are computed block by block, to limit memory. Sums are in double precision and compared
 to six decimals, so that results do not depend on the size of a block.
@@ -30,7 +30,7 @@ DECIMALS = 6
 def distinct(texts: Sequence[str], known: Sequence[str] = ()) -> list[int]:
     """Return the index of each text's first occurrence, without the texts in ``known``.
 
-    Texts that differ only in case and spaces are equal.
+    Texts are equal if they differ only in case and spaces.
     """
     first: dict[str, int] = {}
     for index, text in enumerate(texts):
@@ -57,7 +57,7 @@ def blocks(count: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
-def units(vectors: Vectors) -> Floats:
+def unit_vectors(vectors: Vectors) -> Floats:
     """Return vectors at unit length in double precision; a zero vector stays zero."""
     exact = np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(exact, axis=1, keepdims=True)
@@ -71,9 +71,9 @@ def best_similarity(rows: Vectors, columns: Vectors, *, others: bool = False) ->
     """
     best = np.full(len(rows), -np.inf)
     for part in blocks(len(rows), ROWS):
-        block = units(rows[part])
+        block = unit_vectors(rows[part])
         for index in blocks(len(columns), COLUMNS):
-            cosines = block @ units(columns[index]).T
+            cosines = block @ unit_vectors(columns[index]).T
             if others:
                 same = np.arange(part.start, part.stop)
                 inside = (same >= index.start) & (same < index.stop)
@@ -83,17 +83,14 @@ def best_similarity(rows: Vectors, columns: Vectors, *, others: bool = False) ->
 
 
 def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = None) -> list[int]:
-    """Return rows of a pool in the order of their greedy selection by facility location.
+    """Return rows of a pool (N, d) in the order of their greedy selection by facility location.
 
     The picks S maximise f(S), the sum over the pool's queries of the highest similarity to a pick,
-    or 0 for negative similarities. f is monotone and submodular, so the greedy picks reach at least
-    (1 - 1/e) of the best value (Nemhauser, Wolsey and Fisher 1978). Of gains that are equal to six
-    decimals, the lower row is picked. Time grows with the square of the pool's size. Raises
-    ``InputError`` if the pool is no array of vectors, or smaller than ``size``.
-
-    Args:
-        vectors: The pool, array (N, d).
-        chosen: Earlier picks of any pool, array (n, d).
+    or 0 for negative similarities. ``chosen`` (n, d) are earlier picks. f is monotone and
+    submodular, so the greedy picks reach at least (1 - 1/e) of the best value (Nemhauser, Wolsey
+    and Fisher 1978). Of gains that are equal to six decimals, the lower row is picked. Time grows
+    with the square of the pool's size. ``InputError`` if the pool is no array of vectors, or
+    smaller than ``size``.
     """
     earlier = vectors[:0] if chosen is None else chosen
     check_pools(vectors, earlier)
@@ -102,28 +99,30 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
     covered = np.zeros(count)
     if len(earlier) and count:
         covered = np.maximum(best_similarity(vectors, earlier), 0.0)
-    # A candidate's first gain is the gain that it would lose if every query were covered fully.
-    gains = _losses(vectors, np.arange(count), covered, np.full(count, np.inf))
+    # A candidate's first gain is what it would lose if every query became fully covered.
+    gains = _gain_decreases(vectors, np.arange(count), covered, np.full(count, np.inf))
     picks: list[int] = []
     while len(picks) < size:
         best = int(np.argmax(np.round(gains, DECIMALS)))
         picks.append(best)
         coverage = np.maximum(best_similarity(vectors, vectors[best : best + 1]), covered)
         changed = np.flatnonzero(coverage > covered)
-        gains -= _losses(vectors, changed, covered[changed], coverage[changed])
+        gains -= _gain_decreases(vectors, changed, covered[changed], coverage[changed])
         gains[best] = -np.inf
         covered = coverage
     return picks
 
 
-def _losses(vectors: Vectors, rows: NDArray[np.int64], before: Floats, after: Floats) -> Floats:
-    """Return the decrease of each candidate's gain if the coverage of ``rows`` rises."""
+def _gain_decreases(
+    vectors: Vectors, rows: NDArray[np.int64], before: Floats, after: Floats
+) -> Floats:
+    """Return how much each candidate's gain falls if the coverage of ``rows`` rises."""
     losses = np.zeros(len(vectors))
     for part in blocks(len(rows), ROWS):
-        block = units(vectors[rows[part]])
+        block = unit_vectors(vectors[rows[part]])
         low, high = before[part, None], after[part, None]
         for index in blocks(len(vectors), COLUMNS):
-            cosines = block @ units(vectors[index]).T
+            cosines = block @ unit_vectors(vectors[index]).T
             losses[index] += np.clip(cosines, low, high, out=cosines).sum(axis=0) - low.sum()
     return losses
 
@@ -150,7 +149,7 @@ def _highest(similarities: Floats, count: int) -> NDArray[np.int64]:
 
 Method = Literal["dqs", "dqs_large", "dqs_extremes", "facility_location", "random"]
 METHODS: tuple[Method, ...] = get_args(Method)
-#: Numbers that distinguish two draws of one seed: the initial pool, and a random sample.
+#: Distinguish two draws of one seed: the initial pool, and a random sample.
 _INITIAL, _RANDOM = 1, 2
 
 
@@ -191,17 +190,13 @@ def sample(
     extremes: float = EXTREMES,
     seed: int = 0,
 ) -> list[int]:
-    """Return the rows of a method's sample of a large pool, ascending.
+    """Return the rows of a method's sample of a large pool (N, d), ascending.
 
-    Raises ``InputError`` if a pool is empty or no array of vectors, or there are too few queries.
-
-    Args:
-        method: ``dqs`` draws from the large pool without its extremes, ``dqs_large`` from the whole
-            pool, ``dqs_extremes`` from its extremes; ``facility_location`` picks queries that the
-            initial pool does not cover; ``random`` is the control.
-        initial: Array (n, d).
-        large: Array (N, d), without equal queries.
-        extremes: The share of the large pool that is extreme at either end.
+    ``dqs`` draws from the large pool without its extremes, the queries most and least similar to
+    the initial pool (n, d); ``dqs_large`` draws from the whole pool, ``dqs_extremes`` from its
+    extremes. ``facility_location`` picks queries that the initial pool does not cover; ``random``
+    is the control. ``extremes`` is the share of the large pool that is extreme at either end.
+    ``InputError`` if a pool is empty or no array of vectors, or there are too few queries.
     """
     if method == "random":
         return _draw(len(large), size, [seed, _RANDOM])

@@ -17,7 +17,7 @@ from casewright.tools import Toolbox
 
 Outcome = Literal["added", "replaced", "unchanged"]
 #: How long to wait for the file's lock.
-SECONDS = 10.0
+LOCK_SECONDS = 10.0
 
 
 def corrected(
@@ -30,12 +30,9 @@ def corrected(
 ) -> dict[str, Any]:
     """Return a question with its correct plan as an annotated message's record.
 
-    Raises ``InputError`` if the plan is not valid for the question, or the question is not valid.
-
-    Args:
-        plan: The plan's text.
-        history: The turns before the question.
-        tenant: The author, or empty. A correction replaces only messages of its own tenant.
+    ``history`` are the turns before the question. ``tenant`` is its author, or empty: a correction
+    replaces only messages of its own tenant. ``InputError`` if the plan is not valid for the
+    question, or the question is not valid.
     """
     record: dict[str, Any] = {"query": question, "context": dict(context or {})}
     record |= {"history": [dict(turn) for turn in history]} if history else {}
@@ -46,39 +43,40 @@ def corrected(
         raise InputError(f"The plan cannot be run: {error}") from error
 
 
-def keep_correction(file: Path, record: Mapping[str, Any], most: int | None = None) -> Outcome:
+def keep_correction(file: Path, record: Mapping[str, Any], max_bytes: int | None = None) -> Outcome:
     """Add an annotated message to a file, or replace the message with the same ``message_key``.
 
-    Raises ``InputError`` if the file cannot be read or written, is full, or has a line that is no
+    The file is JSON Lines of annotated messages, and created if missing. ``InputError`` if it
+    cannot be read or written, would have more than ``max_bytes`` bytes, or has a line that is no
     annotated message.
-
-    Args:
-        file: JSON Lines of annotated messages; created if missing.
-        most: Largest size of the file, in bytes.
     """
     try:
-        with Lock(file.with_name(f".{file.name}.lock"), timeout=SECONDS):
-            return _keep(file, record, most)
+        with Lock(file.with_name(f".{file.name}.lock"), timeout=LOCK_SECONDS):
+            return _keep(file, record, max_bytes)
     except AlreadyLocked as error:
         raise InputError(f"{file} is written by another process. Try again.") from error
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}.") from error
 
 
-def _keep(file: Path, record: Mapping[str, Any], most: int | None) -> Outcome:
+def _keep(file: Path, record: Mapping[str, Any], max_bytes: int | None) -> Outcome:
     lines = ResumedLines(file)
-    if most is not None and file.exists() and file.stat().st_size + len(json_line(record)) > most:
-        raise InputError(f"{file.name} is full: it may have {most:,} bytes. Move it away.")
+    if (
+        max_bytes is not None
+        and file.exists()
+        and file.stat().st_size + len(json_line(record)) > max_bytes
+    ):
+        raise InputError(f"{file.name} is full: it may have {max_bytes:,} bytes. Move it away.")
     key = message_key(record)
     same = [index for index, item in enumerate(lines.records) if message_key(item) == key]
     if not same:
         lines.append(record)
         return "added"
-    before = lines.records[same[0]]
-    if before.get("plan") == record["plan"]:
+    previous = lines.records[same[0]]
+    if previous.get("plan") == record["plan"]:
         return "unchanged"
     # The id stays: other files may refer to it.
-    lines.records[same[0]] = {**record, "id": before.get("id", record["id"])}
+    lines.records[same[0]] = {**record, "id": previous.get("id", record["id"])}
     records = [item for index, item in enumerate(lines.records) if index not in same[1:]]
     write_whole(file, "".join(map(json_line, records)))
     return "replaced"

@@ -9,13 +9,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, zip_longest
+from itertools import chain, combinations, zip_longest
 from typing import Any
 
 from casewright.errors import InputError, PlanError
 from casewright.finetune.queries.annotation import checked_record
-from casewright.finetune.queries.query_writer import Dropped, SeenQuestions
+from casewright.finetune.queries.query_writer import RejectReason, SeenQuestions
 from casewright.planner import AnnotatedQuery, Literal, Plan, QuestionRef, Step, is_span, parse_plan
+from casewright.planner.parser.example_cases import PlanCase
 from casewright.planner.plan import text_literals, with_literals
 from casewright.planner.spans import normalized
 from casewright.planner.sub_queries import joined, sub_queries_of
@@ -27,7 +28,7 @@ class ReviewBatch:
     """Annotated queries for human review, and the number of rejected drafts by reason."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
-    rejected: Counter[Dropped] = field(default_factory=Counter)
+    rejected: Counter[RejectReason] = field(default_factory=Counter)
 
 
 def usable_drafts(
@@ -35,9 +36,7 @@ def usable_drafts(
 ) -> ReviewBatch:
     """Return the first ``count`` drafts with a valid plan and a new message.
 
-    Args:
-        records: Records with query, context and plan.
-        seen: The known messages; the messages of the result are added.
+    ``records`` have query, context and plan. The messages of the result are added to ``seen``.
     """
     result = ReviewBatch()
     for draft in records:
@@ -46,7 +45,7 @@ def usable_drafts(
         try:
             record = checked_record({"id": message_id("d", draft), **draft}, toolbox, ())
         except (PlanError, InputError):
-            result.rejected[Dropped.INVALID] += 1
+            result.rejected[RejectReason.INVALID] += 1
             continue
         if (reason := seen.add_new(record["query"])) is None:
             result.records.append(record)
@@ -63,8 +62,8 @@ def message_id(prefix: str, record: Mapping[str, Any]) -> str:
 
 def message_key(record: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the identity of a message: its text, context, history and tenant."""
-    rest = (record.get(name) or None for name in ("context", "history", "tenant"))
-    return (normalized(str(record["query"])), *rest)
+    others = (record.get(name) or None for name in ("context", "history", "tenant"))
+    return (normalized(str(record["query"])), *others)
 
 
 #: Messages that need no tool.
@@ -80,38 +79,22 @@ SMALL_TALK = (
 JOINS = ("{0}, and {1}", "{0}? Also, {1}", "{0}; besides, {1}")
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A message with its context and its plan."""
-
-    query: str
-    plan: Plan
-    context: Mapping[str, Any]
-
-    def record(self) -> dict[str, Any]:
-        """Return the record of an annotated query, without an id."""
-        return {"query": self.query, "context": dict(self.context), "plan": str(self.plan)}
-
-
 def template_drafts(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery] = (), seed: int = 0
-) -> Iterator[Draft]:
-    """Yield drafts of five kinds in turn; some may be alike, or have plans that are not valid.
+) -> Iterator[dict[str, Any]]:
+    """Yield records of five kinds in turn; some may be alike, or have plans that are not valid.
 
     The kinds are the tools' examples, messages with other values, messages with other choices, two
-    joined messages, and small talk.
-
-    Args:
-        queries: Annotated queries, to exchange values and to join.
-        seed: The seed of the pairs to join and of the templates.
+    joined messages, and small talk. ``queries`` are annotated queries, whose values are exchanged
+    and which are joined; ``seed`` is that of the pairs to join and of the templates.
     """
     examples = [
-        Draft(tool.example.query, parse_plan(tool.example.plan), {})
+        PlanCase(tool.example.query, parse_plan(tool.example.plan), {})
         for tool in toolbox
         if tool.example is not None
     ]
     drafts = examples + [
-        Draft(query.query, query.plan, query.record.context)
+        PlanCase(query.query, query.plan, query.record.context)
         for query in queries
         if not (query.record.history or query.record.tools_extra or query.record.tools_removed)
     ]
@@ -120,18 +103,18 @@ def template_drafts(
         _other_values(drafts, toolbox),
         _other_choices(drafts, toolbox),
         _join(drafts, toolbox, random.Random(seed)),
-        (Draft(text, Plan((Step(NO_EVIDENCE.name),)), {}) for text in SMALL_TALK),
+        (PlanCase(text, Plan((Step(NO_EVIDENCE.name),)), {}) for text in SMALL_TALK),
     ]
-    for turn in zip_longest(*kinds):
-        yield from (draft for draft in turn if draft is not None)
+    for draft in filter(None, chain.from_iterable(zip_longest(*kinds))):
+        yield {"query": draft.question, "context": dict(draft.context), "plan": str(draft.plan)}
 
 
-def _other_values(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]:
+def _other_values(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[PlanCase]:
     """Yield messages in which another message's text for a parameter replaces a literal."""
     values: dict[str, list[str]] = defaultdict(list)
     for draft in drafts:
         for _, name, text in text_literals(draft.plan):
-            if is_span(text, draft.query) and text not in values[name]:
+            if is_span(text, draft.question) and text not in values[name]:
                 values[name].append(text)
     for draft in drafts:
         for index, name, text in text_literals(draft.plan):
@@ -140,7 +123,7 @@ def _other_values(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]:
                     yield from _exchange(draft, (index, name), (text, other), (text, other))
 
 
-def _other_choices(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]:
+def _other_choices(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[PlanCase]:
     """Yield messages with another choice of a parameter."""
     for draft in drafts:
         for index, name, text in text_literals(draft.plan):
@@ -150,8 +133,8 @@ def _other_choices(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]
 
 
 def _exchange(
-    draft: Draft, slot: tuple[int, str], literals: tuple[str, str], words: tuple[str, str]
-) -> Iterator[Draft]:
+    draft: PlanCase, slot: tuple[int, str], literals: tuple[str, str], words: tuple[str, str]
+) -> Iterator[PlanCase]:
     """Yield the draft with a replaced literal in its plan, and replaced words in its message.
 
     ``literals`` and ``words`` are pairs of old and new. No draft is yielded if both literals are
@@ -160,12 +143,12 @@ def _exchange(
     old, new = literals
     old_words, new_words = words
     pattern = re.compile(rf"(?<!\w){re.escape(old_words)}(?!\w)", re.IGNORECASE)
-    if len(pattern.findall(draft.query)) == 1 and old != new:
-        query = pattern.sub(lambda _: new_words, draft.query)
-        yield replace(draft, query=query, plan=with_literals(draft.plan, {slot: new}))
+    if len(pattern.findall(draft.question)) == 1 and old != new:
+        question = pattern.sub(lambda _: new_words, draft.question)
+        yield replace(draft, question=question, plan=with_literals(draft.plan, {slot: new}))
 
 
-def _join(drafts: Sequence[Draft], toolbox: Toolbox, rng: random.Random) -> Iterator[Draft]:
+def _join(drafts: Sequence[PlanCase], toolbox: Toolbox, rng: random.Random) -> Iterator[PlanCase]:
     """Yield messages that join two others."""
     pairs = list(combinations(drafts, 2))
     rng.shuffle(pairs)
@@ -175,13 +158,13 @@ def _join(drafts: Sequence[Draft], toolbox: Toolbox, rng: random.Random) -> Iter
         if None in parts or any(first[name] != second[name] for name in first.keys() & second):
             continue
         sub_queries = [
-            item for part in parts if part for item in sub_queries_of(part.plan, part.query)
+            item for part in parts if part for item in sub_queries_of(part.plan, part.question)
         ]
-        message = rng.choice(JOINS).format(*(_strip(draft.query) for draft in pair))
-        yield Draft(message, joined(sub_queries), {**first, **second})
+        message = rng.choice(JOINS).format(*(_strip(draft.question) for draft in pair))
+        yield PlanCase(message, joined(sub_queries), {**first, **second})
 
 
-def _question_as_literal(draft: Draft, toolbox: Toolbox) -> Draft | None:
+def _question_as_literal(draft: PlanCase, toolbox: Toolbox) -> PlanCase | None:
     """Return the draft with its message as a literal instead of ``question`` in its plan.
 
     In a joined message, ``question`` would mean both messages. ``None`` if a parameter admits no
@@ -197,7 +180,7 @@ def _question_as_literal(draft: Draft, toolbox: Toolbox) -> Draft | None:
                 parameter = _parameter(toolbox, step, name)
                 if parameter is None or not {Source.LITERAL, Source.SPAN} & set(parameter.sources):
                     return None
-                value = Literal(_strip(draft.query))
+                value = Literal(_strip(draft.question))
             arguments.append((name, value))
         steps.append(Step(step.tool, tuple(arguments)))
     return replace(draft, plan=Plan(tuple(steps)))

@@ -44,7 +44,7 @@ def read_queries(path: Path) -> list[dict[str, Any]]:
 
 
 def _values(path: Path) -> Iterator[tuple[str, int, Any]]:
-    """Yield each text or record after its number from 1 and what is counted: entries or lines."""
+    """Yield ``entry`` or ``line``, its number from 1, and its text or record."""
     text = read_text(path)
     start = text.lstrip()[:1]
     if start == "[":

@@ -32,7 +32,6 @@ from casewright.tools import Source, Toolbox
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-
 #: Number of annotated queries of one shape in a request.
 EXAMPLES = 3
 
@@ -75,8 +74,8 @@ def plan_kinds(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Plan
     kinds = [PlanKind(template, "", _examples_of(group)) for template, group in shapes]
     for tool in toolbox:
         if tool.name not in used:
-            own = [tool.example] if tool.example else []
-            examples = ({"query": e.query, "context": {}, "plan": e.plan} for e in own)
+            declared = [tool.example] if tool.example else []
+            examples = [{"query": e.query, "context": {}, "plan": e.plan} for e in declared]
             kinds.append(PlanKind("", tool.name, tuple(examples)))
     return kinds
 
@@ -97,8 +96,8 @@ CONTEXT_CHARACTERS = 2000
 ATTEMPTS = 500
 
 
-class Dropped(StrEnum):
-    """The reason why a generated query is omitted."""
+class RejectReason(StrEnum):
+    """The reason why a generated query is rejected."""
 
     INVALID = "plan that cannot be run for its request"
     KNOWN = "question that is there already"
@@ -192,13 +191,13 @@ class SeenQuestions:
             self._texts |= {normalized(text) for text in texts}
             self._vectors = np.concatenate([self._vectors, self._encoder.embed(texts)])
 
-    def add_new(self, text: str) -> Dropped | None:
-        """Add a question and return ``None``; of a repetition, return the reason to omit it."""
+    def add_new(self, text: str) -> RejectReason | None:
+        """Add a new question and return ``None``; return the reason to reject a repetition."""
         if normalized(text) in self._texts:
-            return Dropped.KNOWN
+            return RejectReason.KNOWN
         vector = self._encoder.embed([text])
         if len(self._vectors) and best_similarity(vector, self._vectors)[0] > self._threshold:
-            return Dropped.ALIKE
+            return RejectReason.ALIKE
         self._texts.add(normalized(text))
         self._vectors = np.concatenate([self._vectors, vector])
         return None
@@ -208,7 +207,7 @@ ROLE = """\
 You write training data for a planner of look-ups: questions that different people might ask, each \
 with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
 tone and spelling as real people do; never write two questions alike."""
-#: Number of calls in addition to those that suffice if every generated query is usable.
+#: Number of calls for a kind in addition to those that suffice if all generated queries are usable.
 SPARE_CALLS = 2
 #: Number of earlier questions in a request, which the model must not repeat.
 SHOWN = 10
@@ -228,7 +227,7 @@ class QueryWriter:
     """Generates queries with plans by a chat model.
 
     A new query must differ from the annotated queries, which give shapes and examples, and from the
-    questions in ``apart``, such as a test set, which the model does not see. ``seconds`` is the
+    ``excluded`` questions, such as a test set, which the model does not see. ``seconds`` is the
     timeout of a call.
     """
 
@@ -239,14 +238,14 @@ class QueryWriter:
         queries: Sequence[AnnotatedQuery],
         encoder: Encoder,
         *,
-        apart: Sequence[str] = (),
+        excluded: Sequence[str] = (),
         seconds: float = 120.0,
     ) -> None:
         self._model = model
         self._toolbox = toolbox
         self._encoder = encoder
         self._seconds = seconds
-        self._known = [query.query for query in queries] + list(apart)
+        self._known = [*(query.query for query in queries), *excluded]
         fields = {name for query in queries for name in query.record.context}
         self._fields = fields if queries else None
         self.kinds = plan_kinds(queries, toolbox)
@@ -283,10 +282,8 @@ class QueryWriter:
         return report
 
     def _ask(self, kind: PlanKind, count: int, known: Sequence[str]) -> str:
-        messages = [
-            ("system", render_head(self._toolbox, role=ROLE)),
-            ("user", _request(kind, count, known)),
-        ]
+        system = ("system", render_head(self._toolbox, role=ROLE))
+        messages = [system, ("user", _request(kind, count, known))]
         return str(ask(self._model, messages, self._seconds).text)
 
     def _failure(self, error: Exception) -> str:

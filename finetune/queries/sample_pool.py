@@ -13,7 +13,7 @@ from casewright.errors import InputError
 from casewright.finetune.folds import SAME_GROUP
 from casewright.finetune.queries import choose
 from casewright.finetune.queries.annotation import sheet_record
-from casewright.finetune.queries.choose import METHODS, Floats, Method, Vectors, units
+from casewright.finetune.queries.choose import METHODS, Floats, Method, Vectors, unit_vectors
 from casewright.stores import Encoder
 from casewright.stores.progress import note, progress_bar
 
@@ -37,13 +37,13 @@ class PoolFigures:
 
 
 def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFigures:
-    """Return the figures of a sample (n, d) that was drawn from the large pool (N, d).
+    """Return the figures of a sample (n, d) of the large pool (N, d).
 
-    ``by_initial`` is each query's highest similarity to the initial pool, array (N).
+    ``by_initial`` (N) is each query's highest similarity to the initial pool.
     """
     by_sample, count = choose.best_similarity(large, sample), len(sample)
     to_others = choose.best_similarity(sample, sample, others=True) if count > 1 else np.zeros(1)
-    unit = units(sample)
+    unit = unit_vectors(sample)
     # The squared length of the sum of the vectors is the sum of all similarities, with their own.
     total = float((unit.sum(axis=0) ** 2).sum() - (unit * unit).sum())
     return PoolFigures(
@@ -65,7 +65,7 @@ class SampledPool:
 
     Attributes:
         sheet: The sample as records to annotate.
-        read: Number of queries in the large pool's file, with repetitions and initial queries.
+        read: Number of queries in the large pool's file, also repeated and initial ones.
         distinct: Number of different queries in the large pool that are not in the initial pool.
         figures: Figures by the sample's name: ``initial``, the method, ``random``.
     """

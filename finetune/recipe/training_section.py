@@ -16,7 +16,7 @@ from casewright.planner.language_model.device import check_names
 #: The name of a new base with random weights.
 NEW = "new"
 #: The highest count, which the libraries still support.
-_MOST = 10**9
+_MAX_COUNT = 10**9
 
 _LayerName = Annotated[str, StringConstraints(min_length=1)]
 
@@ -191,7 +191,7 @@ class TrainingSection(Section):
     """
 
     epochs: float | None = Field(default=None, gt=0, le=10_000)
-    steps: int | None = Field(default=None, ge=1, le=_MOST)
+    steps: int | None = Field(default=None, ge=1, le=_MAX_COUNT)
     learning_rate: float = Field(default=2e-4, gt=0, le=1)
     schedule: Literal["linear", "cosine", "constant"] = "cosine"
     warmup: float = Field(default=0.03, ge=0, lt=1)
@@ -207,10 +207,10 @@ class TrainingSection(Section):
     weight_decay: float = Field(default=0.0, ge=0, lt=1)
     beta2: float = Field(default=0.999, gt=0, lt=1)
     max_grad_norm: float = Field(default=1.0, gt=0, le=1e9)
-    save_steps: int | None = Field(default=None, ge=1, le=_MOST)
-    eval_steps: int | None = Field(default=None, ge=1, le=_MOST)
-    log_steps: int = Field(default=10, ge=1, le=_MOST)
-    checkpoints_kept: int = Field(default=2, ge=2, le=_MOST)
+    save_steps: int | None = Field(default=None, ge=1, le=_MAX_COUNT)
+    eval_steps: int | None = Field(default=None, ge=1, le=_MAX_COUNT)
+    log_steps: int = Field(default=10, ge=1, le=_MAX_COUNT)
+    checkpoints_kept: int = Field(default=2, ge=2, le=_MAX_COUNT)
     seed: int = Field(default=0, ge=0, lt=2**32)
     optimiser: Literal["adamw", "adamw_fused", "adamw_8bit", "adafactor"] = "adamw"
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
@@ -223,7 +223,7 @@ class TrainingSection(Section):
 
 
 #: Maximum tokens of a batch of packed rows without FlashAttention, whose mask has their square.
-PACKED_TOKENS = 32_768
+MAX_PACKED_TOKENS = 32_768
 
 
 def cuda_settings(
@@ -241,7 +241,7 @@ def cuda_settings(
 def check_together(model: ModelSection, lora: LoraSection, training: TrainingSection) -> None:
     """Raise ``InputError`` if sections contradict each other."""
     new = model.new_base
-    four_bit, flash = model.quantisation == "4bit", training.attention == "flash_attention_2"
+    is_quantised, is_flash = model.quantisation == "4bit", training.attention == "flash_attention_2"
     # Without a device, ``find_placement`` checks the machine.
     if model.device is not None and not model.device.startswith("cuda"):
         for field, value, _, instead in cuda_settings(model, training):
@@ -249,12 +249,12 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
                 f'{field}: {field} = "{value}" needs CUDA, and model.device is {model.device!r}. '
                 f'Set {field} = "{instead}".'
             )
-    if four_bit and new is not None:
+    if is_quantised and new is not None:
         raise InputError(
             'model.quantisation: a new model is not worth "4bit", all its weights are random. '
             'Set model.quantisation = "none".'
         )
-    if flash and model.dtype == "float32":
+    if is_flash and model.dtype == "float32":
         raise InputError(
             'training.attention: "flash_attention_2" computes in 16 bits. '
             'Set model.dtype = "bfloat16", or training.attention = "sdpa".'
@@ -272,18 +272,18 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
     for name, chosen in (
         ("packing", training.packing),
         ("gradient_checkpointing", training.gradient_checkpointing),
-        ('attention = "flash_attention_2"', flash),
+        ('attention = "flash_attention_2"', is_flash),
     ):
         if training.shared_heads and chosen:
             raise InputError(
                 f"training.shared_heads and training.{name} do not go together. Remove one of them."
             )
     packed = training.batch_per_device * training.max_length
-    if training.packing and training.attention in ("sdpa", "eager") and packed > PACKED_TOKENS:
+    if training.packing and training.attention in ("sdpa", "eager") and packed > MAX_PACKED_TOKENS:
         raise InputError(
             f"training.batch_per_device: {training.batch_per_device} packed rows of "
             f"{training.max_length} tokens are one row of {packed} without FlashAttention, and "
-            f"{PACKED_TOKENS} are the most. Lower training.batch_per_device and raise "
+            f"{MAX_PACKED_TOKENS} are the most. Lower training.batch_per_device and raise "
             "training.gradient_accumulation, which makes the same steps."
         )
 

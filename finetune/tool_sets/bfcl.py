@@ -9,18 +9,7 @@ from typing import Any
 
 from casewright.errors import InputError
 from casewright.finetune.records import Record, read_records
-from casewright.finetune.tool_sets.calls import (
-    FORM,
-    Conversion,
-    GoldCall,
-    Query,
-    Unfit,
-    files_of,
-    function_tool,
-    make_toolbox,
-    planned,
-    unquoted,
-)
+from casewright.finetune.tool_sets import calls
 from casewright.planner import is_span
 
 PREFIX, GOLD, IRRELEVANCE = "BFCL_v4_", "possible_answer", "irrelevance"
@@ -43,7 +32,7 @@ class _Answer(Record):
     ground_truth: Any = None
 
 
-def read_bfcl(path: Path) -> Iterator[Conversion]:
+def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
     """Yield the conversions of a folder, or of one category's file.
 
     The answers are in the folder ``possible_answer``. An argument gets the first of its allowed
@@ -52,7 +41,7 @@ def read_bfcl(path: Path) -> Iterator[Conversion]:
     left out. If no function fits, the plan is ``no_evidence()``.
     """
     names = [f"{PREFIX}{name}.json" for name in CATEGORIES]
-    for file in files_of(path, *names):
+    for file in calls.files_of(path, *names):
         if file.name not in names:
             raise InputError(f"{path} is none of the files that are read: {', '.join(names)}.")
         category, gold = file.stem.removeprefix(PREFIX), _gold(file)
@@ -81,22 +70,24 @@ def _gold(file: Path) -> Mapping[str, Any]:
     return {answer.id: answer.ground_truth for _, answer in read_records(answers, _Answer)}
 
 
-def _planned(item: _Item, category: str, answer: Sequence[Any]) -> Query:
-    question = "\n\n".join(unquoted(message.content) for message in item.question[0])
-    calls = [_call(entry, question) for entry in answer]
-    toolbox = make_toolbox(map(function_tool, item.function))
-    return planned(f"bfcl:{item.id}", question, toolbox, calls, f"bfcl/{category}")
+def _planned(item: _Item, category: str, answer: Sequence[Any]) -> calls.Query:
+    question = "\n\n".join(calls.unquoted(message.content) for message in item.question[0])
+    gold_calls = [_call(entry, question) for entry in answer]
+    toolbox = calls.make_toolbox(map(calls.function_tool, item.function))
+    return calls.query_with_plan(
+        f"bfcl:{item.id}", question, toolbox, gold_calls, f"bfcl/{category}"
+    )
 
 
-def _call(gold: Any, question: str) -> GoldCall:
+def _call(gold: Any, question: str) -> calls.GoldCall:
     if not isinstance(gold, Mapping) or len(gold) != 1:
-        raise Unfit(FORM)
+        raise calls.Unfit(calls.OTHER_FORM)
     ((name, allowed),) = gold.items()
     if not isinstance(allowed, Mapping) or not all(
         isinstance(values, list) and values for values in allowed.values()
     ):
-        raise Unfit(FORM)
-    return GoldCall(
+        raise calls.Unfit(calls.OTHER_FORM)
+    return calls.GoldCall(
         str(name), {str(key): _value(values, question) for key, values in allowed.items()}
     )
 

@@ -31,7 +31,7 @@ Conversion = Callable[[], Query]
 
 
 class Unfit(Exception):  # noqa: N818 - not an error: it is caught, and counted
-    """A record that cannot be used; the text is a reason that records of the same kind share."""
+    """A record cannot be used; the text is the reason, which is the same for similar records."""
 
 
 @contextmanager
@@ -44,14 +44,14 @@ def unfit_on(*errors: type[Exception], reason: str) -> Iterator[None]:
 
 
 def unquoted(text: str) -> str:
-    """Return a question without the quotation marks around it; one of the two may be missing."""
+    """Return a question without quotation marks around it, even if one of the two is missing."""
     stripped = text.strip()
     inside = stripped.strip('"').strip()
     return inside if '"' not in inside else stripped
 
 
 def files_of(path: Path, *names: str) -> list[Path]:
-    """Return the path if it is a file, or else those of the named files that its folder has."""
+    """Return the path if it is a file, or else the named files that exist in this folder."""
     candidates = [path] if path.is_file() else [path / name for name in names]
     if files := [file for file in candidates if file.is_file()]:
         return files
@@ -76,18 +76,14 @@ _BY_KIND = {
 }
 
 
-def parameter(
+def make_parameter(
     name: str, description: str, type_: str, *, required: bool, items: str = "", choices: Any = ()
 ) -> Parameter:
     """Return a parameter of function-calling data; raise ``Unfit`` if plans cannot write its name.
 
     Values may be literals, since these sets have no context. Identifiers must be spans of the
-    question, so that no plan invents one.
-
-    Args:
-        type_: A key of ``KINDS``; other types allow any value.
-        items: The type of an array's items.
-        choices: The enumeration; ignored unless all are texts.
+    question, so that no plan invents one. ``type_``, and ``items`` for an array's items, are keys
+    of ``KINDS``; others allow any value. ``choices`` are ignored unless all are texts.
     """
     kind = KINDS.get(type_, "any")
     texts = tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
@@ -107,7 +103,7 @@ def parameter(
         )
 
 
-def tool(
+def make_tool(
     name: str, description: str, parameters: Iterable[Parameter], results: Iterable[str]
 ) -> ToolSpec:
     """Return a tool with an alias that plans can write; raise ``Unfit`` for other invalid names."""
@@ -133,7 +129,7 @@ def function_tool(function: Any) -> ToolSpec:
     ):
         raise Unfit("a function's parameters are no JSON Schema")
     parameters = [
-        parameter(
+        make_parameter(
             str(name),
             str(declared.get("description", "")),
             str(declared.get("type", "")),
@@ -145,19 +141,19 @@ def function_tool(function: Any) -> ToolSpec:
     ]
     fields = _object(_object(function.get("response")).get("properties"))
     results = [name for name in fields if isinstance(name, str) and name.isidentifier()]
-    return tool(function["name"], str(function.get("description", "")), parameters, results)
+    return make_tool(function["name"], str(function.get("description", "")), parameters, results)
 
 
 def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-FORM = "a golden call has another form"
+OTHER_FORM = "a golden call has another form"
 NO_TOOL = "a call of a tool that is not declared"
 NO_QUESTION = "the question is empty, too long, or holds control characters"
 NO_PLAN = "a plan that breaks a static check"
 _OTHER_TYPE = "a value of another type than declared"
-#: Pairs of a part of a static check's message and the reason to count; the first match counts.
+#: Parts of the static checks' messages, each with the reason to count; the first match counts.
 _REASONS = (
     ("There is no tool", NO_TOOL),
     ("has no parameter", "an argument that is not declared"),
@@ -181,7 +177,7 @@ class GoldCall:
     arguments: Mapping[str, Any]
 
 
-def planned(
+def query_with_plan(
     id_: str, question: str, toolbox: Toolbox, calls: Iterable[GoldCall], label: str
 ) -> Query:
     """Return a query with the plan of these calls, or ``no_evidence()`` without calls.
@@ -223,8 +219,8 @@ def _plan_of(calls: Iterable[GoldCall], toolbox: Toolbox) -> Plan:
     return Plan(tuple(steps) or (Step(NO_EVIDENCE.name),))
 
 
-def grounded(value: Any, question: str) -> bool:
-    """Return False for a text of several words none of which is in the question, else True."""
+def shares_words(value: Any, question: str) -> bool:
+    """Return False for a text of several words that shares no word with the question."""
     if not isinstance(value, str) or len(value.split()) < 2:
         return True
     words = content_words(value)

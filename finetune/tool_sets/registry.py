@@ -26,10 +26,8 @@ _FILE = Path(__file__).with_name("tool_sets.toml")
 class Reader:
     """A reader of one set, with the set's entry in ``tool_sets.toml``.
 
-    Attributes:
-        files: Describes the file or folder to read.
-        terms: The data's licence.
-        contaminates: The benchmark whose test items are in the data.
+    ``files`` describes the file or folder to read, ``terms`` is the data's licence, and
+    ``contaminates`` are the benchmarks whose test items are in the data.
     """
 
     read: Read
@@ -64,11 +62,8 @@ def reader(name: str) -> Reader:
 def tool_queries(name: str, path: Path, refused: Counter[str] | None = None) -> list[Query]:
     """Return the queries of a set, with their gold plans and toolboxes.
 
-    Raises ``InputError`` if the reader is unknown, or its data cannot be read.
-
-    Args:
-        name: A key of ``READERS``.
-        refused: Counter of the reasons for omitted records; updated.
+    ``name`` is a key of ``READERS``; ``refused`` counts the reasons for omitted records.
+    ``InputError`` if the reader is unknown, or its data cannot be read.
     """
     counts = Counter() if refused is None else refused
     queries = []

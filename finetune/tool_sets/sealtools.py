@@ -10,23 +10,12 @@ from typing import Any
 
 from casewright.errors import InputError
 from casewright.finetune.records import Record, read_records
-from casewright.finetune.tool_sets.calls import (
-    FORM,
-    NO_TOOL,
-    Conversion,
-    GoldCall,
-    Query,
-    Unfit,
-    files_of,
-    function_tool,
-    make_toolbox,
-    planned,
-)
+from casewright.finetune.tool_sets import calls
 from casewright.planner import StepRef
 
 TOOLS = "tool.jsonl"
 FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
-#: The name of a part of an earlier call's response.
+#: The label of a field of an earlier call's response.
 _RESPONSE = re.compile(r"API_call_\d+")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -51,9 +40,9 @@ class _Item(Record):
     retrieved_apis: list[str]
 
 
-def read_sealtools(path: Path) -> Iterator[Conversion]:
+def read_sealtools(path: Path) -> Iterator[calls.Conversion]:
     """Yield the conversions of a folder, or of a file with ``tool.jsonl`` in its folder."""
-    files = files_of(path, *FILES)
+    files = calls.files_of(path, *FILES)
     tools = files[0].parent / TOOLS
     if not tools.is_file():
         raise InputError(f"{tools} does not exist. It holds the tools of {files[0].name}.")
@@ -63,26 +52,28 @@ def read_sealtools(path: Path) -> Iterator[Conversion]:
             yield partial(_planned, item, declared)
 
 
-def _planned(item: _Item, declared: Mapping[str, _Tool]) -> Query:
-    calls = list(_calls(item.calling, declared))
+def _planned(item: _Item, declared: Mapping[str, _Tool]) -> calls.Query:
+    gold_calls = list(_calls(item.calling, declared))
     # Some items have the values of another question.
-    if any(_foreign(value, item.query) for call in calls for value in call.arguments.values()):
-        raise Unfit("a text that has nothing of the question")
-    names = sorted({*item.retrieved_apis, *(call.tool for call in calls)})
+    if any(_foreign(value, item.query) for call in gold_calls for value in call.arguments.values()):
+        raise calls.Unfit("a text that has nothing of the question")
+    names = sorted({*item.retrieved_apis, *(call.tool for call in gold_calls)})
     functions = [declared[name].function() for name in names if name in declared]
-    toolbox = make_toolbox(map(function_tool, functions))
-    return planned(f"sealtools:{item.id}", item.query, toolbox, calls, "sealtools")
+    toolbox = calls.make_toolbox(map(calls.function_tool, functions))
+    return calls.query_with_plan(
+        f"sealtools:{item.id}", item.query, toolbox, gold_calls, "sealtools"
+    )
 
 
-def _calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[GoldCall]:
+def _calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[calls.GoldCall]:
     responses: dict[str, StepRef] = {}
     for step, call in enumerate(calling, 1):
         if not isinstance(call, Mapping) or not isinstance(call.get("parameters"), Mapping):
-            raise Unfit(FORM)
+            raise calls.Unfit(calls.OTHER_FORM)
         if call.get("api") not in declared:
-            raise Unfit(NO_TOOL)
+            raise calls.Unfit(calls.NO_TOOL)
         values = call["parameters"].items()
-        yield GoldCall(
+        yield calls.GoldCall(
             call["api"], {str(key): _resolved(value, responses) for key, value in values}
         )
         fields = declared[call["api"]].responses or {}
@@ -95,11 +86,11 @@ def _resolved(value: Any, responses: Mapping[str, StepRef]) -> Any:
     if not isinstance(value, str) or not _RESPONSE.search(value):
         return value
     if value not in responses:
-        raise Unfit("a reference to a response that is not there, or inside a text")
+        raise calls.Unfit("a reference to a response that is not there, or inside a text")
     return responses[value]
 
 
 def _foreign(value: Any, question: str) -> bool:
-    """Return true for a text without a word of the question."""
+    """Return true for a text that has no word of the question."""
     words = _WORD.findall(value.casefold()) if isinstance(value, str) else [""]
     return not any(word in question.casefold() for word in words)

@@ -11,23 +11,7 @@ from typing import Any
 
 from casewright.errors import InputError
 from casewright.finetune.records import Record, read_records
-from casewright.finetune.tool_sets.calls import (
-    FORM,
-    NO_QUESTION,
-    NO_TOOL,
-    Conversion,
-    GoldCall,
-    Query,
-    Unfit,
-    files_of,
-    grounded,
-    make_toolbox,
-    parameter,
-    planned,
-    tool,
-    unfit_on,
-    unquoted,
-)
+from casewright.finetune.tool_sets import calls
 from casewright.planner import StepRef
 from casewright.tools import Parameter, Toolbox, alias
 
@@ -36,7 +20,7 @@ FILES = ("eval_simulated.json", "eval_real.json")
 _REFERENCE = re.compile(r'"?\$\{(\w+) from (\w+)\}"?')
 _MARK = "\0ref\0"
 #: A placeholder: ``${start date}``, or ``"{start date}"``.
-_OPEN = re.compile(r"\$\{[^{}]*\}?|\"\{[^{}\"]*\}\"")
+_PLACEHOLDER = re.compile(r"\$\{[^{}]*\}?|\"\{[^{}\"]*\}\"")
 
 
 class _Api(Record):
@@ -46,9 +30,9 @@ class _Api(Record):
     Function_Description: Any = None
 
 
-def read_toolalpaca(path: Path) -> Iterator[Conversion]:
+def read_toolalpaca(path: Path) -> Iterator[calls.Conversion]:
     """Yield the conversions of the instructions in a folder or file; tools lack credentials."""
-    for file in files_of(path, *FILES):
+    for file in calls.files_of(path, *FILES):
         for number, record in read_records(file, _Api):
             questions, golden = record.Instructions, record.Golden_Answers
             if len(questions) != len(golden):
@@ -57,68 +41,74 @@ def read_toolalpaca(path: Path) -> Iterator[Conversion]:
                     "Golden_Answers. There must be one answer for each."
                 )
             secrets = frozenset(record.Authentication or ())
-            make = cache(partial(_api_toolbox, record.Function_Description, secrets))
-            for index, (question, calls) in enumerate(zip(questions, golden, strict=True), 1):
+            read_toolbox = cache(partial(_api_toolbox, record.Function_Description, secrets))
+            for index, (question, gold_calls) in enumerate(zip(questions, golden, strict=True), 1):
                 id_ = f"toolalpaca:{file.stem}.{number}.{index}"
-                yield partial(_planned, id_, question, calls, make, secrets)
+                yield partial(_planned, id_, question, gold_calls, read_toolbox, secrets)
 
 
 def _planned(
-    id_: str, question: Any, golden: Any, make: Callable[[], Toolbox], secrets: frozenset[str]
-) -> Query:
+    id_: str,
+    question: Any,
+    golden: Any,
+    read_toolbox: Callable[[], Toolbox],
+    secrets: frozenset[str],
+) -> calls.Query:
     try:
-        toolbox = make()
-    except Unfit as unfit:
-        raise Unfit(f"toolbox: {unfit}") from unfit
+        toolbox = read_toolbox()
+    except calls.Unfit as unfit:
+        raise calls.Unfit(f"toolbox: {unfit}") from unfit
     if not isinstance(question, str) or not question.strip():
-        raise Unfit(NO_QUESTION)
-    text = unquoted(question)
-    calls = list(_calls(golden, text, toolbox, secrets))
-    return planned(id_, text, toolbox, calls, "toolalpaca")
+        raise calls.Unfit(calls.NO_QUESTION)
+    text = calls.unquoted(question)
+    gold_calls = list(_calls(golden, text, toolbox, secrets))
+    return calls.query_with_plan(id_, text, toolbox, gold_calls, "toolalpaca")
 
 
 def _calls(
     golden: Any, question: str, toolbox: Toolbox, secrets: frozenset[str]
-) -> Iterator[GoldCall]:
+) -> Iterator[calls.GoldCall]:
     if not isinstance(golden, list) or not golden:
-        raise Unfit("there are no golden calls")
+        raise calls.Unfit("there are no golden calls")
     earlier: list[str] = []
     for call in golden:
         if not isinstance(call, Mapping) or not isinstance(call.get("Action"), str):
-            raise Unfit(FORM)
+            raise calls.Unfit(calls.OTHER_FORM)
         name = call["Action"]
         if name == "getDetails":
-            raise Unfit("the user is asked for details")
+            raise calls.Unfit("the user is asked for details")
         if alias(name) not in toolbox:
-            raise Unfit(NO_TOOL)
+            raise calls.Unfit(calls.NO_TOOL)
         arguments = _arguments(call.get("Action_Input"), earlier)
         # Some calls were copied from another question.
-        if not all(grounded(value, question) for value in arguments.values()):
-            raise Unfit("a text that has no word of the question")
-        yield GoldCall(name, {key: value for key, value in arguments.items() if key not in secrets})
+        if not all(calls.shares_words(value, question) for value in arguments.values()):
+            raise calls.Unfit("a text that has no word of the question")
+        yield calls.GoldCall(
+            name, {key: value for key, value in arguments.items() if key not in secrets}
+        )
         earlier.append(name)
 
 
 def _arguments(text: Any, earlier: list[str]) -> Mapping[str, Any]:
     if not isinstance(text, str):
-        raise Unfit(FORM)
+        raise calls.Unfit(calls.OTHER_FORM)
     marked = _REFERENCE.sub(lambda match: json.dumps(f"{_MARK}{match[1]} {match[2]}"), text)
-    if _OPEN.search(marked):
-        raise Unfit("a value that the data set leaves open")
-    with unfit_on(ValueError, RecursionError, reason="a golden call's arguments are no JSON"):
+    if _PLACEHOLDER.search(marked):
+        raise calls.Unfit("a value that the data set leaves open")
+    with calls.unfit_on(ValueError, RecursionError, reason="a golden call's arguments are no JSON"):
         arguments = json.loads(marked or "{}")
     if not isinstance(arguments, dict):
-        raise Unfit(FORM)
+        raise calls.Unfit(calls.OTHER_FORM)
     return {key: _resolved(value, earlier) for key, value in arguments.items()}
 
 
 def _resolved(value: Any, earlier: list[str]) -> Any:
     if not isinstance(value, str) or not value.startswith(_MARK):
         return value
-    field, _, tool = value[len(_MARK) :].partition(" ")
-    if earlier.count(tool) != 1:
-        raise Unfit("a reference to a call that was not made once before")
-    return StepRef(earlier.index(tool) + 1, field)
+    field, _, tool_name = value[len(_MARK) :].partition(" ")
+    if earlier.count(tool_name) != 1:
+        raise calls.Unfit("a reference to a call that was not made once before")
+    return StepRef(earlier.index(tool_name) + 1, field)
 
 
 _OTHER_FORM = "a function's description has another form"
@@ -132,29 +122,29 @@ _DECLARED = re.compile(
 )
 
 
-def _api_toolbox(described: Any, secrets: frozenset[str]) -> Toolbox:
+def _api_toolbox(descriptions: Any, secrets: frozenset[str]) -> Toolbox:
     """Return the toolbox of an API without credentials (``secrets``)."""
-    if not isinstance(described, Mapping):
-        raise Unfit(_OTHER_FORM)
-    components = dict(_COMPONENT.findall(str(described.get("components") or "")))
+    if not isinstance(descriptions, Mapping):
+        raise calls.Unfit(_OTHER_FORM)
+    components = dict(_COMPONENT.findall(str(descriptions.get("components") or "")))
     tools = []
-    for name, text in described.items():
+    for name, text in descriptions.items():
         if name == "components":
             continue
         if (match := _PARAMETERS.search(str(text))) is None:
-            raise Unfit(_OTHER_FORM)
-        with unfit_on(ValueError, RecursionError, reason=_OTHER_FORM):
+            raise calls.Unfit(_OTHER_FORM)
+        with calls.unfit_on(ValueError, RecursionError, reason=_OTHER_FORM):
             declared = json.loads(match[1])
         parameters = [_parameter(n, str(item)) for n, item in declared.items() if n not in secrets]
         description, results = str(text)[: match.start()], _fields(str(text), components)
-        tools.append(tool(name, description, parameters, results))
-    return make_toolbox(tools)
+        tools.append(calls.make_tool(name, description, parameters, results))
+    return calls.make_toolbox(tools)
 
 
 def _parameter(name: str, text: str) -> Parameter:
     if (match := _DECLARED.match(text)) is None:
-        return parameter(name, text, "any", required=text.startswith("Required."))
-    return parameter(
+        return calls.make_parameter(name, text, "any", required=text.startswith("Required."))
+    return calls.make_parameter(
         name,
         match["text"],
         match["type"].lower(),

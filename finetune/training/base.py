@@ -139,9 +139,9 @@ def check_settings(
 ) -> None:
     """Raise ``InputError`` if a recipe does not fit its base; no weights are loaded.
 
-    Checks: the base can be read, can decode plans, and reads texts of ``max_length``; it has the
-    layers of the recipe, and does not share a layer that the recipe saves. (PEFT ignores an unknown
-    name in ``modules_to_save``.) ``source`` is ``None`` for a new base.
+    The base must be readable, decode plans, and read texts of ``max_length``. It must have the
+    recipe's layers, and may not share a layer that the recipe saves. (PEFT ignores an unknown name
+    in ``modules_to_save``.) ``source`` is ``None`` for a new base.
     """
     import torch
 
@@ -179,13 +179,13 @@ def check_settings(
     }
     targets = () if isinstance(lora.target_modules, str) else lora.target_modules
     matrices = [name for name, count in dimensions.items() if count == 2]
-    for field, names, known in (
+    for field, names, layers in (
         ("lora.target_modules", targets, matrices),
         ("lora.modules_to_save", lora.modules_to_save, [*dimensions]),
     ):
-        ends = list(dict.fromkeys(layer.rpartition(".")[2] for layer in known))
+        ends = list(dict.fromkeys(layer.rpartition(".")[2] for layer in layers))
         for name in names:
-            if not any(f".{layer}".endswith(f".{name}") for layer in known):
+            if not any(f".{layer}".endswith(f".{name}") for layer in layers):
                 near = get_close_matches(name, ends, 1)
                 advice = (
                     f"Did you mean {near[0]!r}?" if near else f"Give some of {', '.join(ends)}."
@@ -277,9 +277,10 @@ def load_start(network: Any, start: WarmStart) -> None:
     except (OSError, SafetensorError) as error:
         raise InputError(f"{start.weights} cannot be read: {told(error)}. Copy it anew.") from error
     current = get_peft_model_state_dict(network, save_embedding_layers=False)
-    before, now = ({n: part.shape for n, part in item.items()} for item in (weights, current))
-    if before != now:
-        other = next(n for n in sorted(before.keys() | now.keys()) if before.get(n) != now.get(n))
+    given, needed = ({n: w.shape for n, w in item.items()} for item in (weights, current))
+    if given != needed:
+        names = sorted(given.keys() | needed.keys())
+        other = next(name for name in names if given.get(name) != needed.get(name))
         raise InputError(
             f"--from {start.weights.parent} has other layers than the recipe, among them {other}. "
             "Set lora.target_modules and lora.modules_to_save as its adapter_config.json has them."

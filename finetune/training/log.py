@@ -19,7 +19,6 @@ from casewright.stores.progress import progress_bar
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-
 _LIBRARIES = ("transformers", "trl", "peft", "accelerate", "torch.distributed")
 
 
@@ -60,7 +59,7 @@ def write_log(file: Path, entries: Iterable[Mapping[str, Any]], mode: str = "a")
     """Write entries of a trainer's log history: a JSON object a line, each with its step."""
     with file.open(mode, encoding="utf-8") as opened:
         for entry in entries:
-            if figures := {own: entry[name] for name, own in _FIELDS.items() if name in entry}:
+            if figures := {ours: entry[name] for name, ours in _FIELDS.items() if name in entry}:
                 opened.write(json.dumps({"step": entry["step"], **figures}) + "\n")
 
 

@@ -18,7 +18,6 @@ from casewright.stores.whole_file import write_whole
 if TYPE_CHECKING:
     import torch
 
-
 README = "README.md"
 #: Facts of the packaged base.
 _SMOLLM2 = """
@@ -49,32 +48,33 @@ def write_cards(folder: Path, card: Mapping[str, Any]) -> None:
 def _readme(card: Mapping[str, Any], folder: str) -> str:
     base, adapter = card["base"], card["kind"] == "adapter"
     title = "a new model" if base == NEW else f"`{base}`"
-    with_base = f" It needs its base, `{base}`, as `adapter_config.json` names it."
+    base_note = f" It needs its base, `{base}`, as `adapter_config.json` names it."
     if base == NEW:
-        with_base = " Its base is in its folder `base`."
-    licences, contaminated = _terms(card)
-    small = base == SMOLLM2
+        base_note = " Its base is in its folder `base`."
+    licences, contaminated = _licences_and_benchmarks(card)
+    is_smollm2 = base == SMOLLM2
     return _TEMPLATE.read_text(encoding="utf-8").format(
         library='"peft"' if adapter else '"transformers"',
-        hub='base_model: "HuggingFaceTB/SmolLM2-135M-Instruct"\n' if small else "",
+        hub='base_model: "HuggingFaceTB/SmolLM2-135M-Instruct"\n' if is_smollm2 else "",
         what=f"A LoRA adapter {'for' if adapter else 'merged into'} {title}",
-        base=_SMOLLM2 if small else "",
+        base=_SMOLLM2 if is_smollm2 else "",
         folder=folder,
-        with_base=with_base if adapter else "",
+        with_base=base_note if adapter else "",
         hash=card["prompt_hash"],
         version=card["casewright"],
-        figures=_table(["figure", "value"], [[n, _text(v)] for n, v in card["metrics"].items()]),
+        figures=_table(["figure", "value"], [[n, _cell(v)] for n, v in card["metrics"].items()]),
         before=_trained_before(card),
         also=", here or before" if TRAINED_BEFORE in card else "",
-        licences=", ".join(f"{name} ({own})" for name, own in sorted(licences.items())) or "none",
+        licences=", ".join(f"{name} ({licence})" for name, licence in sorted(licences.items()))
+        or "none",
         contaminated=", ".join(sorted(contaminated)) or "none",
         data=json.dumps(card["data"], ensure_ascii=False, indent=2),
         recipe=json.dumps(card["recipe"], ensure_ascii=False, indent=2),
     )
 
 
-def _before(card: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a card, and the cards of the trainings before it, the last one first."""
+def _training_history(card: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a card, and the cards of the trainings before, the latest first."""
     facts: Any = card
     while isinstance(facts, Mapping):
         yield facts
@@ -82,21 +82,21 @@ def _before(card: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _trained_before(card: Mapping[str, Any]) -> str:
-    trained = [item for item in _before(card) if item.get("metrics")]
+    trained = [item for item in _training_history(card) if item.get("metrics")]
     if len(trained) < 2:
         return ""
     rows = [["data", *(f"`{item['data']['manifest_hash'][:12]}`" for item in trained)]]
-    rows += [[name, *(_text(item["metrics"].get(name)) for item in trained)] for name in _FIGURES]
+    rows += [[name, *(_cell(item["metrics"].get(name)) for item in trained)] for name in _FIGURES]
     columns = ["figure", "this training", *(f"{index} before" for index in range(1, len(trained)))]
     intro = "The weights also come from these trainings. A data set's name is its manifest's hash."
     return f"\n## Trained before\n\n{intro}\n\n{_table(columns, rows)}\n"
 
 
-def _terms(card: Mapping[str, Any]) -> tuple[dict[str, str], set[str]]:
+def _licences_and_benchmarks(card: Mapping[str, Any]) -> tuple[dict[str, str], set[str]]:
     """Return the licences of a model's training data, and the benchmarks that it contaminates."""
     licences: dict[str, str] = {}
     contaminated: set[str] = set()
-    for facts in _before(card):
+    for facts in _training_history(card):
         manifest = (facts.get("data") or {}).get("manifest", {})
         instructions = manifest.get("instructions", {})
         licences |= instructions.get("licences", {})
@@ -112,7 +112,7 @@ def _table(columns: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _text(value: Any) -> str:
+def _cell(value: Any) -> str:
     if value is None:
         return "not measured"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

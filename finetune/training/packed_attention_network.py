@@ -123,15 +123,15 @@ class PackedAttention(torch.autograd.Function):
         """Return the states, and save the log-sum-exp of each token's scores for the gradients."""
         query, key, value, head, scale, padded, slots = inputs
         parts = query, key, value
-        of_head, heads, tails, own = _blocks(parts, head, padded)
-        head_states, head_sums = _flash(*of_head, is_causal=True, scale=scale)
-        states, sums = _flash(tails, *heads, scale=scale)
-        own_states, own_sums = _flash(*own, is_causal=True, scale=scale)
-        own_sums = _unpad(own_sums[..., None], slots)
+        head_parts, head_keys_values, tails, padded_tails = _blocks(parts, head, padded)
+        head_states, head_sums = _flash(*head_parts, is_causal=True, scale=scale)
+        states, sums = _flash(tails, *head_keys_values, scale=scale)
+        tail_states, tail_sums = _flash(*padded_tails, is_causal=True, scale=scale)
+        tail_sums = _unpad(tail_sums[..., None], slots)
         # The share of a tail's attention that goes to the head.
-        share = torch.sigmoid(sums[..., None] - own_sums).to(query.dtype)
-        states = share * states + (1 - share) * _unpad(own_states, slots)
-        sums = torch.logaddexp(sums[..., None], own_sums)
+        share = torch.sigmoid(sums[..., None] - tail_sums).to(query.dtype)
+        states = share * states + (1 - share) * _unpad(tail_states, slots)
+        sums = torch.logaddexp(sums[..., None], tail_sums)
         ctx.save_for_backward(*parts, head_states, head_sums, states, sums, padded, slots)
         ctx.scale = scale
         return torch.cat([head_states, states], 2)
@@ -145,14 +145,17 @@ class PackedAttention(torch.autograd.Function):
         """
         *parts, head_states, head_sums, states, sums, padded, slots = ctx.saved_tensors
         head = head_states.shape[2]
-        of_head, heads, tails, own = _blocks(parts, head, padded)
-        above, below = gradients[0][:, :, :head], gradients[0][:, :, head:]
+        head_parts, head_keys_values, tails, padded_tails = _blocks(parts, head, padded)
+        head_gradients, tail_gradients = gradients[0][:, :, :head], gradients[0][:, :, head:]
         scale = ctx.scale
-        to_tails = (below, tails, *heads, states, sums[..., 0])
-        to_own = (_pad(below, padded), *own, _pad(states, padded), _pad(sums, padded)[..., 0])
-        first = _flash_gradients(above, *of_head, head_states, head_sums, 0.0, True, scale=scale)
-        second = _flash_gradients(*to_tails, 0.0, False, scale=scale)
-        third = [_unpad(g, slots) for g in _flash_gradients(*to_own, 0.0, True, scale=scale)]
+        within_head = (head_gradients, *head_parts, head_states, head_sums)
+        tails_to_head = (tail_gradients, tails, *head_keys_values, states, sums[..., 0])
+        padded_sums = _pad(sums, padded)[..., 0]
+        padded_states, padded_gradients = _pad(states, padded), _pad(tail_gradients, padded)
+        within_tails = (padded_gradients, *padded_tails, padded_states, padded_sums)
+        first = _flash_gradients(*within_head, 0.0, True, scale=scale)
+        second = _flash_gradients(*tails_to_head, 0.0, False, scale=scale)
+        third = [_unpad(g, slots) for g in _flash_gradients(*within_tails, 0.0, True, scale=scale)]
         joined = (
             torch.cat([first[0], second[0] + third[0]], 2),
             *(torch.cat([first[n] + second[n], third[n]], 2) for n in (1, 2)),
@@ -167,10 +170,10 @@ _flash_gradients: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_c
 def _blocks(
     parts: Sequence[Tensor], head: int, padded: Tensor
 ) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor, Sequence[Tensor]]:
-    """Return the head's parts, its keys and values, the tails' queries, and the padded tails."""
-    of_head = [part[:, :, :head] for part in parts]
+    """Return the head's parts, its key and value, the tails' query, and the tails' padded parts."""
+    head_parts = [part[:, :, :head] for part in parts]
     tails = [part[:, :, head:] for part in parts]
-    return of_head, of_head[1:], tails[0], [_pad(part, padded) for part in tails]
+    return head_parts, head_parts[1:], tails[0], [_pad(part, padded) for part in tails]
 
 
 def _pad(tails: Tensor, padded: Tensor) -> Tensor:

@@ -21,17 +21,17 @@ from casewright.planner.language_model.card import read_card
 from casewright.planner.prompt import prompt_hash
 from casewright.stores.whole_file import write_whole
 
-#: The file with the hashes of a checkpoint's other files, which is written last.
-WHOLE = "casewright-checkpoint.json"
+#: The last file of a checkpoint, with the hashes of the others.
+HASHES = "casewright-checkpoint.json"
 #: The file beside the checkpoints: the fingerprint of their training.
 RUN = "run.json"
 
 
-def seal(checkpoint: Path) -> None:
-    """Write the hashes of a checkpoint's files, once all of them are written."""
-    files = sorted(file for file in checkpoint.rglob("*") if file.is_file() and file.name != WHOLE)
+def write_hashes(checkpoint: Path) -> None:
+    """Write the hashes of a checkpoint's files, all of which are written."""
+    files = sorted(file for file in checkpoint.rglob("*") if file.is_file() and file.name != HASHES)
     hashes = {str(file.relative_to(checkpoint)): sha256(file) for file in files}
-    write_whole(checkpoint / WHOLE, json.dumps(hashes, indent=1))
+    write_whole(checkpoint / HASHES, json.dumps(hashes, indent=1))
 
 
 def last_complete(folder: Path) -> tuple[Path | None, list[Path]]:
@@ -39,7 +39,7 @@ def last_complete(folder: Path) -> tuple[Path | None, list[Path]]:
     damaged: list[Path] = []
     for checkpoint in sorted(checkpoints_of(folder), key=steps_of, reverse=True):
         with suppress(OSError, ValueError, AttributeError):
-            hashes = json.loads((checkpoint / WHOLE).read_text(encoding="utf-8"))
+            hashes = json.loads((checkpoint / HASHES).read_text(encoding="utf-8"))
             if hashes and all(sha256(checkpoint / n) == h for n, h in hashes.items()):
                 return checkpoint, damaged
         damaged.append(checkpoint)
@@ -69,8 +69,8 @@ def check_writable(folder: Path) -> None:
 
 
 CHECKPOINTS, BASE = "checkpoints", "base"
-#: Keys of a card: the SHA-256 of the start weights, and the card of the base or adapter from which
-#: the training started.
+#: Keys of a card: the SHA-256 of the start adapter's weights, and the card of the base or adapter
+#: from which the training started.
 FROM, TRAINED_BEFORE = "from", "trained_before"
 
 
@@ -118,8 +118,8 @@ class Run:
     ) -> dict[str, Any]:
         """Return the finished model's card.
 
-        ``base_card`` is the card of a base that Casewright trained, since the base's training data
-        is the model's too. The card of a start adapter already includes the card of its base.
+        ``base_card`` is the card of a base that Casewright trained: its training data is the
+        model's too. The card of a start adapter already includes the card of its base.
         """
         earlier = base_card if self.start is None else self.start.card
         names = ("base", "data", "recipe", "metrics", TRAINED_BEFORE, FROM)
@@ -146,7 +146,7 @@ class Run:
         ``InputError`` if the folder is a file, has files although ``resume`` is false, or has
         another training.
         """
-        # Only the main process checks; others may already find files that it has written.
+        # Only the main process checks: the others may already see the files that it writes.
         if rank():
             return read_card(self.output) if resume else None
         check_writable(self.output)
@@ -154,15 +154,15 @@ class Run:
         if not names:
             return None
         card = read_card(self.output)
-        held = {file.name for file in self.checkpoints.glob("*")}
+        inside = {file.name for file in self.checkpoints.glob("*")}
         # A training that was killed early may not have written its fingerprint.
-        begun = RUN in held or (names == {CHECKPOINTS} and held <= {f"{RUN}.new"})
-        if card is None and not begun:
+        started = RUN in inside or (names == {CHECKPOINTS} and inside <= {f"{RUN}.new"})
+        if card is None and not started:
             raise InputError(
                 f"--output {self.output} is not empty, and holds no training: there is "
                 f"{sorted(names)[0]!r} in it. Give an empty or a new folder."
             )
-        if begun and names <= {CHECKPOINTS, BASE, LOG} and not checkpoints_of(self.checkpoints):
+        if started and names <= {CHECKPOINTS, BASE, LOG} and not checkpoints_of(self.checkpoints):
             # The training was killed before its first checkpoint.
             return None
         if not resume:
@@ -173,8 +173,8 @@ class Run:
         if card is None:
             self._check_resumable()
             return None
-        own = self.card({}, None)
-        if any(card.get(name) != own.get(name) for name in ("recipe", "data", FROM)):
+        expected = self.card({}, None)
+        if any(card.get(name) != expected.get(name) for name in ("recipe", "data", FROM)):
             raise InputError(
                 f"--output {self.output} holds a finished training with another recipe, other "
                 "data or another start. Give another folder."
@@ -191,9 +191,11 @@ class Run:
                 f"{file} cannot be read, so that the training of the checkpoints beside it is "
                 "unknown. Train into another folder."
             ) from error
-        now = self.fingerprint
-        for name in sorted(now.keys() | before.keys()):
-            old, new = (json.dumps(part.get(name), ensure_ascii=False) for part in (before, now))
+        current = self.fingerprint
+        for name in sorted(current.keys() | before.keys()):
+            old, new = (
+                json.dumps(part.get(name), ensure_ascii=False) for part in (before, current)
+            )
             if old != new:
                 raise InputError(
                     f"{str(self.output)!r} holds the checkpoints of another training: {name} was "

@@ -21,7 +21,6 @@ from casewright.planner.language_model import LanguageModel
 if TYPE_CHECKING:
     import torch
 
-
 #: A plan in a prompt, with the newline after the last step, which ends the plan.
 _SHOWN = re.compile(rb"(?<=\n)Plan:\n((?:s[0-9]+ = [^\n]*(?:\n|$))+)")
 
@@ -68,11 +67,9 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRows:
-    """The tokens of examples.
+    """The tokens of examples, without examples that are too long (``left_out`` has their ids).
 
-    Attributes:
-        left_out: Ids of examples that are too long; no example is cut.
-        longest: Number of tokens of the longest example, also if it is left out; 0 without any.
+    ``longest`` is the number of tokens of the longest example, also if it is left out.
     """
 
     rows: Sequence[TokenRow]
@@ -185,7 +182,7 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
     tokens: list[int] = []
     positions: list[int] = []
     parts: list[tuple[int, int]] = []
-    before: list[int] = []
+    predecessors: list[int] = []
     labels: list[int] = []
     for number, group in enumerate(batch[0]["groups"]):
         head, start = group["head"], len(tokens)
@@ -194,15 +191,15 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
         positions += range(len(head))
         parts += [(number, 0)] * len(head)
         # The previous token predicts a token; for the first of a tail, it is the head's last token.
-        before += [-1, *range(start, last)]
+        predecessors += [-1, *range(start, last)]
         labels += [IGNORED, *group["head_labels"][1:]]
         pairs = zip(group["tails"], group["tail_labels"], strict=True)
-        for tail_number, (tail, own) in enumerate(pairs, 1):
-            before += [last, *range(len(tokens), len(tokens) + len(tail) - 1)]
+        for tail_number, (tail, tail_labels) in enumerate(pairs, 1):
+            predecessors += [last, *range(len(tokens), len(tokens) + len(tail) - 1)]
             positions += range(len(head), len(head) + len(tail))
             parts += [(number, tail_number)] * len(tail)
             tokens += tail
-            labels += own
+            labels += tail_labels
     padding = max(0, length - len(tokens))
     tokens += [0] * padding
     positions += range(padding)
@@ -212,7 +209,7 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
     return {
         "input_ids": torch.tensor([tokens]),
         "position_ids": torch.tensor([positions]),
-        "logits_to_keep": torch.tensor([before[n] for n in supervised], dtype=torch.long),
+        "logits_to_keep": torch.tensor([predecessors[n] for n in supervised], dtype=torch.long),
         "parts": torch.tensor(parts).T.contiguous(),
         "labels": targets,
         "shift_labels": targets,

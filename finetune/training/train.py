@@ -18,14 +18,7 @@ from casewright.finetune.recipe.training_section import (
     TrainingSection,
     check_together,
 )
-from casewright.finetune.training.base import (
-    check_settings,
-    find_base,
-    find_start,
-    load_base,
-    load_start,
-    make_base,
-)
+from casewright.finetune.training import base
 from casewright.finetune.training.log import LOG, check_learned, reporting_callback, silence
 from casewright.finetune.training.model_card import save_merged, save_trained, write_cards
 from casewright.finetune.training.placement import Placement, find_placement, rank
@@ -43,12 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """The results of a finished training.
-
-    Attributes:
-        merged: The folder of the merged model, if it was written.
-        card: The content of ``casewright.json``, with ``metrics``.
-    """
+    """The folders of a trained model and, if written, of the merged model; the card's content."""
 
     folder: Path
     merged: Path | None
@@ -79,8 +67,8 @@ def train(
         resume: Resume from the last complete checkpoint, or begin if there is none; return the
             result of a finished training.
         merge: Also write the adapter merged into its base.
-        minutes: Stop after this time and save the model. The schedule of the learning rate is that
-            of the full number of steps, which the card records.
+        minutes: Stop after this time and save the model. The learning rate follows the schedule of
+            the full number of steps, which the card records.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Raises:
@@ -93,10 +81,10 @@ def train(
     examples = read_training_set(data)
     if not examples.train:
         raise InputError(f"{data} has no examples to train with. Make a larger set.")
-    start_adapter = None if start is None else find_start(start, model, lora)
+    start_adapter = None if start is None else base.find_start(start, model, lora)
     run = Run(model, lora, training, examples, output, start_adapter)
     card = run.finished_card(resume=resume)
-    source = None if card or model.new_base else find_base(model.base)
+    source = None if card or model.new_base else base.find_base(model.base)
     placement = find_placement(model, training)
     with silence():
         if card is None:
@@ -117,14 +105,14 @@ def _train(
 ) -> dict[str, Any]:
     """Train, write the model, and return its card."""
     started = time.perf_counter()
-    base = _base(run, source, placement)
-    train_tokens, validation_tokens = _token_rows(run, base)
+    model = _load_model(run, source, placement)
+    train_tokens, validation_tokens = _token_rows(run, model)
     sections = (run.lora, run.training)
     trainer = make_trainer(
-        base, train_tokens.rows, validation_tokens.rows, sections, placement, run.checkpoints
+        model, train_tokens.rows, validation_tokens.rows, sections, placement, run.checkpoints
     )
     if run.start is not None:
-        load_start(trainer.model, run.start)
+        base.load_start(trainer.model, run.start)
     with trainer.accelerator.main_process_first():
         checkpoint, damaged = last_complete(run.checkpoints)
         # The other processes come later and find no damaged checkpoints.
@@ -151,7 +139,7 @@ def _train(
     loss_after = trainer.evaluate().get("eval_loss")
     loss_before = trainer.state.log_history[0].get("eval_loss")
     if log:
-        check_learned(loss_before, loss_after, base.network.config.vocab_size)
+        check_learned(loss_before, loss_after, model.network.config.vocab_size)
     facts = {
         "validation_loss_before": loss_before,
         "validation_loss_after": loss_after,
@@ -162,21 +150,21 @@ def _train(
     }
     card = run.card(facts, read_card(source.base) if source else None)
     if rank() == 0:
-        save_trained(run, trainer.model, base.tokenizer, placement.save_dtype)
+        save_trained(run, trainer.model, model.tokenizer, placement.save_dtype)
         write_cards(run.output, card)
         shutil.rmtree(run.checkpoints)
     trainer.accelerator.wait_for_everyone()
     return card
 
 
-def _base(run: Run, source: ModelSource | None, placement: Placement) -> LanguageModel:
-    """Check the settings, write the new base if the recipe has one, and load the base."""
-    check_settings(source, run.model, run.lora, run.training.max_length)
+def _load_model(run: Run, source: ModelSource | None, placement: Placement) -> LanguageModel:
+    """Check the settings, write a new base if the recipe has one, and load the base."""
+    base.check_settings(source, run.model, run.lora, run.training.max_length)
     with placement.main_process_first() as is_main:
         if is_main and not checkpoints_of(run.checkpoints):
             _begin(run)
     four_bit = run.model.quantisation == "4bit"
-    return load_base(
+    return base.load_base(
         source or ModelSource(run.output / BASE), run.model.base, placement, four_bit=four_bit
     )
 
@@ -195,21 +183,21 @@ def _begin(run: Run) -> None:
             "Give a folder that you may write to."
         ) from error
     if run.model.new_base is not None:
-        make_base(run.model.new_base, run.data.train, run.training.seed, run.output / BASE)
+        base.make_base(run.model.new_base, run.data.train, run.training.seed, run.output / BASE)
 
 
-def _token_rows(run: Run, base: LanguageModel) -> tuple[TokenRows, TokenRows]:
+def _token_rows(run: Run, model: LanguageModel) -> tuple[TokenRows, TokenRows]:
     """Return the token rows for training and validation, and report the omitted examples."""
     length = run.training.max_length
     train_tokens = token_rows(
-        run.data.train, base, length, supervise_shown_plans=run.training.loss == "plans"
+        run.data.train, model, length, supervise_shown_plans=run.training.loss == "plans"
     )
     if not train_tokens.rows:
         raise InputError(
             f"training.max_length ({length}): every example is longer; the longest has "
             f"{train_tokens.longest} tokens. Set training.max_length = {train_tokens.longest}."
         )
-    validation_tokens = token_rows(run.data.validation, base, length)
+    validation_tokens = token_rows(run.data.validation, model, length)
     left_out = (*train_tokens.left_out, *validation_tokens.left_out)
     if left_out and rank() == 0:
         note(

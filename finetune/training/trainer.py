@@ -11,23 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.finetune.recipe.training_section import LoraSection, TrainingSection
+from casewright.finetune.training import tokens
 from casewright.finetune.training.placement import Placement
-from casewright.finetune.training.run import seal
-from casewright.finetune.training.tokens import (
-    TokenRow,
-    TokenRows,
-    collate_heads,
-    fill_rows,
-    head_rows,
-    pack_heads,
-    summed_loss,
-)
+from casewright.finetune.training.run import write_hashes
+from casewright.finetune.training.tokens import TokenRow, TokenRows
 from casewright.planner.language_model import LanguageModel
 
 if TYPE_CHECKING:
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
-
 
 _OPTIMISERS = {
     "adamw": "adamw_torch",
@@ -49,7 +41,7 @@ def _sft_config(
     import torch
     from trl.trainer.sft_config import SFTConfig
 
-    # A row holds all examples that share a prompt head.
+    # With shared heads, a row has several examples.
     batch = 1 if training.shared_heads else training.batch_per_device
     return SFTConfig(
         output_dir=str(folder),
@@ -107,10 +99,8 @@ def figures_of(trainer: SFTTrainer, rows: TokenRows, validation: TokenRows) -> d
         "tokens_seen": trainer.state.num_input_tokens_seen,
         "tokens_supervised": sum(sum(row.completion_mask) for row in rows.rows),
         "tokens_longest_example": rows.longest,
-        "parameters": sum(parameter.numel() for parameter in parameters),
-        "parameters_trained": sum(
-            parameter.numel() for parameter in parameters if parameter.requires_grad
-        ),
+        "parameters": sum(p.numel() for p in parameters),
+        "parameters_trained": sum(p.numel() for p in parameters if p.requires_grad),
         "device": str(args.device),
         "peak_memory_mib": round(peak_memory(args.device) / 2**20),
     }
@@ -131,8 +121,8 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     """Return the mean cross-entropy of a supervised token, in nats.
 
     All tokens of all rows have the same weight: batches, packing and the number of processes do not
-    change the mean. ``rows`` is not empty; a row has ``input_ids`` and ``labels``, or with
-    shared heads ``groups``.
+    change the mean. There is a row; rows have ``input_ids`` and ``labels``, or ``groups`` with
+    shared heads.
     """
     import torch
 
@@ -152,15 +142,15 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
             batch: Any = trainer.data_collator([rows[n] for n in share[start : start + size]])
             inputs = send_to_device(batch, device)
             if grouped:
-                sums[0] += summed_loss(network, inputs).double().to(sums.device)
+                sums[0] += tokens.summed_loss(network, inputs).double().to(sums.device)
                 sums[1] += len(inputs["labels"])
                 continue
             output = network(**inputs, use_cache=False, fused_lm_head=True)
             sums[0] -= output.log_probs.double().sum().to(sums.device)
             sums[1] += output.label_mask.sum().to(sums.device)
     network.train(training)
-    total, tokens = accelerator.reduce(sums, reduction="sum").tolist()
-    return float(total / tokens)
+    total, count = accelerator.reduce(sums, reduction="sum").tolist()
+    return float(total / count)
 
 
 def make_trainer(
@@ -199,17 +189,16 @@ def make_trainer(
             if not training.shared_heads:
                 plain: Any = super().compute_loss
                 return plain(network, inputs, return_outputs, num_items_in_batch)
-            # The count is that of all processes, but gradients are averaged over the processes: so
-            # the loss is multiplied by their number, as in TRL.
-            return (
-                summed_loss(network, inputs) * self.accelerator.num_processes / num_items_in_batch
-            )
+            # ``num_items_in_batch`` counts the tokens of all processes, but gradients are averaged
+            # over the processes: so the loss is multiplied by their number, as in TRL.
+            processes = self.accelerator.num_processes
+            return tokens.summed_loss(network, inputs) * processes / num_items_in_batch
 
         def _save_checkpoint(self, network: Any, trial: Any) -> None:
             super()._save_checkpoint(network, trial)
             self.accelerator.wait_for_everyone()
             if self.is_world_process_zero():
-                seal(folder / f"checkpoint-{self.state.global_step}")
+                write_hashes(folder / f"checkpoint-{self.state.global_step}")
 
         def create_model_card(self, *args: Any, **settings: Any) -> None:
             """Write no card: checkpoints are not for use, and the model has its own cards."""
@@ -217,23 +206,25 @@ def make_trainer(
     def dataset(rows: Sequence[TokenRow]) -> Any:
         datasets: Any = import_module("datasets")
         if training.shared_heads:
-            groups = head_rows(rows, training.batch_per_device)
-            return datasets.Dataset.from_list(fill_rows(groups, row_tokens))
+            groups = tokens.head_rows(rows, training.batch_per_device)
+            return datasets.Dataset.from_list(tokens.fill_rows(groups, row_tokens))
         # Columns are faster than rows: a set has many millions of tokens.
         names = ("input_ids", "completion_mask")
         return datasets.Dataset.from_dict({n: [getattr(row, n) for row in rows] for n in names})
 
-    # On CUDA a row is filled with groups of examples that share a head, up to this many tokens; on
-    # the CPU it has one group.
+    # On CUDA a row is filled up to this many tokens with groups of examples that share a head; on
+    # the CPU, 0 tokens make a row of one group.
     row_tokens = training.row_tokens if placement.device.type == "cuda" else 0
+    collator = None
     if training.shared_heads:
-        pack_heads(model.network)
+        tokens.pack_heads(model.network)
+        collator = partial(tokens.collate_heads, length=row_tokens)
     adapter = lora.model_dump(mode="json", by_alias=True, exclude={"method"})
     adapter["modules_to_save"] = adapter["modules_to_save"] or None
     trainer = Trainer(
         model=model.network,
         args=_sft_config(training, placement, folder, has_validation=bool(validation)),
-        data_collator=partial(collate_heads, length=row_tokens) if training.shared_heads else None,
+        data_collator=collator,
         train_dataset=dataset(rows),
         eval_dataset=dataset(validation) if validation else None,
         processing_class=model.tokenizer,

@@ -157,7 +157,7 @@ def _proposals(
     from casewright.finetune.queries.drafts import template_drafts, usable_drafts
     from casewright.finetune.queries.query_writer import SeenQuestions
 
-    records = [draft.record() for draft in template_drafts(tools.toolbox, tools.queries, seed)]
+    records = list(template_drafts(tools.toolbox, tools.queries, seed))
     seen = SeenQuestions(tools.encoder, SAME_GROUP)
     seen.add([*(query.query for query in tools.queries), *tools.apart])
     if generator != TEMPLATE:
@@ -176,7 +176,7 @@ def _model_records(
     queries = [*tools.queries, *(AnnotatedQuery.read(template) for template in templates)]
     chat = _chat(generator)
     writer = QueryWriter(
-        chat, tools.toolbox, queries, tools.encoder, apart=tools.apart, seconds=seconds
+        chat, tools.toolbox, queries, tools.encoder, excluded=tools.apart, seconds=seconds
     )
     kinds = len(writer.kinds)
     note(f"Asking {generator} for messages of {kinds} kinds of plans …")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from casewright.finetune.parser.episodes import TOGETHER, brought_along
+from casewright.finetune.parser.episodes import MAX_GROUP, added_tool_sources
 from casewright.planner import AnnotatedQuery
 from tests.planner.helpers import SHOP
 
@@ -23,7 +23,7 @@ QUERIES = [bringing(number) for number in range(60)]
 
 
 def test_no_tool_that_is_held_for_validation_is_trained_on() -> None:
-    split = brought_along("shop", SHOP, QUERIES)
+    split = added_tool_sources("shop", SHOP, QUERIES)
     assert split.held
     held = {tool for query in split.held for tool in query.plan.tools}
     taught = {name for source in split.training for name in source.toolbox.names}
@@ -32,14 +32,14 @@ def test_no_tool_that_is_held_for_validation_is_trained_on() -> None:
 
 
 def test_messages_are_planned_for_among_the_tools_of_others_beside_the_domain_s() -> None:
-    for source in brought_along("shop", SHOP, QUERIES).training:
+    for source in added_tool_sources("shop", SHOP, QUERIES).training:
         assert set(SHOP.names) <= set(source.toolbox.names)
-        assert len(source.queries) <= TOGETHER
+        assert len(source.queries) <= MAX_GROUP
         for query in source.queries:
             query.record.request(source.toolbox).validate(query.plan)
 
 
 def test_messages_without_tools_of_their_own_or_without_an_answer_are_left_out() -> None:
     plain = AnnotatedQuery.read({"id": "p", "query": "hello", "plan": "s1 = no_evidence()"})
-    split = brought_along("shop", SHOP, [plain, bringing(1, "s1 = no_evidence()")])
+    split = added_tool_sources("shop", SHOP, [plain, bringing(1, "s1 = no_evidence()")])
     assert (split.training, split.held) == ([], [])

@@ -24,7 +24,7 @@ from casewright.finetune.demonstrations import (
 from casewright.finetune.demonstrations.calibrate import prepare, run
 from casewright.finetune.demonstrations.cases_file import demonstration_schema
 from casewright.finetune.demonstrations.judged import CaseReading
-from casewright.finetune.demonstrations.measures import shown_by
+from casewright.finetune.demonstrations.measures import select_by
 from casewright.stores import Case, CaseSchema, CaseStore, MarginalSelector, text_facet
 from tests.finetune.scoring import CountingScorer, answer_by_hand, following_model
 from tests.support.encoders import HashingEncoder
@@ -226,7 +226,7 @@ def test_quality_is_measured_once_and_weighed_by_lambda_b(tmp_path: Path) -> Non
     assert sum(len(one.answers) for one in scorer.asked) == 24
     reading = CaseReading("question")
     questions = reading.questions(store.all())[:1]
-    shown = shown_by(store, MarginalSelector(1.0, 0.0), questions, 4, reading)[0]
+    shown = select_by(store, MarginalSelector(1.0, 0.0), questions, 4, reading)[0]
     likely = sorted(store.all(), key=lambda case: -(case.quality or 0))
     others = [case for case in likely if case.metadata["group"] != 0]
     lengths = sorted(len(one.answer) for one in shown.demonstrations)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from casewright.finetune.corpus import CorpusToolbox, read_corpus
-from casewright.finetune.examples.composing import composed, joined
+from casewright.finetune.examples.composing import joined_queries, with_joined_queries
 from casewright.planner import AnnotatedQuery
 from casewright.tools import NO_EVIDENCE
 
@@ -25,7 +25,7 @@ def test_joined_messages_have_both_texts_and_a_valid_plan_with_both_tools(
     box: CorpusToolbox,
 ) -> None:
     plans = {query.record.id: query.plan for query in box.queries}
-    queries = joined(box.queries, 12, random.Random(1))
+    queries = joined_queries(box.queries, 12, random.Random(1))
     assert queries
     for query in queries:
         assert valid(box, query)
@@ -40,7 +40,7 @@ def test_no_message_stands_alone_and_in_a_joined_one() -> None:
     for box in BOXES:
         names = [
             part
-            for query in composed(box.queries, 0.5, random.Random(2))
+            for query in with_joined_queries(box.queries, 0.5, random.Random(2))
             for part in str(query.record.id).split("+")
         ]
         assert sorted(names) == sorted(str(query.record.id) for query in box.queries)
@@ -61,6 +61,6 @@ def test_a_look_up_that_both_messages_need_is_made_once() -> None:
         )
         for text, sensor in rows
     ]
-    (query,) = joined(queries, 2, random.Random(0))
+    (query,) = joined_queries(queries, 2, random.Random(0))
     assert query.plan.tools == ("find", "read", "read")
     assert all(reference.step == 1 for step in query.plan.steps for reference in step.references())

@@ -26,9 +26,9 @@ from casewright.finetune.corpus import (
 )
 from casewright.finetune.corpus.corpus import FOLDER
 from casewright.finetune.corpus.counts import CLASSES, DECOY, FOLLOW_UP, USED, class_of, page_of
-from casewright.finetune.examples.corpus_examples import guests, strangers
+from casewright.finetune.examples.corpus_examples import guest_queries, unanswerable_queries
+from casewright.finetune.neighbours import question_key
 from casewright.finetune.plan_shape import plan_class
-from casewright.finetune.shots import plain
 from casewright.finetune.tool_pools import read_pools
 from casewright.planner import ContextRef, StepRef, read_annotated
 from casewright.planner.parser.schema import SAME_NAME, likeness
@@ -81,7 +81,7 @@ def test_no_message_that_is_held_out_is_trained_on(boxes: list[CorpusToolbox]) -
 
 
 def _questions(box: CorpusToolbox) -> Iterable[str]:
-    return {plain(query.query) for query in box.queries}
+    return {question_key(query.query) for query in box.queries}
 
 
 def _tools(box: CorpusToolbox) -> Iterable[tuple[str, str]]:
@@ -106,8 +106,8 @@ def test_guests_and_strangers_have_valid_plans_under_every_host(
     for place, host in enumerate(boxes):
         # Some others: who may be a guest does not depend on how many there are.
         others = rng.sample([*boxes[:place], *boxes[place + 1 :]], 6)
-        invited = guests(host.toolbox, others, 2, rng)
-        unanswered = strangers(host.toolbox, others, 1, encoder, rng)
+        invited = guest_queries(host.toolbox, others, 2, rng)
+        unanswered = unanswerable_queries(host.toolbox, others, 1, encoder, rng)
         brought += len(invited)
         for query in (*invited, *unanswered):
             query.record.request(host.toolbox).validate(query.plan)

@@ -52,12 +52,11 @@ def near(found: list[list[float]], wanted: list[list[float]]) -> bool:
     return all(abs(a - b) < NEAR for a, b in pairs)
 
 
-@pytest.mark.parametrize("reuse", [True, False], ids=["reused", "whole"])
 @pytest.mark.parametrize("batch_tokens", [1, 150, 4096])
 def test_answers_have_the_log_probabilities_of_reading_each_prompt_by_itself(
-    model: LanguageModel, batch_tokens: int, *, reuse: bool
+    model: LanguageModel, batch_tokens: int
 ) -> None:
-    scorer = ModelScorer(model, batch_tokens=batch_tokens, reuse=reuse)
+    scorer = ModelScorer(model, batch_tokens=batch_tokens)
     wanted = [[answer_by_hand(model, one, answer) for answer in one.answers] for one in ASKED]
     spread = [number for row in wanted for number in row]
     assert max(spread) - min(spread) > 50, "the model tells nothing apart"
@@ -72,21 +71,26 @@ def test_a_sliding_window_sees_what_it_would_without_reuse() -> None:
     assert not near(full, wanted), "the window hides nothing"
 
 
-def test_a_network_that_takes_no_masks_of_ones_own_is_scored_alike(
-    model: LanguageModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def deaf(forward: Callable[..., Any]) -> Callable[..., Any]:
-        def called(**given: Any) -> Any:
-            mask = given.get("attention_mask")
-            if mask is not None and mask.dim() == 4:
-                raise ValueError("Only masks of two dimensions.")
-            return forward(**given)
-
-        return called
-
+@pytest.fixture(scope="module")
+def without_masks() -> LanguageModel:
+    """Return the same model, which refuses masks of its own: each prompt is read by itself."""
     other = tiny_mistral(1, initializer_range=0.4)
-    monkeypatch.setattr(other.network, "forward", deaf(other.network.forward))
-    assert near(scored(ModelScorer(other), ASKED), scored(ModelScorer(model), ASKED))
+    forward = other.network.forward
+
+    def called(**given: Any) -> Any:
+        mask = given.get("attention_mask")
+        if mask is not None and mask.dim() == 4:
+            raise ValueError("Only masks of two dimensions.")
+        return forward(**given)
+
+    other.network.forward = called
+    return other
+
+
+def test_a_network_that_takes_no_masks_of_ones_own_is_scored_alike(
+    model: LanguageModel, without_masks: LanguageModel
+) -> None:
+    assert near(scored(ModelScorer(without_masks), ASKED), scored(ModelScorer(model), ASKED))
 
 
 @pytest.mark.parametrize(
@@ -131,17 +135,19 @@ def test_a_special_token_in_an_answer_is_text(model: LanguageModel) -> None:
     )
 )
 def test_any_texts_are_scored_alike_with_and_without_reuse(
-    model: LanguageModel, asked: list[tuple[str, list[str]]]
+    model: LanguageModel, without_masks: LanguageModel, asked: list[tuple[str, list[str]]]
 ) -> None:
     made = [Asked(question, tuple(answers)) for question, answers in asked]
-    shared, whole = (ModelScorer(model, reuse=reuse, batch_tokens=64) for reuse in (True, False))
+    shared, whole = (ModelScorer(one, batch_tokens=64) for one in (model, without_masks))
     assert near(scored(shared, made), scored(whole, made))
 
 
 def test_fewer_tokens_are_read_where_answers_share_their_context(model: LanguageModel) -> None:
-    shared, whole = ModelScorer(model), ModelScorer(model, reuse=False)
-    many = [Asked("how long is it?" * 5, tuple(f"about {n}" for n in range(8)))]
-    assert shared.tokens(many) * 4 < whole.tokens(many)
+    scorer = ModelScorer(model)
+    answers = tuple(f"about {n}" for n in range(8))
+    question = "how long is it?" * 5
+    alone = [Asked(question, (answer,)) for answer in answers]
+    assert scorer.tokens([Asked(question, answers)]) * 4 < scorer.tokens(alone)
 
 
 def test_keys_tell_weights_contexts_and_answers_apart(model: LanguageModel) -> None:

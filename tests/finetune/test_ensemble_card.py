@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from casewright.finetune.ensemble import Ranking, choose
+from casewright.finetune.ensemble import Ranking, fit_card
 from casewright.planner import AnnotatedQuery, parse_plan
 from casewright.planner.ensemble import MARGIN, CandidatePlan, EnsembleCard
 
@@ -33,25 +33,25 @@ def rankings() -> list[Ranking]:
 
 
 def test_the_weight_is_one_by_which_most_plans_are_right() -> None:
-    card, figures = choose(rankings())
+    card, figures = fit_card(rankings())
     assert card.weight >= 1.0
     assert figures["whole plans, ensemble"] == pytest.approx(80 / 84, abs=1e-4)
     assert figures["whole plans, parser"] == pytest.approx(40 / 84, abs=1e-4)
 
 
 def test_the_parser_plans_alone_only_where_it_is_right_as_often() -> None:
-    card, figures = choose(rankings())
+    card, figures = fit_card(rankings())
     assert 0.4 < card.sure <= 0.9
     assert figures["planned by the parser alone"] == pytest.approx(40 / 84, abs=1e-4)
 
 
 def test_a_plan_that_neither_finds_likely_is_less_sure() -> None:
-    card, _ = choose(rankings())
+    card, _ = fit_card(rankings())
     likely = card.confidence(-0.1 - 0.5 * card.weight, MARGIN)
     assert card.confidence(-9.0 - 9.0 * card.weight, MARGIN) < 0.5 < likely
 
 
 def test_a_card_is_read_as_it_was_written(tmp_path: Path) -> None:
-    card, _ = choose(rankings())
+    card, _ = fit_card(rankings())
     card.write(tmp_path / "card.json")
     assert EnsembleCard.read(tmp_path / "card.json") == card

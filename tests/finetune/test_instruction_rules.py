@@ -112,7 +112,7 @@ def test_constraint_stands_before_a_prompt_that_waits_for_its_answer() -> None:
 
 
 def test_rules_are_used_alike() -> None:
-    evolver = RuleEvolver(random.Random(1), most=1)
+    evolver = RuleEvolver(random.Random(1), max_constraints=1)
     for number in range(300):
         evolver.evolve(made(f"Which of them is number {number}?", "the green one"))
     assert min(evolver.used.values()) > 15

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casewright.errors import InputError
-from casewright.finetune.judge_data import LabelledQuestion
 from casewright.finetune.judge_sets import paragraphs
 from casewright.finetune.judge_sets.find import find_sets
 from casewright.finetune.judge_sets.paragraphs import multihop_set, scifact_set
-from casewright.finetune.judge_sets.sets import FeedbackSet, is_training
+from casewright.finetune.judge_sets.sets import FeedbackSet, LabelledQuestion, is_training
 from tests.support.multihop import TOWNS, Item, multihop_folder, town_items, write_lines
 
 Line = dict[str, Any]
@@ -196,7 +195,7 @@ def test_of_many_abstracts_those_that_are_needed_are_there_and_of_many_claims_so
     assert all(
         question.relevant <= {case.id for case in found.cases} for question in found.questions
     )
-    assert found.settings["abstracts_in_file"] == len(abstracts())
+    assert found.origin["abstracts_in_file"] == len(abstracts())
 
 
 def test_order_of_files_and_lines_changes_nothing(tmp_path: Path) -> None:

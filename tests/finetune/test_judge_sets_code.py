@@ -18,7 +18,6 @@ from casewright.finetune.judge_sets.code import (
     code_set,
     definitions,
     described_set,
-    functions_defined_once,
     read_code,
     written_questions,
 )
@@ -83,8 +82,8 @@ def test_tests_and_files_that_are_no_python_are_no_cases(mill: FeedbackSet) -> N
 
 
 def test_settings_tell_versions_and_what_is_missing(mill: FeedbackSet) -> None:
-    assert mill.settings["packages"] == {"invented_mill": "2.5"}
-    assert mill.settings["packages_missing"] == ["invented-kiln"]
+    assert mill.origin["packages"] == {"invented_mill": "2.5"}
+    assert mill.origin["packages_missing"] == ["invented-kiln"]
 
 
 def test_set_of_no_installed_package_is_an_input_error() -> None:
@@ -135,8 +134,10 @@ class A:
     def size(self, value): ...
 async def run(): ...
 """
-    assert [one.symbol for one in functions_defined_once(source)] == ["A.B.deep", "run"]
-    assert [one.symbol for one in definitions(source) if not one.is_function] == ["A", "A.B"]
+    found = definitions(source)
+    unique = [symbol for symbol, (first, *others) in found.items() if not others]
+    assert unique == ["A", "A.B", "A.B.deep", "run"]
+    assert [symbol for symbol in unique if not found[symbol][0].is_function] == ["A", "A.B"]
 
 
 @pytest.fixture
@@ -169,9 +170,9 @@ def test_both_sets_of_code_are_of_the_very_same_cases(
 
 
 def test_functions_that_are_not_there_are_counted(described: FeedbackSet) -> None:
-    assert described.settings["functions_described"] == 2
-    assert described.settings["functions_left_out"] == 2
-    assert described.settings["packages"] == {"invented_mill": "2.5"}
+    assert described.origin["functions_described"] == 2
+    assert described.origin["functions_left_out"] == 2
+    assert described.origin["packages"] == {"invented_mill": "2.5"}
 
 
 def test_packages_without_any_described_function_are_an_input_error(

@@ -11,10 +11,17 @@ import numpy as np
 import pytest
 
 from casewright.errors import InputError
-from casewright.finetune.judge_data import LabelledQuestion, LabelledSet
 from casewright.finetune.judge_sets.find import find_sets
 from casewright.finetune.judge_sets.labelled import labelled_set
-from casewright.finetune.judge_states import FIRST_K, MORE_K, Walker, auc, calibration_error, gold
+from casewright.finetune.judge_sets.sets import LabelledQuestion, LabelledSet
+from casewright.finetune.judge_states import (
+    FIRST_K,
+    MORE_K,
+    LoopRunner,
+    auc,
+    calibration_error,
+    labels_as_marks,
+)
 from casewright.finetune.judge_training import train_judge
 from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feedback
 from casewright.stores.feedback import (
@@ -71,12 +78,12 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabelledSet]:
     towns = labelled_set(folder(tmp_path_factory.mktemp("labelled")))
     parts = [[q for q in towns.questions if q.id.endswith(end)] for end in "01"]
     with towns.store(HashingEncoder(64)) as store:
-        yield LabelledSet("towns", store, *parts, settings={"licence": "none"})
+        yield LabelledSet("towns", store, *parts, origin={"licence": "none"})
 
 
 @pytest.fixture(scope="module")
 def model(labelled: LabelledSet) -> JudgeModel:
-    return train_judge([labelled], progress=False)
+    return train_judge([labelled])
 
 
 def test_a_judge_learns_what_is_relevant_and_its_control_does_not(model: JudgeModel) -> None:
@@ -98,7 +105,7 @@ def test_equal_data_makes_an_equal_file(
 ) -> None:
     first, other = tmp_path / "one.json", tmp_path / "other.json"
     model.save(first)
-    train_judge([labelled], progress=False).save(other)
+    train_judge([labelled]).save(other)
     assert first.read_bytes() == other.read_bytes()
     assert JudgeModel.load(first) == model
 
@@ -109,7 +116,7 @@ def test_nothing_is_learned_from_the_test_questions(
     nowhere = frozenset({"00000000-0000-4000-8000-000000000000"})
     changed = [LabelledQuestion(q.id, f"{q.text} really", nowhere) for q in labelled.test]
     other = LabelledSet(labelled.name, labelled.store, labelled.training, changed)
-    retrained = train_judge([other], progress=False)
+    retrained = train_judge([other])
     assert (retrained.first, retrained.later) == (model.first, model.later)
 
 
@@ -117,23 +124,23 @@ def test_nothing_is_learned_from_the_test_questions(
 def test_training_walks_the_loop_that_is_run_later(
     model: JudgeModel, labelled: LabelledSet, strategy: SentenceStrategy | RocchioStrategy
 ) -> None:
-    from casewright.finetune.judge_states import by_model
+    from casewright.finetune.judge_states import marks_of_model
 
-    walker = Walker(labelled, strategy)
+    runner = LoopRunner(labelled, strategy)
     limits = FeedbackLimits(first=FIRST_K, more=MORE_K, seconds=60.0)
     for question in labelled.test:
         loop = build_feedback(labelled.store, OfflineJudge(model), strategy, limits=limits)
         result = FeedbackResult.from_state(loop.invoke({"question": question.text}))
-        walked = walker.rounds(question, by_model(model))
+        walked = runner.rounds(question, marks_of_model(model))
         assert [entry["id"] for entry in result.candidates] == [i for r, _ in walked for i in r.ids]
         marked = {id_ for _, ids in walked for id_ in ids}
         assert {entry["id"] for entry in result.candidates if entry["relevant"]} == marked
 
 
 def test_the_labels_as_judge_call_relevant_what_is(labelled: LabelledSet) -> None:
-    walker = Walker(labelled, SentenceStrategy())
+    runner = LoopRunner(labelled, SentenceStrategy())
     for question in labelled.test:
-        for now, marked in walker.rounds(question, gold):
+        for now, marked in runner.rounds(question, labels_as_marks):
             assert set(marked) == question.relevant.intersection(now.ids)
 
 
@@ -142,7 +149,7 @@ def test_data_of_which_nothing_can_be_learned_is_a_users_error(labelled: Labelle
     questions = [LabelledQuestion(q.id, q.text, nowhere) for q in labelled.training]
     empty = LabelledSet("empty", labelled.store, questions, labelled.test)
     with pytest.raises(InputError, match="0 are relevant"):
-        train_judge([empty], progress=False)
+        train_judge([empty])
 
 
 def test_a_labelled_folder_is_one_set_without_those_of_code(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def test_text_that_no_file_can_hold_is_refused_by_its_place(
 def test_no_queries_are_refused() -> None:
     with pytest.raises(InputError, match="0 were given"):
         made([])
-    with pytest.raises(InputError, match="1 were given, and 1 are for measuring"):
+    with pytest.raises(InputError, match="1 were given, and 1 are test questions"):
         made(QUERIES[:1], measuring=[QUERIES[0].query])
 
 

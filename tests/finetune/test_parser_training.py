@@ -15,13 +15,13 @@ from casewright.finetune.parser.episodes import (
     Episode,
     EpisodeSettings,
     Source,
-    drawing,
     episodes,
-    varied,
+    source_drawer,
+    vary_source,
 )
 from casewright.finetune.parser.loss_network import episode_loss
-from casewright.finetune.parser.measuring import Scored, asking, fitted
-from casewright.finetune.parser.training import ParserSettings, train_parser, trained_parts
+from casewright.finetune.parser.measuring import PlanScore, asking_threshold, fit_card
+from casewright.finetune.parser.training import ParserSettings, changed_weights, train_parser
 from casewright.planner import AnnotatedQuery
 from casewright.planner.parser.runtime import parser_tokenizer
 from casewright.planner.parser.weights import ParserCard, save_parser
@@ -39,8 +39,8 @@ def drawn(settings: EpisodeSettings, seed: int = 0) -> Episode:
 
 def test_no_message_is_a_case_of_itself() -> None:
     episode = drawn(EpisodeSettings(alone=0))
-    assert any(any(row[: episode.count]) for row in episode.known)
-    assert not any(episode.known[row][row] for row in range(episode.count))
+    assert any(any(row[: episode.count]) for row in episode.is_case)
+    assert not any(episode.is_case[row][row] for row in range(episode.count))
 
 
 def test_a_message_without_its_tool_is_planned_no_evidence_or_left_out() -> None:
@@ -54,7 +54,7 @@ def test_a_message_without_its_tool_is_planned_no_evidence_or_left_out() -> None
 
 def test_a_variant_keeps_its_plans_valid_under_other_names() -> None:
     box = read_corpus("validation")[0]
-    source = varied(Source(box.name, box.toolbox, box.pools, box.queries), 1)
+    source = vary_source(Source(box.name, box.toolbox, box.pools, box.queries), 1)
     assert set(source.toolbox.names) != set(box.toolbox.names)
     for query in source.queries:
         query.record.request(source.toolbox).validate(query.plan)
@@ -62,7 +62,7 @@ def test_a_variant_keeps_its_plans_valid_under_other_names() -> None:
 
 def test_a_host_is_drawn_with_the_tools_and_messages_of_another_toolbox() -> None:
     box = read_corpus("validation")[0]
-    *_, host = drawing([box], hosts=[SHOP_SOURCE])(random.Random(0))
+    *_, host = source_drawer([box], hosts=[SHOP_SOURCE])(random.Random(0))
     assert len(host.toolbox) > len(SHOP)
     assert set(SHOP.names) <= set(host.toolbox.names)
     for query in host.queries:
@@ -89,7 +89,7 @@ def test_a_stopped_training_goes_on_and_what_it_wrote_can_be_loaded(tmp_path: Pa
         network = train_parser(lambda rng: [SHOP_SOURCE], settings, tmp_path / "run")
     kept = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)
     assert kept["steps"] == 2
-    parts = trained_parts(network)
+    parts = changed_weights(network)
     assert not any(name.startswith("encoder.") for name in parts)
     save_parser(tmp_path / "parser", parts, ParserCard(training={"steps": 2}))
     loaded = trained(tmp_path / "parser")
@@ -104,7 +104,7 @@ def test_a_stopped_training_goes_on_and_what_it_wrote_can_be_loaded(tmp_path: Pa
 
 def test_each_pass_draws_every_toolbox_once() -> None:
     boxes = read_corpus("validation")[:3]
-    found = drawing(boxes)(random.Random(0))
+    found = source_drawer(boxes)(random.Random(0))
     assert [source.name for source in found] == [box.name for box in boxes]
     assert all(isinstance(source.toolbox, Toolbox) for source in found)
 
@@ -112,17 +112,19 @@ def test_each_pass_draws_every_toolbox_once() -> None:
 def test_a_surer_plan_is_right_more_often_by_the_fitted_curve() -> None:
     rng = random.Random(0)
     shares = {-0.001: 0.9, -0.05: 0.7, -0.25: 0.5, -1.2: 0.3}
-    found = [Scored(s, True, rng.random() < p) for s, p in shares.items() for _ in range(200)]
-    card = fitted(found)
+    found = [PlanScore(s, True, rng.random() < p) for s, p in shares.items() for _ in range(200)]
+    card = fit_card(found)
+    sure = [card.confidence(each.score) for each in found]
     assert all(abs(card.confidence(score) - share) < 0.1 for score, share in shares.items())
-    assert card.confidence(-1.2) <= asking([found], card, 0.1) < card.confidence(-0.25)
+    assert card.confidence(-1.2) <= asking_threshold([sure], 0.1) < card.confidence(-0.25)
 
 
 def test_of_no_held_out_toolbox_more_than_the_share_is_asked_back() -> None:
     card = ParserCard(slope=1.0, shift=0.0)
-    groups = [[Scored(-score / 10, True, True) for score in range(n, 100 + n)] for n in (0, 90)]
-    least = asking(groups, card, 0.1)
-    asked = [sum(card.confidence(item.score) < least for item in group) for group in groups]
+    groups = [[PlanScore(-score / 10, True, True) for score in range(n, 100 + n)] for n in (0, 90)]
+    confidences = [[card.confidence(item.score) for item in group] for group in groups]
+    least = asking_threshold(confidences, 0.1)
+    asked = [sum(confidence < least for confidence in group) for group in confidences]
     assert asked == [0, 10]
 
 

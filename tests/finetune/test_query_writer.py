@@ -45,7 +45,7 @@ def writer(
     seconds: float = 20,
 ) -> QueryWriter:
     encoder = HashingEncoder(512)
-    return QueryWriter(model, toolbox, queries, encoder, apart=apart, seconds=seconds)
+    return QueryWriter(model, toolbox, queries, encoder, excluded=apart, seconds=seconds)
 
 
 def test_shapes_are_wanted_by_frequency_and_tools_without_a_query_by_themselves() -> None:

@@ -11,11 +11,11 @@ import pytest
 from casewright.finetune.example import TrainingExample
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import TrainingInputs, make_training_set
-from casewright.finetune.examples.shared_toolboxes import FOUNDERS, AddedTools, pose_queries
-from casewright.finetune.examples.tevo import Evolved, Posing, TevoSettings
+from casewright.finetune.examples.shared_toolboxes import MAX_LEADERS, AddedTools, vary_in_groups
+from casewright.finetune.examples.tevo import PromptVariation, TevoSettings, VariedQuery
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
-from casewright.finetune.shots import Neighbours, plain
+from casewright.finetune.neighbours import Neighbours, question_key
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, parse_plan, render_prompt
 from tests.planner.helpers import SHOP
@@ -35,8 +35,8 @@ COPIES = 2
 
 def groups(size: int, queries: Sequence[AnnotatedQuery] = QUERIES, seed: int = 0) -> list[Any]:
     settings = TevoSettings(queries_per_toolbox=size, unchanged=0.3)
-    posing = Posing(SHOP, settings, POOLS, NEIGHBOURS)
-    return list(pose_queries(queries, posing, ENCODER, seed=seed, copies=COPIES))
+    variation = PromptVariation(SHOP, settings, POOLS, NEIGHBOURS)
+    return list(vary_in_groups(queries, variation, ENCODER, seed=seed, copies=COPIES))
 
 
 def made(size: int) -> TrainingSet:
@@ -51,7 +51,7 @@ def lines(side: Sequence[TrainingExample]) -> list[dict[str, str | int]]:
 
 
 @pytest.fixture(scope="module")
-def sixteen() -> list[tuple[int, list[Evolved], random.Random]]:
+def sixteen() -> list[tuple[int, list[VariedQuery], random.Random]]:
     return groups(16)
 
 
@@ -72,7 +72,7 @@ def test_in_each_copy_every_query_stands_under_one_toolbox(size: int) -> None:
 
 def test_queries_of_one_toolbox_have_one_head(sixteen: list[Any]) -> None:
     for _, members, _ in sixteen:
-        assert len({render_prompt(one.request, one.shots).head for one in members}) == 1
+        assert len({render_prompt(one.request, one.plan_cases).head for one in members}) == 1
     # Many records of the toy shop add tools, which half its questions may want.
     assert COPIES * len(QUERIES) > 4 * len(sixteen)
     assert max(len(members) for _, members, _ in sixteen) == 16
@@ -92,7 +92,7 @@ def test_plan_cases_and_examples_can_be_run_under_the_shared_toolbox(sixteen: li
         for one in members:
             box = one.request.toolbox
             shown = [tool.example.plan for tool in box if tool.example]
-            for text in [*shown, *(shot.plan for shot in one.shots)]:
+            for text in [*shown, *(shot.plan for shot in one.plan_cases)]:
                 assert all(name in box for name in parse_plan(text).tools)
 
 
@@ -101,10 +101,12 @@ def test_no_question_is_an_example_of_its_head_or_a_plan_case_of_its_own(
 ) -> None:
     for _, members, _ in sixteen:
         box = members[0].request.toolbox
-        examples = {plain(tool.example.query) for tool in box if tool.example}
-        assert examples.isdisjoint(plain(one.query.query) for one in members)
+        examples = {question_key(tool.example.query) for tool in box if tool.example}
+        assert examples.isdisjoint(question_key(one.query.query) for one in members)
         for one in members:
-            assert plain(one.query.query) not in {plain(shot.query) for shot in one.shots}
+            assert question_key(one.query.query) not in {
+                question_key(shot.query) for shot in one.plan_cases
+            }
 
 
 def test_records_that_add_tools_found_toolboxes_together_and_not_all_of_them(
@@ -112,7 +114,7 @@ def test_records_that_add_tools_found_toolboxes_together_and_not_all_of_them(
 ) -> None:
     adding = [sum(bool(one.query.record.tools_extra) for one in m) for _, m, _ in sixteen]
     assert max(adding) > 1
-    assert max(adding) <= FOUNDERS
+    assert max(adding) <= MAX_LEADERS
     assert 0 in adding
 
 

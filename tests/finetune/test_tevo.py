@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from casewright.finetune.examples.tevo import Evolved, TevoSettings
-from casewright.finetune.shots import Neighbours, plain
+from casewright.finetune.examples.tevo import TevoSettings, VariedQuery
+from casewright.finetune.neighbours import Neighbours, question_key
 from casewright.finetune.tool_pools import ParameterPool, ToolPool
 from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.tools import Toolbox, ToolExample, ToolSpec
@@ -35,13 +35,13 @@ MOST = TevoSettings(
 OFF = TevoSettings(enabled=False, shots=0)
 
 
-def evolved(
+def varied(
     query: AnnotatedQuery,
     settings: TevoSettings = MOST,
     seed: int = 0,
     toolbox: Toolbox = SHOP,
     **more: Any,
-) -> Evolved:
+) -> VariedQuery:
     return evolve(query, toolbox, settings, POOLS, NEIGHBOURS, random.Random(seed), **more)
 
 
@@ -51,23 +51,23 @@ def read(query: str, plan: str, **more: Any) -> AnnotatedQuery:
 
 def test_without_it_the_prompt_is_the_one_that_serving_renders() -> None:
     for query in QUERIES:
-        found = evolved(query, OFF)
+        found = varied(query, OFF)
         request = query.record.request(SHOP)
-        assert render_prompt(found.request, found.shots) == render_prompt(request)
+        assert render_prompt(found.request, found.plan_cases) == render_prompt(request)
         assert found.plan == query.plan
 
 
 def test_an_unchanged_prompt_still_varies_in_its_plan_cases() -> None:
     settings = TevoSettings(unchanged=1, shots=3)
-    found = [evolved(QUERIES[0], settings, seed) for seed in range(30)]
+    found = [varied(QUERIES[0], settings, seed) for seed in range(30)]
     assert {render_prompt(one.request).head for one in found} == {
         render_prompt(QUERIES[0].record.request(SHOP)).head
     }
-    assert {len(one.shots) for one in found} == {0, 1, 2, 3}
+    assert {len(one.plan_cases) for one in found} == {0, 1, 2, 3}
 
 
 def test_the_gold_plan_its_tools_and_the_plan_cases_are_renamed_alike() -> None:
-    found = evolved(QUERIES[3])
+    found = varied(QUERIES[3])
     assert str(found.plan) == (
         's1 = mine(words="old tent")\ns2 = tell(item_id=s1.sku, query=question)'
     )
@@ -75,7 +75,7 @@ def test_the_gold_plan_its_tools_and_the_plan_cases_are_renamed_alike() -> None:
     assert mine.signature() == "mine(words: span | question) -> sku, title"
     assert mine.parameters[0].description == "what it is"
     assert found.request.toolbox["tell"].description == "What is known of a product."
-    texts = [shot.plan for seed in range(20) for shot in evolved(QUERIES[3], seed=seed).shots]
+    texts = [shot.plan for seed in range(20) for shot in varied(QUERIES[3], seed=seed).plan_cases]
     assert any("mine(words=" in text for text in texts)
     assert not any("own(" in text or "fact(" in text for text in texts)
 
@@ -86,7 +86,7 @@ def test_needed_tools_stay_and_any_others_may_go() -> None:
         unchanged=0, drop_tools=1, rename_tools=0, rename_parameters=0, rename_results=0
     )
     for seed in range(200):
-        names = evolved(QUERIES[3], settings, seed).request.toolbox.names
+        names = varied(QUERIES[3], settings, seed).request.toolbox.names
         assert {"own", "fact", "no_evidence"} <= set(names)
         kept[frozenset(names) - {"own", "fact", "no_evidence"}] += 1
     assert set(map(tuple, map(sorted, kept))) == {(), ("find",), ("desk",), ("desk", "find")}
@@ -94,7 +94,7 @@ def test_needed_tools_stay_and_any_others_may_go() -> None:
 
 def test_tools_stand_in_any_order_and_nothing_to_look_up_last() -> None:
     settings = TevoSettings(unchanged=0, drop_tools=0, rename_tools=0)
-    orders = {evolved(QUERIES[3], settings, seed).request.toolbox.names for seed in range(60)}
+    orders = {varied(QUERIES[3], settings, seed).request.toolbox.names for seed in range(60)}
     assert len(orders) > 15
     assert {order[-1] for order in orders} == {"no_evidence"}
 
@@ -108,7 +108,7 @@ def test_the_records_own_changes_to_the_toolbox_hold() -> None:
         tools_removed=["own"],
     )
     for seed in range(20):
-        found = evolved(query, seed=seed)
+        found = varied(query, seed=seed)
         found.request.validate(found.plan)
         assert found.plan.tools[1] == "rent"
         assert "mine" not in found.request.toolbox
@@ -140,7 +140,7 @@ def test_an_example_that_calls_a_tool_that_is_not_there_is_not_shown() -> None:
 def test_examples_are_queries_of_that_tool_alone() -> None:
     settings = TevoSettings(unchanged=0, examples=1, no_example=0, rename_tools=0, drop_tools=0)
     for seed in range(30):
-        found = evolved(QUERIES[3], settings, seed)
+        found = varied(QUERIES[3], settings, seed)
         desk = found.request.toolbox["desk"].example
         assert desk is not None
         assert desk.plan == ASKED
@@ -149,7 +149,7 @@ def test_examples_are_queries_of_that_tool_alone() -> None:
 
 def test_examples_may_be_left_out() -> None:
     settings = TevoSettings(unchanged=0, no_example=1)
-    assert all(tool.example is None for tool in evolved(QUERIES[0], settings).request.toolbox)
+    assert all(tool.example is None for tool in varied(QUERIES[0], settings).request.toolbox)
 
 
 def test_the_question_itself_is_never_shown_whatever_its_case_and_marks() -> None:
@@ -159,16 +159,16 @@ def test_the_question_itself_is_never_shown_whatever_its_case_and_marks() -> Non
     for seed in range(50):
         found = evolve(QUERIES[0], SHOP, settings, {}, neighbours, random.Random(seed))
         texts = [tool.example.query for tool in found.request.toolbox if tool.example]
-        texts += [shot.query for shot in found.shots]
-        assert plain(QUERIES[0].query) not in map(plain, texts)
+        texts += [shot.query for shot in found.plan_cases]
+        assert question_key(QUERIES[0].query) not in map(question_key, texts)
 
 
 def test_plan_cases_can_be_run_where_they_are_shown() -> None:
     settings = TevoSettings(unchanged=0, drop_tools=1, rename_tools=0, shots=8, random_shots=0.5)
     for query in QUERIES:
         for seed in range(10):
-            found = evolved(query, settings, seed)
-            for shot in found.shots:
+            found = varied(query, settings, seed)
+            for shot in found.plan_cases:
                 assert "context" not in shot.plan or found.request.context
                 assert not any(
                     f"{name}(" in shot.plan
@@ -178,19 +178,22 @@ def test_plan_cases_can_be_run_where_they_are_shown() -> None:
 
 
 def test_the_nearest_question_is_shown_first() -> None:
-    assert NEIGHBOURS.near("do you sell wool socks")[0].query.startswith("do you sell")
-    assert len(NEIGHBOURS.near("do you sell wool socks")) == len(QUERIES) - 1
+    assert NEIGHBOURS.nearest_queries("do you sell wool socks")[0].query.startswith("do you sell")
+    assert len(NEIGHBOURS.nearest_queries("do you sell wool socks")) == len(QUERIES) - 1
 
 
 def test_a_question_that_is_no_neighbour_has_neighbours() -> None:
-    assert NEIGHBOURS.near("may I return opened boxes")[0].query == "can I return opened boxes"
+    assert (
+        NEIGHBOURS.nearest_queries("may I return opened boxes")[0].query
+        == "can I return opened boxes"
+    )
 
 
 def test_queries_with_a_toolbox_of_their_own_are_shown_to_nobody() -> None:
     removed = read("do you sell tents", 's1 = find(query="tents")', tools_removed=["own"])
     neighbours = Neighbours([removed, *QUERIES], HashingEncoder(256))
-    assert removed not in neighbours.near(QUERIES[0].query)
-    assert neighbours.near(removed.query)
+    assert removed not in neighbours.nearest_queries(QUERIES[0].query)
+    assert neighbours.nearest_queries(removed.query)
 
 
 def test_without_neighbours_there_are_no_plan_cases() -> None:
@@ -198,7 +201,7 @@ def test_without_neighbours_there_are_no_plan_cases() -> None:
     for neighbours in (None, empty):
         found = evolve(QUERIES[0], SHOP, MOST, POOLS, neighbours, random.Random(3))
         found.request.validate(found.plan)
-        assert found.shots == ()
+        assert found.plan_cases == ()
 
 
 def test_tools_of_other_domains_are_added_where_they_are_given() -> None:
@@ -206,7 +209,7 @@ def test_tools_of_other_domains_are_added_where_they_are_given() -> None:
     clash = ToolSpec("desk", "A desk to buy.")
     settings = TevoSettings(unchanged=0, distractors=2, rename_tools=0)
     found = [
-        evolved(QUERIES[0], settings, seed, distractors=[tide, clash]).request.toolbox
+        varied(QUERIES[0], settings, seed, distractors=[tide, clash]).request.toolbox
         for seed in range(30)
     ]
     assert {"tide" in toolbox for toolbox in found} == {True, False}
@@ -227,8 +230,10 @@ def test_a_tool_that_another_names_comes_with_it_under_that_name() -> None:
 @pytest.mark.parametrize("settings", [MOST, TevoSettings(), OFF], ids=["most", "default", "off"])
 def test_the_same_seed_gives_the_same_prompt(settings: TevoSettings) -> None:
     for query in QUERIES:
-        once, again = (evolved(query, settings, seed=5) for _ in range(2))
-        assert render_prompt(once.request, once.shots) == render_prompt(again.request, again.shots)
+        once, again = (varied(query, settings, seed=5) for _ in range(2))
+        assert render_prompt(once.request, once.plan_cases) == render_prompt(
+            again.request, again.plan_cases
+        )
         assert once.plan == again.plan
 
 

@@ -12,14 +12,14 @@ import pytest
 
 from casewright.domains import find_domain
 from casewright.finetune.example import PLAN_TASK, TrainingExample
-from casewright.finetune.examples.tevo import Evolved
+from casewright.finetune.examples.tevo import VariedQuery
 from casewright.finetune.examples.ttg import TASK_NAMES
-from casewright.finetune.shots import plain
+from casewright.finetune.neighbours import question_key
 from casewright.planner import parse_plan, render_prompt, violations
 from casewright.tools import Toolbox
 from tests.support.training_examples import calls_of, digest, shop_examples, shop_toolbox, tools_of
 
-Made = list[tuple[Evolved, list[TrainingExample]]]
+Made = list[tuple[VariedQuery, list[TrainingExample]]]
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +37,16 @@ def test_every_query_has_planning_first_and_every_task_has_many(made: Made) -> N
 
 
 def test_every_gold_plan_is_valid_under_its_own_toolbox(made: Made) -> None:
-    for evolved, examples in made:
-        evolved.request.validate(evolved.plan)
-        assert parse_plan(examples[0].completion) == evolved.plan
+    for varied, examples in made:
+        varied.request.validate(varied.plan)
+        assert parse_plan(examples[0].completion) == varied.plan
 
 
 def test_every_plan_that_a_task_asks_for_is_valid_with_the_tools_of_its_own_prompt(
     made: Made,
 ) -> None:
-    for evolved, examples in made:
-        request = evolved.request
+    for varied, examples in made:
+        request = varied.request
         for example in examples:
             if example.task not in (PLAN_TASK, "query_from_plan", "identify_tools"):
                 shown = Toolbox(request.toolbox[name] for name in tools_of(example))
@@ -60,8 +60,8 @@ def test_every_plan_that_a_task_asks_for_is_valid_with_the_tools_of_its_own_prom
 
 
 def test_planning_has_the_prompt_that_serving_renders(made: Made) -> None:
-    for evolved, examples in made:
-        assert examples[0].prompt == render_prompt(evolved.request, evolved.shots)
+    for varied, examples in made:
+        assert examples[0].prompt == render_prompt(varied.request, varied.plan_cases)
 
 
 def test_a_prompt_shows_calls_of_tools_that_it_lists_alone(made: Made) -> None:
@@ -76,8 +76,8 @@ def test_a_prompt_shows_calls_of_tools_that_it_lists_alone(made: Made) -> None:
 
 
 def test_no_two_tools_parameters_or_results_of_a_prompt_share_a_name(made: Made) -> None:
-    for evolved, _ in made:
-        toolbox = evolved.request.toolbox
+    for varied, _ in made:
+        toolbox = varied.request.toolbox
         assert len({name.casefold() for name in toolbox.names}) == len(toolbox)
         assert toolbox.names[-1] == "no_evidence"
         for tool in toolbox:
@@ -86,40 +86,40 @@ def test_no_two_tools_parameters_or_results_of_a_prompt_share_a_name(made: Made)
 
 
 def test_no_plan_case_or_example_has_the_words_of_the_question(made: Made) -> None:
-    for evolved, _ in made:
-        examples = [tool.example for tool in evolved.request.toolbox if tool.example]
-        shown = [plain(example.query) for example in (*examples, *evolved.shots)]
-        assert plain(evolved.query.query) not in shown
+    for varied, _ in made:
+        examples = [tool.example for tool in varied.request.toolbox if tool.example]
+        shown = [question_key(example.query) for example in (*examples, *varied.plan_cases)]
+        assert question_key(varied.query.query) not in shown
         assert len(set(shown)) == len(shown)
 
 
 def test_plan_cases_are_valid_but_for_their_question(made: Made) -> None:
-    for evolved, _ in made:
-        for shot in evolved.shots:
+    for varied, _ in made:
+        for shot in varied.plan_cases:
             errors = violations(
                 parse_plan(shot.plan),
-                evolved.request.toolbox,
+                varied.request.toolbox,
                 question=shot.query,
-                context=evolved.request.context,
+                context=varied.request.context,
             )
             assert list(errors) == []
 
 
 def test_a_tool_that_the_record_takes_away_is_not_there(made: Made) -> None:
-    taken = [evolved for evolved, _ in made if evolved.query.record.tools_removed]
+    taken = [varied for varied, _ in made if varied.query.record.tools_removed]
     assert len(taken) > 50
-    for evolved in taken:
-        kept = len(evolved.query.record.request(shop_toolbox()).toolbox)
-        assert len(evolved.request.toolbox) <= kept
+    for varied in taken:
+        kept = len(varied.query.record.request(shop_toolbox()).toolbox)
+        assert len(varied.request.toolbox) <= kept
 
 
 def test_tools_of_the_record_keep_their_names(made: Made) -> None:
     """They have no pool."""
     found = 0
-    for evolved, _ in made:
-        request = evolved.query.record.request(shop_toolbox())
+    for varied, _ in made:
+        request = varied.query.record.request(shop_toolbox())
         extra = set(request.toolbox.names) - set(shop_toolbox().names)
-        for step, renamed in zip(evolved.query.plan.steps, evolved.plan.steps, strict=True):
+        for step, renamed in zip(varied.query.plan.steps, varied.plan.steps, strict=True):
             if step.tool in extra:
                 found += 1
                 assert renamed.tool == step.tool
@@ -127,9 +127,9 @@ def test_tools_of_the_record_keep_their_names(made: Made) -> None:
 
 
 def test_prompts_vary(made: Made) -> None:
-    sizes = Counter(len(evolved.request.toolbox) for evolved, _ in made)
-    names = Counter(name for evolved, _ in made for name in evolved.request.toolbox.names)
-    shots = Counter(len(evolved.shots) for evolved, _ in made)
+    sizes = Counter(len(varied.request.toolbox) for varied, _ in made)
+    names = Counter(name for varied, _ in made for name in varied.request.toolbox.names)
+    shots = Counter(len(varied.plan_cases) for varied, _ in made)
     assert set(sizes) >= {2, 3, 4, 5, 6, 7}
     assert len([name for name, count in names.items() if count > 50]) > 70
     assert set(shots) == {0, 1, 2, 3, 4}

@@ -11,12 +11,12 @@ import pytest
 from casewright.errors import InputError
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import TrainingInputs, make_training_set
-from casewright.finetune.examples.toolset import MOST_TOOLS, Toolset, ToolsetGroups, ToolsetSource
+from casewright.finetune.examples.toolset import MAX_TOOLS, Toolset, ToolsetGroups, ToolsetSource
 from casewright.finetune.examples.training_set import TrainingSet
+from casewright.finetune.neighbours import question_key
 from casewright.finetune.parser import public_sets
 from casewright.finetune.parser.public_sets import public_sources
 from casewright.finetune.recipe.recipe import Recipe
-from casewright.finetune.shots import plain
 from casewright.planner import PlanRequest
 from casewright.tools import NO_EVIDENCE
 from tests.planner.helpers import SHOP
@@ -90,7 +90,7 @@ def test_every_query_stands_once_under_a_small_toolbox_that_its_plan_is_right_fo
     assert sorted(map(str, names)) == sorted(str(query.record.id) for query in toolset.queries)
     for queries, toolbox in found:
         assert len(queries) <= together
-        assert len(toolbox) <= MOST_TOOLS + 1
+        assert len(toolbox) <= MAX_TOOLS + 1
         for query in queries:
             PlanRequest(query.query, toolbox).validate(query.plan)
     if together == 16:
@@ -197,13 +197,13 @@ def test_a_set_with_a_part_kept_apart_spoils_all_but_that_part(split: Path) -> N
 
 def test_a_question_for_measuring_is_not_learned_from_a_set_either(whole: TrainingSet) -> None:
     shown = {
-        plain(line.removeprefix("Question: "))
+        question_key(line.removeprefix("Question: "))
         for example in whole.examples
         for line in str(example.prompt).split("\n")
         if line.startswith("Question: ")
     }
-    assert plain("prune onions in bed 1") not in shown
-    assert plain("water tulips in bed 2") in shown
+    assert question_key("prune onions in bed 1") not in shown
+    assert question_key("water tulips in bed 2") in shown
 
 
 def test_the_manifest_tells_of_each_set_and_what_it_spoils(whole: TrainingSet) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from casewright.finetune.example import PLAN_TASK, TrainingExample
-from casewright.finetune.examples.tevo import Evolved, TevoSettings
+from casewright.finetune.examples.tevo import TevoSettings, VariedQuery
 from casewright.finetune.examples.ttg import TASK_NAMES, TaskName, TtgSettings, tasks_of
 from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.planner.prompt import ROLE
@@ -32,7 +32,7 @@ def read(plan: str = TWO, query: str = QUESTION, **more: Any) -> AnnotatedQuery:
     return AnnotatedQuery.read({"id": "q1", "query": query, "plan": plan, **more})
 
 
-def as_served(query: AnnotatedQuery) -> Evolved:
+def as_served(query: AnnotatedQuery) -> VariedQuery:
     off = TevoSettings(enabled=False, shots=0)
     return evolve(query, SHOP, off, {}, None, random.Random(0))
 

@@ -13,9 +13,15 @@ from functools import cache
 from casewright.domains import find_domain
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.finetune.example import TrainingExample
-from casewright.finetune.examples.tevo import Evolved, Posing, TevoSettings, draw_toolbox, pose
+from casewright.finetune.examples.tevo import (
+    PromptVariation,
+    TevoSettings,
+    VariedQuery,
+    draw_toolbox,
+    vary_prompts,
+)
 from casewright.finetune.examples.ttg import TASK_NAMES, TtgSettings, tasks_of
-from casewright.finetune.shots import Neighbours
+from casewright.finetune.neighbours import Neighbours
 from casewright.finetune.tool_pools import ToolPool, read_pools
 from casewright.planner import AnnotatedQuery, plan_store
 from casewright.tools import Toolbox, ToolSpec
@@ -49,23 +55,23 @@ def evolve(
     rng: random.Random,
     *,
     distractors: Sequence[ToolSpec] = (),
-) -> Evolved:
+) -> VariedQuery:
     """Draw a prompt for one query."""
-    posing = Posing(toolbox, settings, pools, neighbours, distractors)
-    return pose([query], draw_toolbox([query], posing, rng), posing, rng)[0]
+    variation = PromptVariation(toolbox, settings, pools, neighbours, distractors)
+    return vary_prompts([query], draw_toolbox([query], variation, rng), variation, rng)[0]
 
 
 def shop_examples(
     queries: Sequence[AnnotatedQuery], seed: int, settings: TevoSettings | None = None
-) -> list[tuple[Evolved, list[TrainingExample]]]:
+) -> list[tuple[VariedQuery, list[TrainingExample]]]:
     """Evolve every query, and make every task of it."""
     rng = random.Random(seed)
     neighbours = Neighbours(queries, HashingEncoder())
     given = (settings or TevoSettings(), shop_pools(), neighbours, rng)
     made = []
     for query in queries:
-        evolved = evolve(query, shop_toolbox(), *given)
-        made.append((evolved, tasks_of(evolved, ALL_TASKS, rng)))
+        varied = evolve(query, shop_toolbox(), *given)
+        made.append((varied, tasks_of(varied, ALL_TASKS, rng)))
     return made
 
 

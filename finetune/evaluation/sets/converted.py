@@ -49,10 +49,7 @@ class Converted:
 
 
 def to_item(id_: str, question: str, toolbox: Toolbox, plan: Plan) -> EvaluationItem:
-    """Return the item of a record's question and gold plan, of the plan's class.
-
-    Raises ``Unfit`` if the plan is not valid for the question, or the question is not valid.
-    """
+    """Return the item of a question and its gold plan; raise ``Unfit`` if one is not valid."""
     request = valid_request(question, toolbox, plan, max_steps=16)
     record = QueryRecord(id=id_, query=question)
     return EvaluationItem(AnnotatedQuery(record, plan, plan_class(plan)), request)

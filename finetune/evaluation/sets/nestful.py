@@ -33,7 +33,7 @@ _SOURCES = {
     "integer": {Source.NUMBER},
     "boolean": {Source.BOOLEAN},
 }
-_ANY = {Source.LITERAL, Source.NUMBER, Source.BOOLEAN}
+_ANY_SOURCES = {Source.LITERAL, Source.NUMBER, Source.BOOLEAN}
 
 
 def _tool(specification: Mapping[str, Any], *, required: bool) -> ToolSpec:
@@ -74,7 +74,7 @@ def _parameter(name: str, declared: Mapping[str, Any], *, required: bool) -> Par
     facts = str(declared.get("type", "")).lower()
     first = facts.removeprefix("typing.").partition("[")[0].strip()
     kind = _KINDS.get(first, "any")
-    sources = _SOURCES.get(kind, _ANY)
+    sources = _SOURCES.get(kind, _ANY_SOURCES)
     choices = _choices(declared) if first in ("", "string", "str", "enum") else ()
     if choices:
         kind, sources = "string", set()
@@ -105,7 +105,7 @@ RESULT = "var_result"
 
 _LABEL = re.compile(r"\$?var_?([0-9]+)\$?")
 _REFERENCE = re.compile(r"\$var_?([0-9]+)(?:\.([^$\[\]]+))?(\[[^$]*)?\$")
-_MENTION = re.compile(r"\bvar_?[0-9]+\.|\$var_?[0-9]+")
+_REFERENCE_LIKE = re.compile(r"\bvar_?[0-9]+\.|\$var_?[0-9]+")
 _OTHER_FORM = "a tool's specification has another form"
 
 
@@ -200,7 +200,7 @@ def _value(value: Any, numbers: Mapping[str, int]) -> Value:
 
 
 def _scalar(value: Any, numbers: Mapping[str, int]) -> Scalar:
-    if isinstance(value, str) and _MENTION.search(value):
+    if isinstance(value, str) and _REFERENCE_LIKE.search(value):
         return _reference(value, numbers)
     if isinstance(value, (str, bool, int, float)):
         with unfit_on(PlanError, reason="a value that no plan can hold"):

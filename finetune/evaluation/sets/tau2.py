@@ -32,7 +32,7 @@ Row = Mapping[str, Any]
 
 
 class _Shop:
-    """The database ``db.json`` before a task."""
+    """The database ``db.json``, as it is before a task."""
 
     def __init__(self, file: Path) -> None:
         content = read_json(file)
@@ -41,7 +41,7 @@ class _Shop:
                 dict(content[name]) for name in ("users", "orders", "products")
             )
             variants = {key: _variants(product) for key, product in products.items()}
-            #: Tool to its parameter, and to its rows by that parameter's argument.
+            #: By tool: its parameter, and its result's rows by that parameter's argument.
             self._rows: Mapping[str, tuple[str, Mapping[str, list[Row]]]] = {
                 "get_user_details": ("user_id", {k: _profile(v) for k, v in self._users.items()}),
                 "get_order_details": ("order_id", {k: _order(v) for k, v in orders.items()}),
@@ -80,16 +80,16 @@ _FINDERS = {
 }
 
 
-def _picked(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _select(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: record[name] for name in names}
 
 
 def _profile(user: Mapping[str, Any]) -> list[Row]:
     facts = {
         "user_id": user["user_id"],
-        **_picked(user["name"], "first_name", "last_name"),
+        **_select(user["name"], "first_name", "last_name"),
         "email": user["email"],
-        **_picked(user["address"], *ADDRESS),
+        **_select(user["address"], *ADDRESS),
     }
     methods = user["payment_methods"].values()
     return [
@@ -105,8 +105,8 @@ def _profile(user: Mapping[str, Any]) -> list[Row]:
 
 def _order(order: Mapping[str, Any]) -> list[Row]:
     facts = {
-        **_picked(order, "order_id", "user_id", "status"),
-        **_picked(order["address"], *ADDRESS),
+        **_select(order, "order_id", "user_id", "status"),
+        **_select(order["address"], *ADDRESS),
     }
     if payments := order["payment_history"]:
         facts["payment_method_id"] = payments[0]["payment_method_id"]
@@ -115,7 +115,7 @@ def _order(order: Mapping[str, Any]) -> list[Row]:
     return [
         {
             **facts,
-            **_picked(item, "item_id", "product_id", "name", "price"),
+            **_select(item, "item_id", "product_id", "name", "price"),
             "options": _options(item),
         }
         for item in order["items"]
@@ -125,8 +125,8 @@ def _order(order: Mapping[str, Any]) -> list[Row]:
 def _variants(product: Mapping[str, Any]) -> list[Row]:
     return [
         {
-            **_picked(product, "product_id", "name"),
-            **_picked(variant, "item_id", "price", "available"),
+            **_select(product, "product_id", "name"),
+            **_select(variant, "item_id", "price", "available"),
             "options": _options(variant),
         }
         for variant in product["variants"].values()
@@ -147,13 +147,10 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def read_tau2(folder: Path, split: str = "test") -> Converted:
-    """Convert the tasks of one of upstream's splits.
+    """Return the tasks of a folder with ``tasks.json``, ``db.json`` and ``split_tasks.json``.
 
-    Raises ``InputError`` if a file cannot be read or is malformed, or the split does not exist.
-
-    Args:
-        folder: Holds ``tasks.json``, ``db.json`` and ``split_tasks.json``.
-        split: ``test``, ``train`` or ``base``, which is both.
+    ``split`` is ``test``, ``train`` or ``base``, which is both. ``InputError`` if a file cannot be
+    read or is malformed, or the split does not exist.
     """
     shop = _Shop(folder / "db.json")
     # The tools of gold actions; the file has no functions to run.
@@ -190,8 +187,7 @@ def _item(id_: str, task: Mapping[str, Any], shop: _Shop, toolbox: Toolbox) -> E
 class _Replay:
     """The conversion of one task's actions.
 
-    Attributes:
-        steps: The texts of each earlier step's arguments, and the rows of its result.
+    ``steps`` has the texts of each earlier step's arguments, and the rows of its result.
     """
 
     shop: _Shop
@@ -214,7 +210,7 @@ class _Replay:
         if not isinstance(value, (str, int, float)):
             raise Unfit("a value that no plan can hold")
         if name in _FIELDS:
-            return self._reference({_FIELDS[name]: value}) or self._stated(value)
+            return self._reference({_FIELDS[name]: value}) or self._in_question(value)
         if name == "expression" and any(
             number not in self.question for number in _NUMBER.findall(str(value))
         ):
@@ -233,7 +229,7 @@ class _Replay:
                         return StepRef(number, next(iter(fields)), index)
         return None
 
-    def _stated(self, value: Any) -> Literal:
+    def _in_question(self, value: Any) -> Literal:
         # Customers omit the # at the start of an order's id.
         if str(value).removeprefix("#") not in self.question:
             raise Unfit("an id that neither the question nor an earlier result holds")

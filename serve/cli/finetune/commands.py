@@ -17,7 +17,7 @@ from casewright.serve.cli.options import AsJson, DomainName
 from casewright.serve.cli.output import print_facts, print_json, print_rows
 
 if TYPE_CHECKING:
-    from casewright.finetune.judge_data import LabelledSet
+    from casewright.finetune.judge_sets.sets import LabelledSet
 
 app = Typer(
     cls=FinetuneGroup,
@@ -107,8 +107,8 @@ def _labelled_sets(
     data: Path | None, only: str | None, limit: int | None
 ) -> Iterator[list[LabelledSet]]:
     """Open the sets of a folder, with temporary stores."""
-    from casewright.finetune.judge_data import LabelledSet
     from casewright.finetune.judge_sets.find import find_sets
+    from casewright.finetune.judge_sets.sets import LabelledSet
     from casewright.stores import default_encoder
     from casewright.stores.feedback import NeighbourStrategy, SentenceStrategy, Strategy
 
@@ -121,6 +121,6 @@ def _labelled_sets(
             store = stack.enter_context(labelled.store(encoder, path / labelled.name))
             code = labelled.kind == "code"
             strategy: Strategy = NeighbourStrategy() if code else SentenceStrategy()
-            facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.settings}
+            facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.origin}
             sets.append(LabelledSet(labelled.name, store, training, test, (strategy,), facts))
         yield sets

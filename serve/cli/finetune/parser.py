@@ -15,7 +15,7 @@ from casewright.serve.cli.options import AsJson, Device, ToolsOf
 from casewright.serve.cli.output import print_facts, print_json, print_table
 
 if TYPE_CHECKING:
-    from casewright.finetune.parser.episodes import BroughtAlong, Source
+    from casewright.finetune.parser.episodes import AddedToolSources, Source
 
 #: Number of episodes with a domain's queries in each pass.
 DOMAIN_PARTS = 30
@@ -51,10 +51,17 @@ def finetune_parser(
     the last checkpoint.
     """
     from casewright.finetune.corpus import read_corpus, training_toolboxes
-    from casewright.finetune.parser.episodes import digest, drawing, parts_of
-    from casewright.finetune.parser.measuring import Scored, asking, fitted, planned, scored, shares
+    from casewright.finetune.parser.episodes import digest, source_drawer, split_source
+    from casewright.finetune.parser.measuring import (
+        PlanScore,
+        accuracy_figures,
+        asking_threshold,
+        fit_card,
+        score_messages,
+        score_toolboxes,
+    )
     from casewright.finetune.parser.public_sets import public_sources
-    from casewright.finetune.parser.training import ParserSettings, train_parser, trained_parts
+    from casewright.finetune.parser.training import ParserSettings, changed_weights, train_parser
     from casewright.planner.parser.runtime import open_runtime
     from casewright.planner.parser.weights import ParserCard, read_card, save_parser
     from casewright.stores import default_encoder
@@ -63,33 +70,35 @@ def finetune_parser(
     others, held_out = [], []
     if domain is not None:
         source, bringing = _sources(domain)
-        hosts = parts_of(source, DOMAIN_PARTS, random.Random(seed))
+        hosts = split_source(source, DOMAIN_PARTS, random.Random(seed))
         others = [*hosts, *bringing.training]
         held_out = bringing.held
     if sets is not None:
         others += public_sources(sets, default_encoder(), random.Random(seed))
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
     corpus = training_toolboxes(follow_ups=False)
-    network = train_parser(drawing(corpus, others, hosts), settings, target, start, device)
+    network = train_parser(source_drawer(corpus, others, hosts), settings, target, start, device)
     # The figures are those of the saved weights; the final card includes them.
-    save_parser(target, trained_parts(network), ParserCard())
+    save_parser(target, changed_weights(network), ParserCard())
     runtime = open_runtime(target)
     boxes = read_corpus("validation")
     figures: dict[str, float] = {}
-    by_toolbox: dict[str, list[Scored]] = {box.name: [] for box in boxes}
+    by_toolbox: dict[str, list[PlanScore]] = {box.name: [] for box in boxes}
     for cases in CASES:
-        scores = [list(scored(runtime, [box], cases, seed)) for box in boxes]
-        figures |= shares([item for part in scores for item in part], f"{cases} cases")
+        scores = [list(score_toolboxes(runtime, [box], cases, seed)) for box in boxes]
+        figures |= accuracy_figures([item for part in scores for item in part], f"{cases} cases")
         for box, part in zip(boxes, scores, strict=True):
             by_toolbox[box.name] += part
     if held_out:
         own_tools_scores = [
             item
             for query in held_out
-            for item in planned(runtime, query.record.request(source.toolbox).toolbox, [], [query])
+            for item in score_messages(
+                runtime, query.record.request(source.toolbox).toolbox, [], [query]
+            )
         ]
-        figures |= shares(own_tools_scores, "tools that a message brings along")
-    curve = fitted([item for scores in by_toolbox.values() for item in scores])
+        figures |= accuracy_figures(own_tools_scores, "tools that a message brings along")
+    curve = fit_card([item for scores in by_toolbox.values() for item in scores])
     facts: dict[str, Any] = {
         "corpus": digest(corpus),
         "domain": domain,
@@ -101,22 +110,23 @@ def finetune_parser(
         "seed": seed,
         **figures,
     }
-    threshold = asking(by_toolbox.values(), curve, ASKED_BACK)
+    confidences = [[curve.confidence(s.score) for s in part] for part in by_toolbox.values()]
+    threshold = asking_threshold(confidences, ASKED_BACK)
     card = replace(curve, asks_below=threshold, training=facts)
-    save_parser(target, trained_parts(network), card)
+    save_parser(target, changed_weights(network), card)
     print_facts({"folder": str(target), **facts}, as_json=as_json)
 
 
-def _sources(domain: str) -> tuple[Source, BroughtAlong]:
+def _sources(domain: str) -> tuple[Source, AddedToolSources]:
     """Return a domain's tools, pools and messages; messages that change the tools are separate."""
     from casewright.finetune.examples.data_section import DataSection
-    from casewright.finetune.parser.episodes import Source, brought_along
+    from casewright.finetune.parser.episodes import Source, added_tool_sources
     from casewright.stores import default_encoder
 
     data = training_inputs(DataSection(domain=domain), default_encoder())
     plain = [q for q in data.queries if not q.record.tools_extra and not q.record.tools_removed]
     source = Source(domain, data.toolbox, data.pools, plain)
-    return source, brought_along(domain, data.toolbox, data.queries)
+    return source, added_tool_sources(domain, data.toolbox, data.queries)
 
 
 @app.command("adapt")
@@ -160,7 +170,7 @@ def finetune_adapt(
         "from": card.training,
     }
     # The calibration of the confidence is that of the initial parser.
-    save_parser(target, training.trained_parts(network), replace(card, training=facts))
+    save_parser(target, training.changed_weights(network), replace(card, training=facts))
     (target / training.CHECKPOINT).unlink(missing_ok=True)
     following = [
         f"casewright eval --domain {domain} --input test.jsonl --adapter {target}",

@@ -73,7 +73,7 @@ def finetune_ensemble(
 ) -> None:
     """Choose the weights of the ensemble's planners on the toolboxes for validation: minutes."""
     from casewright.finetune.corpus import read_corpus
-    from casewright.finetune.ensemble import choose, rankings
+    from casewright.finetune.ensemble import fit_card, rank_plans
     from casewright.planner.ensemble import EnsemblePlanner
     from casewright.planner.model_planner import ModelPlanner
     from casewright.planner.named import ModelSettings
@@ -82,8 +82,8 @@ def finetune_ensemble(
     from casewright.planner.shipped import SHIPPED
 
     model = ModelPlanner(local_model(SHIPPED, ModelSettings()), seconds=600.0)
-    card, figures = choose(
-        rankings(EnsemblePlanner(ParserReuse(None), lambda: model), read_corpus("validation"))
+    card, figures = fit_card(
+        rank_plans(EnsemblePlanner(ParserReuse(None), lambda: model), read_corpus("validation"))
     )
     card.write(target)
     print_facts({**asdict(card), **figures}, as_json=as_json)

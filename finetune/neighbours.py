@@ -1,13 +1,13 @@
-"""Plan cases for training prompts: a question's nearest queries, and random other queries."""
+"""Draws of plan cases for training prompts: a question's nearest queries, and random queries."""
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,28 +17,27 @@ from casewright.planner import AnnotatedQuery, PlanRequest
 from casewright.planner.plan import context_fields
 from casewright.planner.spans import RUNS, normalized
 from casewright.stores import Encoder
-from casewright.tools import Toolbox
+from casewright.tools import Toolbox, ToolSpec
 
-#: Number of stored neighbours of each query.
+#: Maximum number of similar queries from which plan cases are drawn.
 NEAREST = 64
 #: Number of rows of a similarity matrix that are in memory at once.
 BLOCK = 1024
 
 
 @lru_cache(maxsize=1 << 16)
-def plain(text: str) -> str:
-    """Return the case-folded words of a question; questions with equal words count as the same."""
+def question_key(text: str) -> str:
+    """Return a question's words in lower case, which are equal for repeated questions."""
     return " ".join(RUNS.findall(normalized(text)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
-    """Requirements of a plan on its toolbox and context, which many queries share.
+def present_fields(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a context that have a value."""
+    return {field: value for field, value in context.items() if value is not None}
 
-    Attributes:
-        plan_class: The plan's class, which does not limit where the plan can run.
-        fields: The plan's context fields.
-    """
+
+class _Need(NamedTuple):
+    """The tools and context fields that a plan needs, and its class; many queries share a need."""
 
     plan_class: str
     tools: frozenset[str]
@@ -46,52 +45,43 @@ class _Need:
 
 
 class Neighbours:
-    """Finds the plan cases to show with a question: similar queries, and random queries.
+    """Draws the plan cases to show with a question from ``queries``, usually the training queries.
 
-    Two kinds of queries are shown with no other question: those whose record changes the toolbox,
-    since their plans are for other tools, and those with a history, since their plans are wrong
-    without it.
-
-    Args:
-        queries: Usually the training queries; all plan cases come from them.
+    Two kinds of queries are no plan cases: those whose record changes the toolbox, since their
+    plans are for other tools, and those with a history, since their plans are wrong without it.
     """
 
-    def __init__(
-        self, queries: Sequence[AnnotatedQuery], encoder: Encoder, *, nearest: int = NEAREST
-    ) -> None:
+    def __init__(self, queries: Sequence[AnnotatedQuery], encoder: Encoder) -> None:
         self._cases = [
             query
             for query in queries
             if not (query.record.tools_extra or query.record.tools_removed or query.record.history)
         ]
         self._encoder = encoder
-        self._nearest = nearest
-        self._plain = [plain(query.query) for query in self._cases]
-        self._same: dict[str, list[int]] = defaultdict(list)
-        for number, words in enumerate(self._plain):
-            self._same[words].append(number)
+        self._keys = [question_key(query.query) for query in self._cases]
+        self._by_key: dict[str, list[int]] = defaultdict(list)
+        for number, key in enumerate(self._keys):
+            self._by_key[key].append(number)
         self._needs = [
             _Need(plan_class(q.plan), frozenset(q.plan.tools), frozenset(context_fields(q.plan)))
             for q in self._cases
         ]
-        self._groups: dict[_Need, list[int]] = defaultdict(list)
+        self._by_need: dict[_Need, list[int]] = defaultdict(list)
         for number, need in enumerate(self._needs):
-            self._groups[need].append(number)
+            self._by_need[need].append(number)
         rows = {text: row for row, text in enumerate(dict.fromkeys(q.query for q in queries))}
-        vectors = units(encoder, list(rows))
+        vectors = unit_embeddings(encoder, list(rows))
         self._vectors = vectors[[rows[query.query] for query in self._cases]]
-        self._near = dict(zip(rows, self._search(list(rows), vectors), strict=True))
+        self._cached = dict(zip(rows, self._search(list(rows), vectors), strict=True))
 
-    def near(self, question: str) -> list[AnnotatedQuery]:
-        """Return the nearest queries, the best first, without queries of the question's words."""
-        return [self._cases[number] for number in self._numbers(question)]
+    def nearest_queries(self, question: str) -> list[AnnotatedQuery]:
+        """Return the queries most similar to a question, the best first, without its equals."""
+        return [self._cases[number] for number in self._nearest(question)]
 
-    def shots(
+    def plan_cases(
         self, request: PlanRequest, count: int, random_share: float, rng: random.Random
     ) -> list[AnnotatedQuery]:
-        """Draw plan cases that a request can run, neighbours of its question first.
-
-        No plan case has the words of the question.
+        """Draw plan cases that a request can run, similar ones first, without its own question.
 
         Args:
             request: Its tools have their original names.
@@ -101,33 +91,31 @@ class Neighbours:
         if not count:
             return []
         tools = set(request.toolbox.names)
-        fields = {field for field, value in request.context.items() if value is not None}
+        fields = present_fields(request.context).keys()
 
         def usable(need: _Need) -> bool:
             return need.tools <= tools and need.fields <= fields
 
-        numbers = self._numbers(request.question)
+        numbers = self._nearest(request.question)
         usable_numbers = (number for number in numbers if usable(self._needs[number]))
-        alike = sum(rng.random() >= random_share for _ in range(count))
+        similar_count = sum(rng.random() >= random_share for _ in range(count))
         # Drawn from twice as many: a model could learn fixed neighbours by heart.
-        near = list(islice(usable_numbers, 2 * alike + 1))
-        indices = sorted(rng.sample(range(len(near)), min(alike, len(near))))
+        near = list(islice(usable_numbers, 2 * similar_count + 1))
+        indices = sorted(rng.sample(range(len(near)), min(similar_count, len(near))))
         picks = [int(near[index]) for index in indices]
         while len(picks) < count:
-            number = self._draw(usable, {plain(request.question)}, picks, rng)
+            number = self._draw(usable, {question_key(request.question)}, picks, rng)
             if number is None:
                 break
             picks.append(number)
         return [self._cases[number] for number in picks]
 
-    def example(
+    def draw_example(
         self, tool: str, toolbox: Toolbox, avoid: Container[str], rng: random.Random
     ) -> AnnotatedQuery | None:
-        """Draw a query of the class ``tool`` whose plan the tools of a toolbox can run.
+        """Draw a query of the class ``tool`` that a toolbox with the original names can run.
 
-        Args:
-            toolbox: Its tools have their original names.
-            avoid: The questions not to draw, as ``plain`` texts.
+        ``avoid`` are the ``question_key`` of questions that are not drawn.
         """
         tools = set(toolbox.names)
 
@@ -144,42 +132,47 @@ class Neighbours:
         picked: Container[int],
         rng: random.Random,
     ) -> int | None:
-        groups = [members for need, members in self._groups.items() if usable(need)]
+        groups = [members for need, members in self._by_need.items() if usable(need)]
         if not groups:
             return None
         for _ in range(10):
             (members,) = rng.choices(groups, weights=[len(members) for members in groups])
             number = rng.choice(members)
-            if number not in picked and self._plain[number] not in avoid:
+            if number not in picked and self._keys[number] not in avoid:
                 return number
         # Nearly all usable queries are picked, or have a question to avoid.
         return None
 
-    def _numbers(self, question: str) -> NDArray[np.int32]:
-        result = self._near.get(question)
+    def _nearest(self, question: str) -> NDArray[np.int32]:
+        result = self._cached.get(question)
         if result is None:
-            result = next(self._search([question], units(self._encoder, [question])))
+            result = next(self._search([question], unit_embeddings(self._encoder, [question])))
         return result
 
     def _search(
         self, texts: Sequence[str], vectors: NDArray[np.float32]
     ) -> Iterator[NDArray[np.int32]]:
-        """Yield the numbers of each text's neighbours, at most ``nearest``, the best first."""
-        keep = min(self._nearest, len(self._cases))
+        """Yield the indices of each text's ``NEAREST`` plan cases, the best first."""
+        keep = min(NEAREST, len(self._cases))
         if not keep:
             yield from (np.zeros(0, np.int32) for _ in texts)
             return
         for start in range(0, len(texts), BLOCK):
             similarity = vectors[start : start + BLOCK] @ self._vectors.T
             for row, text in zip(similarity, texts[start : start + BLOCK], strict=True):
-                row[self._same.get(plain(text), [])] = -np.inf
+                row[self._by_key.get(question_key(text), [])] = -np.inf
                 best = np.argpartition(-row, keep - 1)[:keep]
                 best = best[np.isfinite(row[best])]
                 # Rounded, since equal similarities may differ in their last digits.
                 yield best[np.lexsort((best, -np.round(row[best], 5)))].astype(np.int32)
 
 
-def units(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
+def tool_embeddings(encoder: Encoder, tools: Iterable[ToolSpec]) -> NDArray[np.float32]:
+    """Return the unit embeddings of tools' names with their descriptions (tools, dimension)."""
+    return unit_embeddings(encoder, [f"{tool.name}: {tool.description}" for tool in tools])
+
+
+def unit_embeddings(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
     """Return embeddings of texts as unit vectors (n, dimension); zero vectors stay zero."""
     if not texts:
         return np.zeros((0, 1), np.float32)
