@@ -12,7 +12,7 @@ from casewright.domains.shopping import cases
 from casewright.domains.shopping.data import NAMES, data_file, records
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.domains.shopping.vectors import VECTORS
-from casewright.domains.waiting import late_store
+from casewright.domains.waiting import lazy_store
 from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.annotated import Conversation
 from casewright.planner.plan_cases import plan_case
@@ -36,7 +36,7 @@ def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDom
     sources = [*(data_file(name) for name in NAMES if name != "queries"), *modules]
     expected = digest(sources, [schema for schema, _ in schemas.values()])
     stores = open_built(folder, "shopping", expected, schemas, anew=anew)
-    stores["plans"] = late_store(lambda: _open_plans(folder / "plans", encoder, anew))
+    stores["plans"] = lazy_store(lambda: _open_plans(folder / "plans", encoder, anew))
     return OpenDomain(shopping_toolbox(stores), stores["plans"], stores)
 
 

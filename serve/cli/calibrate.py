@@ -131,7 +131,7 @@ def calibrate(
 @contextmanager
 def _open_store(cases: Path | None, domain: str | None, store: str | None) -> Iterator[CaseStore]:
     """Open the store of a file of cases, of a domain's plan cases, or in a Python file."""
-    from casewright.domains.python_file import object_of
+    from casewright.domains.python_file import load_object
     from casewright.finetune.demonstrations.cases_file import (
         demonstration_schema,
         read_demonstrations,
@@ -158,7 +158,7 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
             yield tools.stored
         return
     kind = "a CaseStore, or a function that returns one"
-    value = object_of(str(store), "--store", kind)
+    value = load_object(str(store), "--store", kind)
     try:
         value = value() if callable(value) else value
     except Exception as error:

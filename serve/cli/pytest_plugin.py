@@ -95,7 +95,7 @@ class PlanItem(pytest.Item):
             raise WrongPlansError(summary)
 
     def _outcomes(self) -> Sequence[PlanOutcome]:
-        from casewright.domains.python_file import is_place
+        from casewright.domains.python_file import is_file_reference
         from casewright.planner.named import ModelSettings, of_adapter
         from casewright.serve.cli.evaluate import measured
 
@@ -104,7 +104,7 @@ class PlanItem(pytest.Item):
         domain, planner, adapter = (str(config.getini(n)) for n in (DOMAIN, PLANNER, ADAPTER))
         if not domain:
             raise InputError(f"{DOMAIN} is not set. Name the domain in the settings of pytest.")
-        if is_place(domain):
+        if is_file_reference(domain):
             domain = str(folder / domain)
         path = str(folder / adapter) if adapter else None
         name, path = of_adapter(planner or None, path)

@@ -38,10 +38,10 @@ def read_choice(
 def domain_of(loaded: Loaded) -> Domain:
     """Return the domain in the settings; raise ``InputError`` if a settings file names code."""
     from casewright.domains import find_domain
-    from casewright.domains.python_file import is_place
+    from casewright.domains.python_file import is_file_reference
 
     name, origin = loaded.settings.domain, loaded.origins["domain"]
-    if is_place(name) and origin.kind == "file":
+    if is_file_reference(name) and origin.kind == "file":
         # A settings file may be found without the user's knowledge: it must not run code.
         raise InputError(
             f"{origin}: the domain {name} is Python code, which a settings file may not name. "
