@@ -12,7 +12,6 @@ from casewright.serve.cli.options import ConfigFile, Flags, PlansFolder, Scope, 
 
 app = Typer(add_completion=False)
 
-
 #: The options of settings that only the service has.
 _OPTIONS = {
     "host": Annotated[str | None, Option(help="The address; 127.0.0.1.", metavar="ADDRESS")],

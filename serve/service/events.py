@@ -1,4 +1,4 @@
-"""Server-sent events of a run, the last of which ends it."""
+"""Server-sent events of a run."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ async def lines(
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
     async def run() -> None:
-        # A separate task: a run's cancel scopes must not change tasks between two events.
+        # A separate task: a run's cancel scopes must stay in one task for all events.
         try:
             async with asyncio.timeout_at(deadline), aclosing(events):
                 async for event in events:
                     queue.put_nowait(event)
-        except Exception as error:  # noqa: BLE001 - the response has begun: an event
+        except Exception as error:  # noqa: BLE001 - the response has begun, so send an event
             queue.put_nowait(Event("error", problem(*status_and_detail(error))))
         finally:
             queue.put_nowait(None)
@@ -88,6 +88,6 @@ class EventStream(Response):
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         async with aclosing(self._content) as content:
             await send(start)
-            async for part in content:
-                await send({"type": "http.response.body", "body": part, "more_body": True})
+            async for chunk in content:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

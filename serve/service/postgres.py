@@ -25,8 +25,8 @@ CONNECTIONS = 8
 _SESSION = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: The advisory lock of the service that makes the tables. Other services poll the lock: CREATE
-#: INDEX CONCURRENTLY would wait for a statement that waits for the lock.
+#: The advisory lock of the service that makes the tables. Other services poll for it, since CREATE
+#: INDEX CONCURRENTLY would wait for their statement if it waited for the lock.
 _TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 
@@ -57,8 +57,8 @@ def check_threads_url(url: str) -> None:
             url, autocommit=True, connect_timeout=CONNECT_SECONDS, row_factory=dict_row
         ) as connection:
             cursor: Any = connection.cursor()
-            lock = "SELECT pg_try_advisory_lock(%s) AS locked"
-            while not cursor.execute(lock, (_TABLES_LOCK,)).fetchone()["locked"]:
+            try_lock = "SELECT pg_try_advisory_lock(%s) AS locked"
+            while not cursor.execute(try_lock, (_TABLES_LOCK,)).fetchone()["locked"]:
                 time.sleep(0.1)
             PostgresSaver(connection).setup()
             PostgresStore(connection).setup()
@@ -117,9 +117,9 @@ class PostgresLocks(ThreadLocks):
         self._work: dict[str, asyncio.Timeout] = {}
 
     @asynccontextmanager
-    async def alone(self, key: str | None) -> AsyncIterator[None]:
+    async def lock(self, key: str | None) -> AsyncIterator[None]:
         """Lock a thread among all services; raise ``RefusedError`` if it is taken or lost."""
-        async with super().alone(key):
+        async with super().lock(key):
             if key is None:
                 yield
                 return
@@ -142,10 +142,10 @@ class PostgresLocks(ThreadLocks):
                     unlocking = _query(session, "SELECT pg_advisory_unlock(%s)", number)
                     await asyncio.shield(unlocking)
 
-    async def held(self, key: str) -> bool:
+    async def is_locked(self, key: str) -> bool:
         """Return ``True`` if a thread is locked in any service."""
         number = _number(key) % 2**64
-        return await super().held(key) or await _query(
+        return await super().is_locked(key) or await _query(
             await self._open(),
             "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND "
             "database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND "

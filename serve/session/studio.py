@@ -38,11 +38,11 @@ def _graph() -> Any:
     from casewright.planner.named import check_shared
     from casewright.serve.session.choice import read_choice
     from casewright.serve.session.session import open_chosen
-    from casewright.serve.session.threaded import off_loop
+    from casewright.serve.session.threaded import run_in_threads
 
     choice = read_choice(None)
     check_shared(choice.planner)
     session = open_chosen(choice)
     generator = session.generator(choice.generator)
     threads = ThreadPoolExecutor(4, "casewright-compute")
-    return build_graph(session.opened.toolbox, *off_loop(session.planner, generator, threads))
+    return build_graph(session.opened.toolbox, *run_in_threads(session.planner, generator, threads))

@@ -110,13 +110,13 @@ def bench_soak(
     the command also mounts and fills a small disk.
     """
     from casewright.bench.soak.measure import KINDS, soak
-    from casewright.serve.cli.bench.service import service_of
+    from casewright.serve.cli.bench.service import soak_service
 
     if unknown := [name for name in only or () if name not in KINDS]:
         raise InputError(
             f"There is no kind {unknown[0]!r} of trials. --only is {', '.join(KINDS)}."
         )
-    report = soak(service_of, minutes, seed, only or (), trials)
+    report = soak(soak_service, minutes, seed, only or (), trials)
     show(report, as_json=as_json)
     if report.figures["lost"] or report.figures["wrong"]:
         fail("A result was lost or wrong; the notes name the trial and its seed.")

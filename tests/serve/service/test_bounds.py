@@ -112,11 +112,15 @@ def test_a_tenant_s_kept_answers_are_read_once_at_a_time(tmp_path: Path) -> None
     async def read() -> Slow:
         runs = await runs_of(tmp_path)
         answers = Slow()
-        runs.answers = cast("Any", answers)
+        runs.retained = cast("Any", answers)
         # A client that goes frees no place: its thread reads on.
         with suppress(TimeoutError):
-            await asyncio.wait_for(runs.kept(CALLER), 0.02)
-        assert await asyncio.gather(*(runs.kept(CALLER) for _ in range(3))) == [[], [], []]
+            await asyncio.wait_for(runs.list_retained(CALLER), 0.02)
+        assert await asyncio.gather(*(runs.list_retained(CALLER) for _ in range(3))) == [
+            [],
+            [],
+            [],
+        ]
         runs.close()
         return answers
 

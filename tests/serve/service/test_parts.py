@@ -111,9 +111,9 @@ def test_threads_in_memory_are_bounded_but_none_at_work_is_forgotten() -> None:
         saver = Saver()
         saver.gone = []
         threads = RecentThreads(saver, bounded=bounded, limit=3)
-        await threads.used("other", "z")
+        await threads.mark_used("other", "z")
         for key in ("a", "b", "a", "c"):
-            await threads.used("tenant", key, running)
+            await threads.mark_used("tenant", key, running)
         return saver.gone
 
     assert asyncio.run(use(True, set())) == ["b"]
