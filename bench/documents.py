@@ -18,7 +18,7 @@ import numpy as np
 from casewright.bench.answer import STAGES
 from casewright.bench.harness import mean, p50, tracked
 from casewright.bench.report import Report
-from casewright.domains.documents.domain import CANDIDATES, DOMAIN, PASSAGES, open_documents
+from casewright.domains.documents.domain import DOMAIN, MAX_CANDIDATES, MAX_PASSAGES, open_documents
 from casewright.errors import InputError
 from casewright.finetune.records import Record, read_records
 from casewright.graph import Answer, build_graph
@@ -118,8 +118,8 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     for tree, location, _ in _stored(data, encoder):
         with CaseStore(document_schema(encoder), location) as store:
             for question in questions:
-                hits = by_words(question.question, store.search(question.question, CANDIDATES))
-                values.append(covered_relevance(question.question, hits[:PASSAGES]))
+                hits = by_words(question.question, store.search(question.question, MAX_CANDIDATES))
+                values.append(covered_relevance(question.question, hits[:MAX_PASSAGES]))
                 labels.append(bool(question.file) and question.tree == tree)
     rows, answered = np.array(values)[:, None], np.array(labels)
     model = LogisticRegression(C=100.0, class_weight="balanced").fit(rows, answered)

@@ -17,7 +17,7 @@ from casewright.serve.service.limits import Admission
 from casewright.serve.service.models import AskBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.problems import RefusedError
-from casewright.serve.service.routes import _counted, state_of
+from casewright.serve.service.routes import _wait_for_stores, state_of
 from casewright.serve.service.runs import Runs
 from casewright.serve.service.tokens import Caller
 from casewright.tools import Toolbox
@@ -99,10 +99,10 @@ def test_all_who_ask_whether_it_is_ready_wait_for_one_answer() -> None:
     async def ask() -> None:
         # One that gives up leaves the reading to the others.
         with suppress(TimeoutError):
-            await asyncio.wait_for(_counted(request, runs), 0.02)
-        await asyncio.gather(*(_counted(request, runs) for _ in range(10)))
+            await asyncio.wait_for(_wait_for_stores(request, runs), 0.02)
+        await asyncio.gather(*(_wait_for_stores(request, runs) for _ in range(10)))
         assert store.begun == 1
-        await _counted(request, runs)
+        await _wait_for_stores(request, runs)
         assert store.begun == 2
 
     asyncio.run(ask())
