@@ -89,7 +89,8 @@ def entity_pairs(
     for number, case in enumerate(cases):
         for entity in case.problem.get("entities") or ():
             if is_name(entity):
-                cases_by_entity[_entity_key(entity)].setdefault(number, entity)
+                key = act_key(entity) if is_act(entity) else " ".join(entity.casefold().split())
+                cases_by_entity[key].setdefault(number, entity)
     shared: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for numbers in cases_by_entity.values():
         if len(numbers) <= MAX_CASES:
@@ -164,7 +165,3 @@ def _prompt(pair: CasePair) -> str:
         for case, text in zip((pair.first, pair.second), texts, strict=True)
     ]
     return "\n\n".join([PROMPT.format(shared="; ".join(pair.shared)), *quoted])
-
-
-def _entity_key(entity: str) -> str:
-    return act_key(entity) if is_act(entity) else " ".join(entity.casefold().split())

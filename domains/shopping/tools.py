@@ -124,7 +124,11 @@ def _review_summary(reviews: CaseStore, loop: Search | None) -> ToolSpec:
         summary = f"{len(stars)} reviews, {mean(stars):.1f} of 5 stars on average."
         overview = {"evidence": summary, "source": f"reviews:{product_id}"}
         confirmed = [] if loop is None else loop(query, 6, of_product, call)
-        return [overview, *map(_review, merge_hits(confirmed, hits[:3]))]
+        rows = [
+            {"evidence": str(case.solution), "source": f"reviews:{case.metadata['key']}"}
+            for case in (hit.case for hit in merge_hits(confirmed, hits[:3]))
+        ]
+        return [overview, *rows]
 
     return tool_from_function(
         review_summary,
@@ -134,11 +138,6 @@ def _review_summary(reviews: CaseStore, loop: Search | None) -> ToolSpec:
             "s1 = review_summary(product_id=context.product_id, query=question)",
         ),
     )
-
-
-def _review(hit: Hit) -> Row:
-    key = hit.case.metadata["key"]
-    return {"evidence": str(hit.case.solution), "source": f"reviews:{key}"}
 
 
 def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -> ToolSpec:

@@ -79,7 +79,7 @@ def calibrate(
     measure: Annotated[
         str, Option(help="The measure: margin (Δ), dpo (log σ(Δ)), mass or mc1.")
     ] = "margin",
-    limit: Annotated[int, Option(min=2, help="Limit of questions, a random draw.")] = 100,
+    limit: Annotated[int, Option(min=2, help="Limit of questions, drawn at random.")] = 100,
     estimate: Annotated[bool, Option("--estimate", help="Print the cost, and stop.")] = False,
     scores: Annotated[
         Path | None,
@@ -146,7 +146,7 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
         name = hashlib.sha256(str(cases.resolve()).encode()).hexdigest()[:16]
         folder = data_folder() / "demonstrations" / f"{cases.stem}-{name}"
         with CaseStore(demonstration_schema(default_encoder()), folder) as case_store:
-            _update(case_store, demonstrations)
+            _synchronise(case_store, demonstrations)
             yield case_store
         return
     if domain is not None:
@@ -157,19 +157,19 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
                 )
             yield tools.case_store
         return
-    kind = "a CaseStore, or a function that returns one"
-    value = load_object(str(store), "--store", kind)
+    expected = "a CaseStore, or a function that returns one"
+    value = load_object(str(store), "--store", expected)
     try:
         value = value() if callable(value) else value
     except Exception as error:
         raise InputError(f"--store {store} failed: {told(error)}.") from error
     if not isinstance(value, CaseStore):
-        raise InputError(f"--store {store}: its name is a {type(value).__name__}. Name {kind}.")
+        raise InputError(f"--store {store}: its name is a {type(value).__name__}. Name {expected}.")
     with value:
         yield value
 
 
-def _update(store: CaseStore, cases: Sequence[Case]) -> None:
+def _synchronise(store: CaseStore, cases: Sequence[Case]) -> None:
     """Add new cases, delete those that are no longer given, keep the others' measured quality."""
     from casewright.stores import Change
     from casewright.stores.case import case_id

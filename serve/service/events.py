@@ -46,7 +46,7 @@ async def lines(
     """
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
-    async def run() -> None:
+    async def forward_events() -> None:
         # A separate task: a run's cancel scopes must stay in one task for all events.
         try:
             async with asyncio.timeout_at(deadline), aclosing(events):
@@ -57,7 +57,7 @@ async def lines(
         finally:
             queue.put_nowait(None)
 
-    work = asyncio.ensure_future(run())
+    task = asyncio.ensure_future(forward_events())
     try:
         while True:
             try:
@@ -69,8 +69,8 @@ async def lines(
                 return
             yield event.encode()
     finally:
-        work.cancel()
-        await asyncio.wait({work})
+        task.cancel()
+        await asyncio.wait({task})
 
 
 class EventStream(Response):

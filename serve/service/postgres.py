@@ -64,14 +64,14 @@ def check_threads_url(url: str) -> None:
             PostgresStore(connection).setup()
     except psycopg.Error as error:
         # libpq's message quotes an invalid address with its password.
-        reason = "" if isinstance(error, psycopg.ProgrammingError) else f": {_line(error)}"
+        reason = "" if isinstance(error, psycopg.ProgrammingError) else f": {_short_message(error)}"
         raise InputError(
             f"The threads' database cannot be used{reason}. Give postgresql://USER@HOST:PORT/NAME "
             "of a database in which that user may make tables."
         ) from None
 
 
-def _line(error: BaseException) -> str:
+def _short_message(error: BaseException) -> str:
     return " ".join(str(error).split())[:200].rstrip(".?")
 
 
@@ -114,7 +114,7 @@ class PostgresLocks(ThreadLocks):
         self._session: AsyncConnection[Any] | None = None
         self._opening = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
-        self._work: dict[str, asyncio.Timeout] = {}
+        self._timeouts: dict[str, asyncio.Timeout] = {}
 
     @asynccontextmanager
     async def lock(self, key: str | None) -> AsyncIterator[None]:
@@ -127,16 +127,16 @@ class PostgresLocks(ThreadLocks):
             if not await _query(session, "SELECT pg_try_advisory_lock(%s)", number):
                 raise busy_thread()
             try:
-                async with asyncio.timeout(None) as work:
-                    self._work[key] = work
+                async with asyncio.timeout(None) as timeout:
+                    self._timeouts[key] = timeout
                     yield
             except TimeoutError:
-                if not work.expired():
+                if not timeout.expired():
                     raise
                 detail = "The threads' database was lost. Resume the thread in a moment."
                 raise RefusedError(503, detail) from None
             finally:
-                del self._work[key]
+                del self._timeouts[key]
                 # A broken session holds no locks.
                 with suppress(Exception):
                     unlocking = _query(session, "SELECT pg_advisory_unlock(%s)", number)
@@ -182,11 +182,11 @@ class PostgresLocks(ThreadLocks):
                 async with asyncio.timeout(CONNECT_SECONDS):
                     await session.execute("SELECT 1")
         except Exception as error:  # noqa: BLE001 - any error may lose the locks
-            log.error("The session of the threads' locks broke: %s", _line(error))
+            log.error("The session of the threads' locks broke: %s", _short_message(error))
             self._session = None
             now = asyncio.get_running_loop().time()
-            for work in list(self._work.values()):
-                work.reschedule(now)
+            for timeout in list(self._timeouts.values()):
+                timeout.reschedule(now)
             with suppress(Exception):
                 await session.close()
 

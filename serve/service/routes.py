@@ -128,10 +128,10 @@ _EVENT = {
 async def ask(body: AskBody, runs: TheRuns, caller: TheCaller, key: TheKey = None) -> Response:
     """Plan, run the plan, and return an answer that cites its evidence."""
     attempt = runs.attempt(key, caller, body.thread_id, "ask", body.model_dump())
-    return await answered(runs, body, caller, attempt)
+    return await respond(runs, body, caller, attempt)
 
 
-async def answered(runs: Runs, body: AskBody, caller: Caller, attempt: Attempt | None) -> Response:
+async def respond(runs: Runs, body: AskBody, caller: Caller, attempt: Attempt | None) -> Response:
     """Return the response to a question: its answer, or 202 where the run waits for a reply."""
 
     async def work() -> Response:

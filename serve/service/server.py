@@ -87,11 +87,11 @@ def _listen_error(host: str, port: int, error: OSError | OverflowError) -> str:
         return f"The host {host} is unknown: give another by --host."
     if isinstance(error, OverflowError):
         return f"{port} is not a port: give one from 0 to 65535 by --port."
-    free = "give another by --port; --port 0 takes a free one."
+    advice = "give another by --port; --port 0 takes a free one."
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} of {host} is taken: {free}"
+        return f"Port {port} of {host} is taken: {advice}"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"This user may not listen on port {port} of {host}: {free}"
+        return f"This user may not listen on port {port} of {host}: {advice}"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{host} is not an address of this machine: give another by --host."
     reason = os.strerror(error.errno) if error.errno else str(error)
@@ -177,7 +177,7 @@ class RepeatedLineFilter(logging.Filter):
         window = self._windows.get(origin)
         if window is None or now >= window.ends:
             if window is not None and window.left_out:
-                record.msg = f"{record.getMessage()} ({window.left_out:,} like it were left out.)"
+                record.msg = f"{record.getMessage()} ({window.left_out:,} similar ones omitted.)"
                 record.args = ()
             window = self._windows[origin] = _Window(now + self._seconds)
         if window.written >= self._limit:

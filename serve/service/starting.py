@@ -23,7 +23,7 @@ from casewright.serve.settings.tokens import TokensFile, read_tokens
 from casewright.stores.paths import data_folder
 
 #: Settings of ``server.run``.
-_RUN = {
+_RUN_SETTINGS = {
     *("shutdown_seconds", "request_seconds", "header_seconds", "log_level"),
     *("max_connections", "max_connections_per_address"),
 }
@@ -71,7 +71,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             answers = stack.enter_context(closing(AnswerStore(session.encoder, folder)))
         app = create_app(parts, options, answers)
-        run(app, server_socket, **settings.model_dump(include=_RUN))
+        run(app, server_socket, **settings.model_dump(include=_RUN_SETTINGS))
 
 
 def parts_of(session: Session, choice: Choice) -> Parts:

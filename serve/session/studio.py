@@ -21,17 +21,17 @@ async def make_graph() -> Any:
     The graph is built once: LangGraph's server calls this for every run, on its event loop. Raise
     ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
     """
-    return await asyncio.to_thread(_graph_once)
+    return await asyncio.to_thread(_locked_graph)
 
 
-def _graph_once() -> Any:
+def _locked_graph() -> Any:
     # Without the lock, two concurrent first calls would both build the graph.
     with _lock:
-        return _graph()
+        return _build_once()
 
 
 @cache
-def _graph() -> Any:
+def _build_once() -> Any:
     from concurrent.futures import ThreadPoolExecutor
 
     from casewright.graph import build_graph

@@ -180,7 +180,7 @@ def bench_narrowing(
 @measures(app, "replan", plots=False)
 def bench_replan(
     domain: DomainName = "shopping",
-    seeds: Annotated[int, Option(min=1, help="Draws of the broken tool.")] = 3,
+    seeds: Annotated[int, Option(min=1, help="Number of random draws of the broken tool.")] = 3,
 ) -> Report:
     """Break a tool of each plan, and count the right answers with and without replanning."""
     from casewright.bench.replan import measure_replan

@@ -21,7 +21,7 @@ app = Typer(add_completion=False)
 
 @measures(app, "executor")
 def bench_executor(
-    dags: Annotated[int, Option(min=1, help="Random plans.")] = 200,
+    dags: Annotated[int, Option(min=1, help="Number of random plans.")] = 200,
     seed: Annotated[int, Option(help="The seed of the random plans.")] = 0,
 ) -> Report:
     """Time random plans against their critical path, and against LangGraph Send waves."""
@@ -68,7 +68,7 @@ def bench_stores(
 @measures(app, "selection")
 def bench_selection(
     domain: DomainName = "shopping",
-    sizes: Annotated[str, Option(help="Candidates and picks of each.")] = "1000:50,10000:100",
+    sizes: Annotated[str, Option(help="Pairs of candidates:picks.")] = "1000:50,10000:100",
     queries: Annotated[int | None, Option(min=1, help="Annotated queries to certify.")] = None,
     repeats: Annotated[int, Option(min=1, help="Timings of each selection.")] = 9,
     seed: Annotated[int, Option(help="The seed of the candidates.")] = 0,
@@ -83,7 +83,9 @@ def bench_selection(
 def bench_serve(
     domain: DomainName = "shopping",
     questions: Annotated[int, Option(min=32, help="Questions for 1, 8 and 32 clients each.")] = 400,
-    requests: Annotated[int, Option(min=0, help="Requests to measure memory over; or 0.")] = 5000,
+    requests: Annotated[
+        int, Option(min=0, help="Requests for the memory test; 0 skips it.")
+    ] = 5000,
     seed: Annotated[int, Option(help="The seed of the choice of questions.")] = 0,
 ) -> Report:
     """Compare the time of the service over HTTP with that of the bare graph; measure its memory.

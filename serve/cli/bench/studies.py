@@ -195,7 +195,7 @@ def bench_truthfulqa(
         Path | None, Option(help="The fixed primer, JSON Lines: question, answer.", metavar="FILE")
     ] = None,
     k: Annotated[int, Option("-k", min=2, help="Demonstrations shown.")] = 6,
-    limit: Annotated[int | None, Option(min=2, help="Limit of questions, a random draw.")] = None,
+    limit: Annotated[int | None, Option(min=2, help="Limit of questions, drawn at random.")] = None,
     work: WorkFolder = None,
     seed: Annotated[int, Option(min=0, help="The seed of the controls.")] = 0,
 ) -> Report:

@@ -38,7 +38,7 @@ def finetune_eval(
     cases: Annotated[Path | None, Option(help="With --input: known annotated queries.")] = None,
     public: Annotated[str | None, Option("--set", help="A public set: nestful or tau2.")] = None,
     data: Annotated[Path | None, Option(help="With --set: the set's folder.")] = None,
-    limit: Annotated[int | None, Option(min=1, help="Limit of questions, a random draw.")] = None,
+    limit: Annotated[int | None, Option(min=1, help="Limit of questions, drawn at random.")] = None,
     removal: Annotated[
         bool, Option("--removal", help="Ask again with a needed tool removed, and no grammar.")
     ] = False,

@@ -59,18 +59,18 @@ def finetune_parser(
     from casewright.planner.parser.weights import ParserCard, read_card, save_parser
     from casewright.stores import default_encoder
 
-    hosts: list[Source] = []
-    others, held_out = [], []
+    domain_parts: list[Source] = []
+    sources, held_out = [], []
     if domain is not None:
-        source, bringing = _sources(domain)
-        hosts = parts_of(source, DOMAIN_PARTS, random.Random(seed))
-        others = [*hosts, *bringing.training]
-        held_out = bringing.held
+        source, changed_tools = _sources(domain)
+        domain_parts = parts_of(source, DOMAIN_PARTS, random.Random(seed))
+        sources = [*domain_parts, *changed_tools.training]
+        held_out = changed_tools.held
     if sets is not None:
-        others += public_sources(sets, default_encoder(), random.Random(seed))
+        sources += public_sources(sets, default_encoder(), random.Random(seed))
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
     corpus = training_toolboxes(follow_ups=False)
-    network = train_parser(drawing(corpus, others, hosts), settings, target, start, device)
+    network = train_parser(drawing(corpus, sources, domain_parts), settings, target, start, device)
     # The saved weights are evaluated; the final card then includes the figures.
     save_parser(target, trained_parts(network), ParserCard())
     runtime = open_runtime(target)

@@ -204,5 +204,5 @@ def test_a_line_that_one_place_repeats_is_left_out_and_counted(
         failed(9)
     finally:
         caplog.handler.removeFilter(few)
-    again = "It failed: 9 (7 like it were left out.)"
+    again = "It failed: 9 (7 similar ones omitted.)"
     assert caplog.messages == ["It failed: 0", "It failed: 1", "Another place.", again]
