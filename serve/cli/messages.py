@@ -88,9 +88,7 @@ def draft(
     )
     needed = max(0, MIN_MESSAGES - total)
     hint = f" {needed} more are enough to train on." if needed else ""
-    echo(
-        f"Give the file to own_domain, and planners know them at once.{hint} Next:\n  {commands[0]}"
-    )
+    echo(f"Give the file to own_domain: planners then use it at once.{hint} Next:\n  {commands[0]}")
 
 
 @app.command("correct")
@@ -138,7 +136,7 @@ def correct(
         return
     echo(f"{output}: {outcome}.")
     echo(
-        "Planners whose domain reads that file know it at once. To train on it:\n"
+        "Planners whose domain reads that file use it at once. To train on it:\n"
         f"  casewright finetune adapt --domain {domain} --input {output} --output adapter"
     )
 

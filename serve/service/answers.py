@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, text_facet
 from casewright.stores.hit import Retained
@@ -94,3 +95,10 @@ class AnswerStore:
     def close(self) -> None:
         """Close the store."""
         self._store.close()
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Answers":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warn("Answers is now AnswerStore", DeprecationWarning, stacklevel=2)
+    return AnswerStore

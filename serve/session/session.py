@@ -95,7 +95,12 @@ def open_session(
         reader = domain.open_reader()
     if reader is not None:
         reader.preload()
-    opened = open_domain(domain, encoder, encoder_name, opening)
+    folder = store_folder(domain.name, encoder_name)
+    if opening:
+        option, value = next(iter(opening.items()))
+        opened = domain.openers[option](folder, encoder, value)
+    else:
+        opened = domain.open(folder, encoder, False)
     try:
         opened = with_feedback(opened, domain, feedback)
         if isinstance(planner, str):
@@ -113,20 +118,6 @@ def open_session(
     except BaseException:
         opened.close()
         raise
-
-
-def open_domain(
-    domain: Domain,
-    encoder: Encoder,
-    encoder_name: str | None,
-    opening: Mapping[str, str] | None = None,
-) -> OpenDomain:
-    """Open a domain's stores; for ``opening``, see ``open_session``."""
-    folder = store_folder(domain.name, encoder_name)
-    if opening:
-        name, value = next(iter(opening.items()))
-        return domain.openers[name](folder, encoder, value)
-    return domain.open(folder, encoder, False)
 
 
 def open_chosen(

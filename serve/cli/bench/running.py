@@ -83,9 +83,7 @@ def bench_selection(
 def bench_serve(
     domain: DomainName = "shopping",
     questions: Annotated[int, Option(min=32, help="Questions for 1, 8 and 32 clients each.")] = 400,
-    requests: Annotated[
-        int, Option(min=0, help="Requests for the memory test; 0 skips it.")
-    ] = 5000,
+    requests: Annotated[int, Option(min=0, help="Requests for the memory test; or 0.")] = 5000,
     seed: Annotated[int, Option(help="The seed of the choice of questions.")] = 0,
 ) -> Report:
     """Compare the time of the service over HTTP with that of the bare graph; measure its memory.
