@@ -35,7 +35,7 @@ def open_built(
     expected_digest: str,
     schemas: Mapping[str, tuple[CaseSchema, MakeCases]],
     *,
-    anew: bool = False,
+    rebuild: bool = False,
 ) -> dict[str, CaseStore]:
     """Open a domain's stores in one folder; build them first if they are missing or stale.
 
@@ -46,7 +46,7 @@ def open_built(
         folder: The domain's own folder.
         expected_digest: The stores are rebuilt if their mark file has another digest.
         schemas: Store name to its schema and the function that returns its cases.
-        anew: Rebuild unconditionally, even over damaged files.
+        rebuild: Rebuild in any case, even over damaged files.
 
     Raises:
         StoreLockedError: Another process holds the folder for longer than a minute.
@@ -61,9 +61,9 @@ def open_built(
             f"The stores' folder {folder} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to "
             "a folder that you may write to."
         ) from error
-    key, engine = _acquire(location, domain, anew=anew)
+    key, engine = _acquire(location, domain, rebuild=rebuild)
     try:
-        is_current = _built_digest(mark_file) == expected_digest and not anew
+        is_current = _built_digest(mark_file) == expected_digest and not rebuild
         contents: dict[str, Sequence[Case]] = {}
         if not is_current:
             note(f"Building the {domain} stores, once …")
@@ -105,14 +105,14 @@ def _with_rebuild_advice(error: StoreDamagedError, domain: str) -> StoreDamagedE
     )
 
 
-def _acquire(folder: Path, domain: str, *, anew: bool) -> tuple[str, Engine]:
+def _acquire(folder: Path, domain: str, *, rebuild: bool) -> tuple[str, Engine]:
     def acquire(seconds: float) -> tuple[str, Engine]:
         return connections.acquire(folder, lock_seconds=seconds)
 
     try:
         return wait_for_folder(acquire, f"the {domain} stores")
     except StoreDamagedError as error:
-        if not anew:
+        if not rebuild:
             raise _with_rebuild_advice(error, domain) from error
         shutil.rmtree(folder)
         return wait_for_folder(acquire, f"the {domain} stores")

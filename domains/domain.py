@@ -46,7 +46,7 @@ class Domain:
         description: One sentence.
         questions: Examples of questions, the best first.
         open: Opens its stores in a folder; builds them first if they are missing or stale, or if
-            the third argument, ``anew``, is true.
+            the third argument, ``rebuild``, is true.
         queries: Reads its annotated queries.
         measuring_queries: Reads test queries, on which no planner is trained or tuned.
         conversations: Reads its annotated conversations, some of which are for tests only.

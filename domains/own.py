@@ -76,7 +76,7 @@ def own_domain(
         )
     opened_stores = dict(stores or {})
 
-    def open_domain(folder: Path, encoder: Encoder, anew: bool) -> OpenDomain:
+    def open_domain(folder: Path, encoder: Encoder, rebuild: bool) -> OpenDomain:
         tools = toolbox if isinstance(toolbox, Toolbox) else _make_toolbox(name, toolbox)
         _check_plans(name, annotated, tools)
         return OpenDomain(tools, plan_store(annotated, encoder), opened_stores)

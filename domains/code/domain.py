@@ -67,7 +67,7 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     return replace(opened, toolbox=code_toolbox(search, index))
 
 
-def open_last(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
+def open_last(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
     """Call ``open_code`` for the tree that was opened last; ``InputError`` if there is none."""
     return open_code(folder, encoder, last_tree(folder))
 

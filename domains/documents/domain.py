@@ -44,10 +44,10 @@ MAX_TITLES, MAX_TITLE_LETTERS = 3, 80
 UNSPECIFIC = ("description", "synopsis", "configuration", "options", "details", "example", "usage")
 
 
-def open_documents(location: Path | str, encoder: Encoder, anew: bool = False) -> OpenDomain:
+def open_documents(location: Path | str, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
     """Open the store of a folder or server; raise ``InputError`` if no documents are stored there.
 
-    ``anew`` has no effect: only ``casewright ingest`` changes the store.
+    ``rebuild`` has no effect: only ``casewright ingest`` changes the store.
     """
     # ``CaseStore`` would create the folder.
     if "://" not in str(location) and not Path(location).expanduser().is_dir():

@@ -174,14 +174,14 @@ def _synchronise(store: CaseStore, cases: Sequence[Case]) -> None:
     from casewright.stores import Change
     from casewright.stores.case import case_id
 
-    new = {case_id(case, store.schema.name): case for case in cases}
+    given = {case_id(case, store.schema.name): case for case in cases}
     stored = {case.id: case for case in store.all()}
-    store.delete([id_ for id_ in stored if id_ not in new])
-    store.add([case for id_, case in new.items() if id_ not in stored])
+    store.delete([id_ for id_ in stored if id_ not in given])
+    store.add([case for id_, case in given.items() if id_ not in stored])
     store.update(
         {
             id_: Change(metadata=case.metadata)
-            for id_, case in new.items()
+            for id_, case in given.items()
             if id_ in stored and dict(stored[id_].metadata) != dict(case.metadata)
         }
     )

@@ -86,11 +86,11 @@ class DomainCommand(TyperCommand):
         return [*params, *ctx.meta.get(__name__, ()), last]
 
     def _options(self, domain: Domain) -> list[Any]:
-        taken = {name for param in self.params for name in param.opts}
+        used_names = {name for param in self.params for name in param.opts}
         annotations = {
             f"option_{number}": _option(domain, *option)
             for number, option in enumerate(self._option_texts(domain))
-            if f"--{option[0]}" not in taken
+            if f"--{option[0]}" not in used_names
         }
 
         def never_called() -> None:

@@ -58,9 +58,11 @@ def draft(
     check_output(output)
     file = ResumedLines(output)
     with own_tools(domain) as tools:
-        known = {query.query for query in tools.queries}
+        known_questions = {query.query for query in tools.queries}
         # The domain may already read the same file.
-        file_queries = [AnnotatedQuery.read(r) for r in file.records if r["query"] not in known]
+        file_queries = [
+            AnnotatedQuery.read(r) for r in file.records if r["query"] not in known_questions
+        ]
         tools = replace(tools, queries=[*tools.queries, *file_queries])
         drafts = _proposals(tools, generator, count, seed, seconds)
     accepted = _review(file, drafts, yes=yes)
@@ -156,11 +158,11 @@ def _proposals(
     from casewright.finetune.queries.query_writer import SeenQuestions
 
     records = [draft.record() for draft in template_drafts(tools.toolbox, tools.queries, seed)]
-    seen = SeenQuestions(tools.encoder, SAME_GROUP)
-    seen.add([*(query.query for query in tools.queries), *tools.held_out])
+    seen_questions = SeenQuestions(tools.encoder, SAME_GROUP)
+    seen_questions.add([*(query.query for query in tools.queries), *tools.held_out])
     if generator != TEMPLATE:
         records = _model_records(tools, generator, records[:count], count, seconds)
-    return usable_drafts(records, tools.toolbox, seen, count)
+    return usable_drafts(records, tools.toolbox, seen_questions, count)
 
 
 def _model_records(

@@ -1,7 +1,7 @@
 """A pytest plugin: each file of annotated messages is a test of a planner's share of right plans.
 
 In the settings of pytest, ``casewright_plans`` names the files and ``casewright_domain`` the domain
-of their tools. ``--casewright-accept`` saves the right plans of each file beside it, and later runs
+of their tools. ``--casewright-accept`` saves the results of each file next to it, and later runs
 list the messages with another result.
 """
 
