@@ -107,10 +107,8 @@ def _record(others: OtherRecords, name: str, key: str) -> Record:
     if key not in others[name]:
         from difflib import get_close_matches  # only for errors
 
-        suggestions = ", ".join(map(repr, get_close_matches(key, others[name], cutoff=0)))
-        raise InputError(
-            f"{name}.jsonl has no {key!r}. Write one that it has, such as {suggestions}."
-        )
+        near = ", ".join(map(repr, get_close_matches(key, others[name], cutoff=0)))
+        raise InputError(f"{name}.jsonl has no {key!r}. Write one that it has, such as {near}.")
     return others[name][key]
 
 

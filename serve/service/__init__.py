@@ -1,1 +1,1 @@
-"""The HTTP service: routes, authentication, limits, and the storage of threads and retained answers."""
+"""The HTTP service: routes, authentication, limits, stored threads and retained answers."""
