@@ -25,7 +25,7 @@ from casewright.serve.cli.output import visible
 
 app = Typer(add_completion=False)
 #: The first word of a line that sets the context, as JSON.
-CONTEXT = "/context"
+CONTEXT_COMMAND = "/context"
 
 
 @app.command(cls=ConversationCommand)
@@ -63,8 +63,8 @@ def chat(
         dialogue = Dialogue(graph, request_scope, turns, replies=ask_user)
         for line in _lines():
             try:
-                if line.split()[0] == CONTEXT:
-                    fields = read_context(line.removeprefix(CONTEXT).strip() or None)
+                if line.split()[0] == CONTEXT_COMMAND:
+                    fields = read_context(line.removeprefix(CONTEXT_COMMAND).strip() or None)
                     continue
                 check_question(line)
                 answer = dialogue.ask(line, fields)["answer"]

@@ -147,7 +147,7 @@ def _feedback_line(report: Mapping[str, Any]) -> str:
         if report.get("event") == "feedback_ended":
             return f"Then {STOP_REASONS[report['reason']]}. Judge: {report['judge']}."
     except (KeyError, TypeError, ValueError):
-        # Another tool's report has the same name.
+        # Another tool may report the same event with other fields.
         return ""
     return ""
 

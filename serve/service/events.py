@@ -34,7 +34,7 @@ class Event:
         return f"event: {self.name}\ndata: {json_text(self.data)}\n\n".encode()
 
 
-async def lines(
+async def event_lines(
     events: AsyncGenerator[Event, None], deadline: float, keep_alive: float = KEEP_ALIVE_SECONDS
 ) -> AsyncGenerator[bytes, None]:
     """Yield a run's events as bytes; the last is ``error`` after a failure or the deadline.

@@ -18,7 +18,7 @@ from casewright.errors import PlanError, cleaned
 from casewright.finetune.queries.correction import Outcome, corrected, keep_correction
 from casewright.graph.json_text import json_text
 from casewright.graph.run_file import parse_run
-from casewright.serve.service.events import MEDIA_TYPE, EventStream, lines
+from casewright.serve.service.events import MEDIA_TYPE, EventStream, event_lines
 from casewright.serve.service.models import (
     AboutBody,
     AnswerBody,
@@ -171,7 +171,7 @@ async def stream(
     """
     attempt = runs.attempt(key, caller, body.thread_id, "stream", body.model_dump())
     events = runs.repeats.streamed(attempt, runs.stream(body, caller, attempt))
-    return EventStream(lines(events, request.state.deadline))
+    return EventStream(event_lines(events, request.state.deadline))
 
 
 @threads.get(

@@ -38,7 +38,8 @@ class _Server(uvicorn.Server):
     """A server that ends open requests at a signal, and then exits normally.
 
     Uvicorn raises the signal again at its end, which would kill the process. sse-starlette, which
-    LangServe imports, replaces Uvicorn's ``handle_exit`` to end streams at once, but not this one.
+    LangServe imports, replaces Uvicorn's ``handle_exit`` to end streams at once, but not this
+    class's.
     """
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
@@ -124,7 +125,7 @@ def run(
         header_seconds,
         request_seconds + END_SECONDS,
     )
-    # Uvicorn calls the protocol like its own class.
+    # Uvicorn calls it as it calls its own protocol class.
     protocol: Any = partial(BoundedProtocol, connections=connections)
     config = uvicorn.Config(
         app,

@@ -65,7 +65,7 @@ PATHS = (
 #: Settings whose values are never displayed.
 SECRET = ("tokens", "threads_url")
 #: The shortest bearer token, since shorter ones can be guessed.
-TOKEN_CHARACTERS = 16
+MIN_TOKEN_CHARACTERS = 16
 
 # The file's values while a ``Settings`` is constructed.
 _file: ContextVar[Mapping[str, Any]] = ContextVar("casewright_settings_file")
@@ -73,7 +73,7 @@ _file: ContextVar[Mapping[str, Any]] = ContextVar("casewright_settings_file")
 
 def _checked_token(token: SecretStr) -> SecretStr:
     text = token.get_secret_value()
-    if len(text) < TOKEN_CHARACTERS or not all("!" <= character <= "~" for character in text):
+    if len(text) < MIN_TOKEN_CHARACTERS or not all("!" <= character <= "~" for character in text):
         raise ValueError("not valid as a bearer token")
     return token
 
@@ -136,7 +136,7 @@ class Settings(BaseSettings):
     tokens: Annotated[tuple[Token, ...], NoDecode, BeforeValidator(_parse_json)] = Field(
         (),
         description='bearer tokens with their tenants: [{"token": "…", "tenant": "acme"}], each '
-        f"token once, of {TOKEN_CHARACTERS} or more visible ASCII characters, optionally with "
+        f"token once, of {MIN_TOKEN_CHARACTERS} or more visible ASCII characters, optionally with "
         '"expires": "2027-01-31T00:00:00Z"',
     )
     tokens_file: Path | None = Field(None, description="a TOML file of [[tokens]]")
