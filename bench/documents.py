@@ -18,7 +18,7 @@ import numpy as np
 from casewright.bench.answer import STAGES
 from casewright.bench.harness import mean, p50, tracked
 from casewright.bench.report import Report
-from casewright.domains.documents.domain import DOMAIN, NEAR_BEST, open_documents
+from casewright.domains.documents.domain import DOMAIN, MIN_SHARE_OF_BEST, open_documents
 from casewright.domains.documents.passage_search import PassageSearch
 from casewright.errors import InputError
 from casewright.finetune.records import Record, read_records
@@ -121,7 +121,7 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
         with CaseStore(document_schema(encoder), location) as store:
             search = PassageSearch(store)
             for question in questions:
-                hits = near_best(search.best(question.question), 0.0, NEAR_BEST)
+                hits = near_best(search.best(question.question), 0.0, MIN_SHARE_OF_BEST)
                 values.append(search.sufficiency(question.question, hits))
                 topic = "answerable" if question.file else "near"
                 kinds.append(topic if question.tree == tree else "far")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from casewright.bench.harness import open_tested_domain
 from casewright.bench.report import Report
-from casewright.domains.gold_plans import ends_by_tool, run_gold_plans, whole_share
+from casewright.domains.gold_plans import complete_share, run_gold_plans, step_counts_by_tool
 
 
 def measure_evidence(domain_name: str) -> Report:
     """Run the gold plan of every annotated query, and count the outcomes of each tool's steps."""
     with open_tested_domain(domain_name) as tested:
         runs = run_gold_plans(tested.domain, tested.opened, tested.encoder)
-    table, left_out = ends_by_tool(runs), len(tested.domain.queries()) - len(runs)
+    table, left_out = step_counts_by_tool(runs), len(tested.domain.queries()) - len(runs)
     return Report(
         bench="evidence",
         settings={"domain": tested.domain.name, "queries": len(runs), "left_out": left_out},
         figures={
             "empty_share": table[-1]["empty_share"],
-            "whole_plans_share": whole_share(runs),
+            "whole_plans_share": complete_share(runs),
             "queries": len(runs),
             "queries_left_out": left_out,
         },

@@ -13,7 +13,7 @@ from casewright.bench.harness import finish, mean, open_tested_domain, p50, p95,
 from casewright.bench.models import GenerationTrial, MeasuredModel
 from casewright.bench.report import Report
 from casewright.bench.scripts import Script, ScriptWriter, shuffled_queries
-from casewright.domains.gold_plans import run_plan, scopes_of
+from casewright.domains.gold_plans import run_plan, scope_combinations
 from casewright.errors import GrammarError
 from casewright.graph import RunContext, build_graph
 from casewright.graph.step_agent import MAX_CHARACTERS, MAX_ROWS, AgentRun, StepAgent, agent_prompt
@@ -84,7 +84,7 @@ def measure_latency(trial: GenerationTrial) -> Report:
     with open_tested_domain(trial.domain, uncached=True) as tested:
         measured, toolbox = MeasuredModel(trial, tested), tested.toolbox
         queries = shuffled_queries(tested.domain.queries(), trial.seed)
-        scopes = scopes_of(tested.domain)
+        scopes = scope_combinations(tested.domain)
         questions = list(_questions(trial, measured.model, toolbox, queries, scopes))
         if not questions:
             raise trial.no_queries_error()

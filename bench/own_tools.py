@@ -28,7 +28,7 @@ from casewright.bench.unseen import (
     stores_of,
     with_intervals,
 )
-from casewright.domains.python_file import object_of, own_code
+from casewright.domains.python_file import load_object, running_user_code
 from casewright.errors import InputError
 from casewright.finetune.corpus import Split, read_corpus
 from casewright.finetune.evaluation import EvaluationItem, Figure, evaluate, items_of, plan_class
@@ -79,9 +79,9 @@ def own_folder(folder: Path) -> OwnFolder:
         InputError: A file is missing or cannot be read, or a plan is not valid for the tools.
     """
     name = f"{folder / TOOLS}:toolbox"
-    toolbox: Any = object_of(name, "--data", "a Toolbox, or a function that returns one")
+    toolbox: Any = load_object(name, "--data", "a Toolbox, or a function that returns one")
     if not isinstance(toolbox, Toolbox):
-        with own_code(f"--data {name}"):
+        with running_user_code(f"--data {name}"):
             toolbox = toolbox()
     if not isinstance(toolbox, Toolbox):
         raise InputError(f"--data {name} is a {type(toolbox).__name__}. Make it a Toolbox.")

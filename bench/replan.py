@@ -10,7 +10,7 @@ from typing import Literal as Choice
 
 from casewright.bench.harness import TestedDomain, mean, open_tested_domain, tracked
 from casewright.bench.report import Report
-from casewright.domains.gold_plans import run_plan, scopes_of
+from casewright.domains.gold_plans import run_plan, scope_combinations
 from casewright.errors import ToolError
 from casewright.graph import Answer, Limits, RunContext, build_graph
 from casewright.graph.evidence import collect_evidence
@@ -120,7 +120,7 @@ def _questions(tested: TestedDomain) -> Iterator[_Question]:
     for query in tested.measuring():
         if query.plan.tools == (NO_EVIDENCE.name,):
             continue
-        for scope in scopes_of(tested.domain):
+        for scope in scope_combinations(tested.domain):
             outcomes = run_plan(tested.toolbox, query, scope)
             if all(outcome.status == "done" for outcome in outcomes):
                 evidence = collect_evidence(query.plan, outcomes, tested.toolbox)

@@ -1,4 +1,4 @@
-"""Build of a domain's stores: once, and again when the domain's data or schemas change."""
+"""Opens a domain's stores; builds them if they are missing or their data or schemas changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from casewright.domains.waiting import in_turn
+from casewright.domains.waiting import wait_for_folder
 from casewright.errors import StoreDamagedError, StoreError
 from casewright.stores import Case, CaseSchema, CaseStore
 from casewright.stores.engines import connections
@@ -31,95 +31,95 @@ def digest(files: Iterable[Traversable], schemas: Iterable[CaseSchema]) -> str:
 
 def open_built(
     folder: Path,
-    name: str,
-    expected: str,
+    domain: str,
+    expected_digest: str,
     schemas: Mapping[str, tuple[CaseSchema, MakeCases]],
     *,
-    anew: bool = False,
+    rebuild: bool = False,
 ) -> dict[str, CaseStore]:
     """Open a domain's stores in one folder; build them first if they are missing or stale.
 
-    An interrupted build leaves no mark file, and is repeated. Processes that use the same folder
-    wait for each other.
+    The mark file is written last, so an interrupted build is repeated. Processes that use the same
+    folder wait for each other.
 
     Args:
         folder: The domain's own folder.
-        expected: Digest of the content that the stores must have.
+        expected_digest: The stores are rebuilt if their mark file has another digest.
         schemas: Store name to its schema and the function that returns its cases.
-        anew: Rebuild unconditionally, even over damaged files.
+        rebuild: Rebuild in any case, even over damaged files.
 
     Raises:
         StoreLockedError: Another process holds the folder for longer than a minute.
         StoreDamagedError: The folder's files cannot be read.
         StoreError: The folder cannot be written to.
     """
-    cases, mark = folder / "cases", folder / "built.json"
+    location, mark_file = folder / "cases", folder / "built.json"
     try:
-        cases.mkdir(parents=True, exist_ok=True)
+        location.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
             f"The stores' folder {folder} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to "
             "a folder that you may write to."
         ) from error
-    key, engine = _acquire(cases, name, anew=anew)
+    key, engine = _acquire(location, domain, rebuild=rebuild)
     try:
-        built = _mark(mark) == expected and not anew
+        is_current = _built_digest(mark_file) == expected_digest and not rebuild
         contents: dict[str, Sequence[Case]] = {}
-        if not built:
-            note(f"Building the {name} stores, once …")
-            # Making the cases may fail, so it precedes any removal.
-            contents = {part: make() for part, (_, make) in schemas.items()}
-            mark.unlink(missing_ok=True)
+        if not is_current:
+            note(f"Building the {domain} stores, once …")
+            # Nothing is removed before all cases are made, which may fail.
+            contents = {name: make() for name, (_, make) in schemas.items()}
+            mark_file.unlink(missing_ok=True)
             for schema, _ in schemas.values():
                 engine.drop(schema.name)
-        stores = {part: _opened(schema, cases, name) for part, (schema, _) in schemas.items()}
-        if not built:
+        stores = {name: _open(schema, location, domain) for name, (schema, _) in schemas.items()}
+        if not is_current:
             total = sum(map(len, contents.values()))
-            with show_progress(f"Building the {name} stores", total, "cases") as advance:
-                for part, content in contents.items():
-                    stores[part].add(content, progress=advance)
-            mark.write_text(json.dumps({"digest": expected}), encoding="utf-8")
+            with show_progress(f"Building the {domain} stores", total, "cases") as advance:
+                for name, cases in contents.items():
+                    stores[name].add(cases, progress=advance)
+            mark_file.write_text(json.dumps({"digest": expected_digest}), encoding="utf-8")
         return stores
     finally:
-        # The open stores hold the lock of the folder from here on.
+        # From here on, the open stores hold the lock of the folder.
         connections.release(key, engine)
 
 
-def _opened(schema: CaseSchema, cases: Path, name: str) -> CaseStore:
+def _open(schema: CaseSchema, folder: Path, domain: str) -> CaseStore:
     """Open a store and read from it, so that damage shows at once."""
     try:
-        store = CaseStore(schema, cases)
+        store = CaseStore(schema, folder)
         try:
             store.count()
         except BaseException:
             store.close()
             raise
     except StoreDamagedError as error:
-        raise _with_advice(error, name) from error
+        raise _with_rebuild_advice(error, domain) from error
     return store
 
 
-def _with_advice(error: StoreDamagedError, name: str) -> StoreDamagedError:
+def _with_rebuild_advice(error: StoreDamagedError, domain: str) -> StoreDamagedError:
     return StoreDamagedError(
-        f"{error} For this domain's own stores: casewright domains --build {name}"
+        f"{error} For this domain's own stores: casewright domains --build {domain}"
     )
 
 
-def _acquire(cases: Path, name: str, *, anew: bool) -> tuple[str, Engine]:
+def _acquire(folder: Path, domain: str, *, rebuild: bool) -> tuple[str, Engine]:
     def acquire(seconds: float) -> tuple[str, Engine]:
-        return connections.acquire(cases, lock_seconds=seconds)
+        return connections.acquire(folder, lock_seconds=seconds)
 
     try:
-        return in_turn(acquire, f"the {name} stores")
+        return wait_for_folder(acquire, f"the {domain} stores")
     except StoreDamagedError as error:
-        if not anew:
-            raise _with_advice(error, name) from error
-        shutil.rmtree(cases)
-        return in_turn(acquire, f"the {name} stores")
+        if not rebuild:
+            raise _with_rebuild_advice(error, domain) from error
+        shutil.rmtree(folder)
+        return wait_for_folder(acquire, f"the {domain} stores")
 
 
-def _mark(file: Path) -> str:
+def _built_digest(mark_file: Path) -> str:
     try:
-        return str(json.loads(file.read_text(encoding="utf-8"))["digest"])
+        return str(json.loads(mark_file.read_text(encoding="utf-8"))["digest"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""

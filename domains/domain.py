@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from casewright.graph import Generator
 
 
-#: A function that returns a search of a store by relevance feedback, whose results are only the
-#: confirmed hits. By default, the search uses the schema's facet weights.
+#: A function that returns a search of a store by relevance feedback, which returns only confirmed
+#: hits. Without facet weights, those of the store's schema are used.
 MakeSearch = Callable[[CaseStore, Strategy, Mapping[str, float] | None], Search]
 
 
@@ -44,9 +44,9 @@ class Domain:
     Attributes:
         name: Its name on the command line.
         description: One sentence.
-        questions: Questions to try, the best first.
+        questions: Examples of questions, the best first.
         open: Opens its stores in a folder; builds them first if they are missing or stale, or if
-            the third argument, ``anew``, is true.
+            the third argument, ``rebuild``, is true.
         queries: Reads its annotated queries.
         measuring_queries: Reads test queries, on which no planner is trained or tuned.
         conversations: Reads its annotated conversations, some of which are for tests only.
@@ -56,13 +56,13 @@ class Domain:
         planner: The default planner's name; ``case`` replaces it if it cannot run.
         options: Options that it adds to ``ask``, in addition to the options of its scope fields.
         openers: Option name to the function that opens its stores by the option's value.
-        mark: A file in its folder that exists if its stores are built.
+        mark: The name of a file in its folder that exists if its stores are built.
         looping: Returns the open domain with tools that search by relevance feedback; ``None`` if
             a single search is as good.
         generator: Returns the generator that quotes evidence, which is used without a language
             model.
         tool_pools: File with alternative names and descriptions of its tools, for training prompts.
-        answer: Answers requests with an option, other than those of ``openers``, and no question.
+        answer: Answers a request without a question, whose option is not in ``openers``.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Runs of gold plans, which show the results of a domain's stores for its annotated queries."""
+"""Runs gold plans: which steps of a domain's annotated queries find something in its stores."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ class GoldRun:
     Attributes:
         scope: The scope of the request.
         steps: The outcomes of its steps.
-        elsewhere: The steps that ended ``empty`` here and ``done`` in another scope.
+        done_elsewhere: The steps that ended ``empty`` here and ``done`` in another scope.
     """
 
     query: AnnotatedQuery
     scope: Mapping[str, str]
     steps: Sequence[Outcome]
-    elsewhere: frozenset[str] = frozenset()
+    done_elsewhere: frozenset[str] = frozenset()
 
     @property
-    def done(self) -> int:
+    def done_count(self) -> int:
         """The number of steps that ended ``done``."""
         return sum(step.status == "done" for step in self.steps)
 
 
 class _WatchedScope(Mapping[str, str]):
-    """A scope that records reads; a plan that does not read its scope does not depend on it."""
+    """A scope that records if it is read: one run is enough for a plan that does not read it."""
 
     def __init__(self, scope: Mapping[str, str]) -> None:
         self._scope = scope
@@ -58,7 +58,7 @@ class _WatchedScope(Mapping[str, str]):
         return len(self._scope)
 
 
-def scopes_of(domain: Domain) -> list[dict[str, str]]:
+def scope_combinations(domain: Domain) -> list[dict[str, str]]:
     """Return every combination of the values of a domain's scope fields."""
     fields = domain.scopes
     return [dict(zip(fields, values, strict=True)) for values in product(*fields.values())]
@@ -82,15 +82,15 @@ def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) 
 
 
 def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list[GoldRun]:
-    """Run the gold plans of the domain's queries that bring no tools of their own.
+    """Run the gold plans of the domain's queries; queries with additional tools are left out.
 
-    A plan runs in the scope in which most of its steps end ``done``. ``encoder`` is the stores'
-    encoder.
+    The returned run of a plan is in the scope where the most steps end ``done``. ``encoder`` is
+    the stores' encoder.
     """
     queries = [query for query in domain.queries() if not query.record.tools_extra]
     # Encode all texts in one batch, which is faster; the encoder's cache keeps the vectors.
-    encoder.embed(sorted({text for query in queries for text in _texts(query)}))
-    scopes = scopes_of(domain)
+    encoder.embed(sorted({text for query in queries for text in _texts_to_encode(query)}))
+    scopes = scope_combinations(domain)
     runs = []
     with progress_bar("Running gold plans", len(queries)) as advance:
         for query in queries:
@@ -104,37 +104,37 @@ def _best_run(
 ) -> GoldRun:
     runs: list[GoldRun] = []
     for scope in scopes:
-        watched = _WatchedScope(scope)
-        runs.append(GoldRun(query, scope, run_plan(toolbox, query, watched)))
-        if runs[-1].done == len(query.plan.steps) or not watched.read:
+        watched_scope = _WatchedScope(scope)
+        runs.append(GoldRun(query, scope, run_plan(toolbox, query, watched_scope)))
+        if runs[-1].done_count == len(query.plan.steps) or not watched_scope.read:
             break
-    best = max(runs, key=lambda run: run.done)
+    best = max(runs, key=lambda run: run.done_count)
     done = {step.step for run in runs for step in run.steps if step.status == "done"}
     empty = {step.step for step in best.steps if step.status == "empty"}
-    return replace(best, elsewhere=frozenset(empty & done))
+    return replace(best, done_elsewhere=frozenset(empty & done))
 
 
-def _texts(query: AnnotatedQuery) -> Iterator[str]:
+def _texts_to_encode(query: AnnotatedQuery) -> Iterator[str]:
     yield query.query
     for step in query.plan.steps:
-        for _, value in step.arguments:
-            if isinstance(value, Literal) and isinstance(value.value, str):
-                yield value.value
+        for _, argument in step.arguments:
+            if isinstance(argument, Literal) and isinstance(argument.value, str):
+                yield argument.value
 
 
-def ends_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
+def step_counts_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
     """Return the numbers of steps by status, with a row for each tool and one for all tools."""
-    ends: Counter[tuple[str, str]] = Counter(
-        (name, "elsewhere" if step.step in run.elsewhere else step.status)
+    counts: Counter[tuple[str, str]] = Counter(
+        (name, "elsewhere" if step.step in run.done_elsewhere else step.status)
         for run in runs
         for step in run.steps
         for name in (step.tool, "all")
     )
-    names = [*sorted({name for name, _ in ends} - {"all"}), "all"]
+    names = [*sorted({name for name, _ in counts} - {"all"}), "all"]
     table = []
     for name in names:
         done, empty, skipped, elsewhere = (
-            ends[name, status] for status in ("done", "empty", "skipped", "elsewhere")
+            counts[name, status] for status in ("done", "empty", "skipped", "elsewhere")
         )
         steps = done + empty + elsewhere + skipped
         row = {"tool": name, "steps": steps, "done": done, "empty": empty + elsewhere}
@@ -143,6 +143,6 @@ def ends_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
     return table
 
 
-def whole_share(runs: Sequence[GoldRun]) -> float:
+def complete_share(runs: Sequence[GoldRun]) -> float:
     """Return the share of plans in which every step ended ``done``."""
-    return sum(run.done == len(run.steps) for run in runs) / max(len(runs), 1)
+    return sum(run.done_count == len(run.steps) for run in runs) / max(len(runs), 1)

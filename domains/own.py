@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from casewright.domains.domain import Domain, OpenDomain
-from casewright.domains.python_file import own_code
+from casewright.domains.python_file import running_user_code
 from casewright.errors import CasewrightError, InputError
 from casewright.planner import AnnotatedQuery, plan_store, read_annotated
 from casewright.planner.named import CASE_PLANNER, ENSEMBLE
@@ -17,7 +17,7 @@ from casewright.tools import Toolbox
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 #: The scope field that the service sets to the tenant of a request.
-RESERVED = "tenant"
+RESERVED_SCOPE = "tenant"
 
 
 def own_domain(
@@ -41,14 +41,14 @@ def own_domain(
             the name of a packaged domain.
         toolbox: The toolbox, or a function that returns it, if opening the tools is slow.
         queries: Annotated queries for the planner; or a mapping of questions to plans; or a JSON
-            Lines file. Without queries, the planner has only the examples of the tools.
+            Lines file. Without queries, the planner has only the tools' examples.
         description: One sentence about the domain.
         questions: Questions to try; by default, the first annotated queries.
         scopes: Scope field to the allowed values, the default first. A field without values allows
             any value, and is required. ``tenant`` is reserved.
         reader: The folder of a reader that ``casewright finetune reader`` wrote.
-        stores: Stores that the tools search. The service is ready when the stores answer; they are
-            closed with the domain.
+        stores: Stores that the tools search. The service reports that it is ready when the stores
+            answer; they are closed with the domain.
 
     Raises:
         InputError: The name is not allowed, an argument has another type, the queries' file cannot
@@ -66,17 +66,17 @@ def own_domain(
             "function that returns one."
         )
     annotated = _queries(name, queries)
-    examples = _texts(questions, f"The questions of {name!r}")
+    question_texts = _checked_texts(questions, f"The questions of {name!r}")
     scope_values = _scopes(name, scopes or {})
-    folder = None if reader is None else Path(reader)
-    if folder is not None and not folder.is_dir():
+    reader_folder = None if reader is None else Path(reader)
+    if reader_folder is not None and not reader_folder.is_dir():
         raise InputError(
-            f"The reader {folder} is not a folder. Give the folder that casewright finetune reader "
-            "wrote."
+            f"The reader {reader_folder} is not a folder. Give the folder that casewright finetune "
+            "reader wrote."
         )
     opened_stores = dict(stores or {})
 
-    def open_domain(folder: Path, encoder: Encoder, anew: bool) -> OpenDomain:
+    def open_domain(folder: Path, encoder: Encoder, rebuild: bool) -> OpenDomain:
         tools = toolbox if isinstance(toolbox, Toolbox) else _make_toolbox(name, toolbox)
         _check_plans(name, annotated, tools)
         return OpenDomain(tools, plan_store(annotated, encoder), opened_stores)
@@ -84,12 +84,12 @@ def own_domain(
     return Domain(
         name=name,
         description=description,
-        questions=examples or tuple(query.query for query in annotated[:4]),
+        questions=question_texts or tuple(query.query for query in annotated[:4]),
         open=open_domain,
         queries=lambda: list(annotated),
         scopes=scope_values,
-        reader=folder,
-        planner=ENSEMBLE if folder is None else CASE_PLANNER,
+        reader=reader_folder,
+        planner=ENSEMBLE if reader_folder is None else CASE_PLANNER,
     )
 
 
@@ -101,10 +101,10 @@ def _queries(
     if isinstance(queries, Mapping):
         return [AnnotatedQuery.read({"id": q, "query": q, "plan": p}) for q, p in queries.items()]
     annotated: list[Any] = list(queries)
-    if others := [query for query in annotated if not isinstance(query, AnnotatedQuery)]:
+    if wrong := [query for query in annotated if not isinstance(query, AnnotatedQuery)]:
         raise InputError(
-            f"A query of {name!r} is a {type(others[0]).__name__}. Give AnnotatedQuery.read({{…}}) "
-            "of each, or their JSON Lines file."
+            f"A query of {name!r} is a {type(wrong[0]).__name__}. Give AnnotatedQuery.read({{…}}) "
+            "for each query, or a JSON Lines file of them."
         )
     return annotated
 
@@ -115,28 +115,28 @@ def _scopes(name: str, scopes: Mapping[str, Sequence[str]]) -> dict[str, tuple[s
             f'The scopes of {name!r} are not a mapping. Give fields with their values: {{"hall": '
             '["B", "C"]}.'
         )
-    if RESERVED in scopes:
+    if RESERVED_SCOPE in scopes:
         raise InputError(
-            f"{name!r} has the scope field {RESERVED!r}, which the service fills in by itself: "
-            "tools find it in their call's scope. Give the field another name."
+            f"{name!r} has the scope field {RESERVED_SCOPE!r}, which the service fills in by "
+            "itself: tools find it in their call's scope. Give the field another name."
         )
     return {
-        field: _texts(values, f"The values of the scope field {field!r} of {name!r}")
+        field: _checked_texts(values, f"The values of the scope field {field!r} of {name!r}")
         for field, values in scopes.items()
     }
 
 
-def _texts(texts: Sequence[str], name: str) -> tuple[str, ...]:
+def _checked_texts(texts: Sequence[str], name: str) -> tuple[str, ...]:
     # A str is also a sequence of str.
     if not isinstance(texts, Sequence) or isinstance(texts, str | bytes):
         raise InputError(f"{name} are a {type(texts).__name__}. Give a list of texts.")
-    if others := [text for text in texts if not isinstance(text, str)]:
-        raise InputError(f"{name} hold a {type(others[0]).__name__}. Give texts only.")
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise InputError(f"{name} hold a {type(wrong[0]).__name__}. Give texts only.")
     return tuple(texts)
 
 
 def _make_toolbox(name: str, make: Callable[[], Toolbox]) -> Toolbox:
-    with own_code(f"The function that makes the toolbox of {name!r}"):
+    with running_user_code(f"The function that makes the toolbox of {name!r}"):
         toolbox: Any = make()
     if not isinstance(toolbox, Toolbox):
         raise InputError(
@@ -154,6 +154,6 @@ def _check_plans(name: str, queries: Sequence[AnnotatedQuery], toolbox: Toolbox)
         except CasewrightError as error:
             label = f"query {number}" if query.record.id is None else f"query {query.record.id!r}"
             raise InputError(
-                f"The domain {name!r} cannot use its annotated {label:.80}: {error} Mend its plan "
-                "or the toolbox, or leave the query out."
+                f"The domain {name!r} cannot use its annotated {label:.80}: {error} Correct its "
+                "plan or the toolbox, or leave the query out."
             ) from error

@@ -1,4 +1,4 @@
-"""Objects of a user's Python file, by ``FILE.py:NAME``."""
+"""Loads an object of a user's Python file, named as ``FILE.py:NAME``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from casewright.errors import CasewrightError, InputError, told
 _REFERENCE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)", re.DOTALL)
 
 
-def is_place(text: str) -> bool:
+def is_file_reference(text: str) -> bool:
     """Return ``True`` if a text has the form ``FILE.py:NAME``."""
     return _REFERENCE.fullmatch(text) is not None
 
 
-def object_of(reference: str, option: str, expected: str) -> Any:
+def load_object(reference: str, option: str, expected: str) -> Any:
     """Return an object of a Python file, which is run once per process.
 
     Args:
@@ -41,7 +41,7 @@ def object_of(reference: str, option: str, expected: str) -> Any:
             f"{expected}."
         )
     file = Path(parts["file"]).resolve()
-    with own_code(f"{option} {reference}"):
+    with running_user_code(f"{option} {reference}"):
         value = vars(_module(file)).get(parts["name"])
     if value is None:
         raise InputError(
@@ -51,10 +51,10 @@ def object_of(reference: str, option: str, expected: str) -> Any:
 
 
 @contextmanager
-def own_code(source: str) -> Iterator[None]:
-    """Run a user's code: its output goes to stderr, and its exceptions become ``InputError``.
+def running_user_code(source: str) -> Iterator[None]:
+    """Send the output of user code to stderr, and convert its exceptions to ``InputError``.
 
-    A ``CasewrightError`` is raised unchanged. ``source`` names the code in messages.
+    A ``CasewrightError`` is raised unchanged. ``source`` names the code in error messages.
     """
     try:
         # Other programs may parse the stdout of a command.
@@ -93,8 +93,8 @@ def _module(file: Path) -> Any:
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
-    # The file's functions may import from its folder later. From here on, installed modules precede
-    # the folder, for the imports of other code.
+    # The file's functions may import from its folder later. The folder is now last, so that it does
+    # not hide installed modules from other code.
     if folder not in sys.path:
         sys.path.append(folder)
     return module

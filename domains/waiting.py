@@ -1,4 +1,4 @@
-"""Opening of stores after another process frees their folder, or at the first use."""
+"""Opens stores as soon as another process frees their folder, or at the first use."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ Opened = TypeVar("Opened")
 #: Seconds to wait for another process that uses the same folder.
 LOCK_SECONDS = 60.0
 #: Seconds until the user is told about the wait.
-SILENT_SECONDS = 2.0
+SECONDS_BEFORE_NOTE = 2.0
 
 
 def open_waiting(schema: CaseSchema, location: str | Path) -> CaseStore:
     """Open a store; wait for another process that holds its folder."""
-    return in_turn(
+    return wait_for_folder(
         lambda seconds: CaseStore(schema, location, lock_seconds=seconds), f"the store {location}"
     )
 
 
-def in_turn(open_within: Callable[[float], Opened], name: str) -> Opened:
-    """Return the result of a function of the seconds to wait; announce a long wait on stderr.
+def wait_for_folder(open_within: Callable[[float], Opened], name: str) -> Opened:
+    """Return the result of ``open_within(seconds)``; announce a long wait on stderr.
 
     ``name`` names the opened object in the note. Raise ``StoreLockedError`` if another process
     holds the folder for longer than a minute.
     """
     try:
-        return open_within(SILENT_SECONDS)
+        return open_within(SECONDS_BEFORE_NOTE)
     except StoreLockedError:
         note(f"Waiting for another process that uses {name} …")
         return open_within(LOCK_SECONDS)
 
 
-class _LateStore:
+class _LazyStore:
     """A proxy of a store that is opened at the first use. Thread-safe."""
 
-    def __init__(self, make: Callable[[], CaseStore]) -> None:
-        self._make = make
+    def __init__(self, open_store: Callable[[], CaseStore]) -> None:
+        self._open_store = open_store
         self._lock = threading.Lock()
         self._store: CaseStore | None = None
 
     def __getattr__(self, name: str) -> Any:
         with self._lock:
             if self._store is None:
-                self._store = self._make()
+                self._store = self._open_store()
             return getattr(self._store, name)
 
     def close(self) -> None:
@@ -59,11 +59,11 @@ class _LateStore:
                 self._store.close()
 
 
-def late_store(make: Callable[[], CaseStore]) -> CaseStore:
-    """Return a store that ``make`` opens at the first use."""
-    return cast(CaseStore, _LateStore(make))
+def lazy_store(open_store: Callable[[], CaseStore]) -> CaseStore:
+    """Return a store that ``open_store`` opens at the first use."""
+    return cast(CaseStore, _LazyStore(open_store))
 
 
 def is_unopened(store: object) -> bool:
-    """Return ``True`` if a store is the proxy of ``late_store`` and was not used yet."""
-    return isinstance(store, _LateStore) and vars(store)["_store"] is None
+    """Return ``True`` if a store is the proxy of ``lazy_store`` and was not used yet."""
+    return isinstance(store, _LazyStore) and vars(store)["_store"] is None

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from casewright.domains.code.search import UNNAMED, CodeSearch, loop_search, symbol_search
+from casewright.domains.code.search import UNNAMED_WEIGHTS, CodeSearch, loop_search, symbol_search
 from casewright.domains.code.store import last_tree, open_tree, source_tree
 from casewright.domains.code.symbol_index import CodeIndex
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
-from casewright.domains.united import search_queries, search_toolbox
+from casewright.domains.search_tools import search_queries, search_toolbox
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
 from casewright.stores import Case, Encoder, Hit
@@ -39,7 +39,7 @@ QUESTIONS = (
 
 
 def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
-    """Open a source tree in the domain's folder; encode the changes since the last call first.
+    """Update the store of a source tree in the domain's folder, and open it.
 
     Raises:
         InputError: The source is not a folder, or has no readable source code.
@@ -61,12 +61,14 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     """Return the open domain with a search by relevance feedback."""
     code = opened.stores["code"]
     index = CodeIndex.of(code)
-    named, unnamed = (make(code, NeighbourStrategy(), weights) for weights in (None, UNNAMED))
-    return replace(opened, toolbox=code_toolbox(loop_search(code, index, named, unnamed), index))
+    by_name = make(code, NeighbourStrategy(), None)
+    by_text = make(code, NeighbourStrategy(), UNNAMED_WEIGHTS)
+    search = loop_search(code, index, by_name, by_text)
+    return replace(opened, toolbox=code_toolbox(search, index))
 
 
-def open_last(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    """Open the tree that was opened last, and update it; raise ``InputError`` if there is none."""
+def open_last(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
+    """Call ``open_code`` for the tree that was opened last; ``InputError`` if there is none."""
     return open_code(folder, encoder, last_tree(folder))
 
 
@@ -84,13 +86,13 @@ def code_toolbox(search: CodeSearch, index: CodeIndex) -> Toolbox:
 
 
 def _in_file_order(hits: Sequence[Hit]) -> list[Case]:
-    """Return the hits' cases by definition (the best hit's first), in file order."""
+    """Return the hits' cases grouped by definition, best first; each group in file order."""
     definitions: dict[tuple[str, ...], list[Case]] = {}
     for hit in hits:
         metadata = hit.case.metadata
-        symbol = str(metadata.get("symbol", ""))
-        key = (str(metadata.get("root", "")), str(metadata.get("source", "")), symbol)
-        definitions.setdefault(key if symbol else (hit.case.id,), []).append(hit.case)
+        root, file, symbol = (str(metadata.get(f, "")) for f in ("root", "source", "symbol"))
+        key = (root, file, symbol) if symbol else (hit.case.id,)
+        definitions.setdefault(key, []).append(hit.case)
     return [
         case
         for cases in definitions.values()
@@ -105,7 +107,7 @@ def queries() -> list[AnnotatedQuery]:
 
 def quoter() -> Generator:
     """Return the generator that quotes code in full."""
-    # The list of domains must not import the graph room.
+    # Listing the domains must not import the graph package.
     from casewright.domains.code.quoting import CodeQuoter
 
     return CodeQuoter()
@@ -117,7 +119,7 @@ DOMAIN = Domain(
     questions=QUESTIONS[:3],
     open=open_last,
     queries=queries,
-    # The mark is the folder that the first source tree creates.
+    # The mark is the domain's folder itself, which the first source tree creates.
     mark=".",
     options=(
         Option("source", "The folder of the source code; by default the last folder.", "DIR"),

@@ -6,11 +6,10 @@ from casewright.graph import Generation, GenerationRequest
 
 
 class CodeQuoter:
-    """A generator that quotes every result of the final steps below the result's source.
+    """A generator that quotes every result of the final steps, each below its source.
 
-    ``ExtractiveGenerator`` picks and joins sentences, which suits prose. Code is quoted line by
-    line and unchanged, even if it looks like a citation (``errors[E404]``): citations are returned
-    separately from the text.
+    ``ExtractiveGenerator`` picks and joins sentences, which suits prose. Code is quoted unchanged,
+    even if it looks like a citation (``errors[E404]``): citations are returned apart from the text.
     """
 
     name = "extractive"

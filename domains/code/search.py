@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 
 from casewright.domains.code.symbol_index import CodeIndex
 from casewright.domains.code.symbols import symbols_named
-from casewright.domains.united import united
+from casewright.domains.search_tools import merge_hits
 from casewright.stores import CaseStore, Hit
 from casewright.stores.engines.engine import Where
 from casewright.stores.hit import near_best
 from casewright.tools import CallContext, Search
 
-#: A tool's search, called with the query and the call's context.
+#: A search that a tool calls with the query and the call's context.
 CodeSearch = Callable[[str, CallContext], Sequence[Hit]]
 #: Maximum number of chunks from a search by similarity, and from a search by name (the nearest).
-CHUNKS, NAMED = 8, 50
+MAX_CHUNKS, MAX_NAMED_CHUNKS = 8, 50
 #: Facet weights for a question that names no definition; the schema's weights are for names.
-UNNAMED: Mapping[str, float] = {"text": 0.8, "title": 0.2}
+UNNAMED_WEIGHTS: Mapping[str, float] = {"text": 0.8, "title": 0.2}
 #: Lowest relevance of a chunk that is related to the question.
-ON_TOPIC = 0.28
+MIN_RELEVANCE = 0.28
 #: Lowest relevance of a chunk, as a share of the best chunk's relevance.
-NEAR_BEST = 0.75
+MIN_SHARE_OF_BEST = 0.75
 
 
 def symbol_search(store: CaseStore, index: CodeIndex) -> CodeSearch:
@@ -36,29 +36,30 @@ def symbol_search(store: CaseStore, index: CodeIndex) -> CodeSearch:
         if not symbols:
             return _similar(store, query)
         where: Where = {"symbol": symbols}
-        return store.search(query, NAMED, where=where)
+        return store.search(query, MAX_NAMED_CHUNKS, where=where)
 
     return search
 
 
-def loop_search(store: CaseStore, index: CodeIndex, named: Search, unnamed: Search) -> CodeSearch:
-    """Return a search that joins a single search with the hits that relevance feedback confirms.
+def loop_search(store: CaseStore, index: CodeIndex, by_name: Search, by_text: Search) -> CodeSearch:
+    """Return a search that merges a single search with the hits that relevance feedback confirms.
 
-    If a question names definitions, their chunks come first, followed by the hits of the loop
-    ``named``; otherwise the hits that the loop ``unnamed`` confirms come first.
+    If a question names definitions, their chunks come first, followed by the hits of
+    ``by_name``; otherwise the hits of ``by_text`` come first.
     """
     by_symbol = symbol_search(store, index)
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
         if _symbols(query, call, index):
-            return united(by_symbol(query, call), named(query, NAMED, {}, call))
-        return united(unnamed(query, CHUNKS, {}, call), _similar(store, query))
+            return merge_hits(by_symbol(query, call), by_name(query, MAX_NAMED_CHUNKS, {}, call))
+        return merge_hits(by_text(query, MAX_CHUNKS, {}, call), _similar(store, query))
 
     return search
 
 
 def _similar(store: CaseStore, query: str) -> Sequence[Hit]:
-    return near_best(store.search(query, CHUNKS, weights=UNNAMED), ON_TOPIC, NEAR_BEST)
+    hits = store.search(query, MAX_CHUNKS, weights=UNNAMED_WEIGHTS)
+    return near_best(hits, MIN_RELEVANCE, MIN_SHARE_OF_BEST)
 
 
 def _symbols(query: str, call: CallContext, index: CodeIndex) -> list[str]:

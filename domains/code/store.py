@@ -1,4 +1,4 @@
-"""The store of a source tree: its folder, and its update."""
+"""The store of a source tree: where it is, and how it is updated."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ from casewright.stores.progress import note
 from casewright.stores.schema import CaseSchema
 from casewright.stores.whole_file import write_whole
 
-#: The collection's name, and the kinds of files that are read.
 COLLECTION = "code"
 KINDS: frozenset[KindName] = frozenset(("code",))
 #: The file with a source tree's path, which is written whenever the tree is opened.
-ORIGIN = "source.json"
+ORIGIN_FILE = "source.json"
 USAGE = "Give the folder of a source tree: casewright ask --domain code --source DIR"
 
 
 def code_schema(encoder: Encoder) -> CaseSchema:
     """Return the schema of source code, with facets of a chunk's text and title (file and symbol).
 
-    The title has the largest weight: chunks of one method have little else in common.
+    The title has the larger weight: chunks of one method have little else in common.
     """
     return CaseSchema(
         COLLECTION,
@@ -39,21 +38,21 @@ def code_schema(encoder: Encoder) -> CaseSchema:
 
 def source_tree(source: str | Path) -> Path:
     """Return a source tree's resolved folder; raise ``InputError`` if it has no source code."""
-    named = f"--source {str(source)!a}"
+    option_text = f"--source {str(source)!a}"
     try:
         tree = Path(source).expanduser().resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{named} is not a folder: {reason}. {USAGE}") from error
-    # An empty path would mean the current folder.
+        raise InputError(f"{option_text} is not a folder: {reason}. {USAGE}") from error
+    # Path("") is the current folder.
     if not str(source) or not tree.is_dir() or not is_unicode(str(tree)):
-        raise InputError(f"{named} is not a readable folder. {USAGE}")
+        raise InputError(f"{option_text} is not a readable folder. {USAGE}")
     files = walk(tree).files
     kinds = (kind_of(file.source) for file in files)
     if not any(kind is not None and kind.name in KINDS for kind in kinds):
         raise InputError(
-            f"{named} has no source code: none of its {len(files)} files that are not hidden "
-            f"ends as source code does, such as .py or .ts. {USAGE}"
+            f"{option_text} has no source code: none of its {len(files)} files that are not hidden "
+            f"has an extension of source code, such as .py or .ts. {USAGE}"
         )
     return tree
 
@@ -67,14 +66,14 @@ def tree_folder(folder: Path, tree: Path) -> Path:
 
 def last_tree(folder: Path) -> Path:
     """Return the existing source tree that was opened last; raise ``InputError`` without one."""
-    sources: list[tuple[int, str]] = []
-    for origin in folder.glob(f"*/{ORIGIN}"):
+    trees_by_time: list[tuple[int, str]] = []
+    for origin_file in folder.glob(f"*/{ORIGIN_FILE}"):
         # Ignore a damaged file.
         with suppress(OSError, ValueError, KeyError, TypeError):
-            source = json.loads(origin.read_text("utf-8"))["source"]
+            source = json.loads(origin_file.read_text("utf-8"))["source"]
             if isinstance(source, str):
-                sources.append((origin.stat().st_mtime_ns, source))
-    for _, source in sorted(sources, reverse=True):
+                trees_by_time.append((origin_file.stat().st_mtime_ns, source))
+    for _, source in sorted(trees_by_time, reverse=True):
         if Path(source).is_dir():
             return Path(source)
     raise InputError(
@@ -90,28 +89,28 @@ def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
         StoreError: The store cannot be opened, read or written to.
         DependencyError: The packages that read source code are not installed.
     """
-    path = tree_folder(folder, tree)
+    store_folder = tree_folder(folder, tree)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        store_folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"The folder {path} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to a folder "
-            "that you may write to."
+            f"The folder {store_folder} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to a "
+            "folder that you may write to."
         ) from error
-    store = open_waiting(code_schema(encoder), path / "cases")
+    store = open_waiting(code_schema(encoder), store_folder / "cases")
     try:
         if not store.count():
             note(f"Indexing the source code in {tree}, once …")
         report = ingest(store, tree, kinds=KINDS)
         if report.failed:
             file, reason = report.failed[0]
-            more = f", and {len(report.failed) - 1} more" if len(report.failed) > 1 else ""
-            note(f"Left out: {file}, since {reason}{more}.")
+            others = f", and {len(report.failed) - 1} more" if len(report.failed) > 1 else ""
+            note(f"Left out: {file}, since {reason}{others}.")
         if not store.count():
             raise InputError(f"None of the source code in {tree} could be read. {USAGE}")
         # Only ``last_tree`` needs this file.
         with suppress(OSError):
-            write_whole(path / ORIGIN, json.dumps({"source": tree.as_posix()}))
+            write_whole(store_folder / ORIGIN_FILE, json.dumps({"source": tree.as_posix()}))
     except BaseException:
         store.close()
         raise

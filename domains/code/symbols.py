@@ -11,11 +11,11 @@ from casewright.domains.code.symbol_index import SymbolIndex
 #: A name, or names with a language's separator: ``Lines.cut``, ``Store::add``, ``Array#map``,
 #: ``splitter->split``.
 _NAME = re.compile(r"[^\W\d][\w$]*(?:(?:\.|::|#|->)[^\W\d][\w$]*)*")
-_JOINT = re.compile(r"\.|::|#|->")
+_SEPARATOR = re.compile(r"\.|::|#|->")
 #: Quotation marks that people put around code.
 _QUOTES = "`\"'“”‘’«»"
 #: The shape of a name: ``read_file``, ``readFile``, ``HTTPError``, ``Utf8``.
-_SHAPED = re.compile(r"_|[a-z0-9][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d")
+_CODE_SHAPE = re.compile(r"_|[a-z0-9][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d")
 #: The end of a sentence, before a word.
 _SENTENCE_END = re.compile(r"[.?!:]\s+\Z")
 
@@ -24,17 +24,18 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Kinds of definitions whose name precedes the kind, or else follows it.
+#: Words for a method: its name usually precedes the word (``the split method``).
 METHODS = _words("method methods methode methoden méthode método")
+#: Words for a function or method, with the same word order.
 FUNCTIONS = METHODS | _words("""
     function functions func fn def procedure routine funktion fonction función
 """)
-#: Kinds of definitions whose name follows the kind, or else precedes it.
+#: Words for other definitions: the name usually follows the word (``class Splitter``).
 CLASSES = _words("""
     class classes struct structs interface interfaces trait enum module namespace record object type
     klasse classe clase
 """)
-#: Further words that are names only if they are written as code.
+#: Function words and adjectives, which are names only if they are written as code.
 _GRAMMAR = _words("""
     a an the this that these those it its i me my we us our you your they their s of in on at to
     from for by with and or not no as if then than so is are was were be been do does did has have
@@ -45,17 +46,17 @@ _GRAMMAR = _words("""
 #: All words that are names only if they are written as code.
 RESERVED = _GRAMMAR | FUNCTIONS | CLASSES
 #: Words between a kind and the name: ``the function called grouped``.
-_CALLED = frozenset(("called", "named"))
-#: Words between a method and its class, at least one of ``_INSIDE``:
-#: ``split of the class Splitter``.
-_INSIDE = frozenset(("of", "in", "from", "on"))
-_GLUE = _INSIDE | {"the"} | CLASSES | METHODS
-#: A constructor's name in questions, and in languages; some languages use the class name.
+_NAMING = frozenset(("called", "named"))
+#: Words between a method and its class: ``split of the class Splitter``. At least one is in
+#: ``_LOCATING``.
+_LOCATING = frozenset(("of", "in", "from", "on"))
+_JOINING = _LOCATING | {"the"} | CLASSES | METHODS
+#: A constructor's name in questions, and in source code; some languages use the class name.
 _CONSTRUCTOR = "constructor"
-_CONSTRUCTORS = ("__init__", "constructor")
+_CONSTRUCTOR_NAMES = ("__init__", "constructor")
 #: Maximum number of words between a method and its class, and of names in a list. It limits the
 #: time for pasted code, where every word looks like a name.
-REACH = 8
+MAX_DISTANCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class CodeWord:
 
     Attributes:
         parts: The names.
-        word: The names joined by dots and casefolded.
+        folded: The names joined by dots and casefolded.
         position: The word's index in the question.
         code: True if the word is written as code: joined, quoted, called, with the shape of a name,
             or in mixed case exactly as in the store.
@@ -72,7 +73,7 @@ class CodeWord:
     """
 
     parts: tuple[str, ...]
-    word: str
+    folded: str
     position: int
     code: bool
     comma: bool
@@ -90,172 +91,172 @@ def symbols_named(question: str, symbols: Collection[str] | SymbolIndex) -> list
     The time is near-linear in the question's length and in the number of symbols named.
     """
     index = symbols if isinstance(symbols, SymbolIndex) else SymbolIndex(symbols)
-    mentions = _mentions(question, index)
-    kinds = _kinds(mentions, index)
-    marked_words = {*kinds, *(mention.position for mention in mentions if mention.code)}
-    named: dict[str, int] = {}
-    joined: set[tuple[str, ...]] = set()
-    for mention in mentions:
-        if len(mention.parts) > 1 and mention.parts not in joined:
-            joined.add(mention.parts)
-            _add(named, index.joined(mention.parts), mention.position, index)
-    used = _methods(mentions, marked_words, named, index)
-    single: set[tuple[str, str]] = set()
-    for mention in mentions:
-        if len(mention.parts) == 1 and mention.position in marked_words - used:
-            key = mention.parts[0], kinds.get(mention.position, "")
-            if key not in single:
-                single.add(key)
-                _add(named, _single(*key, index), mention.position, index)
-    return sorted(named, key=lambda symbol: named[symbol])
+    words = _code_words(question, index)
+    kinds = _kinds(words, index)
+    marked_words = {*kinds, *(word.position for word in words if word.code)}
+    positions: dict[str, int] = {}
+    seen_joined: set[tuple[str, ...]] = set()
+    for word in words:
+        if len(word.parts) > 1 and word.parts not in seen_joined:
+            seen_joined.add(word.parts)
+            _add_symbols(positions, index.paths_of_joined(word.parts), word.position, index)
+    used_words = _add_methods(words, marked_words, positions, index)
+    seen_single: set[tuple[str, str]] = set()
+    for word in words:
+        if len(word.parts) == 1 and word.position in marked_words - used_words:
+            key = word.parts[0], kinds.get(word.position, "")
+            if key not in seen_single:
+                seen_single.add(key)
+                _add_symbols(positions, _paths_of_single(*key, index), word.position, index)
+    return sorted(positions, key=lambda symbol: positions[symbol])
 
 
-def _mentions(question: str, index: SymbolIndex) -> list[CodeWord]:
-    """Return the words of a question, in order."""
-    mentions = []
-    words = list(_NAME.finditer(question))
-    for position, word in enumerate(words):
-        parts = tuple(_JOINT.split(word[0]))
-        start, end = word.span()
+def _code_words(question: str, index: SymbolIndex) -> list[CodeWord]:
+    result = []
+    matches = list(_NAME.finditer(question))
+    for position, match in enumerate(matches):
+        parts = tuple(_SEPARATOR.split(match[0]))
+        start, end = match.span()
         before, after = question[max(start - 1, 0) : start], question[end : end + 1]
         quoted = bool(before) and before in _QUOTES and bool(after) and after in _QUOTES
-        shaped = len(parts) > 1 or _SHAPED.search(word[0]) is not None
-        # The first word of a sentence always has a capital.
-        begins = _SENTENCE_END.search(question, max(start - 4, 0), start) is not None
-        first = position == 0 or begins
-        code = quoted or shaped or after == "(" or len(words) == 1
+        has_code_shape = len(parts) > 1 or _CODE_SHAPE.search(match[0]) is not None
+        begins_sentence = position == 0 or _SENTENCE_END.search(question, max(start - 4, 0), start)
+        code = quoted or has_code_shape or after == "(" or len(matches) == 1
         # The name of an object is not the name of a class.
         if len(parts) == 2 and parts[0] in ("self", "this", "cls"):
             parts = parts[1:]
-        code = code or (not first and _as_in_store(word[0], index))
-        mentions.append(CodeWord(parts, ".".join(parts).casefold(), position, code, after == ","))
-    return mentions
+        # The first word of a sentence always has a capital.
+        code = code or (not begins_sentence and _is_mixed_case_name(match[0], index))
+        result.append(CodeWord(parts, ".".join(parts).casefold(), position, code, after == ","))
+    return result
 
 
-def _as_in_store(name: str, index: SymbolIndex) -> bool:
-    """Return ``True`` if a word in mixed case is a name of the store in the same case."""
+def _is_mixed_case_name(name: str, index: SymbolIndex) -> bool:
+    """Return ``True`` if a mixed-case word is a name of the store, in the same case."""
     mixed = name not in (name.lower(), name.upper())
-    return mixed and index.exactly(name) and name.casefold() not in RESERVED
+    return mixed and index.has_exact(name) and name.casefold() not in RESERVED
 
 
-def _add(named: dict[str, int], paths: Sequence[str], position: int, index: SymbolIndex) -> None:
+def _add_symbols(
+    positions: dict[str, int], paths: Sequence[str], position: int, index: SymbolIndex
+) -> None:
     for path in paths:
         for symbol in index.members(path):
-            named.setdefault(symbol, position)
+            positions.setdefault(symbol, position)
 
 
-def _methods(
-    mentions: Sequence[CodeWord], marked_words: set[int], named: dict[str, int], index: SymbolIndex
+def _add_methods(
+    words: Sequence[CodeWord], marked_words: set[int], positions: dict[str, int], index: SymbolIndex
 ) -> set[int]:
-    """Add the methods that are named with their class; return the indices of these words."""
-    used: set[int] = set()
-    done: dict[tuple[str, tuple[str, ...]], bool] = {}
-    owners = [index.owns(mention.parts[-1]) for mention in mentions]
+    """Add the methods that are named with their class; return the indices of the used words."""
+    used_words: set[int] = set()
+    is_in_owner: dict[tuple[str, tuple[str, ...]], bool] = {}
+    is_owner = [index.contains_definitions(word.parts[-1]) for word in words]
 
-    def take(method: CodeWord, owner: CodeWord) -> bool:
-        key = method.parts[0], owner.parts
-        if key not in done:
-            paths = _in_owner(*key, index)
-            _add(named, paths, method.position, index)
-            done[key] = bool(paths)
-        if done[key]:
-            used.update((method.position, owner.position))
-        return done[key]
+    def add_method(method: CodeWord, owner: CodeWord) -> bool:
+        pair = method.parts[0], owner.parts
+        if pair not in is_in_owner:
+            paths = _paths_in_owner(*pair, index)
+            _add_symbols(positions, paths, method.position, index)
+            is_in_owner[pair] = bool(paths)
+        if is_in_owner[pair]:
+            used_words.update((method.position, owner.position))
+        return is_in_owner[pair]
 
-    for method in mentions:
+    for method in words:
         if len(method.parts) > 1:
             continue
-        if method.word != _CONSTRUCTOR and not index.ending(method.parts[0]):
+        if method.folded != _CONSTRUCTOR and not index.paths_ending_in(method.parts[0]):
             continue
-        first, end = max(method.position - REACH, 0), method.position + REACH + 1
-        for position in range(first, min(end, len(mentions))):
-            if position == method.position or not owners[position]:
+        start, end = max(method.position - MAX_DISTANCE, 0), method.position + MAX_DISTANCE + 1
+        for position in range(start, min(end, len(words))):
+            if position == method.position or not is_owner[position]:
                 continue
-            owner = mentions[position]
-            if _belong(method, owner, mentions, marked_words, index) and take(method, owner):
-                for other in _listed(mentions, method.position):
-                    if _is_name(mentions[other], index):
-                        take(mentions[other], owner)
-    return used
+            owner = words[position]
+            if _belongs(method, owner, words, marked_words, index) and add_method(method, owner):
+                for other in _earlier_in_list(words, method.position):
+                    if _is_name(words[other], index):
+                        add_method(words[other], owner)
+    return used_words
 
 
-def _kinds(mentions: Sequence[CodeWord], index: SymbolIndex) -> dict[int, str]:
-    """Return the index of each word next to a kind, such as ``method``, mapped to the kind."""
+def _kinds(words: Sequence[CodeWord], index: SymbolIndex) -> dict[int, str]:
+    """Map the index of each name next to a kind of definition, such as ``method``, to the kind."""
     kinds: dict[int, str] = {}
-    for mention in mentions:
-        kind = mention.word
-        if mention.code or kind not in FUNCTIONS | CLASSES:
+    for word in words:
+        kind = word.folded
+        if word.code or kind not in FUNCTIONS | CLASSES:
             continue
-        before, after = mention.position - 1, mention.position + 1
-        while after < len(mentions) and mentions[after].word in _CALLED:
+        before, after = word.position - 1, word.position + 1
+        while after < len(words) and words[after].folded in _NAMING:
             after += 1
         for position in (before, after) if kind in FUNCTIONS else (after, before):
-            if position in kinds or not 0 <= position < len(mentions):
+            if position in kinds or not 0 <= position < len(words):
                 continue
-            if not _is_name(mentions[position], index):
+            if not _is_name(words[position], index):
                 continue
             kinds[position] = kind
-            for other in _listed(mentions, position) if position == before else ():
-                if _is_name(mentions[other], index):
+            for other in _earlier_in_list(words, position) if position == before else ():
+                if _is_name(words[other], index):
                     kinds.setdefault(other, kind)
             break
     return kinds
 
 
-def _listed(mentions: Sequence[CodeWord], last: int) -> Iterator[int]:
-    """Yield the words listed before a word, backwards: ``the add and the update method``."""
-    position = last
-    for _ in range(REACH):
-        before = position - 1
-        if before >= 0 and mentions[before].word == "the":
-            before -= 1
-        if before > 0 and mentions[before].word in ("and", "or"):
-            before -= 1
-        elif before < 0 or position == last or not mentions[before].comma:
+def _earlier_in_list(words: Sequence[CodeWord], end: int) -> Iterator[int]:
+    """Yield the indices of the words listed before a word: ``the add and the update method``."""
+    position = end
+    for _ in range(MAX_DISTANCE):
+        earlier = position - 1
+        if earlier >= 0 and words[earlier].folded == "the":
+            earlier -= 1
+        if earlier > 0 and words[earlier].folded in ("and", "or"):
+            earlier -= 1
+        elif earlier < 0 or position == end or not words[earlier].comma:
             # ``add, update and remove``, but not ``in that case, remove``.
             return
-        yield before
-        position = before
+        yield earlier
+        position = earlier
 
 
-def _is_name(mention: CodeWord, index: SymbolIndex) -> bool:
-    if len(mention.parts) > 1 or not index.ending(mention.parts[0]):
+def _is_name(word: CodeWord, index: SymbolIndex) -> bool:
+    if len(word.parts) > 1 or not index.paths_ending_in(word.parts[0]):
         return False
-    return mention.code or mention.word not in RESERVED
+    return word.code or word.folded not in RESERVED
 
 
-def _belong(
+def _belongs(
     method: CodeWord,
     owner: CodeWord,
-    mentions: Sequence[CodeWord],
+    words: Sequence[CodeWord],
     marked_words: set[int],
     index: SymbolIndex,
 ) -> bool:
-    """Return ``True`` if marks or words such as ``of class`` join a name and a class."""
+    """Return ``True`` if the question puts a method in a class: ``split of class Lines``."""
     if method.position in marked_words:
         return True
-    if method.word in RESERVED:
+    if method.folded in RESERVED:
         return False
     if owner.position < method.position:
         # ``Splitter's split``, ``the Store constructor``.
-        between = [mention.word for mention in mentions[owner.position + 1 : method.position]]
-        is_class = owner.code or _as_in_store(owner.parts[-1], index)
-        return is_class and (between == ["s"] or (not between and method.word == _CONSTRUCTOR))
-    glue = {mention.word for mention in mentions[method.position + 1 : owner.position]}
-    return glue <= _GLUE and not glue.isdisjoint(_INSIDE)
+        between = [word.folded for word in words[owner.position + 1 : method.position]]
+        is_class = owner.code or _is_mixed_case_name(owner.parts[-1], index)
+        return is_class and (between == ["s"] or (not between and method.folded == _CONSTRUCTOR))
+    joining = {word.folded for word in words[method.position + 1 : owner.position]}
+    return joining <= _JOINING and not joining.isdisjoint(_LOCATING)
 
 
-def _in_owner(method: str, owner: tuple[str, ...], index: SymbolIndex) -> list[str]:
+def _paths_in_owner(method: str, owner: tuple[str, ...], index: SymbolIndex) -> list[str]:
     names: tuple[str, ...] = (method,)
     if method.casefold() == _CONSTRUCTOR:
-        names = (*_CONSTRUCTORS, owner[-1])
+        names = (*_CONSTRUCTOR_NAMES, owner[-1])
     strict = len(owner) == 1 and owner[0].casefold() in RESERVED
-    return [path for name in names for path in index.inside(owner, name, strict=strict)]
+    return [path for name in names for path in index.paths_inside(owner, name, strict=strict)]
 
 
-def _single(name: str, kind: str, index: SymbolIndex) -> list[str]:
-    """Return the paths of a single name, outside of classes if possible; methods in classes."""
-    ending = index.ending(name)
+def _paths_of_single(name: str, kind: str, index: SymbolIndex) -> list[str]:
+    """Return the paths of a name without an owner: methods if its kind is one, else top-level."""
+    ending = index.paths_ending_in(name)
     inside = [path for path in ending if len(index.paths[path]) > 1]
     outside = [path for path in ending if len(index.paths[path]) == 1]
     return inside or outside if kind in METHODS else outside or inside

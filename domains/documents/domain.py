@@ -11,7 +11,7 @@ from typing import Any
 from casewright.domains.documents.passage_search import PASSAGES, PassageSearch
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
-from casewright.domains.united import search_queries, search_toolbox, united
+from casewright.domains.search_tools import merge_hits, search_queries, search_toolbox
 from casewright.domains.waiting import open_waiting
 from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery
@@ -35,26 +35,25 @@ QUESTIONS = (
     "Which function reads the file, and what does it return?",
 )
 #: Lowest relevance of a passage, as a share of the best passage's relevance.
-NEAR_BEST = 0.6
-#: Maximum number of titles, and of letters of a title, in the report for a question without answer.
-NEAREST_TITLES, TITLE = 3, 80
-
+MIN_SHARE_OF_BEST = 0.6
+#: Maximum number of titles, and of letters of a title, in the report on an unanswered question.
+MAX_TITLES, MAX_TITLE_LETTERS = 3, 80
 #: Headings that do not describe their section.
-UNTELLING = ("description", "synopsis", "configuration", "options", "details", "example", "usage")
+UNSPECIFIC = ("description", "synopsis", "configuration", "options", "details", "example", "usage")
 
 
-def open_documents(location: Path | str, encoder: Encoder, anew: bool = False) -> OpenDomain:
+def open_documents(location: Path | str, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
     """Open the store of a folder or server; raise ``InputError`` if no documents are stored there.
 
-    ``anew`` has no effect: only ``casewright ingest`` changes the store.
+    ``rebuild`` has no effect: only ``casewright ingest`` changes the store.
     """
     # ``CaseStore`` would create the folder.
     if "://" not in str(location) and not Path(location).expanduser().is_dir():
-        raise _nothing(location)
+        raise _no_documents(location)
     documents = open_waiting(document_schema(encoder), location)
     try:
         if not documents.count():
-            raise _nothing(location)
+            raise _no_documents(location)
         plans = plan_store(queries(), encoder)
     except BaseException:
         documents.close()
@@ -72,7 +71,7 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
 def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
     """Return the toolbox of a store; hits that a feedback loop confirms come first.
 
-    Passages that do not answer the question are not returned: no generator can quote them.
+    The tool returns nothing if the passages do not answer the question.
     """
     names = root_names(roots_of(documents))
     passages = PassageSearch(documents)
@@ -80,13 +79,13 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
         confirmed = [] if loop is None else loop(query, PASSAGES, {}, call)
-        hits = united(confirmed, near_best(passages.best(query), 0.0, NEAR_BEST))
+        hits = merge_hits(confirmed, near_best(passages.best(query), 0.0, MIN_SHARE_OF_BEST))
         if not passages.answer(query, hits):
             titles = dict.fromkeys(
-                shorten(str(hit.case.problem.get("title", "")), TITLE, placeholder="…")
+                shorten(str(hit.case.problem.get("title", "")), MAX_TITLE_LETTERS, placeholder="…")
                 for hit in hits
             )
-            call.report({"event": NEAREST, "query": query, "titles": [*titles][:NEAREST_TITLES]})
+            call.report({"event": NEAREST, "query": query, "titles": [*titles][:MAX_TITLES]})
             return []
         return [
             {"evidence": _evidence(hit.case), "source": location_text(hit.case, names)}
@@ -97,23 +96,23 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
 
 
 def _evidence(case: Case) -> str:
-    """Return a passage below its most specific heading, with code in a fence."""
+    """Return a passage as Markdown below its most specific heading; source code is fenced."""
     source = str(case.metadata.get("source", ""))
-    path = [part for part in str(case.problem.get("title", "")).split(PATH) if part != source]
-    named = [part for part in path if part.strip("`").lower() not in UNTELLING]
+    headings = [part for part in str(case.problem.get("title", "")).split(PATH) if part != source]
+    specific = [text for text in headings if text.strip("`").lower() not in UNSPECIFIC]
     text = str(case.solution)
     kind = kind_of(source)
     if kind is not None and kind.name == "code":
         text = f"```{kind.language}\n{text}\n```"
-    elif path and text.startswith("#"):
+    elif headings and text.startswith("#"):
         text = text.partition("\n")[2].strip() or text
-    return f"# {(named or path)[-1]}\n\n{text}" if path else text
+    return f"# {(specific or headings)[-1]}\n\n{text}" if headings else text
 
 
-def _nothing(location: Path | str) -> InputError:
+def _no_documents(location: Path | str) -> InputError:
     return InputError(
-        f"No documents are stored in {location}. Run: casewright ingest PATH. With --into, name "
-        "the same place here by --store."
+        f"No documents are stored in {location}. Run: casewright ingest PATH. With --into, give "
+        "the same location here as --store."
     )
 
 

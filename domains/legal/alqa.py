@@ -1,4 +1,4 @@
-"""Reader of Open Australian Legal QA (ALQA): 2,124 questions with answers and source texts."""
+"""Reads Open Australian Legal QA (ALQA): 2,124 questions with answers and source texts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_alqa(
     cases = []
     with progress_bar(f"Reading the cases of {source}", len(records), show=progress) as advance:
         for location, record in records:
-            cases.append(_case(_checked(record, location), extractor))
+            cases.append(_to_case(_validated(record, location), extractor))
             advance(1)
     return cases
 
@@ -78,7 +78,7 @@ def is_dataset(source: str) -> bool:
     return is_name and not Path(source).exists()
 
 
-def _case(record: _Record, extractor: Extractor) -> Case:
+def _to_case(record: _Record, extractor: Extractor) -> Case:
     source = record.source
     entities = list(extractor(source.text))
     return qa_case(
@@ -92,14 +92,14 @@ def _case(record: _Record, extractor: Extractor) -> Case:
     )
 
 
-def _checked(record: Any, location: str) -> _Record:
+def _validated(record: Any, location: str) -> _Record:
     try:
         return _Record.model_validate(record)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the record"
+        problem = error.errors()[0]
+        field = ".".join(map(str, problem["loc"])) or "the record"
         raise InputError(
-            f"{location}: {field}: {first['msg']}. A record of ALQA has question, answer and "
+            f"{location}: {field}: {problem['msg']}. A record of ALQA has question, answer and "
             "source with text and citation."
         ) from error
 

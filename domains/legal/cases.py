@@ -15,7 +15,8 @@ from casewright.stores.facet import component_text
 
 #: The components of a problem; the solution is the answer.
 QA_COMPONENTS = ("question", "support", "entities")
-#: The labelled components before the answer in each context form; none: the support's text only.
+#: The labelled components before the answer in each context form. Without components, the form is
+#: the support's text alone.
 _FORMS: dict[str, tuple[str, ...]] = {
     "full": QA_COMPONENTS,
     "qsa": ("question", "support"),
@@ -57,8 +58,8 @@ def qa_schema(
     """Return the schema of these cases: three facets, and the cases' form in a prompt.
 
     Queries are compared with questions by the intra-embedding f, and with supports and entities by
-    the inter-embedding g, which puts the encoder's cue, its retrieval instruction, before the query
-    (section 4.2). A query that is one text is used for all three components.
+    the inter-embedding g, which puts the encoder's retrieval instruction before the query (section
+    4.2). A query that is one text is used for all three components.
 
     Args:
         context: The form of a case as evidence; see ``context_text``.
@@ -78,7 +79,7 @@ def qa_schema(
                 describe=lambda problem: entities_text(problem["entities"]),
             ),
         ),
-        support=partial(context_text, form=_known_form(context)),
+        support=partial(context_text, form=_checked_form(context)),
         full=partial(context_text, form="full"),
     )
 
@@ -90,7 +91,7 @@ def context_text(case: Case, form: str = "support") -> str:
         form: ``"support"``: the support only; ``"full"``: question, support, entities and answer
             (CBR-RAG, equation 4b); ``"qsa"``: question, support and answer, as in its Table 3.
     """
-    names = _FORMS[_known_form(form)]
+    names = _FORMS[_checked_form(form)]
     if not names:
         return component_text(case.problem.get("support", ""))
     problem = case.problem
@@ -105,7 +106,7 @@ def entities_text(entities: Any) -> str:
     return component_text(entities)
 
 
-def _known_form(form: str) -> str:
+def _checked_form(form: str) -> str:
     if form not in _FORMS:
         raise InputError(f"A case has no context form {form!r}. Forms are: {', '.join(_FORMS)}.")
     return form

@@ -1,4 +1,4 @@
-"""Extraction of entities by a chat model, as in CBR-RAG."""
+"""Extracts entities with a chat model, as in CBR-RAG."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ Answer with a JSON list of strings and nothing else."""
 
 #: The name of the extractor without a chat model.
 OFFLINE = "offline"
-#: Extraction fails after this number of texts if no answer so far was usable.
-FIRST_TEXTS = 5
+#: Extraction stops with an error if the model gave no usable answer to this many first texts.
+MAX_FAILED_TEXTS = 5
 #: Maximum number of characters of an entity; a longer entry is a sentence of the model.
 MAX_LENGTH = 160
 _FENCE = re.compile(r"```[a-zA-Z]*\n?|```")
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
 _HEADING = re.compile(r"^[\w \t]{0,40}:\s*")
-_NONE = frozenset(("none", "no entities", "n/a", "[]", "{}"))
-_FIELDS = ("entity", "name", "text", "value")
+_NO_ENTITIES = frozenset(("none", "no entities", "n/a", "[]", "{}"))
+_NAME_FIELDS = ("entity", "name", "text", "value")
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The entities of a text, a note on problems, and the flag that the model extracted them."""
+    """The entities of a text, a note on problems, and whether the model extracted them."""
 
     entities: list[str]
     note: str = ""
@@ -54,8 +54,8 @@ class Extraction:
 class ChatEntityExtractor:
     """An extractor that asks a LangChain chat model for the entities of a text.
 
-    Entities that are not in the text are left out. If the model fails (or takes longer than
-    ``seconds``), or its answer is unreadable, ``extract_entities`` replaces it.
+    Entities that are not in the text are left out. If the model fails, takes longer than
+    ``seconds``, or gives an unreadable answer, ``extract_entities`` is used instead.
     """
 
     def __init__(self, model: BaseChatModel, *, seconds: float = 60.0) -> None:
@@ -80,8 +80,8 @@ class ChatEntityExtractor:
         entities = read_entities(reply)
         if entities is None:
             return _without_model(text, f"the model's answer names no entities: {reply!r:.80}")
-        plain = " ".join(text.casefold().split())
-        present = [entity for entity in entities if " ".join(entity.casefold().split()) in plain]
+        normalised = " ".join(text.casefold().split())
+        present = [name for name in entities if " ".join(name.casefold().split()) in normalised]
         if entities and not present:
             return _without_model(text, "none of the entities that the model named is in the text")
         left_out = len(entities) - len(present)
@@ -96,20 +96,20 @@ def _without_model(text: str, reason: str) -> Extraction:
 
 def read_entities(reply: str) -> list[str] | None:
     """Return the entities in an answer (JSON, lines, or commas); ``None`` if there are none."""
-    plain = _FENCE.sub("", reply).strip()
-    if plain.casefold().rstrip(".") in _NONE:
+    unfenced = _FENCE.sub("", reply).strip()
+    if unfenced.casefold().rstrip(".") in _NO_ENTITIES:
         return []
-    from_json = _from_json(plain)
-    return _unique(_from_lines(plain) if from_json is None else from_json) or None
+    from_json = _from_json(unfenced)
+    return _unique(_from_lines(unfenced) if from_json is None else from_json) or None
 
 
 def _from_json(text: str) -> list[str] | None:
     """Return the texts in the first JSON list or object; ``None`` if there is none."""
-    starts = [at for at in (text.find("["), text.find("{")) if at >= 0]
-    if not starts:
+    brackets = [position for position in (text.find("["), text.find("{")) if position >= 0]
+    if not brackets:
         return None
     try:
-        value, _ = json.JSONDecoder().raw_decode(text, min(starts))
+        value, _ = json.JSONDecoder().raw_decode(text, min(brackets))
     except (ValueError, RecursionError):
         return None
     # An answer may begin with a citation that is valid JSON: [2019].
@@ -126,7 +126,7 @@ def _texts(value: Any) -> Iterator[str]:
         elif isinstance(item, list):
             stack += reversed(item)
         elif isinstance(item, dict):
-            names = [item[field] for field in _FIELDS if isinstance(item.get(field), str)]
+            names = [item[field] for field in _NAME_FIELDS if isinstance(item.get(field), str)]
             stack += names[:1] or list(item.values())[::-1]
 
 
@@ -143,12 +143,12 @@ def _from_lines(text: str) -> Iterator[str]:
 
 
 def _unique(entities: Iterable[str]) -> list[str]:
-    seen: dict[str, str] = {}
+    by_folded: dict[str, str] = {}
     for entity in entities:
-        plain = " ".join(entity.split()).strip("\"'“”‘’`* .")
-        if plain and len(plain) <= MAX_LENGTH:
-            seen.setdefault(plain.casefold(), plain)
-    return list(seen.values())
+        cleaned = " ".join(entity.split()).strip("\"'“”‘’`* .")
+        if cleaned and len(cleaned) <= MAX_LENGTH:
+            by_folded.setdefault(cleaned.casefold(), cleaned)
+    return list(by_folded.values())
 
 
 def check_extractor(name: str, source: str) -> None:
@@ -167,23 +167,23 @@ def read_with_chat(
     """Return the cases of ``read_alqa`` with entities extracted by a chat model.
 
     The model is called once for each case. If it gives no usable answer, the offline extractor is
-    used; stderr has the number of such texts. Raise ``CasewrightError`` if the model gave no usable
-    answer to any of the first texts.
+    used; stderr has the number of such texts. Raise ``CasewrightError`` if this happens for all of
+    the first ``MAX_FAILED_TEXTS`` texts.
     """
     extractor = ChatEntityExtractor(model)
     replaced: Counter[str] = Counter()
-    read = 0
+    read_count = 0
 
     def extract(text: str) -> list[str]:
-        nonlocal read
-        read += 1
+        nonlocal read_count
+        read_count += 1
         extraction = extractor.extract(text)
         if not extraction.by_model:
             replaced[extraction.note] += 1
-            if replaced.total() == read == FIRST_TEXTS:
+            if replaced.total() == read_count == MAX_FAILED_TEXTS:
                 raise CasewrightError(
-                    f"The chat model extracted no entities from the first {FIRST_TEXTS} texts. "
-                    f"{extraction.note} Check the model, or use the extractor {OFFLINE}."
+                    f"The chat model extracted no entities from the first {MAX_FAILED_TEXTS} "
+                    f"texts. {extraction.note} Check the model, or use the extractor {OFFLINE}."
                 )
         return extraction.entities
 

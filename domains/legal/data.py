@@ -1,4 +1,4 @@
-"""The legal cases (the shipped cases or the user's ALQA), and the settings that choose them."""
+"""The legal cases (the shipped ones, or the user's ALQA), and the settings that choose them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXTRACTOR = "CASEWRIGHT_LEGAL_EXTRACTOR"
 
 
 def context_form() -> str:
-    """Return the setting of a case's form as evidence; raise ``InputError`` for an unknown form."""
+    """Return the form of a case as evidence; raise ``InputError`` if the setting is unknown."""
     form = os.environ.get(CONTEXT) or "support"
     if form not in CONTEXT_FORMS:
         raise InputError(f"{CONTEXT} is {form!r}. It is one of: {', '.join(CONTEXT_FORMS)}.")
@@ -34,7 +34,7 @@ def context_form() -> str:
 
 
 def extractor_name() -> str:
-    """Return the setting of the extractor; raise ``InputError`` if it is invalid."""
+    """Return the extractor's name; raise ``InputError`` if the setting is invalid."""
     name = os.environ.get(EXTRACTOR) or OFFLINE
     check_extractor(name, EXTRACTOR)
     return name
@@ -47,13 +47,13 @@ def data_file(name: str) -> Traversable:
 
 @cache
 def records(name: str) -> list[dict[str, Any]]:
-    """Return a file's records."""
+    """Return the records of ``data_file(name)``."""
     lines = data_file(name).read_text(encoding="utf-8").split("\n")
     return [json.loads(line) for line in lines if line]
 
 
 def source() -> str:
-    """Return the setting of the cases' source; by default, the shipped file."""
+    """Return the file or set with the cases; by default, the shipped file."""
     return os.environ.get(ALQA) or str(data_file("cases"))
 
 

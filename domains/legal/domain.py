@@ -40,7 +40,7 @@ MODULES = (
 CHAT_MODULE = "chat_entities.py"
 
 
-def open_legal(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
+def open_legal(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
     """Open the legal stores in a folder; build them first if needed.
 
     Raises:
@@ -62,7 +62,7 @@ def open_legal(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain
         expected += f" {source()}"
     if extractor != OFFLINE:
         expected += f" {extractor}"
-    stores = open_built(folder, "legal", expected, schemas, anew=anew)
+    stores = open_built(folder, "legal", expected, schemas, rebuild=rebuild)
     return OpenDomain(legal_toolbox(stores["legal"]), stores["plans"], stores)
 
 

@@ -1,4 +1,4 @@
-"""Extraction of entities without a model, the offline counterpart of ``ChatEntityExtractor``.
+"""Extracts entities without a model, the offline counterpart of ``ChatEntityExtractor``.
 
 In CBR-RAG, a language model extracts the entities of a support. Here, patterns find Acts, cases,
 citations, sections, courts, judges, companies, people, places, dates and sums.
@@ -35,7 +35,7 @@ _SUM = re.compile(
     r"(?: (?:thousand|million|billion|trillion)\b)?"
 )
 _YEAR = re.compile(r"(?<![\w.,$£€-])1[0-9]\d{2}(?![\w,-])|(?<![\w.,$£€-])20\d{2}(?![\w,-])")
-_NUMBERED = (_CITATION, _SECTION, _DATE, _SUM, _YEAR)
+_NOT_NAMES = (_CITATION, _SECTION, _DATE, _SUM, _YEAR)
 
 
 def extract_entities(text: str) -> list[str]:
@@ -43,7 +43,7 @@ def extract_entities(text: str) -> list[str]:
 
     The time is linear in the length of the text.
     """
-    taken = bytearray(len(text))
+    used = bytearray(len(text))
     names = Names(text)
     entities: list[Span] = []
     for spans in (
@@ -57,16 +57,16 @@ def extract_entities(text: str) -> list[str]:
         _matches(_YEAR, text),
     ):
         for start, end in spans:
-            if not any(taken[start:end]):
-                taken[start:end] = b"\1" * (end - start)
+            if not any(used[start:end]):
+                used[start:end] = b"\1" * (end - start)
                 entities.append((start, end))
-    ordered = [" ".join(text[start:end].split()) for start, end in sorted(entities)]
-    return _unique(ordered)[:MAX_ENTITIES]
+    texts = [" ".join(text[start:end].split()) for start, end in sorted(entities)]
+    return _unique(texts)[:MAX_ENTITIES]
 
 
 def is_name(entity: str) -> bool:
     """Return ``True`` if an entity is a name, and not a section, citation, date, year or sum."""
-    return not any(pattern.fullmatch(entity) for pattern in _NUMBERED)
+    return not any(pattern.fullmatch(entity) for pattern in _NOT_NAMES)
 
 
 def _matches(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
@@ -74,9 +74,9 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
 
 
 def _unique(entities: Iterable[str]) -> list[str]:
-    """Return entities without duplicates and last words of others (Christopher Nolan)."""
-    seen: dict[str, str] = {}
+    """Return entities without duplicates, and without Nolan if Christopher Nolan is one."""
+    by_folded: dict[str, str] = {}
     for entity in entities:
-        seen.setdefault(entity.casefold(), entity)
-    ends = {low.rsplit(" ", 1)[1] for low in seen if " " in low}
-    return [entity for low, entity in seen.items() if low not in ends]
+        by_folded.setdefault(entity.casefold(), entity)
+    last_words = {folded.rsplit(" ", 1)[1] for folded in by_folded if " " in folded}
+    return [entity for folded, entity in by_folded.items() if folded not in last_words]

@@ -1,4 +1,4 @@
-"""Tokens of a text: words and marks, with the begins of sentences and lines."""
+"""Splits a text into words and marks, and finds where sentences and lines begin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from casewright.domains.legal.entity_words import SHORTENED
+from casewright.domains.legal.entity_words import ABBREVIATIONS
 
 #: Longest word of a name.
 LONGEST_WORD = 40
@@ -20,19 +20,19 @@ class TextToken:
     """A word or mark.
 
     Attributes:
-        low: The text casefolded, without a possessive ``'s``.
+        folded: The text casefolded, without a possessive ``'s``.
         start: Index of its first character.
         end: Index after its last character, without a possessive ``'s``.
-        capital: True if it may be a word of a name.
-        breaks: True if a line ends before it.
+        capital: True if it begins with a capital and is not too long for a name.
+        begins_line: True if a line ends before it.
     """
 
     text: str
-    low: str
+    folded: str
     start: int
     end: int
     capital: bool
-    breaks: bool
+    begins_line: bool
 
 
 class TextTokens(list[TextToken]):
@@ -40,57 +40,57 @@ class TextTokens(list[TextToken]):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        last = 0
+        previous_end = 0
         for match in _TOKEN.finditer(text):
             token, start = match[0], match.start()
             word = token[:-2] if token.endswith(("'s", "’s", "'S", "’S")) else token
             self.append(
                 TextToken(
                     text=token,
-                    low=word.casefold(),
+                    folded=word.casefold(),
                     start=start,
                     end=start + len(word),
                     capital=token[0].isupper() and len(token) <= LONGEST_WORD,
-                    breaks="\n" in text[last:start],
+                    begins_line="\n" in text[previous_end:start],
                 )
             )
-            last = match.end()
-        self._capitals = Counter(token.low for token in self if token.capital)
-        self._lower = {token.low for token in self if not token.capital}
+            previous_end = match.end()
+        self._capital_counts = Counter(token.folded for token in self if token.capital)
+        self._uncapitalised = {token.folded for token in self if not token.capital}
 
-    def low(self, first: int, count: int) -> tuple[str, ...]:
+    def folded_words(self, first: int, count: int) -> tuple[str, ...]:
         """Return casefolded words from an index on; fewer than ``count`` at the end of the text."""
-        return tuple(token.low for token in self[first : first + count])
+        return tuple(token.folded for token in self[first : first + count])
 
-    def repeated(self, index: int) -> bool:
+    def is_always_capitalised(self, index: int) -> bool:
         """Return ``True`` if a word occurs several times, always with a capital."""
-        low = self[index].low
-        return self._capitals[low] > 1 and low not in self._lower
+        folded = self[index].folded
+        return self._capital_counts[folded] > 1 and folded not in self._uncapitalised
 
-    def borrowed(self, index: int) -> bool:
+    def is_only_capitalised_here(self, index: int) -> bool:
         """Return ``True`` if a word has a capital only because it begins a sentence."""
-        return self.opens(index) and self[index].low in self._lower
+        return self.begins_sentence(index) and self[index].folded in self._uncapitalised
 
-    def opens(self, index: int) -> bool:
+    def begins_sentence(self, index: int) -> bool:
         """Return ``True`` if a sentence begins with this word."""
-        first = self._label(index)
-        if first == 0 or self[first].breaks:
+        first = self._label_start(index)
+        if first == 0 or self[first].begins_line:
             return True
-        before = index - 1
-        while index - 3 < before > 0 and self[before].text in "\"'”’)]“‘":
-            before -= 1
-        mark = self[before].text
-        return mark in ("!", "?", "—") or (mark == "." and not self.shortened(before - 1))
+        previous = index - 1
+        while index - 3 < previous > 0 and self[previous].text in "\"'”’)]“‘":
+            previous -= 1
+        mark = self[previous].text
+        return mark in ("!", "?", "—") or (mark == "." and not self.is_abbreviation(previous - 1))
 
-    def _label(self, index: int) -> int:
+    def _label_start(self, index: int) -> int:
         """Return the index of the paragraph number right before this word: ``7``, ``(2)``."""
         if index > 2 and self[index - 1].text == ")" and self[index - 3].text == "(":
             return index - 3
         return index - 1 if index > 0 and self[index - 1].text[0].isdecimal() else index
 
-    def shortened(self, index: int) -> bool:
+    def is_abbreviation(self, index: int) -> bool:
         """Return ``True`` if a full stop after this word marks an abbreviation."""
         if index < 0:
             return False
         token = self[index]
-        return token.low in SHORTENED or (len(token.text) == 1 and token.capital)
+        return token.folded in ABBREVIATIONS or (len(token.text) == 1 and token.capital)

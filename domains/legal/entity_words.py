@@ -1,4 +1,4 @@
-"""Word lists that determine if a capitalised word is a name."""
+"""Lists of words that decide whether a capitalised word is a name."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ GENERIC = words(
     "registry regulation regulations respondent respondents rule rules schedule secretary seller "
     "society state statute subsection tenant tribunal vendor worker"
 )
-#: Words that "for" may follow inside a name.
+#: Words after which "for" may continue a name: the Director for Public Housing.
 FOR_HEADS = words(
     "agency association award board bureau centre center commissioner committee council court "
     "department director foundation fund institute ministry minister office prize secretary "
     "society"
 )
-#: Last words of names with "and": the Securities and Investments Commission.
+#: Last words of names that have an "and": the Securities and Investments Commission.
 AND_ENDS = words(
     "affairs agency association authority board bureau bureaux centre center citizenship college "
     "commerce commission committee council department guardian institute ministry office party "
@@ -56,7 +56,7 @@ AND_ENDS = words(
 #: Last words of companies' names.
 COMPANY_ENDS = words("ltd limited inc incorporated llc plc corporation corp")
 #: Abbreviations whose full stop does not end a sentence.
-SHORTENED = TITLES | words("v vs no st co pty jr sr hon cf eg ie para s ss r cl")
+ABBREVIATIONS = TITLES | words("v vs no st co pty jr sr hon cf eg ie para s ss r cl")
 MONTHS = "January February March April May June July August September October November December"
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
 #: Capitalised words of dates.

@@ -1,7 +1,7 @@
-"""Generation of test questions that need two cases (CBR-RAG, section 6.1).
+"""Generates test questions that need two cases (CBR-RAG, section 6.1).
 
 A chat model reads two cases that share an Act or another entity, and writes a question that only
-both cases together answer. These parent cases count as relevant when retrieval is measured.
+both cases together answer. These parent cases are the relevant ones in measurements of retrieval.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from casewright.stores.progress import progress_bar
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: Maximum number of cases with the same entity for it to pair them; a state or a court has more.
+#: An entity in more cases than this pairs none of them: it may be a state or a court.
 MAX_CASES = 8
 PROMPT = """\
 Below are two legal cases that have in common: {shared}. Write one question that can only be \
@@ -36,7 +36,7 @@ speak of "the first case" or "the texts above". Answer in this form and in no ot
 
 Question: …
 Answer: …"""
-_LONGEST_QUESTION = 700
+_MAX_QUESTION_LETTERS = 700
 _REPLY = re.compile(r"question\W{0,4}:(.*?)\banswer\W{0,4}:(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -85,13 +85,14 @@ def entity_pairs(
 
     The time is linear in the number of entities. Two cases with the same citation are not a pair.
     """
-    index: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    cases_by_entity: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for number, case in enumerate(cases):
         for entity in case.problem.get("entities") or ():
             if is_name(entity):
-                index[_key(entity)].setdefault(number, entity)
+                key = act_key(entity) if is_act(entity) else " ".join(entity.casefold().split())
+                cases_by_entity[key].setdefault(number, entity)
     shared: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-    for numbers in index.values():
+    for numbers in cases_by_entity.values():
         if len(numbers) <= MAX_CASES:
             for first, second in combinations(numbers, 2):
                 if cited_as(cases[first]) != cited_as(cases[second]):
@@ -146,7 +147,7 @@ def _question(pair: CasePair, model: BaseChatModel, seconds: float) -> PairQuest
     if match is None:
         return "the model's answer has another form"
     question, answer = (" ".join(part.split()).strip('*_"“” ') for part in match.groups())
-    if not question.endswith("?") or len(question) > _LONGEST_QUESTION:
+    if not question.endswith("?") or len(question) > _MAX_QUESTION_LETTERS:
         return "the model wrote no question"
     if not answer:
         return "the model wrote no answer"
@@ -164,7 +165,3 @@ def _prompt(pair: CasePair) -> str:
         for case, text in zip((pair.first, pair.second), texts, strict=True)
     ]
     return "\n\n".join([PROMPT.format(shared="; ".join(pair.shared)), *quoted])
-
-
-def _key(entity: str) -> str:
-    return act_key(entity) if is_act(entity) else " ".join(entity.casefold().split())

@@ -7,17 +7,17 @@ from typing import Any
 
 from casewright.domains.legal.acts import matching_keys
 from casewright.domains.legal.naming import named_by
-from casewright.domains.united import united
+from casewright.domains.search_tools import merge_hits
 from casewright.stores import CaseStore, Hit
 from casewright.tools import CallContext, Search, Toolbox, ToolExample, ToolSpec, tool_from_function
 
 #: Lowest relevance of a case that is related to the question; random text reaches 0.17.
-ON_TOPIC = 0.22
-#: Lowest relevance of a case, as a share of the best case's; if two cases answer a question
-#: together, the second reaches two thirds of the first.
-NEAR_BEST = 0.7
-#: Maximum number of cases of a result, and candidates among which named cases are searched.
-MAX_CASES, CANDIDATES = 4, 100
+MIN_RELEVANCE = 0.22
+#: Lowest relevance of a case, as a share of the best case's. If a question needs two cases, the
+#: second has about two thirds of the first one's relevance.
+MIN_SHARE_OF_BEST = 0.7
+#: Maximum number of cases in a result, and of candidates that may be named in the question.
+MAX_CASES, MAX_CANDIDATES = 4, 100
 QUERY_SOURCES = ("question", "literal")
 RESULTS = ("citation", "answer", "evidence")
 Row = dict[str, Any]
@@ -31,18 +31,18 @@ def legal_toolbox(cases: CaseStore, loop: Search | None = None) -> Toolbox:
 def _case_search(cases: CaseStore, loop: Search | None) -> ToolSpec:
     def case_search(query: str, call: CallContext) -> list[Row]:
         """Decided cases and statute sections like the question: what a court held, and why."""
-        hits = cases.search(query, CANDIDATES)
+        hits = cases.search(query, MAX_CANDIDATES)
         best = max((hit.relevance for hit in hits), default=0.0)
-        least = max(ON_TOPIC, NEAR_BEST * best)
-        named = named_by(query, [hit.case.metadata["citation"] for hit in hits])
-        near = [
+        lowest = max(MIN_RELEVANCE, MIN_SHARE_OF_BEST * best)
+        levels = named_by(query, [hit.case.metadata["citation"] for hit in hits])
+        selected = [
             (level, hit)
-            for level, hit in zip(named, hits, strict=True)
-            if level or hit.relevance >= least
+            for level, hit in zip(levels, hits, strict=True)
+            if level or hit.relevance >= lowest
         ]
-        near.sort(key=lambda item: -item[0])
+        selected.sort(key=lambda item: -item[0])
         confirmed = [] if loop is None else loop(query, 2 * MAX_CASES, {}, call)
-        hits = united([hit for _, hit in near[:MAX_CASES]], confirmed)
+        hits = merge_hits([hit for _, hit in selected[:MAX_CASES]], confirmed)
         return [_row(cases, hit) for hit in hits]
 
     return tool_from_function(
@@ -67,7 +67,7 @@ def _act_cases(cases: CaseStore, loop: Search | None) -> ToolSpec:
         if not keys:
             return []
         confirmed = [] if loop is None else loop(query, 2 * MAX_CASES, {"acts": keys}, call)
-        hits = united(cases.search(query, MAX_CASES, where={"acts": keys}), confirmed)
+        hits = merge_hits(cases.search(query, MAX_CASES, where={"acts": keys}), confirmed)
         return [_row(cases, hit) for hit in hits]
 
     return tool_from_function(

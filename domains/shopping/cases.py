@@ -17,7 +17,7 @@ from casewright.stores.facet import Components, component_text
 
 
 def schemas(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
-    """Return the schema of each store by its name, and the function that returns its cases."""
+    """Return, by store name, the store's schema and the function that returns its cases."""
     facet = partial(text_facet, encoder=encoder)
     product_facets = facet("title", weight=0.6), facet("about", weight=0.4)
     help_facets = (
@@ -37,9 +37,9 @@ def schemas(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
 
 
 def _usual_questions_facet(encoder: Encoder, weight: float) -> Facet:
-    """Return a facet that compares a question to the mean of an article's usual questions.
+    """Return a facet that compares a question with the mean vector of an article's usual questions.
 
-    The mean is used, since the nearest question could share words with the query by chance.
+    The nearest of these questions may share words with the query by chance; the mean does not.
     """
 
     def embed_case(problems: Sequence[Components]) -> NDArray[np.float32]:

@@ -12,7 +12,7 @@ from casewright.domains.shopping import cases
 from casewright.domains.shopping.data import NAMES, data_file, records
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.domains.shopping.vectors import VECTORS
-from casewright.domains.waiting import late_store
+from casewright.domains.waiting import lazy_store
 from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.annotated import Conversation
 from casewright.planner.plan_cases import plan_case
@@ -23,7 +23,7 @@ from casewright.stores.feedback import SentenceStrategy
 MODULES = ("ids_and_dates.py", "cases.py")
 
 
-def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
+def open_shopping(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
     """Open the shop's stores in a folder; build them first if needed.
 
     The plan cases are opened at the first use: the planner with the shop's reader does not need
@@ -35,16 +35,16 @@ def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDom
     modules = (files("casewright.domains.shopping") / name for name in MODULES)
     sources = [*(data_file(name) for name in NAMES if name != "queries"), *modules]
     expected = digest(sources, [schema for schema, _ in schemas.values()])
-    stores = open_built(folder, "shopping", expected, schemas, anew=anew)
-    stores["plans"] = late_store(lambda: _open_plans(folder / "plans", encoder, anew))
+    stores = open_built(folder, "shopping", expected, schemas, rebuild=rebuild)
+    stores["plans"] = lazy_store(lambda: _open_plans(folder / "plans", encoder, rebuild))
     return OpenDomain(shopping_toolbox(stores), stores["plans"], stores)
 
 
-def _open_plans(folder: Path, encoder: Encoder, anew: bool) -> CaseStore:
+def _open_plans(folder: Path, encoder: Encoder, rebuild: bool) -> CaseStore:
     schema = plan_schema(encoder)
     schemas = {"plans": (schema, lambda: [plan_case(query) for query in queries()])}
     expected = digest([data_file("queries")], [schema])
-    return open_built(folder, "shopping", expected, schemas, anew=anew)["plans"]
+    return open_built(folder, "shopping", expected, schemas, rebuild=rebuild)["plans"]
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:

@@ -1,8 +1,8 @@
-"""Generation of ids and dates of the shop's records, from a seed and a fixed day "today".
+"""Generates the ids and dates of the shop's records, from a seed and a fixed day "today".
 
 The hand-written data have no ids and dates. They refer to products by slug and to customers by
-name; a day is a number of days from today, a time is a part of the day, and texts name days by
-placeholders. So "yesterday" in a text agrees with the dates, for any "today".
+name. They give a day as a number of days from today, a time as a part of the day, and the days in
+texts as placeholders. So "yesterday" in a text agrees with the dates, for any "today".
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Read = Callable[[str], Sequence[Row]]
 OtherRecords = Mapping[str, Mapping[str, Record]]
 
 _IDS = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
-_CALLED_BY = {"products": "slug", "customers": "name"}
+_NAME_FIELD = {"products": "slug", "customers": "name"}
 _REFERS_TO = {"reviews": ("products",), "orders": ("products", "customers")}
-# Ranges of minutes of the day, ordered and disjoint. All places are open from "early" to
+# Minutes of the day of each part, ordered and disjoint. All places are open from "early" to
 # "afternoon"; couriers also deliver in the "evening"; sorting centres, depots and the online shop
 # never close.
-_PARTS = {
+_DAY_PARTS = {
     "night": range(60, 300),
     "early": range(450, 525),
     "morning": range(540, 690),
@@ -48,9 +48,9 @@ _CHARACTERS = {"#": "0123456789", "?": "BCDFGHJKLMNPQRSTVWXZ"}
 # strftime depends on the locale.
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
 _MONTHS = "January February March April May June July August September October November December"
-_FORMS: dict[str, Callable[[date], str]] = {
-    "day": lambda day: f"{_FORMS['weekday'](day)}, {_FORMS['date'](day)}",
-    "date": lambda day: f"{_FORMS['short'](day)} {day.year}",
+_DATE_FORMS: dict[str, Callable[[date], str]] = {
+    "day": lambda day: f"{_DATE_FORMS['weekday'](day)}, {_DATE_FORMS['date'](day)}",
+    "date": lambda day: f"{_DATE_FORMS['short'](day)} {day.year}",
     "short": lambda day: f"{day.day} {_MONTHS.split()[day.month - 1]}",
     "weekday": lambda day: _WEEKDAYS.split()[day.weekday()],
 }
@@ -73,8 +73,8 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
         try:
             if "id" in row:
                 raise InputError("The record has an id. Leave it out: ids are generated.")
-            if name in _CALLED_BY:
-                key = row[_CALLED_BY[name]]
+            if name in _NAME_FIELD:
+                key = row[_NAME_FIELD[name]]
                 if lines.setdefault(key, line) != line:
                     raise InputError(f"{key!r} is also in line {lines[key]}. Rename one of them.")
             if name == "orders":
@@ -86,7 +86,7 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
             else:
                 fields = {key: row[key] for key in row if key != "slug"}
         except KeyError as error:
-            raise InputError(f"{name}.jsonl, line {line}: Write its {error} too.") from error
+            raise InputError(f"{name}.jsonl, line {line}: Add its {error}.") from error
         except InputError as error:
             raise InputError(f"{name}.jsonl, line {line}: {error}") from error
         records.append({"id": _IDS[name].format(line) if name in _IDS else "", **fields})
@@ -100,7 +100,7 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
 
 def _by_name(name: str, read: Read) -> dict[str, Record]:
     records = complete(name, read)
-    return {row[_CALLED_BY[name]]: record for row, record in zip(read(name), records, strict=True)}
+    return {row[_NAME_FIELD[name]]: record for row, record in zip(read(name), records, strict=True)}
 
 
 def _record(others: OtherRecords, name: str, key: str) -> Record:
@@ -136,20 +136,21 @@ def _order(row: Row, others: OtherRecords, rng: Random, today: date) -> Record:
     tracking = _tracking(parcel["carrier"], rng)
     times = _times(parcel["events"], rng, today)
 
-    def value(field: re.Match[str]) -> str:
+    def placeholder_text(field: re.Match[str]) -> str:
         if field[1] == "total":
             return f"{total:.2f}"
-        form, _, when = field[1].rpartition(":")
+        form, _, name = field[1].rpartition(":")
         try:
-            return _FORMS[form or "day"](days[when] if when in days else _day(int(when), today))
+            day = days[name] if name in days else _day(int(name), today)
+            return _DATE_FORMS[form or "day"](day)
         except (KeyError, ValueError):
             raise InputError(
                 f"{field[0]} names no day. Write one of {', '.join(days)}, or days from today, "
-                f"as in {{expected}} or {{short:-3}}; forms are {', '.join(_FORMS)}."
+                f"as in {{expected}} or {{short:-3}}; forms are {', '.join(_DATE_FORMS)}."
             ) from None
 
-    def filled(text: str) -> str:
-        return re.sub(r"\{([^{}]*)\}", value, text)
+    def with_days(text: str) -> str:
+        return re.sub(r"\{([^{}]*)\}", placeholder_text, text)
 
     return {
         "customer": _record(others, "customers", row["customer"])["id"],
@@ -164,10 +165,10 @@ def _order(row: Row, others: OtherRecords, rng: Random, today: date) -> Record:
             "expected": days["expected"].isoformat(),
             "delivered": days["delivered"].isoformat() if "delivered" in days else None,
             "events": [
-                {"at": at, "place": event["place"], "what": filled(event["what"])}
+                {"at": at, "place": event["place"], "what": with_days(event["what"])}
                 for at, event in zip(times, parcel["events"], strict=True)
             ],
-            "note": filled(parcel["note"]),
+            "note": with_days(parcel["note"]),
         },
     }
 
@@ -187,13 +188,13 @@ def _tracking(carrier: str, rng: Random) -> str:
 
 def _times(events: Sequence[Row], rng: Random, today: date) -> Iterator[str]:
     """Yield a random time for each event in its part of its day, in the events' order."""
-    parts = list(_PARTS)
+    parts = list(_DAY_PARTS)
     for event in events:
         if event["at"] not in parts:
             raise InputError(f"{event['at']!r} is not a part of the day: {', '.join(parts)}.")
-    spans = [(_day(event["day"], today), parts.index(event["at"])) for event in events]
-    if spans != sorted(spans):
+    days_and_parts = [(_day(event["day"], today), parts.index(event["at"])) for event in events]
+    if days_and_parts != sorted(days_and_parts):
         raise InputError("An event is earlier than the event before it. Write them in order.")
-    for (day, part), group in groupby(spans):
-        for minute in sorted(rng.sample(_PARTS[parts[part]], len(list(group)))):
+    for (day, part), group in groupby(days_and_parts):
+        for minute in sorted(rng.sample(_DAY_PARTS[parts[part]], len(list(group)))):
             yield f"{day}T{minute // 60:02}:{minute % 60:02}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import mean
 from typing import Any
 
-from casewright.domains.united import searches, united
+from casewright.domains.search_tools import merge_hits, search_arguments
 from casewright.stores import CaseStore, Hit
 from casewright.stores.hit import near_best
 from casewright.tools import (
@@ -25,16 +25,16 @@ _WORD = re.compile(r"\w+")
 #: Two words, or a digit: possibly the name of a product model.
 _NAME = re.compile(r"\w\W+\w|\d")
 Row = dict[str, Any]
-#: Lowest relevance of an order's title for the thing in the query.
-SAME_THING = 0.32
+#: Lowest relevance of an order's title to be the item in the query.
+MIN_ORDER_RELEVANCE = 0.32
 #: Lowest relevance of an order's title, as a share of the best product's relevance: a question
 #: about "my laptop" from a customer without a laptop must not return their e-reader.
-LIKE_CATALOGUE = 0.7
+MIN_SHARE_OF_PRODUCT = 0.7
 #: Lowest relevance of a product or fact that is related to the question, and of a help article.
-ON_TOPIC, ON_TOPIC_HELP = 0.15, 0.23
+MIN_RELEVANCE, MIN_HELP_RELEVANCE = 0.15, 0.23
 #: Lowest relevance of a hit, as a share of the best hit's.
-NEAR_BEST = 0.6
-#: Seconds of a call on two cores, rounded up: medians of the steps of 150 annotated queries.
+MIN_SHARE_OF_BEST = 0.6
+#: Seconds of a call on two cores: medians over the steps of 150 annotated queries, rounded up.
 LATENCIES = {
     "prod_search": 0.02,
     "prod_qna": 0.02,
@@ -71,14 +71,14 @@ def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
 
     def prod_search(query: str, call: CallContext) -> list[Row]:
         """Finds products in the catalogue: searches, recommendations, gift ideas."""
-        near = near_best(products.search(query, 20), ON_TOPIC, NEAR_BEST)
+        near = near_best(products.search(query, 20), MIN_RELEVANCE, MIN_SHARE_OF_BEST)
         # "Vista 55" is similar to the Vista 32, but does not mean it. A single word may be in an
         # accessory's title: a "laptop" is not a laptop stand.
         if _NAME.search(query):
-            near.sort(key=lambda hit: not _names(hit, query))
+            near.sort(key=lambda hit: not _matches(hit, query))
         # The next step uses the first product, so named products precede confirmed products.
         confirmed = [] if loop is None else loop(query, 8, {}, call)
-        return [_row(hit, "products", fields) for hit in united(near[:4], confirmed)]
+        return [_row(hit, "products", fields) for hit in merge_hits(near[:4], confirmed)]
 
     return tool_from_function(
         prod_search,
@@ -92,7 +92,7 @@ def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
 
 
 def _row(hit: Hit, store: str, fields: tuple[str, ...]) -> Row:
-    """Return some fields of a hit, and its source, which is named by the first field."""
+    """Return some fields of a hit, and its source: the store and the value of the first field."""
     row = {field: hit.case.metadata[field] for field in fields}
     return {**row, "source": f"{store}:{row[fields[0]]}"}
 
@@ -104,7 +104,7 @@ def _prod_qna(facts: CaseStore, loop: Search | None) -> ToolSpec:
         description="A fact about one product: its page, specifications, questions and answers.",
         filters=("product_id",),
         sources={"product_id": PRODUCT, "query": QUERY_SOURCES},
-        **searches(facts, 3, ON_TOPIC, NEAR_BEST, loop),
+        **search_arguments(facts, 3, MIN_RELEVANCE, MIN_SHARE_OF_BEST, loop),
         example=ToolExample(
             "What's the voltage of my drill?",
             's1 = order_lookup(query="drill")\n'
@@ -116,15 +116,19 @@ def _prod_qna(facts: CaseStore, loop: Search | None) -> ToolSpec:
 def _review_summary(reviews: CaseStore, loop: Search | None) -> ToolSpec:
     def review_summary(product_id: str, query: str, call: CallContext) -> list[Row]:
         """What buyers say of one product: its stars, and the reviews nearest to the question."""
-        about = {"product_id": product_id}
-        hits = reviews.search(query, 50, where=about)
+        of_product = {"product_id": product_id}
+        hits = reviews.search(query, 50, where=of_product)
         if not hits:
             return []
         stars = [int(hit.case.metadata["stars"]) for hit in hits]
         summary = f"{len(stars)} reviews, {mean(stars):.1f} of 5 stars on average."
         overview = {"evidence": summary, "source": f"reviews:{product_id}"}
-        confirmed = [] if loop is None else loop(query, 6, about, call)
-        return [overview, *map(_review, united(confirmed, hits[:3]))]
+        confirmed = [] if loop is None else loop(query, 6, of_product, call)
+        rows = [
+            {"evidence": str(case.solution), "source": f"reviews:{case.metadata['key']}"}
+            for case in (hit.case for hit in merge_hits(confirmed, hits[:3]))
+        ]
+        return [overview, *rows]
 
     return tool_from_function(
         review_summary,
@@ -136,11 +140,6 @@ def _review_summary(reviews: CaseStore, loop: Search | None) -> ToolSpec:
     )
 
 
-def _review(hit: Hit) -> Row:
-    key = hit.case.metadata["key"]
-    return {"evidence": str(hit.case.solution), "source": f"reviews:{key}"}
-
-
 def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -> ToolSpec:
     fields = ("order_id", "product_id", "title")
 
@@ -149,19 +148,19 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
         customer = call.scope.get("customer")
         if customer is None:
             return []
-        mine = {"customer": customer}
-        confirmed = [] if loop is None else loop(query, 8, mine, call)
-        hits = united(orders.search(query, 10, where=mine, lambda_b=0.95), confirmed)
-        near = [hit for hit in hits if hit.relevance >= SAME_THING or _names(hit, query)]
-        if not all(_names(hit, query) for hit in near):
+        own_orders = {"customer": customer}
+        confirmed = [] if loop is None else loop(query, 8, own_orders, call)
+        hits = merge_hits(orders.search(query, 10, where=own_orders, lambda_b=0.95), confirmed)
+        likely = [h for h in hits if h.relevance >= MIN_ORDER_RELEVANCE or _matches(h, query)]
+        if not all(_matches(hit, query) for hit in likely):
             nearest = products.search(query, 1, weights={"title": 1.0})[0]
-            least = LIKE_CATALOGUE * nearest.relevance
-            near = [hit for hit in near if hit.relevance >= least or _names(hit, query)]
-        # "Where is my parcel?" names no thing, so the plan passes the whole question, and the
-        # newest orders are meant.
-        if not near and query == call.question:
-            near = orders.search(query, 3, where=mine, lambda_b=0.0)
-        return [_row(hit, "orders", fields) for hit in near[:4]]
+            floor = MIN_SHARE_OF_PRODUCT * nearest.relevance
+            likely = [hit for hit in likely if hit.relevance >= floor or _matches(hit, query)]
+        # "Where is my parcel?" names no item, so the plan passes the whole question, which means
+        # the newest orders.
+        if not likely and query == call.question:
+            likely = orders.search(query, 3, where=own_orders, lambda_b=0.0)
+        return [_row(hit, "orders", fields) for hit in likely[:4]]
 
     return tool_from_function(
         order_lookup,
@@ -171,7 +170,7 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
     )
 
 
-def _names(hit: Hit, query: str) -> bool:
+def _matches(hit: Hit, query: str) -> bool:
     """Return ``True`` if the title has every word of the query: "R8" must match exactly."""
     title = set(_WORD.findall(str(hit.case.metadata["title"]).casefold()))
     words = set(_WORD.findall(query.casefold()))
@@ -210,6 +209,6 @@ def _customer_support(articles: CaseStore, loop: Search | None) -> ToolSpec:
         description="The shop's policies and services: returns, refunds, payment, account, "
         "delivery in general, warranty, talking to a person.",
         sources={"query": QUERY_SOURCES},
-        **searches(articles, 2, ON_TOPIC_HELP, NEAR_BEST, loop),
+        **search_arguments(articles, 2, MIN_HELP_RELEVANCE, MIN_SHARE_OF_BEST, loop),
         example=ToolExample("can I pay when it arrives", "s1 = customer_support(query=question)"),
     )

@@ -19,7 +19,7 @@ from casewright.stores.encoders.minilm import MiniLMEncoder
 VECTORS = Path(__file__).parent / "data" / "vectors.safetensors"
 
 
-class _Recorder:
+class _RecordingEncoder:
     """An encoder that records texts instead of encoding them."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -34,7 +34,7 @@ class _Recorder:
 def main() -> None:
     """Encode the texts that the facets of the shop's cases compare, and write the file."""
     encoder = MiniLMEncoder()
-    recorder = _Recorder(encoder)
+    recorder = _RecordingEncoder(encoder)
     for schema, make in cases.schemas(recorder).values():
         schema.vectors([case.problem for case in make()])
     write_vectors(VECTORS, encoder, recorder.texts)

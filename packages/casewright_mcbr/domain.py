@@ -76,13 +76,13 @@ def one_tool_domain(
         )
         return Toolbox([spec])
 
-    def open_stores(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
+    def open_stores(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
         parts = {
             name: (schema(), cases),
             "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
         }
         current = digest(sources(), [part for part, _ in parts.values()])
-        stores = open_built(folder, name, current, parts, anew=anew)
+        stores = open_built(folder, name, current, parts, rebuild=rebuild)
         return OpenDomain(toolbox(stores[name]), stores["plans"], stores)
 
     return Domain(

@@ -2,7 +2,7 @@
 
 
 def main() -> None:
-    """Run the command line; ``commands`` is imported first here."""
+    """Run the command line; ``commands`` is not imported before this call."""
     from casewright.serve.cli.commands import main as run
 
     run()

@@ -44,7 +44,7 @@ def ask(
     dry_run: options.DryRun = False,
     save: options.SaveRun = None,
     mend: Annotated[
-        str, Option(help="Replan the rest once after failed or empty steps: failure, empty or off.")
+        str, Option(help="Replan the remaining steps once: after failure or empty steps, or off.")
     ] = "off",
     corrections: Annotated[
         Path | None,
@@ -67,10 +67,10 @@ def ask(
     check_new_file("--save", save)
     values: DomainValues = command.obj
     choice = read_choice(config, values.domain, **flags)
-    if question is None and save is None and values.own:
+    if question is None and save is None and values.without_question:
         _ask_without_question(values, choice.generator, as_json=as_json)
         return
-    if question is None or values.own:
+    if question is None or values.without_question:
         raise InputError(_usage(values))
     check_question(question)
     if choice.encoder is None:
@@ -78,7 +78,7 @@ def ask(
         preload(default_encoder())
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from casewright.serve.cli.waiting import print_dry_run, replies_to
+    from casewright.serve.cli.waiting import ask_user, print_dry_run
     from casewright.serve.session.dialogue import Dialogue
     from casewright.serve.session.option_values import (
         command_scope,
@@ -91,31 +91,31 @@ def ask(
     fields, turns = read_context(context), read_history(history)
     if corrections is not None and mend == "off":
         raise InputError("--corrections keeps the plans of mended runs. Give --mend empty too.")
-    retain = _correction_writer(corrections)
-    whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
+    save_correction = _correction_writer(corrections)
+    request_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
     limits = read_budget("--budget", budget)
     approval_limits = read_budget("--approve-above", approve_above)
     if dry_run and (save is not None or approve or approve_above):
         raise InputError("--dry-run runs nothing. Leave out --save, --approve, --approve-above.")
-    with closing(open_chosen(choice, whole_scope, values.opening, examples=examples)) as session:
+    with closing(open_chosen(choice, request_scope, values.opening, examples=examples)) as session:
         if dry_run:
             print_dry_run(session, question, fields, turns, limits, as_json=as_json)
             return
         graph = session.graph(
-            choice.generator, InMemorySaver(), full=full, mend=mend, retain=retain
+            choice.generator, InMemorySaver(), full=full, mend=mend, retain=save_correction
         )
         policy: Any = "always" if approve else approval_limits or "declared"
         if deadline is not None:
             limits = {**(limits or {}), "deadline": deadline}
         dialogue = Dialogue(
-            graph, whole_scope, turns, replies=replies_to, limits=limits, approve=policy
+            graph, request_scope, turns, replies=ask_user, limits=limits, approve=policy
         )
         result = dialogue.ask(question, fields)
     print_run(result, question, save, as_json=as_json)
 
 
 def _correction_writer(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
-    """Return a function that adds an annotated message's record to a file; ``None`` without one."""
+    """Return a function that adds an annotated message to the file; ``None`` without a file."""
     if file is None:
         return None
     from casewright.finetune.queries.correction import keep_correction
@@ -127,20 +127,20 @@ def _correction_writer(file: Path | None) -> Callable[[Mapping[str, Any]], objec
 
 
 def _usage(values: DomainValues) -> str:
-    """Return a message that lists the options that need a question, and the others."""
+    """Return a message that says which options need a question, and which exclude one."""
     domain = values.domain
     own_options = [option for option in domain.options if option.name not in domain.openers]
     if not own_options:
         return "Give a question."
-    first, more = own_options[0], ", ".join(f"--{option.name}" for option in own_options[1:])
+    first, others = own_options[0], ", ".join(f"--{option.name}" for option in own_options[1:])
     return (
-        f"Give a question, or --{first.name} {first.metavar} without one; {more} go with "
+        f"Give a question, or --{first.name} {first.metavar} without one; {others} go with "
         f"--{first.name}, --save goes with a question."
     )
 
 
 def _ask_without_question(values: DomainValues, generator: str, *, as_json: bool) -> None:
-    """Print the domain's answer to its own options."""
+    """Print the domain's answer to the options that need no question."""
     from casewright.domains.own_answer import OwnRequest
     from casewright.graph.named import EXTRACTIVE, check_generator
     from casewright.planner import chat_model
@@ -150,9 +150,9 @@ def _ask_without_question(values: DomainValues, generator: str, *, as_json: bool
 
     assert values.domain.answer is not None
     check_generator(generator)
-    request = OwnRequest(values.own)
+    request = OwnRequest(values.without_question)
     if generator != EXTRACTIVE:
-        request = OwnRequest(values.own, chat_text(chat_model(generator)), generator)
+        request = OwnRequest(values.without_question, chat_text(chat_model(generator)), generator)
     folder = store_folder(values.domain.name)
     with closing(values.domain.open(folder, default_encoder(), False)) as opened:
         answer = values.domain.answer(opened, request)

@@ -79,7 +79,7 @@ def calibrate(
     measure: Annotated[
         str, Option(help="The measure: margin (Δ), dpo (log σ(Δ)), mass or mc1.")
     ] = "margin",
-    limit: Annotated[int, Option(min=2, help="Limit of questions, a random draw.")] = 100,
+    limit: Annotated[int, Option(min=2, help="Limit of questions, drawn at random.")] = 100,
     estimate: Annotated[bool, Option("--estimate", help="Print the cost, and stop.")] = False,
     scores: Annotated[
         Path | None,
@@ -108,7 +108,7 @@ def calibrate(
     given_b = _numbers("--lambda-b", lambda_b)
     # Refuse invalid values before a model is loaded.
     Sweep(k, lambdas_d, given_b or LAMBDAS_B, measure, limit, seed)
-    judged = None if questions is None else read_judged(questions)
+    test_questions = None if questions is None else read_judged(questions)
     if store is None and (component is not None or group != "group"):
         raise InputError("--component and --group go with --store. Leave them out.")
     with _open_store(cases, domain, store) as case_store:
@@ -116,22 +116,22 @@ def calibrate(
         language_model = open_scorer(model, adapter=adapter, device=device, dtype=dtype)
         file = scores or data_folder() / "calibrate" / "scores.sqlite"
         with closing(RecordedScorer(language_model, file)) as scorer:
-            lambdas_b = _with_quality(case_store, scorer, reading, given_b, measure=not estimate)
+            lambdas_b = _lambdas_b(case_store, scorer, reading, given_b, measure=not estimate)
             sweep = Sweep(k, lambdas_d, lambdas_b, measure, limit, seed)
-            prepared = prepare(case_store, scorer, judged, sweep, reading=reading)
+            prepared = prepare(case_store, scorer, test_questions, sweep, reading=reading)
             _print_cost(prepared.cost)
             if estimate:
                 if as_json:
                     print_json(asdict(prepared.cost))
                 return
             calibration = run(prepared, scorer)
-    _show(calibration, plot, as_json=as_json)
+    _print_calibration(calibration, plot, as_json=as_json)
 
 
 @contextmanager
 def _open_store(cases: Path | None, domain: str | None, store: str | None) -> Iterator[CaseStore]:
-    """Open the store of a file of cases, of a domain's plan cases, or in a Python file."""
-    from casewright.domains.python_file import object_of
+    """Open the store of a file's cases, of a domain's plan cases, or of a Python file."""
+    from casewright.domains.python_file import load_object
     from casewright.finetune.demonstrations.cases_file import (
         demonstration_schema,
         read_demonstrations,
@@ -146,48 +146,48 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
         name = hashlib.sha256(str(cases.resolve()).encode()).hexdigest()[:16]
         folder = data_folder() / "demonstrations" / f"{cases.stem}-{name}"
         with CaseStore(demonstration_schema(default_encoder()), folder) as case_store:
-            _update(case_store, demonstrations)
+            _synchronise(case_store, demonstrations)
             yield case_store
         return
     if domain is not None:
         with own_tools(domain) as tools:
-            if tools.stored is None:
+            if tools.case_store is None:
                 raise InputError(
                     f"The domain {domain!r} has no plan cases. Give --cases or --store."
                 )
-            yield tools.stored
+            yield tools.case_store
         return
-    kind = "a CaseStore, or a function that returns one"
-    value = object_of(str(store), "--store", kind)
+    expected = "a CaseStore, or a function that returns one"
+    value = load_object(str(store), "--store", expected)
     try:
         value = value() if callable(value) else value
     except Exception as error:
         raise InputError(f"--store {store} failed: {told(error)}.") from error
     if not isinstance(value, CaseStore):
-        raise InputError(f"--store {store}: its name is a {type(value).__name__}. Name {kind}.")
+        raise InputError(f"--store {store}: its name is a {type(value).__name__}. Name {expected}.")
     with value:
         yield value
 
 
-def _update(store: CaseStore, cases: Sequence[Case]) -> None:
-    """Add the new cases, delete others, and keep the measured quality of the rest."""
+def _synchronise(store: CaseStore, cases: Sequence[Case]) -> None:
+    """Add new cases, delete those that are no longer given, keep the others' measured quality."""
     from casewright.stores import Change
     from casewright.stores.case import case_id
 
-    new = {case_id(case, store.schema.name): case for case in cases}
+    given = {case_id(case, store.schema.name): case for case in cases}
     stored = {case.id: case for case in store.all()}
-    store.delete([id_ for id_ in stored if id_ not in new])
-    store.add([case for id_, case in new.items() if id_ not in stored])
+    store.delete([id_ for id_ in stored if id_ not in given])
+    store.add([case for id_, case in given.items() if id_ not in stored])
     store.update(
         {
             id_: Change(metadata=case.metadata)
-            for id_, case in new.items()
+            for id_, case in given.items()
             if id_ in stored and dict(stored[id_].metadata) != dict(case.metadata)
         }
     )
 
 
-def _with_quality(
+def _lambdas_b(
     store: CaseStore,
     scorer: RecordedScorer,
     reading: CaseReading,
@@ -195,7 +195,7 @@ def _with_quality(
     *,
     measure: bool,
 ) -> Sequence[float]:
-    """Return the values of λ_b; measure the cases' quality if the values and the store need it."""
+    """Return the values of λ_b; first measure the cases' quality if they use it and it fits."""
     from casewright.finetune.demonstrations import measure_quality
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B
     from casewright.finetune.demonstrations.quality import can_hold_quality
@@ -214,7 +214,7 @@ def _with_quality(
             "give a schema with quality_range (-20, 0), for which the quality can be measured."
         )
     else:
-        note("The cases' own quality is used: it cannot be this model's log-probability.")
+        note("The stored quality of the cases is used: its range does not fit a log-probability.")
     return lambdas_b
 
 
@@ -242,7 +242,7 @@ def _print_cost(cost: Cost) -> None:
     )
 
 
-def _show(calibration: Calibration, plot: Path | None, *, as_json: bool) -> None:
+def _print_calibration(calibration: Calibration, plot: Path | None, *, as_json: bool) -> None:
     from casewright.finetune.demonstrations.calibrate import draw_calibration
     from casewright.serve.cli.bench.report import save_plot
 
@@ -259,14 +259,14 @@ def _show(calibration: Calibration, plot: Path | None, *, as_json: bool) -> None
     ]
     questions = f"{calibration.questions} questions, {calibration.k} demonstrations"
     print_table(columns, rows, f"{calibration.model}: {questions}")
-    names = {
+    selections = {
         "chosen": "the best on the other questions",
         "nearest": "plain similarity (λ_d = λ_b = 1)",
         "random": "cases drawn at random",
     }
     print_table(
         (f"{measure} on held-out questions", "mean", "from", "to"),
-        [[names[name], *numbers] for name, numbers in calibration.held_out.items()],
+        [[selections[name], *numbers] for name, numbers in calibration.held_out.items()],
     )
     best = calibration.choice
     echo(

@@ -25,7 +25,7 @@ from casewright.serve.cli.output import visible
 
 app = Typer(add_completion=False)
 #: The first word of a line that sets the context, as JSON.
-CONTEXT = "/context"
+CONTEXT_COMMAND = "/context"
 
 
 @app.command(cls=ConversationCommand)
@@ -48,7 +48,7 @@ def chat(
     from langgraph.checkpoint.memory import InMemorySaver
 
     from casewright.planner.request import check_question
-    from casewright.serve.cli.waiting import replies_to
+    from casewright.serve.cli.waiting import ask_user
     from casewright.serve.session.choice import read_choice
     from casewright.serve.session.dialogue import Dialogue
     from casewright.serve.session.option_values import command_scope, read_context, read_history
@@ -57,14 +57,14 @@ def chat(
     fields, turns = read_context(context), read_history(history)
     values: DomainValues = command.obj
     choice = read_choice(config, values.domain, **flags)
-    whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
-    with closing(open_chosen(choice, whole_scope, values.opening)) as session:
+    request_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
+    with closing(open_chosen(choice, request_scope, values.opening)) as session:
         graph = session.graph(choice.generator, InMemorySaver())
-        dialogue = Dialogue(graph, whole_scope, turns, replies=replies_to)
+        dialogue = Dialogue(graph, request_scope, turns, replies=ask_user)
         for line in _lines():
             try:
-                if line.split()[0] == CONTEXT:
-                    fields = read_context(line.removeprefix(CONTEXT).strip() or None)
+                if line.split()[0] == CONTEXT_COMMAND:
+                    fields = read_context(line.removeprefix(CONTEXT_COMMAND).strip() or None)
                     continue
                 check_question(line)
                 answer = dialogue.ask(line, fields)["answer"]

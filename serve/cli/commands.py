@@ -1,4 +1,4 @@
-"""All commands by their names; commands and heavy packages are imported when they are used."""
+"""All commands by name. Commands and heavy packages are imported at their first use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COMMANDS = {
 
 def _load(name: str) -> Any:
     command = typer.main.get_command(import_module(f"casewright.serve.cli.{COMMANDS[name]}").app)
-    # A module has one command, or several by their names.
+    # The app of a module is one command, or a group of commands.
     command = getattr(command, "commands", {}).get(name, command)
     command.name = name
     return command
@@ -62,7 +62,7 @@ def _version(requested: bool) -> None:
 
 
 #: Commands that load the settings themselves, with --config and flags.
-_READ_SETTINGS = ("ask", "chat", "config", "mcp", "plan", "plans", "serve")
+_SETTINGS_COMMANDS = ("ask", "chat", "config", "mcp", "plan", "plans", "serve")
 
 
 @app.callback()
@@ -73,7 +73,7 @@ def casewright(
     ] = False,
 ) -> None:
     """Plan look-ups in one call, run them over case stores and tools, answer with citations."""
-    if command.invoked_subcommand not in _READ_SETTINGS and find_settings_file() is not None:
+    if command.invoked_subcommand not in _SETTINGS_COMMANDS and find_settings_file() is not None:
         from casewright.serve.settings.settings import choose_folders, load_settings
 
         choose_folders(load_settings())
@@ -96,7 +96,7 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
-        # The reader of the output has stopped; the interpreter would complain at its end.
+        # The reader of the output has closed it; Python would report that once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except Exception as error:
@@ -106,10 +106,10 @@ def main() -> None:
         from casewright.extensions import missing_package
         from casewright.stores.room import as_disk_error
 
-        if isinstance(error, ImportError) and (missing := missing_package(error)):
-            _fail(missing, 2)
-        if full := as_disk_error(error):
-            _fail(full, 2)
+        if isinstance(error, ImportError) and (missing_error := missing_package(error)):
+            _fail(missing_error, 2)
+        if disk_error := as_disk_error(error):
+            _fail(disk_error, 2)
         _fail(f"{told(error)}. This is a defect; CASEWRIGHT_DEBUG=1 shows where.", 1)
 
 

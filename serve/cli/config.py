@@ -21,8 +21,8 @@ def config(config: ConfigFile = None, as_json: AsJson = False) -> None:
     loaded = load_settings(config)
     # In JSON mode pydantic masks secrets.
     values = loaded.settings.model_dump(mode="json")
-    for name, meant in unknown_variables().items():
-        echo(visible(f"{name} is unknown. Did you mean {meant}?"), err=True)
+    for name, suggestion in unknown_variables().items():
+        echo(visible(f"{name} is unknown. Did you mean {suggestion}?"), err=True)
     if as_json:
         settings = {
             name: {

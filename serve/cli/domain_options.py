@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from casewright.domains import Domain
 
 #: The pattern of scope fields that can be an option's name.
-_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_OPTION_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 @dataclass(slots=True)
@@ -32,13 +32,13 @@ class DomainValues:
     Attributes:
         scope: Values of scope fields.
         opening: Values of the domain's ``openers``.
-        own: Values of options that the domain answers itself.
+        without_question: Values of options that the domain answers without a question.
     """
 
     domain: Domain
     scope: dict[str, str] = field(default_factory=dict)
     opening: dict[str, str] = field(default_factory=dict)
-    own: dict[str, Any] = field(default_factory=dict)
+    without_question: dict[str, Any] = field(default_factory=dict)
 
     def set(self, name: str, value: Any) -> None:
         """Set the value of an option."""
@@ -47,19 +47,19 @@ class DomainValues:
         elif name in self.domain.scopes:
             self.scope[name] = value
         else:
-            self.own[name] = value
+            self.without_question[name] = value
 
 
 class DomainCommand(TyperCommand):
     """A command with its domain's options; its context's object is a ``DomainValues``."""
 
-    #: True if the command takes options that the domain answers itself.
-    answers = True
+    #: True if the command takes options that the domain answers without a question.
+    takes_requests = True
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Find the domain, add its options, and parse them all; raises ``InputError``."""
         try:
-            domain = _domain_of(args)
+            domain = _find_domain(args)
         except CasewrightError:
             # Invalid settings must not prevent help.
             if {"--help", "-h"} & set(args):
@@ -86,11 +86,11 @@ class DomainCommand(TyperCommand):
         return [*params, *ctx.meta.get(__name__, ()), last]
 
     def _options(self, domain: Domain) -> list[Any]:
-        taken = {name for param in self.params for name in param.opts}
+        used_names = {name for param in self.params for name in param.opts}
         annotations = {
             f"option_{number}": _option(domain, *option)
-            for number, option in enumerate(self._texts(domain))
-            if f"--{option[0]}" not in taken
+            for number, option in enumerate(self._option_texts(domain))
+            if f"--{option[0]}" not in used_names
         }
 
         def never_called() -> None:
@@ -102,29 +102,29 @@ class DomainCommand(TyperCommand):
         app.command()(never_called)
         return list(typer.main.get_command(app).params)
 
-    def _texts(self, domain: Domain) -> list[tuple[str, str, str]]:
+    def _option_texts(self, domain: Domain) -> list[tuple[str, str, str]]:
         """Return name, help and metavar of a domain's options."""
         fields = {
             name: (name, f"Short for --scope {name}=VALUE.", "VALUE")
             for name in domain.scopes
-            if _NAME.fullmatch(name)
+            if _OPTION_NAME.fullmatch(name)
         }
         options = {
             option.name: (option.name, option.help, option.metavar)
             for option in domain.options
-            if self.answers or option.name in domain.openers
+            if self.takes_requests or option.name in domain.openers
         }
         return list((fields | options).values())
 
 
 class ConversationCommand(DomainCommand):
-    """A command without options that the domain answers itself."""
+    """A ``DomainCommand`` without the options that the domain answers without a question."""
 
-    answers = False
+    takes_requests = False
 
 
 def _option(domain: Domain, name: str, help_text: str, metavar: str) -> Any:
-    def keep(ctx: typer.Context, value: Any) -> None:
+    def store_value(ctx: typer.Context, value: Any) -> None:
         if value is not None:
             ctx.obj.set(name, value)
 
@@ -134,29 +134,28 @@ def _option(domain: Domain, name: str, help_text: str, metavar: str) -> Any:
             f"--{name}",
             help=help_text,
             metavar=metavar or None,
-            callback=keep,
+            callback=store_value,
             expose_value=False,
             rich_help_panel=f"Options of the domain {domain.name}",
         ),
     ]
 
 
-def _domain_of(args: list[str]) -> Domain:
-    from casewright.serve.session.choice import domain_of
+def _find_domain(args: list[str]) -> Domain:
+    from casewright.serve.session.choice import chosen_domain
     from casewright.serve.settings.settings import load_settings
 
-    config = _value(args, "--config")
-    loaded = load_settings(Path(config) if config else None, domain=_value(args, "--domain", "-d"))
-    return domain_of(loaded)
+    config, name = _last_value(args, "--config"), _last_value(args, "--domain", "-d")
+    return chosen_domain(load_settings(Path(config) if config else None, domain=name))
 
 
-def _value(args: list[str], *names: str) -> str | None:
+def _last_value(args: list[str], *names: str) -> str | None:
     """Return the last value of an option in unparsed arguments."""
     last_value = None
-    for word, following in zip_longest(args, args[1:]):
+    for word, next_word in zip_longest(args, args[1:]):
         name, sign, value = word.partition("=")
         if name in names:
-            last_value = value if sign else following
+            last_value = value if sign else next_word
         elif word[:2] in names and len(word) > 2:
             last_value = word[2:]
     return last_value

@@ -84,10 +84,10 @@ def domains(
         if as_json:
             print_json({"domain": build, "cases": counts})
         else:
-            listed = ", ".join(f"{count} {name}" for name, count in counts.items())
-            echo(f"{build}: {listed}")
+            counts_text = ", ".join(f"{count} {name}" for name, count in counts.items())
+            echo(f"{build}: {counts_text}")
         return
-    known = [find_domain(name) for name in domain_names()]
+    all_domains = [find_domain(name) for name in domain_names()]
     if as_json:
         rows = [
             {
@@ -99,11 +99,11 @@ def domains(
                 "folder": str(data_folder() / domain.name),
                 "built": (data_folder() / domain.name / domain.mark).exists(),
             }
-            for domain in known
+            for domain in all_domains
         ]
         print_json(rows)
         return
-    for domain in known:
+    for domain in all_domains:
         echo(f"{domain.name}: {domain.description}")
         for question in domain.questions:
             echo(f'  casewright ask --domain {domain.name} "{question}"')

@@ -44,12 +44,12 @@ def evaluate_planner(
 
     planner, adapter = of_adapter(planner, adapter)
     model = ModelSettings(adapter, device, dtype, examples)
-    evaluation, notes = measured(domain, source, planner, model)
+    evaluation, notes = evaluate_file(domain, source, planner, model)
     report = {"domain": domain, "input": str(source), **_report(evaluation, notes)}
     (print_json if as_json else _print)(report)
 
 
-def measured(
+def evaluate_file(
     domain: str, source: Path, planner: str | None, model: ModelSettings
 ) -> tuple[Evaluation, Sequence[str]]:
     """Return the evaluation of one planner on annotated messages, with notes on its figures.
@@ -115,7 +115,7 @@ def _asked_back(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
     }
 
 
-_WORDS = {
+_LABELS = {
     "right_tools": "right tools",
     "whole_plans": "whole plans",
     "invalid": "fallback or invalid plans",
@@ -127,7 +127,7 @@ _WORDS = {
 
 
 def _print(report: dict[str, Any]) -> None:
-    rows = [[_WORDS[name], _cell(figure)] for name, figure in report["figures"].items()]
+    rows = [[_LABELS[name], _cell(figure)] for name, figure in report["figures"].items()]
     print_table(["figure", "value"], rows, f"{report['messages']} messages, {report['planner']}")
     by_class = [
         [f"{label} ({shares['right_tools']['count']})", *map(_cell, shares.values())]
@@ -138,13 +138,13 @@ def _print(report: dict[str, Any]) -> None:
         echo(visible(f"{plan['id']}: {plan['query']}"))
         echo(visible(indented("right", plan["right_plan"])))
         echo(visible(indented("wrote", plan["plan"] or plan["note"])))
-        if reason := _doubt(plan):
+        if reason := _uncertainty(plan):
             echo(visible(indented("", reason)))
     for note in report["notes"]:
         echo(note)
 
 
-def _doubt(plan: dict[str, Any]) -> str:
+def _uncertainty(plan: dict[str, Any]) -> str:
     """Return the confidence of a wrong plan, and the reason of a fallback plan."""
     parts = [] if plan["confidence"] is None else [f"confidence {plan['confidence']:.2f}"]
     parts += ["it asks back"] if plan["asks_back"] else []

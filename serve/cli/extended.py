@@ -1,4 +1,4 @@
-"""Groups of commands that are imported at their first use, also from installed packages."""
+"""Groups of commands, also of installed packages, which are imported at their first use."""
 
 from __future__ import annotations
 

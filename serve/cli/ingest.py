@@ -48,7 +48,7 @@ def ingest(
         float,
         Option(
             min=1,
-            help="Processor time to read a file, and 10 more for each megabyte; slower files are "
+            help="CPU time to read a file, and 10 more for each megabyte; slower files are "
             "reported as failed.",
         ),
     ] = 60.0,
@@ -74,16 +74,16 @@ def ingest(
             "--remove removes all cases of a folder. Leave out --include, --exclude and --dry-run."
         )
     location = into or str(store_folder(COLLECTION, encoder))
-    # A command that stores nothing creates no store.
-    new = "://" not in location and not Path(location).expanduser().exists()
-    store_location = ":memory:" if (dry_run or remove) and new else location
+    # A command that stores nothing must not create a store.
+    is_new = "://" not in location and not Path(location).expanduser().exists()
+    store_location = ":memory:" if (dry_run or remove) and is_new else location
     with open_waiting(document_schema(named_encoder(encoder)), store_location) as store:
         if remove:
-            removed, left = remove_root(store, path), store.count()
+            removed, remaining = remove_root(store, path), store.count()
             if as_json:
-                print_json({"removed": removed, "location": location, "cases": left})
+                print_json({"removed": removed, "location": location, "cases": remaining})
             else:
-                echo(f"Removed {removed} cases of {path}; {location} now has {left}.")
+                echo(f"Removed {removed} cases of {path}; {location} now has {remaining}.")
             return
         try:
             report = run(
@@ -99,12 +99,12 @@ def ingest(
             raise
         cases = store.count()
     if as_json:
-        pairs = {
+        file_reports = {
             name: [{"path": file, "reason": reason} for file, reason in getattr(report, name)]
             for name in ("failed", "skipped", "notes")
         }
         facts = {"location": location, "dry_run": dry_run, "cases": cases}
-        print_json({**asdict(report), **pairs, **facts})
+        print_json({**asdict(report), **file_reports, **facts})
     else:
         _print(report, path, location, cases, dry_run)
         if report.files and not dry_run:
@@ -134,8 +134,8 @@ def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: 
     for file, reason in report.skipped:
         by_reason.setdefault(reason, []).append(file)
     for reason, files in sorted(by_reason.items()):
-        more = f" and {len(files) - MAX_NAMES} more" if len(files) > MAX_NAMES else ""
-        names = ", ".join(files[:MAX_NAMES]) + more
+        others = f" and {len(files) - MAX_NAMES} more" if len(files) > MAX_NAMES else ""
+        names = ", ".join(files[:MAX_NAMES]) + others
         echo(visible(f"Skipped {_files(len(files))}, since {reason}: {names}"))
     if report.failed:
         print_table(["failed", "since"], report.failed)

@@ -47,7 +47,7 @@ def draft(
     seconds: Annotated[float, Option(min=0.1, help="Deadline of a language model's call.")] = 120.0,
     as_json: AsJson = False,
 ) -> None:
-    """Propose annotated messages for your tools, for a person to accept or drop.
+    """Propose annotated messages for your tools, for a person to accept or reject.
 
     The plans of the proposals are valid. Messages similar to known ones, and those that the file
     already has, are not proposed.
@@ -58,13 +58,15 @@ def draft(
     check_output(output)
     file = ResumedLines(output)
     with own_tools(domain) as tools:
-        known = {query.query for query in tools.queries}
+        known_questions = {query.query for query in tools.queries}
         # The domain may already read the same file.
-        new = [AnnotatedQuery.read(r) for r in file.records if r["query"] not in known]
-        tools = replace(tools, queries=[*tools.queries, *new])
+        file_queries = [
+            AnnotatedQuery.read(r) for r in file.records if r["query"] not in known_questions
+        ]
+        tools = replace(tools, queries=[*tools.queries, *file_queries])
         drafts = _proposals(tools, generator, count, seed, seconds)
-    kept = _review(file, drafts, yes=yes)
-    total = len(file.records) + kept
+    accepted = _review(file, drafts, yes=yes)
+    total = len(file.records) + accepted
     commands = [f"casewright draft --domain {domain} --output {output} --generator provider:model"]
     if total >= MIN_MESSAGES:
         commands = [
@@ -73,7 +75,7 @@ def draft(
     facts: dict[str, Any] = {
         "file": str(output),
         "proposed": len(drafts.records),
-        "kept": kept,
+        "kept": accepted,
         "messages": total,
         "left_out": {why.value: number for why, number in drafts.rejected.most_common()},
         "next": commands,
@@ -83,14 +85,12 @@ def draft(
         return
     left_out = ", ".join(f"{number} × {why}" for why, number in facts["left_out"].items())
     echo(
-        f"{output}: {kept} of {len(drafts.records)} proposals were kept; it has {total} messages."
-        + (f" Not proposed: {left_out}." if left_out else "")
+        f"{output}: {accepted} of {len(drafts.records)} proposals were accepted; it has {total} "
+        "messages." + (f" Not proposed: {left_out}." if left_out else "")
     )
     needed = max(0, MIN_MESSAGES - total)
-    more = f" {needed} more are enough to train on." if needed else ""
-    echo(
-        f"Give the file to own_domain, and planners know them at once.{more} Next:\n  {commands[0]}"
-    )
+    hint = f" {needed} more are enough to train on." if needed else ""
+    echo(f"Give the file to own_domain: planners then use it at once.{hint} Next:\n  {commands[0]}")
 
 
 @app.command("correct")
@@ -138,7 +138,7 @@ def correct(
         return
     echo(f"{output}: {outcome}.")
     echo(
-        "Planners whose domain reads that file know it at once. To train on it:\n"
+        "Planners whose domain reads that file use it at once. To train on it:\n"
         f"  casewright finetune adapt --domain {domain} --input {output} --output adapter"
     )
 
@@ -158,11 +158,11 @@ def _proposals(
     from casewright.finetune.queries.query_writer import SeenQuestions
 
     records = list(template_drafts(tools.toolbox, tools.queries, seed))
-    seen = SeenQuestions(tools.encoder, SAME_GROUP)
-    seen.add([*(query.query for query in tools.queries), *tools.apart])
+    seen_questions = SeenQuestions(tools.encoder, SAME_GROUP)
+    seen_questions.add([*(query.query for query in tools.queries), *tools.held_out])
     if generator != TEMPLATE:
         records = _model_records(tools, generator, records[:count], count, seconds)
-    return usable_drafts(records, tools.toolbox, seen, count)
+    return usable_drafts(records, tools.toolbox, seen_questions, count)
 
 
 def _model_records(
@@ -176,7 +176,7 @@ def _model_records(
     queries = [*tools.queries, *(AnnotatedQuery.read(template) for template in templates)]
     chat = _chat(generator)
     writer = QueryWriter(
-        chat, tools.toolbox, queries, tools.encoder, excluded=tools.apart, seconds=seconds
+        chat, tools.toolbox, queries, tools.encoder, excluded=tools.held_out, seconds=seconds
     )
     kinds = len(writer.kinds)
     note(f"Asking {generator} for messages of {kinds} kinds of plans …")
@@ -205,7 +205,7 @@ def _chat(generator: str) -> Any:
 
 def _review(file: ResumedLines, drafts: ReviewBatch, *, yes: bool) -> int:
     """Show each proposal, and add the accepted ones to a file; return their number."""
-    kept = 0
+    accepted = 0
     for number, record in enumerate(drafts.records, 1):
         if not yes:
             context = f"  {record['context']}" if record["context"] else ""
@@ -217,15 +217,15 @@ def _review(file: ResumedLines, drafts: ReviewBatch, *, yes: bool) -> int:
                 break
         if yes or answer == "y":
             file.append(record)
-            kept += 1
-    return kept
+            accepted += 1
+    return accepted
 
 
 def _answer() -> str:
     """Return the typed answer: y, n or q; q at the end of the input."""
     while True:
         try:
-            typed = prompt("Keep it? y/n, q ends", default="y", err=True).strip().lower()
+            typed = prompt("Accept it? y or n; q quits", default="y", err=True).strip().lower()
         except Abort:
             return "q"
         if typed[:1] in ("y", "n", "q"):

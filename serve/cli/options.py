@@ -127,7 +127,7 @@ EncoderName = Annotated[
     str | None,
     Option(help="A sentence-transformers model; the packaged one by default.", metavar="NAME"),
 ]
-#: Values by the setting's name; ``None`` if the option is not given.
+#: Values of options by the name of their setting; ``None`` for options that are not given.
 Flags = Mapping[str, Any]
 #: The option of each setting.
 OPTIONS = {

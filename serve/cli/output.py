@@ -16,8 +16,8 @@ from casewright.errors import InputError
 
 STATUS_MARKS = {"done": "✓", "empty": "∅", "failed": "✗", "timed_out": "⏱", "skipped": "↷"}
 
-#: Why a feedback loop stopped, in words.
-STOPPED = {
+#: The text for each reason why a feedback loop stopped.
+STOP_REASONS = {
     "settled": "nothing more was relevant",
     "nothing_relevant": "nothing was relevant; what the question found is shown, unconfirmed",
     "exhausted": "nothing unseen was left",
@@ -34,7 +34,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 
 
 def visible(text: str) -> str:
-    """Return a text of unknown origin in a form that is safe on a terminal."""
+    """Replace the characters of a text that could manipulate a terminal."""
     # "\r\n" is one line end.
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n").removesuffix("\r"))
 
@@ -101,8 +101,8 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
         )
     console.print("[bold]Plan[/bold]")
     console.print(steps)
-    if doubt := clarification(answer["planner"]):
-        console.print(escape(f"\n{doubt}"))
+    if question_back := clarification(answer["planner"]):
+        console.print(escape(f"\n{question_back}"))
     for step in answer["steps"]:
         lines = [line for report in step["reports"] if (line := _feedback_line(report))]
         if lines:
@@ -123,12 +123,12 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
         )
     planner, usage, generator = answer["planner"], answer["usage"], answer["generator"]
     extractive = generator == "extractive"
-    worded = "quoted, without a language model," if extractive else f"worded by {generator}"
+    how_written = "quoted, without a language model," if extractive else f"worded by {generator}"
     fallback = f" ({planner['fallback']})" if planner["fallback"] else ""
     console.print(
         escape(
-            f"\nPlanned by {planner['name']}{fallback} in {usage['planning_ms']:.0f} ms, looked "
-            f"up in {usage['execution_ms']:.0f} ms, {worded} in {usage['generation_ms']:.0f} ms."
+            f"\nPlanned by {planner['name']}{fallback} in {usage['planning_ms']:.0f} ms, looked up "
+            f"in {usage['execution_ms']:.0f} ms, {how_written} in {usage['generation_ms']:.0f} ms."
         ),
         style="dim",
     )
@@ -145,9 +145,9 @@ def _feedback_line(report: Mapping[str, Any]) -> str:
                 f"all; {report['milliseconds']:.0f} ms.{note}"
             )
         if report.get("event") == "feedback_ended":
-            return f"Then {STOPPED[report['reason']]}. Judge: {report['judge']}."
+            return f"Then {STOP_REASONS[report['reason']]}. Judge: {report['judge']}."
     except (KeyError, TypeError, ValueError):
-        # Another tool's report has the same name.
+        # Another tool may report the same event with other fields.
         return ""
     return ""
 
@@ -178,7 +178,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     if not console.is_terminal and "COLUMNS" not in os.environ:
         width = Console(width=10_000).measure(table).maximum
         console = Console(highlight=False, width=width)
-    # The terminal wraps a line that is too wide; rich would cut it off.
+    # Leave it to the terminal to wrap lines that are too wide; rich would cut them off.
     min_width = Console(width=10_000).measure(table).minimum
     console.print(table, width=max(min_width, console.width), crop=False)
 

@@ -21,15 +21,15 @@ class OwnTools:
     """Tools with their annotated queries, and the encoder that compares queries.
 
     Attributes:
-        apart: Held-out questions, for measurements only: no planner may learn from them.
-        stored: The store that already has the queries as plan cases, if any.
+        held_out: Test questions, from which no planner may learn.
+        case_store: The store that already has the queries as plan cases, if any.
     """
 
     toolbox: Toolbox
     queries: Sequence[AnnotatedQuery]
     encoder: Encoder
-    apart: Sequence[str] = ()
-    stored: CaseStore | None = None
+    held_out: Sequence[str] = ()
+    case_store: CaseStore | None = None
 
 
 @contextmanager
@@ -54,9 +54,9 @@ def own_tools(
 
     source = find_domain(str(domain))
     with closing(source.open(store_folder(source.name), encoder, False)) as opened:
-        measuring = [query.query for query in source.measuring_queries()]
+        held_out = [query.query for query in source.measuring_queries()]
         if queries is None:
-            stored = opened.plan_cases
-            yield OwnTools(opened.toolbox, source.queries(), encoder, measuring, stored)
+            cases = opened.plan_cases
+            yield OwnTools(opened.toolbox, source.queries(), encoder, held_out, cases)
         else:
-            yield OwnTools(opened.toolbox, file_queries, encoder, measuring)
+            yield OwnTools(opened.toolbox, file_queries, encoder, held_out)

@@ -73,7 +73,7 @@ def plan(
         result = session.planner.plan(PlanRequest(question, session.opened.toolbox, fields))
     if as_json:
         details = {"fallback": result.fallback or None, "written": result.written or None}
-        record = {"id": None, **_record(result), **details, "error": None, **result.doubt()}
+        record = {"id": None, **_result_fields(result), **details, "error": None, **result.doubt()}
         print_json(record)
         return
     echo(str(result.plan))
@@ -81,13 +81,13 @@ def plan(
         echo(f"A fallback plan: {result.fallback}", err=True)
     from casewright.graph.answer import clarification
 
-    if doubt := clarification(result.doubt()):
-        echo(doubt, err=True)
+    if question_back := clarification(result.doubt()):
+        echo(question_back, err=True)
     if result.written:
         echo(f"The planner wrote:\n{visible(result.written)}", err=True)
 
 
-def _record(result: PlanResult) -> dict[str, Any]:
+def _result_fields(result: PlanResult) -> dict[str, Any]:
     return {
         "plan": str(result.plan),
         "milliseconds": round(result.milliseconds, 3),
@@ -117,7 +117,7 @@ def _plan_file(source: Path, target: Path | None, toolbox: Toolbox, planner: Pla
     if invalid:
         fail(
             f"{invalid} of {len(records)} records could not be planned for; their error says why. "
-            "The others are answered."
+            "The others have plans."
         )
 
 
@@ -127,39 +127,39 @@ def _write_plans(records: list[bytes], target: IO[str], toolbox: Toolbox, planne
 
     invalid = 0
     with progress_bar("Planning", len(records)) as advance:
-        for answer in _answers(records, toolbox, planner):
-            invalid += answer["error"] is not None
-            target.write(json.dumps(answer, ensure_ascii=False) + "\n")
+        for output in _outputs(records, toolbox, planner):
+            invalid += output["error"] is not None
+            target.write(json.dumps(output, ensure_ascii=False) + "\n")
             advance(1)
     return invalid
 
 
-def _answers(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterator[dict[str, Any]]:
+def _outputs(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterator[dict[str, Any]]:
     from casewright.planner.request import BatchPlanner
 
     batch = planner.batch if isinstance(planner, BatchPlanner) else 1
     for start in range(0, len(records), batch):
-        pairs = [_read(line, toolbox, planner) for line in records[start : start + batch]]
-        requests = [request for _, request in pairs if request is not None]
+        outputs = [_read_request(line, toolbox, planner) for line in records[start : start + batch]]
+        requests = [request for _, request in outputs if request is not None]
         if isinstance(planner, BatchPlanner):
             results = iter(planner.plan_many(requests))
         else:
             results = iter([planner.plan(request) for request in requests])
-        for answer, request in pairs:
+        for output, request in outputs:
             if request is not None:
                 result = next(results)
-                answer |= _record(result) | result.doubt()
-                answer["planner"] += " (fallback)" if result.fallback else ""
-            yield answer
+                output |= _result_fields(result) | result.doubt()
+                output["planner"] += " (fallback)" if result.fallback else ""
+            yield output
 
 
-def _read(
+def _read_request(
     line: bytes, toolbox: Toolbox, planner: Planner
 ) -> tuple[dict[str, Any], PlanRequest | None]:
     """Return the output record before planning, and the request if the input is valid."""
     from casewright.planner import QueryRecord
 
-    answer: dict[str, Any] = {
+    output: dict[str, Any] = {
         "id": None,
         "plan": "",
         "milliseconds": 0.0,
@@ -173,16 +173,16 @@ def _read(
     }
     try:
         decoded = json.loads(line)
-        answer["id"] = _id_of(decoded)
-        return answer, QueryRecord.read(decoded).request(toolbox)
+        output["id"] = _checked_id(decoded)
+        return output, QueryRecord.read(decoded).request(toolbox)
     except (InputError, RecursionError) as error:
-        answer["error"] = str(error) or "The record is nested too deeply."
+        output["error"] = str(error) or "The record is nested too deeply."
     except ValueError as error:
-        answer["error"] = f"The line is not JSON: {error}."
-    return answer, None
+        output["error"] = f"The line is not JSON: {error}."
+    return output, None
 
 
-def _id_of(decoded: Any) -> str | int | None:
+def _checked_id(decoded: Any) -> str | int | None:
     id_ = decoded.get("id") if isinstance(decoded, dict) else None
     if isinstance(id_, str):
         try:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from casewright.serve.session.choice import Choice
 
 app = Typer(add_completion=False, help="Pin plans under a name, run them, compare two.")
-#: The default folder of pinned plans.
-FOLDER = Path("plans")
+DEFAULT_FOLDER = Path("plans")
 PlanName = Annotated[str, Argument(help="The plan's name: its file is NAME.toml.")]
 
 
@@ -68,26 +67,26 @@ def pin(
     from casewright.serve.session.session import open_chosen
 
     fields, values = read_context(context), command.obj
-    pairs = read_pairs("--parameter", parameter)
-    given = None if plan is None else read_plan_file(plan)
-    question = question or (given.question if given else "")
+    parameter_texts = read_pairs("--parameter", parameter)
+    given_plan = None if plan is None else read_plan_file(plan)
+    question = question or (given_plan.question if given_plan else "")
     if not question:
         raise InputError("Give the question too: casewright plans pin NAME QUESTION.")
     check_question(question)
-    choice, folder = _choice(config, values.domain, flags)
-    planner = None if given is None else FallbackPlanner()
+    choice, folder = _read_choice(config, values.domain, flags)
+    planner = None if given_plan is None else FallbackPlanner()
     with closing(open_chosen(choice, opening=values.opening, planner=planner)) as session:
         request = PlanRequest(question, session.opened.toolbox, fields)
-        if given is None:
+        if given_plan is None:
             result = session.planner.plan(request)
             if result.fallback:
                 raise InputError(f"No plan was found to pin: {result.fallback} Give --plan FILE.")
-            steps = result.plan
+            checked_plan = result.plan
         else:
-            steps = given.plan
-        request.validate(steps)
-        parameters = {key: json_or_text(value) for key, value in pairs.items()}
-        pinned = pin_plan(name, question, steps, request.toolbox, parameters)
+            checked_plan = given_plan.plan
+        request.validate(checked_plan)
+        parameters = {key: json_or_text(value) for key, value in parameter_texts.items()}
+        pinned = pin_plan(name, question, checked_plan, request.toolbox, parameters)
         file = pinned.save(folder, replace=replace)
     if as_json:
         print_json({"file": str(file), **pinned.to_json()})
@@ -125,7 +124,7 @@ def run(
     from casewright.planner import read_pinned
     from casewright.planner.fallback import FallbackPlanner
     from casewright.planner.request import check_question
-    from casewright.serve.cli.waiting import print_dry_run, replies_to
+    from casewright.serve.cli.waiting import ask_user, print_dry_run
     from casewright.serve.session.dialogue import Dialogue
     from casewright.serve.session.option_values import (
         command_scope,
@@ -140,9 +139,9 @@ def run(
         raise InputError("--dry-run runs nothing. Leave out --save and --approve.")
     values: DomainValues = command.obj
     fields, limits = read_context(context), read_budget("--budget", budget)
-    choice, folder = _choice(config, values.domain, flags)
+    choice, folder = _read_choice(config, values.domain, flags)
     pinned = read_pinned(folder, name)
-    whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
+    request_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
     # The session's planner is replaced once the toolbox is open.
     opening: Any = {"opening": values.opening, "planner": FallbackPlanner()}
     with closing(open_chosen(choice, **opening)) as session:
@@ -154,7 +153,7 @@ def run(
             return
         graph = session.graph(choice.generator, InMemorySaver())
         policy: Any = "always" if approve else "declared"
-        dialogue = Dialogue(graph, whole_scope, replies=replies_to, limits=limits, approve=policy)
+        dialogue = Dialogue(graph, request_scope, replies=ask_user, limits=limits, approve=policy)
         result = dialogue.ask(question, fields)
     print_run(result, question, save, as_json=as_json)
 
@@ -229,37 +228,36 @@ def diff(
     if planners:
         values: DomainValues = command.obj
         first, second = (
-            _planned(config, values, {**flags, "planner": name}, sources[0], fields)
+            _plan_with(config, values, {**flags, "planner": name}, sources[0], fields)
             for name in planners
         )
     else:
         folder = _plans_folder(config, plans_folder)
-        first, second = (_read(source, folder) for source in sources)
+        first, second = (_find_plan(source, folder) for source in sources)
     steps = diff_plans(first.plan, second.plan)
     if as_json:
         details = ("planner", "confidence", "because")
-        sides = [
-            {**{name: getattr(plan, name) for name in details}, "plan": str(plan.plan)}
-            for plan in (first, second)
-        ]
+        sides = {
+            side: {name: getattr(plan, name) for name in details} | {"plan": str(plan.plan)}
+            for side, plan in (("first", first), ("second", second))
+        }
         same = all(step.change == "same" for step in steps)
-        compared_steps = [step.to_json() for step in steps]
-        print_json({"first": sides[0], "second": sides[1], "same": same, "steps": compared_steps})
+        print_json({**sides, "same": same, "steps": [step.to_json() for step in steps]})
         return
-    for sign, plan in (("---", first), ("+++", second)):
+    for prefix, plan in (("---", first), ("+++", second)):
         confidence = "unknown" if plan.confidence is None else f"{plan.confidence:.2f}"
         because = f": {plan.because}" if plan.because else ""
-        echo(visible(f"{sign} {plan.planner}, confidence {confidence}{because}"))
+        echo(visible(f"{prefix} {plan.planner}, confidence {confidence}{because}"))
     for step in steps:
         if step.change == "same":
             echo(visible(f"  {step.second}"))
             continue
-        for sign, text in (("-", step.first), ("+", step.second)):
+        for prefix, text in (("-", step.first), ("+", step.second)):
             if text is not None:
-                echo(visible(f"{sign} {text}"))
+                echo(visible(f"{prefix} {text}"))
 
 
-def _planned(
+def _plan_with(
     config: Path | None, values: DomainValues, flags: Flags, question: str, fields: dict[str, Any]
 ) -> SavedPlan:
     """Return the plan that the planner of these flags writes for a question."""
@@ -276,7 +274,7 @@ def _planned(
     return SavedPlan(result.plan, question, name, result.doubt()["confidence"], because)
 
 
-def _read(source: str, folder: Path) -> SavedPlan:
+def _find_plan(source: str, folder: Path) -> SavedPlan:
     """Return the plan in a file, or the pinned plan of this name."""
     from casewright.graph.plan_files import read_plan_file
     from casewright.planner.pinned import pinned_names
@@ -285,17 +283,17 @@ def _read(source: str, folder: Path) -> SavedPlan:
     return read_plan_file(folder / f"{source}.toml" if is_name else Path(source))
 
 
-def _choice(config: Path | None, domain: Domain, flags: Flags) -> tuple[Choice, Path]:
+def _read_choice(config: Path | None, domain: Domain, flags: Flags) -> tuple[Choice, Path]:
     """Return the choice in the settings, and the folder of pinned plans."""
     from casewright.serve.session.choice import choice_of
     from casewright.serve.settings.settings import load_settings
 
     loaded = load_settings(config, **flags)
-    return choice_of(loaded, domain), loaded.settings.plans_folder or FOLDER
+    return choice_of(loaded, domain), loaded.settings.plans_folder or DEFAULT_FOLDER
 
 
 def _plans_folder(config: Path | None, folder: Path | None) -> Path:
     """Return the folder of pinned plans."""
     from casewright.serve.settings.settings import load_settings
 
-    return load_settings(config, plans_folder=folder).settings.plans_folder or FOLDER
+    return load_settings(config, plans_folder=folder).settings.plans_folder or DEFAULT_FOLDER

@@ -1,7 +1,7 @@
-"""A pytest plugin: files of annotated messages are tests of a planner's share of right plans.
+"""A pytest plugin: each file of annotated messages is a test of a planner's share of right plans.
 
 In the settings of pytest, ``casewright_plans`` names the files and ``casewright_domain`` the domain
-of their tools. ``--casewright-accept`` saves the right plans of each file beside it, and later runs
+of their tools. ``--casewright-accept`` saves the results of each file next to it, and later runs
 list the messages with another result.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PLANS, DOMAIN, PLANNER, ADAPTER, GATE = (
     f"casewright_{name}" for name in ("plans", "domain", "planner", "adapter", "gate")
 )
-#: The user property for a test's report.
+#: The name of the user property with a test's report.
 REPORT = "casewright"
 
 
@@ -95,20 +95,20 @@ class PlanItem(pytest.Item):
             raise WrongPlansError(summary)
 
     def _outcomes(self) -> Sequence[PlanOutcome]:
-        from casewright.domains.python_file import is_place
+        from casewright.domains.python_file import is_file_reference
         from casewright.planner.named import ModelSettings, of_adapter
-        from casewright.serve.cli.evaluate import measured
+        from casewright.serve.cli.evaluate import evaluate_file
 
         config = self.config
         folder = config.inipath.parent if config.inipath else config.rootpath
         domain, planner, adapter = (str(config.getini(n)) for n in (DOMAIN, PLANNER, ADAPTER))
         if not domain:
             raise InputError(f"{DOMAIN} is not set. Name the domain in the settings of pytest.")
-        if is_place(domain):
+        if is_file_reference(domain):
             domain = str(folder / domain)
         path = str(folder / adapter) if adapter else None
         name, path = of_adapter(planner or None, path)
-        evaluation, _ = measured(domain, self.path, name, ModelSettings(adapter=path))
+        evaluation, _ = evaluate_file(domain, self.path, name, ModelSettings(adapter=path))
         (outcomes,) = evaluation.outcomes.values()
         return outcomes
 

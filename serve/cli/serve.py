@@ -12,11 +12,10 @@ from casewright.serve.cli.options import ConfigFile, Flags, PlansFolder, Scope, 
 
 app = Typer(add_completion=False)
 
-
 #: The options of settings that only the service has.
 _OPTIONS = {
-    "host": Annotated[str | None, Option(help="The address; 127.0.0.1.", metavar="ADDRESS")],
-    "port": Annotated[int | None, Option(help="The port; 8000. 0 takes a free one.")],
+    "host": Annotated[str | None, Option(help="Address; default 127.0.0.1.", metavar="ADDRESS")],
+    "port": Annotated[int | None, Option(help="Port; default 8000; 0 takes a free one.")],
     "without_tokens": Annotated[
         bool | None,
         Option("--without-tokens/--with-tokens", help="Require no tokens, on a loopback address."),

@@ -62,7 +62,7 @@ def repair(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
     from casewright.stores.engines.upkeep import repair_folder
 
     repairs = [
-        {"store": str(folder), **asdict(repair), "next": _next(folder, repair.lost)}
+        {"store": str(folder), **asdict(repair), "next": _restore_command(folder, repair.lost)}
         for folder in _stores(store_folder)
         for repair in repair_folder(folder, lock_seconds=LOCK_SECONDS)
     ]
@@ -112,7 +112,7 @@ def _state(result: dict[str, Any]) -> str:
     return str(result["damage"] or "sound")
 
 
-def _next(folder: Path, lost: int | None) -> str:
+def _restore_command(folder: Path, lost: int | None) -> str:
     """Return the command that restores lost cases; empty if there is none."""
     from casewright.domains import domain_names
     from casewright.stores.documents.cases import COLLECTION

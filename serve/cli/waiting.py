@@ -1,4 +1,4 @@
-"""Display of plans and prices before a run, and typed replies to the questions of a run."""
+"""Prints plans with their prices before a run, and reads replies to the questions of a run."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from casewright.serve.session.session import Session
 
 
-def replies_to(questions: Sequence[Any]) -> list[Any]:
-    """Show the values of all interrupts on stderr, and return the typed replies.
+def ask_user(questions: Sequence[Any]) -> list[Any]:
+    """Print the questions of a run's interrupts on stderr, and return the replies from stdin.
 
-    Raise ``InputError`` if the input ended before a reply; the run stops.
+    Raise ``InputError``, which stops the run, if the input ends before a reply.
     """
-    several = len(questions) > 1
+    has_several = len(questions) > 1
     for number, question in enumerate(questions, 1):
-        if several:
+        if has_several:
             echo(f"Question {number} of {len(questions)}:", err=True)
-        _show(question)
+        _print_question(question)
     return [
-        _reply(question, f"{number}. " if several else "")
+        _reply(question, f"{number}. " if has_several else "")
         for number, question in enumerate(questions, 1)
     ]
 
@@ -37,20 +37,20 @@ def _is_approval(question: Any) -> bool:
     return isinstance(question, Mapping) and question.get("kind") == "approval"
 
 
-def _show(question: Any) -> None:
+def _print_question(question: Any) -> None:
     if not _is_approval(question):
         echo(visible(question if isinstance(question, str) else json.dumps(question)), err=True)
         return
-    _print_priced(question["plan"], question, question["why"])
+    _print_plan_and_price(question["plan"], question, question["why"])
     for violation in question["violations"]:
         echo(visible(f"Not possible: {violation}"), err=True)
 
 
 def _reply(question: Any, number: str) -> Any:
     if not _is_approval(question):
-        return _typed(f"{number}Reply: ")
+        return _read_reply(f"{number}Reply: ")
     while True:
-        reply = _typed(f"{number}Run it? yes, no, or edit: ").casefold()
+        reply = _read_reply(f"{number}Run it? yes, no, or edit: ").casefold()
         if reply in ("yes", "no"):
             return reply
         if reply == "edit":
@@ -58,7 +58,7 @@ def _reply(question: Any, number: str) -> Any:
             return "\n".join(iter(lambda: sys.stdin.readline().strip(), ""))
 
 
-def _typed(prompt: str) -> str:
+def _read_reply(prompt: str) -> str:
     echo(prompt, err=True, nl=False)
     if not (line := sys.stdin.readline()):
         echo(err=True)
@@ -66,7 +66,7 @@ def _typed(prompt: str) -> str:
     return line.strip()
 
 
-def _print_priced(
+def _print_plan_and_price(
     plan: str, details: Mapping[str, Any], why: str = "", *, err: bool = True
 ) -> None:
     """Print a plan, its price, and the steps that were removed to fit the budget."""
@@ -97,4 +97,4 @@ def print_dry_run(
     if as_json:
         print_json({"plan": str(plan), "planner": planning})
     else:
-        _print_priced(str(plan), planning, err=False)
+        _print_plan_and_price(str(plan), planning, err=False)

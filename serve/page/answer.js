@@ -1,46 +1,46 @@
-// The answer, its citations linked to the evidence, what is missing, and who worded it.
+// The answer with links from its citations to the evidence, what is missing, and who wrote it.
 
 import { byId, duration, element, show } from "./dom.js";
 
 function drawAnswer(run) {
-  const place = byId("answer");
-  if (run.answer) place.replaceChildren(...linked(run.answer));
-  else grow(place, run.text);
+  const container = byId("answer");
+  if (run.answer) container.replaceChildren(...withCitationLinks(run.answer));
+  else appendText(container, run.text);
   const missing = run.answer ? run.answer.missing : [];
   byId("missing").replaceChildren(...missing.map((text) => element("li", {}, text)));
   show(byId("missing"), missing.length > 0);
-  byId("worded").textContent = run.answer ? worded(run.answer) : "";
+  byId("worded").textContent = run.answer ? timings(run.answer) : "";
 }
 
 /** Append the new part of a text: an answer comes in thousands of pieces. */
-function grow(place, text) {
-  const there = place.childNodes.length === 1 && place.firstChild.nodeType === Node.TEXT_NODE ? place.firstChild : null;
-  if (there && text.startsWith(there.data)) there.appendData(text.slice(there.length));
-  else place.replaceChildren(text);
+function appendText(container, text) {
+  const textNode = container.childNodes.length === 1 && container.firstChild.nodeType === Node.TEXT_NODE ? container.firstChild : null;
+  if (textNode && text.startsWith(textNode.data)) textNode.appendData(text.slice(textNode.length));
+  else container.replaceChildren(text);
 }
 
 /** The text, with a link for every checked citation. */
-function linked(answer) {
+function withCitationLinks(answer) {
   const checked = new Set(answer.citations);
-  const seen = new Set();
+  const linkedIds = new Set();
   return answer.text.split(/(\[E\d+\])/).map((part) => {
     const id = part.slice(1, -1);
     // Isolated, so that a change of the writing direction ends with its part.
     if (!/^\[E\d+\]$/.test(part) || !checked.has(id)) return element("bdi", {}, part);
-    const attributes = { href: `#evidence-${id}`, class: "citation", id: seen.has(id) ? null : `cited-${id}` };
-    seen.add(id);
+    const attributes = { href: `#evidence-${id}`, class: "citation", id: linkedIds.has(id) ? null : `cited-${id}` };
+    linkedIds.add(id);
     return element("a", attributes, part);
   });
 }
 
-function worded(answer) {
+function timings(answer) {
   const { usage, generator } = answer;
-  const how = generator === "extractive" ? "quoted, without a language model," : `worded by ${generator}`;
-  return `Planned by ${answer.planner.name} in ${duration(usage.planning_ms)}, looked up in ${duration(usage.execution_ms)}, ${how} in ${duration(usage.generation_ms)}.`;
+  const howWritten = generator === "extractive" ? "quoted, without a language model," : `worded by ${generator}`;
+  return `Planned by ${answer.planner.name} in ${duration(usage.planning_ms)}, looked up in ${duration(usage.execution_ms)}, ${howWritten} in ${duration(usage.generation_ms)}.`;
 }
 
 /** The planner, and why it is not the chosen one. */
-function plannedBy(planner) {
+function plannerText(planner) {
   if (!planner) return "";
   const attempts = planner.attempts > 1 ? `, in ${planner.attempts} attempts` : "";
   const fallback = planner.fallback ? ` Fell back: ${planner.fallback}` : "";
@@ -55,4 +55,4 @@ function clarification(planner) {
   return ` It is not sure of this plan. ${question}`;
 }
 
-export { drawAnswer, plannedBy };
+export { drawAnswer, plannerText };

@@ -1,41 +1,41 @@
-// Asking, stopping, and resuming a run that waits or was interrupted.
+// Asks a question; stops a run; resumes a run that waits or was interrupted.
 
 import { byId, show } from "./dom.js";
-import { learn, request, scope, token } from "./form.js";
-import { failed, happened, newRun, planned, resumed, waits } from "./run.js";
-import { Refused, postJson, streamed } from "./service.js";
-import { changed, does, draw, look, page, tell } from "./view.js";
+import { loadAbout, makeRequest, scope, token } from "./form.js";
+import { endWithoutAnswer, applyEvent, newRun, setPlan, setResumed, setWaiting } from "./run.js";
+import { Refused, postJson, streamEvents } from "./service.js";
+import { scheduleDraw, handlers, draw, showRun, page, showError } from "./view.js";
 
 /** Show an error; ask for a token if one is required. */
-function trouble(error) {
+function reportError(error) {
   if (error.status === 401) {
     show(byId("token-field"), true);
     byId("token").focus();
   }
   // Any other error is a defect of this page: the console shows it too.
   if (!(error instanceof Refused)) console.error(error);
-  tell(error.message);
+  showError(error.message);
 }
 
 async function ask(question) {
-  if (!question) return tell("Write a question.");
-  if (page.asking) return tell("Another question is under way. Stop it, or wait for its answer.");
-  tell("");
+  if (!question) return showError("Write a question.");
+  if (page.asking) return showError("Another question is under way. Stop it, or wait for its answer.");
+  showError("");
   let run;
   try {
-    await learn();
+    await loadAbout();
     // Fields that have just appeared may need input.
     if (!byId("ask").reportValidity()) return;
-    const asked = request(question);
-    run = { ...newRun(question, asked), token: token() };
+    const request = makeRequest(question);
+    run = { ...newRun(question, request), token: token() };
   } catch (error) {
-    return trouble(error);
+    return reportError(error);
   }
-  await underWay(run, async (signal) => {
-    look(run);
-    for await (const event of streamed("ask/stream", run.token, run.asked, signal)) {
-      happened(run, event);
-      changed();
+  await trackRun(run, async (signal) => {
+    showRun(run);
+    for await (const event of streamEvents("ask/stream", run.token, run.request, signal)) {
+      applyEvent(run, event);
+      scheduleDraw();
     }
     if (["planning", "running", "wording"].includes(run.state)) throw new Refused(0, "The stream ended before the answer.");
   });
@@ -43,16 +43,16 @@ async function ask(question) {
 
 /** Resume a run, with the replies by their questions' ids if it waits for replies. */
 async function resume(run, replies) {
-  if (page.asking) return tell("Another question is under way. Stop it, or wait for its answer.");
-  tell("");
+  if (page.asking) return showError("Another question is under way. Stop it, or wait for its answer.");
+  showError("");
   const { state } = run;
   const statuses = run.steps.map((step) => step.status);
-  await underWay(run, async (signal) => {
-    resumed(run);
+  await trackRun(run, async (signal) => {
+    setResumed(run);
     draw();
     byId("answer").focus();
     // Without replies, JSON leaves the field out.
-    const body = { scope: run.asked?.scope ?? scope(), replies };
+    const body = { scope: run.request?.scope ?? scope(), replies };
     let answer;
     try {
       answer = await postJson(`threads/${encodeURIComponent(run.thread)}/resume`, token(), body, signal);
@@ -64,37 +64,37 @@ async function resume(run, replies) {
       }
       throw error;
     }
-    // Another plan than the one that was shown: it was edited.
+    // If the plan differs from the shown one, it was edited.
     const calls = (steps) => JSON.stringify(steps.map((step) => step.call));
     if (calls(answer.plan_steps) !== calls(run.steps)) {
-      planned(run, answer.plan_steps, answer.planner);
-      if (page.shown === run) look(run);
+      setPlan(run, answer.plan_steps, answer.planner);
+      if (page.shown === run) showRun(run);
     }
-    if (answer.questions) waits(run, answer.questions);
-    else happened(run, { name: "done", data: answer });
+    if (answer.questions) setWaiting(run, answer.questions);
+    else applyEvent(run, { name: "done", data: answer });
   });
 }
 
-/** Work on a run until it ends, is stopped, or fails. */
-async function underWay(run, work) {
+/** Call `execute` for a run, and record if it ends, is stopped, or fails. */
+async function trackRun(run, execute) {
   const stop = new AbortController();
   page.asking = { run, stop };
-  run.began = performance.now();
+  run.startedAt = performance.now();
   try {
-    await work(stop.signal);
+    await execute(stop.signal);
   } catch (error) {
-    const waits = ["waiting", "interrupted"].includes(run.state);
-    if (error.name === "AbortError") failed(run, "", "stopped");
-    else if (!waits) failed(run, error.message);
+    const isWaiting = ["waiting", "interrupted"].includes(run.state);
+    if (error.name === "AbortError") endWithoutAnswer(run, "", "stopped");
+    else if (!isWaiting) endWithoutAnswer(run, error.message);
     // A run shows its own error.
-    if (error.name !== "AbortError" && (page.shown === run || error.status === 401)) trouble(error);
+    if (error.name !== "AbortError" && (page.shown === run || error.status === 401)) reportError(error);
   } finally {
-    run.took += performance.now() - run.began;
+    run.elapsed += performance.now() - run.startedAt;
     page.asking = null;
     const focused = document.activeElement === byId("stop");
     draw();
     if (focused) byId("question").focus();
-    byId("follow").disabled = !page.runs.some((one) => one.asked && one.answer);
+    byId("follow").disabled = !page.runs.some((other) => other.request && other.answer);
   }
 }
 
@@ -102,6 +102,6 @@ function stop() {
   page.asking?.stop.abort();
 }
 
-does.resume = resume;
+handlers.resume = resume;
 
-export { ask, resume, stop, trouble };
+export { ask, resume, stop, reportError };

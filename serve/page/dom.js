@@ -4,23 +4,23 @@ const byId = (id) => document.getElementById(id);
 
 /** An element; attributes by name, children as elements or text. */
 function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
+  const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (value === false || value === null || value === undefined) continue;
-    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else made.setAttribute(key, value === true ? "" : value);
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value === true ? "" : value);
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
-  return made;
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
 }
 
-function show(node, shown) {
-  node.hidden = !shown;
+function show(node, visible) {
+  node.hidden = !visible;
 }
 
 /** "1 result", "2 results". */
-function counted(number, one, several = `${one}s`) {
-  return `${number} ${number === 1 ? one : several}`;
+function countText(count, singular, plural = `${singular}s`) {
+  return `${count} ${count === 1 ? singular : plural}`;
 }
 
 /** Milliseconds for people. */
@@ -29,4 +29,4 @@ function duration(milliseconds) {
   return `${Math.round(milliseconds)} ms`;
 }
 
-export { byId, counted, duration, element, show };
+export { byId, countText, duration, element, show };

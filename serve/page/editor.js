@@ -1,12 +1,12 @@
 // The editor of a plan: its steps, tools and arguments are chosen, never written as plan text.
-// A control that changes stays where it is, so that typing in a list of options goes on.
+// A changed control is not replaced, so that typing in a list of options can continue.
 
 import { element } from "./dom.js";
 
 /** A reference to a result of a step: the step's number, and the field. */
 const REFERENCE = /^s(\d+)(?:\[\d+\])?\.(.+)$/;
-/** What a person writes or puts together, by its name in the choices. */
-const WRITTEN = { text: "a text…", span: "words of the question…", number: "a number…" };
+/** The kinds of values that a person types or puts together, with their labels. */
+const INPUT_KINDS = { text: "a text…", span: "words of the question…", number: "a number…" };
 const LIST = "a list…";
 
 function picker(label, options, value, set, required = true) {
@@ -22,12 +22,12 @@ function planEditor({ steps: given, finished, choices }, submit) {
   const tools = new Map(choices.tools.map((tool) => [tool.name, tool]));
   const rows = element("ol", { class: "plain" });
   const add = button("Add a step", () => changed(() => steps.push({ tool: choices.tools[0].name, arguments: {} }), steps.length));
-  const submits = (event) => {
+  const handleSubmit = (event) => {
     event.preventDefault();
-    submit(steps.map(line).join("\n"));
+    submit(steps.map(stepText).join("\n"));
   };
 
-  /** Change which steps there are, draw them all, and go to one of them. */
+  /** Change the list of steps, draw it again, and focus one step. */
   function changed(change, at) {
     change();
     draw();
@@ -40,28 +40,28 @@ function planEditor({ steps: given, finished, choices }, submit) {
   }
 
   function row(step, at) {
-    if (at < finished) return element("li", {}, line(step, at), " (has run)");
+    if (at < finished) return element("li", {}, stepText(step, at), " (has run)");
     const name = `s${at + 1}`;
-    const rest = element("div", {});
+    const parameterRows = element("div", {});
     const fill = () => {
       const tool = tools.get(step.tool);
-      rest.replaceChildren(element("small", {}, tool.description), ...tool.parameters.map((parameter) => argument(step, parameter, at)));
+      parameterRows.replaceChildren(element("small", {}, tool.description), ...tool.parameters.map((parameter) => argument(step, parameter, at)));
     };
-    const chosen = picker(`Tool of ${name}`, [...tools.keys()].map((each) => [each, each]), step.tool, (tool) => {
+    const toolPicker = picker(`Tool of ${name}`, [...tools.keys()].map((each) => [each, each]), step.tool, (tool) => {
       step.tool = tool;
       fill();
-      // The steps below it have other results to take.
+      // The steps below can now refer to other results.
       for (let below = at + 1; below < steps.length; below += 1) rows.children[below].replaceWith(row(steps[below], below));
     });
-    const moves = (label, order, to) => button(label, () => changed(() => reorder(order), to), `${label} ${name}`);
+    const moveButton = (label, order, to) => button(label, () => changed(() => reorder(order), to), `${label} ${name}`);
     const numbers = steps.map((_, number) => number);
     fill();
     return element("li", {}, element("fieldset", {},
       element("legend", {}, name),
-      element("div", { class: "row" }, chosen,
-        at > finished ? moves("Move up", numbers.toSpliced(at - 1, 2, at, at - 1), at - 1) : null,
-        steps.length > 1 ? moves("Remove", numbers.toSpliced(at, 1), at) : null),
-      rest));
+      element("div", { class: "row" }, toolPicker,
+        at > finished ? moveButton("Move up", numbers.toSpliced(at - 1, 2, at, at - 1), at - 1) : null,
+        steps.length > 1 ? moveButton("Remove", numbers.toSpliced(at, 1), at) : null),
+      parameterRows));
   }
 
   function argument(step, { name, required, alone, items }, at) {
@@ -70,93 +70,93 @@ function planEditor({ steps: given, finished, choices }, submit) {
       ...source(`${name} of s${at + 1}`, { ...alone, items }, at, step.arguments[name] ?? null, set, required));
   }
 
-  /** A choice of a value's source, and behind it what some sources need. */
+  /** Return a choice of a value's source, and the controls that some sources need. */
   function source(label, admitted, at, given, set, required) {
     const earlier = admitted.step ? steps.slice(0, at) : [];
     const references = earlier.flatMap(({ tool }, n) => (tools.get(tool)?.results ?? []).map((field) => `s${n + 1}.${field}`));
     const kind = kindOf(given, admitted, references);
-    // What may no longer be there is to be chosen anew.
+    // A value that is no longer possible must be chosen again.
     if (kind === "") set(null);
-    const offered = [...new Set([...admitted.values, ...references, ...([...Object.keys(WRITTEN), "", LIST].includes(kind) ? [] : [kind])])];
-    const written = Object.entries(WRITTEN).filter(([name]) => admitted[name] && (name !== "span" || choices.words.length));
-    const options = [["", required ? "choose…" : "left out"], ...offered.map((each) => [each, each]), ...written, ...(admitted.items ? [[LIST, LIST]] : [])];
-    const behind = element("span", { class: "row" });
-    const fill = (now, value) => behind.replaceChildren(...(FILLED[now]?.(label, value, set, admitted.items, at) ?? []));
+    const offeredValues = [...new Set([...admitted.values, ...references, ...([...Object.keys(INPUT_KINDS), "", LIST].includes(kind) ? [] : [kind])])];
+    const written = Object.entries(INPUT_KINDS).filter(([name]) => admitted[name] && (name !== "span" || choices.words.length));
+    const options = [["", required ? "choose…" : "left out"], ...offeredValues.map((each) => [each, each]), ...written, ...(admitted.items ? [[LIST, LIST]] : [])];
+    const details = element("span", { class: "row" });
+    const fill = (now, value) => details.replaceChildren(...(CONTROLS[now]?.(label, value, set, admitted.items, at) ?? []));
     fill(kind, given);
     return [picker(label, options, kind, (next) => {
-      const value = Object.hasOwn(BEGUN, next) ? BEGUN[next]() : next;
+      const value = Object.hasOwn(INITIAL_VALUES, next) ? INITIAL_VALUES[next]() : next;
       set(value);
       fill(next, value);
-    }, required), behind];
+    }, required), details];
   }
 
-  /** The values that a source begins with, and the controls of those that a person makes. */
-  const BEGUN = { "": () => null, text: () => '""', number: () => "0", span: () => joined(0, 0), [LIST]: () => [null] };
-  const FILLED = {
+  /** The initial value of each source, and the controls for values that a person makes. */
+  const INITIAL_VALUES = { "": () => null, text: () => '""', number: () => "0", span: () => wordsLiteral(0, 0), [LIST]: () => [null] };
+  const CONTROLS = {
     text: (label, value, set) => [element("input", { "aria-label": `${label}, text`, required: true, autocomplete: "off", value: JSON.parse(value), oninput: ({ target }) => set(JSON.stringify(target.value)) })],
     number: (label, value, set) => [element("input", { "aria-label": `${label}, number`, type: "number", step: "any", required: true, value, oninput: ({ target }) => set(target.value) })],
     span: (label, value, set) => {
-      let [first, last] = place(value);
+      let [first, last] = wordRange(value);
       const words = choices.words.map(([word], number) => [String(number), word]);
-      const takes = (from, to) => {
+      const setRange = (from, to) => {
         [first, last] = [from, to];
         [start.value, end.value] = [from, to];
-        set(joined(from, to));
+        set(wordsLiteral(from, to));
       };
-      const start = picker(`${label}, first word`, words, String(first), (next) => takes(+next, Math.max(+next, last)));
-      const end = picker(`${label}, last word`, words, String(last), (next) => takes(Math.min(first, +next), +next));
+      const start = picker(`${label}, first word`, words, String(first), (next) => setRange(+next, Math.max(+next, last)));
+      const end = picker(`${label}, last word`, words, String(last), (next) => setRange(Math.min(first, +next), +next));
       return [start, end];
     },
     [LIST]: (label, value, set, items, at) => {
       const list = element("ol", {});
       const item = (each, n) => element("li", { class: "row" }, ...source(`${label}, item ${n + 1}`, items, at, each, (next) => { value[n] = next; }, true));
-      const sized = (change) => {
+      const resize = (change) => {
         change();
         list.replaceChildren(...value.map(item));
       };
-      sized(() => {});
-      return [list, button(`One more of ${label}`, () => sized(() => value.push(null))), button(`One fewer of ${label}`, () => sized(() => value.length > 1 && value.pop()))];
+      resize(() => {});
+      return [list, button(`One more of ${label}`, () => resize(() => value.push(null))), button(`One fewer of ${label}`, () => resize(() => value.length > 1 && value.pop()))];
     },
   };
 
-  /** The option that a value is one of; empty if it is none. */
+  /** Return the option to which a value belongs; empty if there is none. */
   function kindOf(value, admitted, references) {
     if (value === null) return "";
     if (Array.isArray(value)) return admitted.items ? LIST : "";
     const [, step, field] = value.match(REFERENCE) ?? [];
     if (admitted.values.includes(value) || references.includes(`s${step}.${field}`)) return value;
-    if (value.startsWith('"')) return admitted.text ? "text" : admitted.span && place(value) ? "span" : "";
+    if (value.startsWith('"')) return admitted.text ? "text" : admitted.span && wordRange(value) ? "span" : "";
     return admitted.number && /^-?\d/.test(value) ? "number" : "";
   }
 
-  /** The literal of the question's words from one to another. */
-  function joined(first, last) {
+  /** Return the words `first` to `last` of the question as a literal. */
+  function wordsLiteral(first, last) {
     return JSON.stringify(choices.words.slice(first, last + 1).map(([word, gap], n) => (first + n < last ? word + gap : word)).join(""));
   }
 
-  /** The first and the last word of a literal; null if it is no span. */
-  function place(value) {
+  /** Return the first and last word of a literal; null if it is not a span of the question. */
+  function wordRange(value) {
     const wanted = value.toLowerCase();
     for (let first = 0; first < choices.words.length; first += 1) {
-      for (let last = first; last < choices.words.length; last += 1) if (joined(first, last).toLowerCase() === wanted) return [first, last];
+      for (let last = first; last < choices.words.length; last += 1) if (wordsLiteral(first, last).toLowerCase() === wanted) return [first, last];
     }
     return null;
   }
 
-  /** Keep the steps of these numbers, in this order; references follow, those to others go. */
+  /** Keep the steps of these numbers, in this order; references to removed steps become empty. */
   function reorder(order) {
-    const moved = (value) => {
-      if (Array.isArray(value)) return value.map(moved);
+    const renumbered = (value) => {
+      if (Array.isArray(value)) return value.map(renumbered);
       const [, step] = value?.match(REFERENCE) ?? [];
       const to = step ? order.indexOf(step - 1) : 0;
       return to < 0 ? null : step ? value.replace(/^s\d+/, `s${to + 1}`) : value;
     };
-    const kept = order.map((number) => steps[number]);
-    for (const step of kept) for (const name of Object.keys(step.arguments)) step.arguments[name] = moved(step.arguments[name]);
-    steps.splice(0, steps.length, ...kept);
+    const reordered = order.map((number) => steps[number]);
+    for (const step of reordered) for (const name of Object.keys(step.arguments)) step.arguments[name] = renumbered(step.arguments[name]);
+    steps.splice(0, steps.length, ...reordered);
   }
 
-  function line({ tool, arguments: values }, at) {
+  function stepText({ tool, arguments: values }, at) {
     const written = (value) => (Array.isArray(value) ? `[${value.join(", ")}]` : value);
     const known = new Set((tools.get(tool)?.parameters ?? []).map(({ name }) => name));
     const names = Object.keys(values).filter((name) => known.has(name) && values[name] !== null);
@@ -164,7 +164,7 @@ function planEditor({ steps: given, finished, choices }, submit) {
   }
 
   draw();
-  return element("form", { class: "editor", onsubmit: submits }, rows, element("div", { class: "row" }, add, element("button", { type: "submit" }, "Run the edited plan")));
+  return element("form", { class: "editor", onsubmit: handleSubmit }, rows, element("div", { class: "row" }, add, element("button", { type: "submit" }, "Run the edited plan")));
 }
 
 export { planEditor };

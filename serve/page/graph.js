@@ -1,27 +1,27 @@
-// The plan as a graph: a column for all steps that can start together, and the lines between.
-// On narrow screens the steps stand below each other.
+// The plan as a graph: steps that can start together form a column; lines join the columns.
+// On narrow screens, all steps are in one column.
 
-import { counted, duration, element } from "./dom.js";
+import { countText, duration, element } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const SIGNS = {
+const STATUS_SIGNS = {
   waiting: "○", running: "◔", asks: "?", done: "✓", empty: "∅", failed: "✗", timed_out: "⌛", skipped: "–",
   stopped: "■", not_run: "■",
 };
-const WORDS = { asks: "waits for a reply", timed_out: "timed out", not_run: "not run" };
-/** Between the lines that go around steps, in pixels; and how many there are side by side. */
-const LANE = 9;
-const LANES = 8;
+const STATUS_TEXT = { asks: "waits for a reply", timed_out: "timed out", not_run: "not run" };
+/** Distance in pixels between the lines that go around steps, and their maximum number. */
+const LANE_WIDTH = 9;
+const MAX_LANES = 8;
 
-/** Steps by the longest way from the question to them. */
+/** Group the steps by the length of the longest path from the question. */
 function columnsOf(steps) {
   const depth = new Map();
   const made = [];
   for (const step of steps) {
     // A plan refers to earlier steps only.
-    const own = Math.max(0, ...step.needs.map((id) => (depth.get(id) ?? -1) + 1));
-    depth.set(step.id, own);
-    (made[own] ||= []).push(step);
+    const ownDepth = Math.max(0, ...step.needs.map((id) => (depth.get(id) ?? -1) + 1));
+    depth.set(step.id, ownDepth);
+    (made[ownDepth] ||= []).push(step);
   }
   return made;
 }
@@ -37,18 +37,18 @@ function edgesOf(steps) {
 }
 
 /** The text of a step's state. */
-function told(step) {
-  const parts = [WORDS[step.status] || step.status];
+function stateText(step) {
+  const parts = [STATUS_TEXT[step.status] || step.status];
   const ran = !["skipped", "not_run"].includes(step.status);
   if (step.milliseconds !== null && ran) parts.push(duration(step.milliseconds));
-  if (step.status === "done" && step.results !== null) parts.push(counted(step.results, "result"));
+  if (step.status === "done" && step.results !== null) parts.push(countText(step.results, "result"));
   const rounds = step.reports.filter((report) => report.event === "feedback_round").length;
-  if (rounds) parts.push(counted(rounds, "round"));
+  if (rounds) parts.push(countText(rounds, "round"));
   return parts.join(" · ");
 }
 
-/** A drawn graph: `update(run)` colours it, `close()` releases it. */
-function drawGraph(place, steps, chosen) {
+/** Draw a graph; `update(run)` shows the steps' states, `close()` stops observing its size. */
+function drawGraph(container, steps, onSelect) {
   const nodes = new Map();
   const columns = [[{ id: "question" }], ...columnsOf(steps), [{ id: "answer" }]];
   const column = new Map(columns.flatMap((members, at) => members.map(({ id }) => [id, at])));
@@ -56,17 +56,17 @@ function drawGraph(place, steps, chosen) {
 
   const end = (id, text) => element("div", { class: "end", "data-node": id }, text);
   const box = (step) => element("button", {
-    type: "button", class: "step", "data-node": step.id, onclick: () => chosen(step.id),
+    type: "button", class: "step", "data-node": step.id, onclick: () => onSelect(step.id),
   },
   element("span", { class: "name" }, element("b", {}, step.id), " ", element("bdi", {}, step.tool),
     step.needs.length ? element("small", {}, ` after ${step.needs.join(", ")}`) : null),
   element("code", {}, step.call.slice(step.tool.length + 1, -1)),
   element("span", { class: "state" }));
-  const drawn = element("div", { class: columns.length > 5 ? "graph long-plan" : "graph" });
+  const graph = element("div", { class: columns.length > 5 ? "graph long-plan" : "graph" });
   for (const members of columns) {
     const made = members.map((one) => (one.call === undefined ? end(one.id, one.id === "answer" ? "Answer" : "Question") : box(one)));
     made.forEach((node) => nodes.set(node.dataset.node, node));
-    drawn.append(element("div", { class: "column" }, ...made));
+    graph.append(element("div", { class: "column" }, ...made));
   }
   const paths = edgesOf(steps).map(([from, to]) => {
     const path = document.createElementNS(SVG, "path");
@@ -76,27 +76,27 @@ function drawGraph(place, steps, chosen) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("aria-hidden", "true");
   svg.append(...paths.map(({ path }) => path));
-  drawn.prepend(svg);
-  place.replaceChildren(drawn);
+  graph.prepend(svg);
+  container.replaceChildren(graph);
 
-  function draw_lines() {
-    const frame = drawn.getBoundingClientRect();
-    const upright = getComputedStyle(drawn).flexDirection === "column";
-    const order = upright ? row : column;
-    const around = paths.filter(({ from, to }) => order.get(to) - order.get(from) > 1);
-    // Room for lines around the steps in between.
-    const room = around.length ? LANE * (Math.min(around.length, LANES) + 1) : 0;
-    drawn.style.setProperty("--room", `${room}px`);
+  function drawLines() {
+    const frame = graph.getBoundingClientRect();
+    const isVertical = getComputedStyle(graph).flexDirection === "column";
+    const order = isVertical ? row : column;
+    const detours = paths.filter(({ from, to }) => order.get(to) - order.get(from) > 1);
+    // Space for the lines that go around steps.
+    const margin = detours.length ? LANE_WIDTH * (Math.min(detours.length, MAX_LANES) + 1) : 0;
+    graph.style.setProperty("--room", `${margin}px`);
     for (const { from, to, path } of paths) {
-      const a = shape(nodes.get(from), frame, upright);
-      const b = shape(nodes.get(to), frame, upright);
-      const lane = around.findIndex((one) => one.path === path);
-      path.setAttribute("d", line(a, b, lane < 0 ? null : room - LANE * (1 + (lane % LANES)), upright));
+      const a = anchors(nodes.get(from), frame, isVertical);
+      const b = anchors(nodes.get(to), frame, isVertical);
+      const lane = detours.findIndex((one) => one.path === path);
+      path.setAttribute("d", curve(a, b, lane < 0 ? null : margin - LANE_WIDTH * (1 + (lane % MAX_LANES)), isVertical));
     }
   }
-  const watched = new ResizeObserver(draw_lines);
-  watched.observe(drawn);
-  for (const node of nodes.values()) watched.observe(node);
+  const observer = new ResizeObserver(drawLines);
+  observer.observe(graph);
+  for (const node of nodes.values()) observer.observe(node);
 
   return {
     update(run) {
@@ -104,14 +104,14 @@ function drawGraph(place, steps, chosen) {
         const node = nodes.get(step.id);
         node.dataset.status = step.status;
         const shown = node.querySelector(".state");
-        const state = `${SIGNS[step.status] || ""} ${told(step)}`;
+        const state = `${STATUS_SIGNS[step.status] || ""} ${stateText(step)}`;
         if (shown.textContent !== state) shown.textContent = state;
       }
       nodes.get("question").dataset.status = "done";
       nodes.get("answer").dataset.status = answerState(run);
-      for (const { from, to, path } of paths) path.dataset.passed = passed(nodes, from, to);
+      for (const { from, to, path } of paths) path.dataset.passed = hasPassed(nodes, from, to);
     },
-    close: () => watched.disconnect(),
+    close: () => observer.disconnect(),
   };
 }
 
@@ -121,28 +121,28 @@ function answerState(run) {
   return run.answer.citations.length ? "done" : "empty";
 }
 
-/** Whether results went along a line. */
-function passed(nodes, from, to) {
+/** Whether results have passed from one node to another. */
+function hasPassed(nodes, from, to) {
   const state = (id) => nodes.get(id).dataset.status;
   return state(from) === "done" && !["waiting", "skipped", "not_run"].includes(state(to));
 }
 
-/** Where lines leave and reach a box: along the graph, and across it. */
-function shape(node, frame, upright) {
+/** Return where lines leave and enter a box, along the graph and across it. */
+function anchors(node, frame, isVertical) {
   const { left, right, top, bottom, width, height } = node.getBoundingClientRect();
-  return upright
+  return isVertical
     ? { start: top - frame.top, end: bottom - frame.top, middle: left - frame.left + width / 2, edge: left - frame.left }
     : { start: left - frame.left, end: right - frame.left, middle: top - frame.top + height / 2, edge: top - frame.top };
 }
 
-/** A curve from a box to another; with a lane, around the boxes in between. */
-function line(a, b, lane, upright) {
-  const at = (along, across) => (upright ? `${across} ${along}` : `${along} ${across}`);
+/** Return the path of a line between boxes; with a lane, it goes around the boxes in between. */
+function curve(a, b, lane, isVertical) {
+  const at = (along, across) => (isVertical ? `${across} ${along}` : `${along} ${across}`);
   if (lane === null) {
     const half = (a.end + b.start) / 2;
     return `M${at(a.end, a.middle)}C${at(half, a.middle)} ${at(half, b.middle)} ${at(b.start, b.middle)}`;
   }
-  if (upright) {
+  if (isVertical) {
     // Out at the left edge of one, in at the left edge of the other.
     const [from, to] = [(a.start + a.end) / 2, (b.start + b.end) / 2];
     return `M${at(from, a.edge)}C${at(from, lane)} ${at(from, lane)} ${at(from + 14, lane)}L${at(to - 14, lane)}C${at(to, lane)} ${at(to, lane)} ${at(to, b.edge)}`;
@@ -151,16 +151,16 @@ function line(a, b, lane, upright) {
   return `M${at(a.end, a.middle)}C${at(out, a.middle)} ${at(a.end, lane)} ${at(out, lane)}L${at(back, lane)}C${at(b.start, lane)} ${at(back, b.middle)} ${at(b.start, b.middle)}`;
 }
 
-/** When each step ran: one bar a step, from its start to its end. */
-function drawTimeline(place, run) {
+/** Draw a bar for each step, from its start to its end. */
+function drawTimeline(container, run) {
   const outcomes = run.answer.steps.filter((outcome) => outcome.attempts > 0);
-  const whole = Math.max(...outcomes.map((one) => one.started + one.milliseconds), 1);
-  place.replaceChildren(...outcomes.map((one) => {
+  const total = Math.max(...outcomes.map((one) => one.started + one.milliseconds), 1);
+  container.replaceChildren(...outcomes.map((one) => {
     const bar = element("span", { class: "bar", "data-status": one.status });
-    bar.style.marginInlineStart = `${(100 * one.started) / whole}%`;
-    bar.style.width = `max(3px, ${(100 * one.milliseconds) / whole}%)`;
+    bar.style.marginInlineStart = `${(100 * one.started) / total}%`;
+    bar.style.width = `max(3px, ${(100 * one.milliseconds) / total}%)`;
     return element("li", {}, element("span", {}, one.step), element("span", { class: "track" }, bar));
   }));
 }
 
-export { drawGraph, drawTimeline, told };
+export { drawGraph, drawTimeline, stateText };

@@ -1,23 +1,23 @@
-// Kept runs: open files and threads; save, copy and approve answers; correct plans.
+// Opens files and threads; saves, copies and approves answers; corrects plans.
 
-import { trouble } from "./asking.js";
+import { reportError } from "./asking.js";
 import { byId, element } from "./dom.js";
 import { token } from "./form.js";
-import { fileOf, openRun, savedRun } from "./run.js";
+import { fileText, openRun, savedRun } from "./run.js";
 import { Refused, getJson, postJson } from "./service.js";
-import { draw, look, page } from "./view.js";
+import { draw, showRun, page } from "./view.js";
 
-/** The largest file that the service reads. */
-const BYTES = 8 * 1024 * 1024;
+/** Maximum size of a file that the service reads. */
+const MAX_BYTES = 8 * 1024 * 1024;
 
 async function openFile(file) {
   if (!file) return;
   try {
-    if (file.size > BYTES) throw new Refused(0, `${file.name} is larger than a saved run can be.`);
+    if (file.size > MAX_BYTES) throw new Refused(0, `${file.name} is larger than a saved run can be.`);
     const { question, answer, plan_steps: steps } = await postJson("runs/read", token(), await file.text());
-    look(savedRun(question || file.name, answer, steps));
+    showRun(savedRun(question || file.name, answer, steps));
   } catch (error) {
-    trouble(error);
+    reportError(error);
   }
 }
 
@@ -25,14 +25,14 @@ async function openThread(name) {
   try {
     const thread = await getJson(`threads/${encodeURIComponent(name)}`, token());
     if (thread.status === "running") throw new Refused(0, "The thread is at work: open it again when it has ended.");
-    look(thread.answer ? savedRun(thread.question, thread.answer, thread.plan_steps, name) : openRun(thread));
+    showRun(thread.answer ? savedRun(thread.question, thread.answer, thread.plan_steps, name) : openRun(thread));
   } catch (error) {
-    trouble(error);
+    reportError(error);
   }
 }
 
 function save() {
-  const url = URL.createObjectURL(new Blob([fileOf(page.shown)], { type: "application/json" }));
+  const url = URL.createObjectURL(new Blob([fileText(page.shown)], { type: "application/json" }));
   element("a", { href: url, download: `run-${page.shown.answer.run_id.slice(0, 8) || "saved"}.json` }).click();
   // The browser reads it after the click's handlers.
   setTimeout(() => URL.revokeObjectURL(url), 10000);
@@ -49,14 +49,14 @@ async function approve() {
     run.answer.retained = await postJson(`runs/${run.answer.run_id}/approve`, token(), {});
     draw();
   } catch (error) {
-    trouble(error);
+    reportError(error);
   }
 }
 
 /** Send the right plan of the shown run. */
 async function correct(event) {
   event.preventDefault();
-  const { question, context, history } = page.shown.asked;
+  const { question, context, history } = page.shown.request;
   const plan = byId("right-plan").value.trim();
   const body = history ? { question, plan, context, history } : { question, plan, context };
   try {
@@ -64,7 +64,7 @@ async function correct(event) {
     byId("corrected").textContent = `As an annotated message: ${outcome}.`;
   } catch (error) {
     byId("corrected").textContent = "";
-    trouble(error);
+    reportError(error);
   }
 }
 

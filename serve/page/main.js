@@ -1,22 +1,22 @@
 // The handlers of the page's buttons, keys and fields.
 
-import { ask, resume, stop, trouble } from "./asking.js";
+import { ask, resume, stop, reportError } from "./asking.js";
 import { byId } from "./dom.js";
-import { learn } from "./form.js";
+import { loadAbout } from "./form.js";
 import { approve, copy, correct, openFile, openThread, save } from "./kept.js";
-import { page, tell } from "./view.js";
+import { page, showError } from "./view.js";
 
-const written = () => byId("question").value.trim();
-/** A key that belongs to an input method, which is composing a word. */
-const composing = (event) => event.isComposing || event.keyCode === 229;
+const questionText = () => byId("question").value.trim();
+/** Whether a key event belongs to an input method that composes a word. */
+const isComposingKey = (event) => event.isComposing || event.keyCode === 229;
 
-function asks(event) {
+function submitQuestion(event) {
   event.preventDefault();
-  ask(written());
+  ask(questionText());
 }
 
-function pressed(event) {
-  if (composing(event) || event.defaultPrevented) return;
+function handleKey(event) {
+  if (isComposingKey(event) || event.defaultPrevented) return;
   // Esc stops the shown run only.
   if (event.key === "Escape" && page.asking?.run === page.shown) stop();
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -25,44 +25,44 @@ function pressed(event) {
   byId("question").focus();
 }
 
-function typed(event) {
-  if (event.key !== "Enter" || event.shiftKey || composing(event)) return;
+function handleQuestionKey(event) {
+  if (event.key !== "Enter" || event.shiftKey || isComposingKey(event)) return;
   event.preventDefault();
   byId("ask").requestSubmit();
 }
 
 /** An invalid field must be unfolded to be shown. */
 function unfold(event) {
-  const folded = event.target.closest("details");
-  if (folded) folded.open = true;
+  const details = event.target.closest("details");
+  if (details) details.open = true;
 }
 
-function dropped(event) {
+function handleDrop(event) {
   if (!event.dataTransfer?.types.includes("Files")) return;
   event.preventDefault();
   if (event.type === "drop") openFile(event.dataTransfer.files[0]);
 }
 
-async function introduced(again) {
+async function loadService(again) {
   try {
-    await learn(again);
-    tell("");
+    await loadAbout(again);
+    showError("");
   } catch (error) {
-    trouble(error);
+    reportError(error);
   }
 }
 
 function listen() {
-  const on = (id, event, does) => byId(id).addEventListener(event, does);
-  on("ask", "submit", asks);
-  on("question", "keydown", typed);
+  const on = (id, event, handler) => byId(id).addEventListener(event, handler);
+  on("ask", "submit", submitQuestion);
+  on("question", "keydown", handleQuestionKey);
   on("examples", "click", ({ target }) => {
     if (!target.dataset.question) return;
     byId("question").value = target.dataset.question;
-    ask(written());
+    ask(questionText());
   });
   on("stop", "click", stop);
-  on("token", "change", () => introduced(true));
+  on("token", "change", () => loadService(true));
   on("save", "click", save);
   on("copy", "click", copy);
   on("approve", "click", approve);
@@ -77,11 +77,11 @@ function listen() {
     event.preventDefault();
     openThread(byId("look-thread").value);
   });
-  document.addEventListener("keydown", pressed);
+  document.addEventListener("keydown", handleKey);
   document.addEventListener("invalid", unfold, true);
-  document.addEventListener("dragover", dropped);
-  document.addEventListener("drop", dropped);
+  document.addEventListener("dragover", handleDrop);
+  document.addEventListener("drop", handleDrop);
 }
 
 listen();
-introduced();
+loadService();

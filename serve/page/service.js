@@ -11,14 +11,14 @@ class Refused extends Error {
   }
 }
 
-/** Parse JSON with exact integers, also those that are no exact JavaScript numbers. */
-function exact(text) {
+/** Parse JSON; integers that a JavaScript number cannot represent stay exact. */
+function parseJson(text) {
   return JSON.parse(text, (key, value, context) =>
     typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context && JSON.rawJSON
       ? JSON.rawJSON(context.source) : value);
 }
 
-async function refusal(reply) {
+async function readRefusal(reply) {
   let detail = `The service answered with ${reply.status}.`;
   try {
     detail = (await reply.json()).detail || detail;
@@ -39,23 +39,23 @@ async function send(path, token, options) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, "The service cannot be reached. Is it still running?");
   }
-  if (!reply.ok) throw await refusal(reply);
+  if (!reply.ok) throw await readRefusal(reply);
   return reply;
 }
 
 async function getJson(path, token) {
-  return exact(await (await send(path, token, {})).text());
+  return parseJson(await (await send(path, token, {})).text());
 }
 
 /** Post a value, or JSON text. */
 async function postJson(path, token, value, signal) {
   const body = typeof value === "string" ? value : JSON.stringify(value);
   const headers = { "Content-Type": "application/json" };
-  return exact(await (await send(path, token, { method: "POST", headers, body, signal })).text());
+  return parseJson(await (await send(path, token, { method: "POST", headers, body, signal })).text());
 }
 
 /** Yield the events of a stream as {name, data}. */
-async function* streamed(path, token, value, signal) {
+async function* streamEvents(path, token, value, signal) {
   const headers = { "Content-Type": "application/json" };
   const reply = await send(path, token, { method: "POST", headers, body: JSON.stringify(value), signal });
   const reader = reply.body.getReader();
@@ -63,12 +63,12 @@ async function* streamed(path, token, value, signal) {
   let text = "";
   try {
     for (;;) {
-      const { done, value: bytes } = await heard(reader);
+      const { done, value: bytes } = await readChunk(reader);
       text += done ? decoder.decode() : decoder.decode(bytes, { stream: true });
       const blocks = text.split("\n\n");
       text = blocks.pop();
       for (const block of blocks) {
-        const event = parsed(block);
+        const event = parseEvent(block);
         if (event) yield event;
       }
       if (done) return;
@@ -78,15 +78,15 @@ async function* streamed(path, token, value, signal) {
   }
 }
 
-/** The next piece of a stream; an error if it breaks off or is silent for too long. */
-async function heard(reader) {
+/** Return the next chunk of a stream; throw if it breaks off or is silent for too long. */
+async function readChunk(reader) {
   let timer;
-  const silent = new Promise((_, refuse) => {
+  const silence = new Promise((_, reject) => {
     const error = new Refused(0, `The service has sent nothing for ${SILENCE_MS / 1000} seconds.`);
-    timer = setTimeout(() => refuse(error), SILENCE_MS);
+    timer = setTimeout(() => reject(error), SILENCE_MS);
   });
   try {
-    return await Promise.race([reader.read(), silent]);
+    return await Promise.race([reader.read(), silence]);
   } catch (error) {
     if (error.name === "AbortError" || error instanceof Refused) throw error;
     throw new Refused(0, "The connection to the service broke off.");
@@ -96,14 +96,14 @@ async function heard(reader) {
 }
 
 /** The event of a block of lines; null for a comment. */
-function parsed(block) {
+function parseEvent(block) {
   let name = "";
   let data = "";
   for (const line of block.split("\n")) {
     if (line.startsWith("event: ")) name = line.slice(7);
     else if (line.startsWith("data: ")) data += line.slice(6);
   }
-  return name ? { name, data: exact(data) } : null;
+  return name ? { name, data: parseJson(data) } : null;
 }
 
-export { Refused, getJson, postJson, streamed };
+export { Refused, getJson, postJson, streamEvents };

@@ -1,44 +1,44 @@
 // Each step: its arguments, evidence, rounds of feedback and error.
 
-import { counted, duration, element } from "./dom.js";
-import { told } from "./graph.js";
+import { countText, duration, element } from "./dom.js";
+import { stateText } from "./graph.js";
 
-const LONG = 900;
-const COUNTS = ["round", "found", "judged", "relevant", "total", "milliseconds"];
+const LONG_TEXT = 900;
+const ROUND_FIELDS = ["round", "found", "judged", "relevant", "total", "milliseconds"];
 
 /** One section for each step; only changed ones are rebuilt. */
-function drawSteps(place, run) {
+function drawSteps(container, run) {
   run.steps.forEach((step, at) => {
     const key = JSON.stringify([step.status, step.reports.length, Boolean(run.answer), run.number]);
-    const there = place.children[at];
-    if (there?.dataset.key === key) return;
+    const existing = container.children[at];
+    if (existing?.dataset.key === key) return;
     const made = section(step, run);
     made.dataset.key = key;
-    if (!there) return place.append(made);
-    const focused = there === document.activeElement;
-    there.replaceWith(made);
+    if (!existing) return container.append(made);
+    const focused = existing === document.activeElement;
+    existing.replaceWith(made);
     if (focused) made.focus({ preventScroll: true });
   });
-  while (place.children.length > run.steps.length) place.lastChild.remove();
+  while (container.children.length > run.steps.length) container.lastChild.remove();
 }
 
 function section(step, run) {
   const evidence = run.answer ? run.answer.evidence.filter((item) => item.step === step.id) : [];
   const cited = new Set(run.answer ? run.answer.citations : []);
   return element("section", { id: `step-${step.id}`, class: "found", tabindex: "-1", "data-status": step.status },
-    element("h4", {}, element("bdi", {}, `${step.id} ${step.tool}`), element("span", { class: "state" }, told(step))),
+    element("h4", {}, element("bdi", {}, `${step.id} ${step.tool}`), element("span", { class: "state" }, stateText(step))),
     element("code", { class: "call" }, step.call),
     step.error ? element("p", { class: "alert" }, step.error) : null,
-    called(step),
+    argumentList(step),
     rounds(step.reports),
     // Provisional: the answer's evidence replaces them.
     ...(run.answer ? [] : step.sentences).map((sentence) => element("p", { class: "note" }, sentence)),
-    ...evidence.map((item) => card(item, cited.has(item.id))),
-    rest(step, evidence));
+    ...evidence.map((item) => evidenceCard(item, cited.has(item.id))),
+    allResults(step, evidence));
 }
 
 /** The arguments as the tool got them, with references replaced by values. */
-function called(step) {
+function argumentList(step) {
   const given = step.outcome ? Object.entries(step.outcome.arguments) : [];
   if (!given.length) return null;
   return element("dl", { class: "arguments" }, ...given.flatMap(([name, value]) => [
@@ -47,7 +47,7 @@ function called(step) {
 }
 
 function isRound(report) {
-  return report.event === "feedback_round" && COUNTS.every((name) => typeof report[name] === "number");
+  return report.event === "feedback_round" && ROUND_FIELDS.every((name) => typeof report[name] === "number");
 }
 
 function rounds(reports) {
@@ -55,20 +55,20 @@ function rounds(reports) {
   const made = reports.filter(isRound);
   const last = reports.find((report) => report.event === "feedback_ended");
   const others = reports.filter((report) => !isRound(report) && report !== last);
-  const heads = ["round", "search", "found", "judged", "relevant", "in all", "time"];
-  const most = Math.max(1, ...made.map((round) => round.total));
+  const headings = ["round", "search", "found", "judged", "relevant", "in all", "time"];
+  const maxTotal = Math.max(1, ...made.map((round) => round.total));
   return element("div", { class: "rounds", tabindex: "0", role: "group", "aria-label": "Progress that the tool reported" },
     made.length ? element("table", {},
       element("caption", {}, "Rounds of relevance feedback"),
-      element("thead", {}, element("tr", {}, ...heads.map((name) => element("th", { scope: "col" }, name)))),
-      element("tbody", {}, ...made.map((round) => roundRow(round, most)))) : null,
+      element("thead", {}, element("tr", {}, ...headings.map((name) => element("th", { scope: "col" }, name)))),
+      element("tbody", {}, ...made.map((round) => roundRow(round, maxTotal)))) : null,
     last ? element("p", { class: "note" }, `Ended: ${String(last.reason).replaceAll("_", " ")}. Judge: ${last.judge}.`) : null,
     ...others.map((report) => element("pre", { tabindex: "0" }, JSON.stringify(report, null, 1))));
 }
 
-function roundRow(round, most) {
+function roundRow(round, maxTotal) {
   const bar = element("span", { class: "bar" });
-  bar.style.width = `${(100 * round.total) / most}%`;
+  bar.style.width = `${(100 * round.total) / maxTotal}%`;
   const { search, found, judged, relevant } = round;
   return element("tr", {},
     ...[round.round, search, found, judged, relevant].map((value) => element("td", {}, String(value))),
@@ -77,9 +77,9 @@ function roundRow(round, most) {
     round.note ? element("td", {}, round.note) : null);
 }
 
-function card(item, cited) {
+function evidenceCard(item, cited) {
   const scrolls = { tabindex: "0", role: "region", "aria-label": `Text of ${item.id}` };
-  const text = element("div", item.text.length > LONG ? { class: "text long", ...scrolls } : { class: "text" }, item.text);
+  const text = element("div", item.text.length > LONG_TEXT ? { class: "text long", ...scrolls } : { class: "text" }, item.text);
   return element("article", { id: `evidence-${item.id}`, class: "evidence", tabindex: "-1", "data-cited": String(cited) },
     element("header", {},
       element("b", {}, item.id),
@@ -88,12 +88,12 @@ function card(item, cited) {
     text);
 }
 
-/** All results of a step, also those that are no evidence. */
-function rest(step, evidence) {
+/** All results of a step, also those that are not evidence. */
+function allResults(step, evidence) {
   const rows = step.outcome ? step.outcome.rows : [];
   if (!rows.length) return null;
-  const more = rows.length - evidence.length;
-  const label = more > 0 ? `All ${rows.length} results, ${more} of them no evidence` : `${counted(rows.length, "result")} as returned`;
+  const otherCount = rows.length - evidence.length;
+  const label = otherCount > 0 ? `All ${rows.length} results, ${otherCount} of them no evidence` : `${countText(rows.length, "result")} as returned`;
   return element("details", {}, element("summary", {}, label), element("pre", { tabindex: "0" }, JSON.stringify(rows, null, 1)));
 }
 

@@ -1,13 +1,13 @@
 // The shown run, and the list of all runs of this page.
 
-import { isApproval, priced, waitingCard } from "./approval.js";
-import { drawAnswer, plannedBy } from "./answer.js";
-import { byId, counted, duration, element, show } from "./dom.js";
+import { isApproval, priceText, waitingCard } from "./approval.js";
+import { drawAnswer, plannerText } from "./answer.js";
+import { byId, countText, duration, element, show } from "./dom.js";
 import { drawGraph, drawTimeline } from "./graph.js";
 import { drawSteps } from "./steps.js";
 
 /** Maximum number of runs, each of which holds all its evidence. */
-const KEPT = 50;
+const MAX_RUNS = 50;
 const page = {
   runs: [], // the latest first
   shown: null, // the shown run
@@ -15,15 +15,15 @@ const page = {
   about: { scopes: {}, retain: "off", corrections: false, questions: [] },
 };
 let graph = null;
-let due = false;
-let numbered = 0;
-/** The handlers of a run's buttons, which another module sets. */
-const does = {};
+let drawScheduled = false;
+let runCount = 0;
+/** Handlers of a run's buttons, set by asking.js. */
+const handlers = {};
 
-function look(run) {
-  run.number ??= ++numbered;
+function showRun(run) {
+  run.number ??= ++runCount;
   page.shown = run;
-  if (!page.runs.includes(run)) page.runs = [run, ...page.runs].slice(0, KEPT);
+  if (!page.runs.includes(run)) page.runs = [run, ...page.runs].slice(0, MAX_RUNS);
   graph?.close();
   graph = null;
   byId("waiting").replaceChildren();
@@ -32,18 +32,18 @@ function look(run) {
   show(byId("run"), true);
   byId("asked").textContent = run.question;
   byId("asked").title = run.question.length > 300 ? run.question : "";
-  tell(run.error);
+  showError(run.error);
   draw();
 }
 
-/** Draw the shown run with the next frame, once for all changes until then. */
-function changed() {
-  if (due) return;
-  due = true;
+/** Draw the shown run at the next frame; calls before it have no further effect. */
+function scheduleDraw() {
+  if (drawScheduled) return;
+  drawScheduled = true;
   // A page in the background has no frames.
-  const soon = document.hidden ? (draws) => setTimeout(draws, 100) : requestAnimationFrame;
-  soon(() => {
-    due = false;
+  const schedule = document.hidden ? (draws) => setTimeout(draws, 100) : requestAnimationFrame;
+  schedule(() => {
+    drawScheduled = false;
     draw();
   });
 }
@@ -52,10 +52,10 @@ function draw() {
   drawRuns();
   const run = page.shown;
   if (!run) return;
-  const own = page.asking?.run === run;
+  const isRunning = page.asking?.run === run;
   byId("run").dataset.state = run.state;
-  text("planner", plannedBy(run.planner));
-  text("price", priced(run.planner?.price));
+  text("planner", plannerText(run.planner));
+  text("price", priceText(run.planner?.price));
   if (!graph && run.steps.length) graph = drawGraph(byId("graph"), run.steps, toStep);
   graph?.update(run);
   drawSteps(byId("steps"), run);
@@ -65,13 +65,13 @@ function draw() {
   drawWaiting(run);
   show(byId("save"), Boolean(run.answer));
   show(byId("copy"), Boolean(run.answer && navigator.clipboard));
-  show(byId("approve"), mayKeep(run));
+  show(byId("approve"), mayRetain(run));
   drawCorrection(run);
-  show(byId("again"), Boolean(run.asked) && ["failed", "stopped"].includes(run.state));
+  show(byId("again"), Boolean(run.request) && ["failed", "stopped"].includes(run.state));
   show(byId("resume"), run.state === "interrupted" && !page.asking);
   const kept = run.answer?.retained;
   text("kept", kept ? `As a case: ${kept.outcome}.${kept.reason ? ` ${kept.reason}` : ""}` : "");
-  show(byId("stop"), own);
+  show(byId("stop"), isRunning);
   byId("send").setAttribute("aria-disabled", String(Boolean(page.asking)));
   text("status", statusOf(run));
 }
@@ -81,19 +81,19 @@ function text(id, value) {
   if (byId(id).textContent !== value) byId(id).textContent = value;
 }
 
-/** Answers to questions with a history or a context are not kept. */
-function mayKeep(run) {
-  const alone = run.asked && !run.asked.history && !Object.keys(run.asked.context).length;
-  return Boolean(alone && run.answer && page.about.retain !== "off" && !run.answer.retained);
+/** Whether the answer may be retained: its question had no history and no context. */
+function mayRetain(run) {
+  const isFirst = run.request && !run.request.history && !Object.keys(run.request.context).length;
+  return Boolean(isFirst && run.answer && page.about.retain !== "off" && !run.answer.retained);
 }
 
 /** Set the plan to correct once for each run, so that typed text stays. */
 function drawCorrection(run) {
-  const place = byId("correct");
-  show(place, Boolean(page.about.corrections && run.asked && run.steps.length));
-  if (place.dataset.run === String(run.number) || !run.steps.length) return;
-  place.dataset.run = run.number;
-  place.open = false;
+  const container = byId("correct");
+  show(container, Boolean(page.about.corrections && run.request && run.steps.length));
+  if (container.dataset.run === String(run.number) || !run.steps.length) return;
+  container.dataset.run = run.number;
+  container.open = false;
   byId("right-plan").value = run.steps.map((step) => `${step.id} = ${step.call}`).join("\n");
   text("corrected", "");
 }
@@ -110,32 +110,32 @@ function statusOf(run) {
     case "interrupted": return "The run was interrupted, and can be resumed.";
     case "stopped": return "Stopped.";
     case "failed": return "";
-    default: return run.took
-      ? `Answered in ${duration(run.took)}, with ${counted(run.answer.citations.length, "citation")}.`
+    default: return run.elapsed
+      ? `Answered in ${duration(run.elapsed)}, with ${countText(run.answer.citations.length, "citation")}.`
       : "A saved run: nothing was run again.";
   }
 }
 
-function tell(error) {
+function showError(error) {
   text("error", error);
   show(byId("error"), Boolean(error));
 }
 
 function toStep(id) {
-  const place = byId(`step-${id}`);
-  place.scrollIntoView({ block: "nearest" });
-  place.focus({ preventScroll: true });
+  const container = byId(`step-${id}`);
+  container.scrollIntoView({ block: "nearest" });
+  container.focus({ preventScroll: true });
 }
 
 /** The card of all open questions. */
 function drawWaiting(run) {
-  const place = byId("waiting");
-  show(place, run.state === "waiting");
+  const container = byId("waiting");
+  show(container, run.state === "waiting");
   if (run.state !== "waiting") return;
   const key = `${run.number} ${JSON.stringify(run.questions)}`;
-  if (place.dataset.key === key && place.childElementCount) return;
-  place.dataset.key = key;
-  place.replaceChildren(waitingCard(run.questions, (replies) => does.resume(run, replies)));
+  if (container.dataset.key === key && container.childElementCount) return;
+  container.dataset.key = key;
+  container.replaceChildren(waitingCard(run.questions, (replies) => handlers.resume(run, replies)));
 }
 
 function drawRuns() {
@@ -145,10 +145,10 @@ function drawRuns() {
   list.dataset.key = key;
   const focused = [...list.querySelectorAll("button")].indexOf(document.activeElement);
   list.replaceChildren(...page.runs.map((run) => element("li", {},
-    element("button", { type: "button", class: "link", "aria-current": run === page.shown && "true", onclick: () => look(run) }, run.question),
+    element("button", { type: "button", class: "link", "aria-current": run === page.shown && "true", onclick: () => showRun(run) }, run.question),
     element("small", {}, ` ${run.state}`))));
   list.querySelectorAll("button")[focused]?.focus();
   show(byId("earlier"), page.runs.length > 0);
 }
 
-export { changed, does, draw, look, page, tell };
+export { scheduleDraw, handlers, draw, showRun, page, showError };

@@ -1,1 +1,1 @@
-"""The HTTP service: its own routes, LangServe's beside them, and who may ask."""
+"""The HTTP service: routes, authentication, limits, stored threads and retained answers."""

@@ -1,20 +1,21 @@
-"""Kept answers: verified or approved answers as cases of their tenant, searched by question."""
+"""Retained answers: verified or approved answers as cases of their tenant, found by question."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, text_facet
 from casewright.stores.hit import Retained
 
-#: A tenanted store must be opened for a tenant; this tenant has no cases.
-_KEEPER = "casewright"
+#: A store of several tenants must be opened for one of them; this one has no cases.
+_NO_TENANT = "casewright"
 
 
-def _refusal(case: Case) -> str | None:
-    """Return the reason why an answer is neither approved nor verified by its run, or ``None``."""
+def _refusal_reason(case: Case) -> str | None:
+    """Return why an answer may not be retained; ``None`` if it is approved or verified."""
     result: Mapping[str, Any] = case.result or {}
     solution: Mapping[str, Any] = case.solution or {}
     if not str(solution.get("answer", "")).strip():
@@ -30,21 +31,21 @@ def _refusal(case: Case) -> str | None:
     return None
 
 
-class Answers:
-    """The store of the kept answers of all tenants.
+class AnswerStore:
+    """The store of the retained answers of all tenants.
 
     All methods block: they encode, and wait for the store.
     """
 
     def __init__(self, encoder: Encoder, location: str | Path) -> None:
         question = text_facet("question", encoder, inter=False)
-        schema = CaseSchema("answers", (question,), verify=_refusal, tenanted=True)
-        self._store = CaseStore(schema, location, tenant=_KEEPER)
+        schema = CaseSchema("answers", (question,), verify=_refusal_reason, tenanted=True)
+        self._store = CaseStore(schema, location, tenant=_NO_TENANT)
 
     def retain(
-        self, tenant: str, question: str, answer: Mapping[str, Any], kept_by: str
+        self, tenant: str, question: str, answer: Mapping[str, Any], retained_by: str
     ) -> Retained:
-        """Keep an answer in its JSON form if it is ``approved`` or verified by its run."""
+        """Retain an answer's JSON form if ``retained_by`` is approved or its run verified it."""
         cited = [item for item in answer["evidence"] if item["id"] in answer["citations"]]
         case = Case(
             problem={"question": question},
@@ -55,7 +56,7 @@ class Answers:
                 "sources": [item["source"] or item["tool"] for item in cited],
             },
             result={
-                "kept_by": kept_by,
+                "kept_by": retained_by,
                 "missing": list(answer["missing"]),
                 "fallback": answer["planner"].get("fallback", ""),
             },
@@ -65,23 +66,23 @@ class Answers:
             return store.retain(case)
 
     def nearest(self, tenant: str, question: str) -> Hit | None:
-        """Return a tenant's kept answer whose question is most similar."""
+        """Return a tenant's retained answer whose question is most similar."""
         with self._store.for_tenant(tenant) as store:
             hits = store.search(question, 1)
         return hits[0] if hits else None
 
     def all(self, tenant: str) -> list[Case]:
-        """Return a tenant's kept answers, the newest first."""
+        """Return a tenant's retained answers, the newest first."""
         with self._store.for_tenant(tenant) as store:
             return sorted(store.all(), key=lambda case: (case.created, case.id), reverse=True)
 
     def get(self, tenant: str, case_id: str) -> Case | None:
-        """Return a tenant's kept answer, if it exists."""
+        """Return a tenant's retained answer, if it exists."""
         with self._store.for_tenant(tenant) as store:
             return next(iter(store.get(case_id)), None)
 
     def delete(self, tenant: str, case_id: str) -> bool:
-        """Delete a tenant's kept answer; return ``True`` if it existed."""
+        """Delete a tenant's retained answer; return ``True`` if it existed."""
         with self._store.for_tenant(tenant) as store:
             exists = bool(store.get(case_id))
             store.delete(case_id)
@@ -94,3 +95,10 @@ class Answers:
     def close(self) -> None:
         """Close the store."""
         self._store.close()
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Answers":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warn("Answers is now AnswerStore", DeprecationWarning, stacklevel=2)
+    return AnswerStore

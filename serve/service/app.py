@@ -12,44 +12,47 @@ from fastapi import FastAPI
 from casewright import __version__
 from casewright.errors import InputError
 from casewright.serve.service import plan_routes, problems, routes
-from casewright.serve.service.answers import Answers
-from casewright.serve.service.checkpoints import hold_threads, open_checkpoints
+from casewright.serve.service.answers import AnswerStore
+from casewright.serve.service.checkpoints import lock_threads, open_checkpoints
 from casewright.serve.service.limits import Admission
-from casewright.serve.service.metrics import Counted, Metrics
+from casewright.serve.service.metrics import Metrics, RequestCounter
 from casewright.serve.service.metrics import router as metrics_router
 from casewright.serve.service.models import Problem
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.page_routes import add_page
 from casewright.serve.service.retirement import retiring
 from casewright.serve.service.runs import Runs
-from casewright.serve.service.tokens import Authenticated, Tokens
-from casewright.serve.session.scopes import like_a_tenant
+from casewright.serve.service.tokens import Authentication, Tokens
+from casewright.serve.session.scopes import tenant_like_fields
 from casewright.tools.deadline import bound_call_threads
 
 log = logging.getLogger("casewright.service")
 _ABOUT = (
-    "Answers questions with planned look-ups and checked citations. A request's tenant follows "
-    "from its bearer token; threads and kept answers are each tenant's own."
+    "Answers questions with planned look-ups and checked citations. The bearer token determines "
+    "the tenant of a request; a tenant has only its own threads and retained answers."
 )
 
 
-def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = None) -> FastAPI:
+def create_app(
+    parts: Parts, options: ServiceOptions, answers: AnswerStore | None = None
+) -> FastAPI:
     """Return the service.
 
     Args:
         parts: The components that answer questions.
         options: The service's options.
-        answers: The kept answers; required unless ``options.retain`` is off. The caller closes them
-            and the parts after the service has ended.
+        answers: The store of retained answers; required unless ``options.retain`` is off. The
+            caller closes it and the parts after the service has ended.
 
     Raises:
         InputError: The threads' file or database cannot be used, or ``answers`` is missing.
         DependencyError: A package that the options need is not installed.
     """
-    lock = hold_threads(options)
+    lock = lock_threads(options)
     if options.retain != "off" and answers is None:
-        raise InputError(f"retain is {options.retain!r}, which needs Answers. Give them too.")
-    for name in like_a_tenant(parts.scopes, {grant.tenant for grant in options.tokens.values()}):
+        raise InputError(f"retain is {options.retain!r}, which needs an AnswerStore. Give it too.")
+    tenants = {grant.tenant for grant in options.tokens.values()}
+    for name in tenant_like_fields(parts.scopes, tenants):
         log.warning(
             "The scope field %r looks like a tenant, but a request can name any value of it. Give "
             "tools the token's tenant: by a parameter of type casewright.tools.Tenant, or "
@@ -96,9 +99,9 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
         app.include_router(mcp_router)
     # The last middleware added is the first to see a request.
     app.add_middleware(Admission, options=options, larger=routes.LARGER)
-    app.add_middleware(Authenticated, tokens=Tokens(options.tokens, options.changed_tokens))
-    app.add_middleware(problems.Contained)
-    app.add_middleware(Counted, metrics=metrics)
+    app.add_middleware(Authentication, tokens=Tokens(options.tokens, options.changed_tokens))
+    app.add_middleware(problems.ErrorBoundary)
+    app.add_middleware(RequestCounter, metrics=metrics)
     _describe_errors(app)
     return app
 

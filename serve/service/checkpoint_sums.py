@@ -9,9 +9,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from casewright.errors import StoreDamagedError
 
-#: The suffix of the type of a value with a checksum at its end, and the checksum's bytes. Earlier
-#: versions wrote no checksums.
-SUMMED, BYTES = "+crc32", 4
+#: The suffix of a value's type that marks a checksum at the end of its bytes, and the checksum's
+#: length. Values of earlier versions have no checksum.
+SUFFIX, BYTES = "+crc32", 4
 
 
 class SummedSerializer(JsonPlusSerializer):
@@ -23,14 +23,14 @@ class SummedSerializer(JsonPlusSerializer):
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Return a value's type and its bytes."""
         kind, data = super().dumps_typed(obj)
-        return kind + SUMMED, bytes(data) + _sum(kind, data)
+        return kind + SUFFIX, bytes(data) + _checksum(kind, data)
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Return the value; raise ``StoreDamagedError`` if the bytes are damaged."""
         kind, value = data
-        if kind.endswith(SUMMED):
-            kind, value, checksum = kind.removesuffix(SUMMED), value[:-BYTES], value[-BYTES:]
-            if _sum(kind, value) != checksum:
+        if kind.endswith(SUFFIX):
+            kind, value, checksum = kind.removesuffix(SUFFIX), value[:-BYTES], value[-BYTES:]
+            if _checksum(kind, value) != checksum:
                 raise damaged_thread("a checksum is wrong")
         try:
             return super().loads_typed((kind, value))
@@ -45,5 +45,5 @@ def damaged_thread(reason: str) -> StoreDamagedError:
     )
 
 
-def _sum(kind: str, data: bytes) -> bytes:
+def _checksum(kind: str, data: bytes) -> bytes:
     return zlib.crc32(data, zlib.crc32(kind.encode())).to_bytes(BYTES, "little")

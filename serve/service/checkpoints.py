@@ -1,4 +1,4 @@
-"""Storage of threads, each in the name of its tenant."""
+"""Opens the storage of threads; the key of a thread contains its tenant."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from casewright.errors import DependencyError, InputError
 from casewright.serve.service.checkpoint_sums import SummedSerializer
 from casewright.serve.service.postgres import check_threads_url, open_postgres
 from casewright.serve.service.recent import TenantLru
-from casewright.serve.service.repeats import TTL, swept
+from casewright.serve.service.repeats import TTL, expiring
 from casewright.serve.service.thread_locks import ThreadLocks
 
 if TYPE_CHECKING:
     from casewright.serve.service.options import ServiceOptions
 
-#: The query of threads whose last checkpoint has an id below the parameter that follows.
-LAST_BELOW = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
-Older = Callable[[str], Awaitable[list[str]]]
+#: The query of threads whose last checkpoint has an id below the appended parameter.
+SELECT_OLDER = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
+FindOlder = Callable[[str], Awaitable[list[str]]]
 #: Maximum number of threads in memory, of all tenants together.
 MAX_IN_MEMORY = 1000
 #: The longest integrity check of a threads' file at the start of a service.
@@ -51,10 +51,10 @@ class Threads:
     saver: Any
     locks: ThreadLocks
     store: Any
-    older: Older | None = None
+    older: FindOlder | None = None
 
 
-def hold_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
+def lock_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
     """Check the storage of threads; return a context that holds the lock of their file, if any.
 
     Raises:
@@ -68,11 +68,11 @@ def hold_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
             )
         check_threads_url(options.threads_url)
     elif options.threads_file is not None:
-        return _locked(options.threads_file)
+        return _open_lock_file(options.threads_file)
     return nullcontext()
 
 
-def _locked(file: Path) -> IO[str]:
+def _open_lock_file(file: Path) -> IO[str]:
     """Return the open lock file of a threads' file, and create both if they are missing.
 
     Only one service may use the file, since the locks of threads are in the service's process.
@@ -137,7 +137,7 @@ def _damage(file: Path) -> str:
 
 @asynccontextmanager
 async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
-    """Open the storage that ``hold_threads`` checked: a database, a SQLite file, or memory."""
+    """Open the storage that ``lock_threads`` checked: a database, a SQLite file, or memory."""
     if options.threads_url is not None:
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
@@ -146,10 +146,10 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
 
             async def older(first_id: str) -> list[str]:
                 async with pool.connection() as connection:
-                    rows = await connection.execute(f"{LAST_BELOW} %s", (first_id,))
+                    rows = await connection.execute(f"{SELECT_OLDER} %s", (first_id,))
                     return [row["thread_id"] for row in await rows.fetchall()]
 
-            async with swept(AsyncPostgresStore(pool, ttl=TTL)) as store:
+            async with expiring(AsyncPostgresStore(pool, ttl=TTL)) as store:
                 yield Threads(saver, locks, store, older)
     elif options.threads_file is not None:
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -161,10 +161,10 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
             saver.serde = SummedSerializer()
 
             async def older(first_id: str) -> list[str]:
-                async with saver.lock, saver.conn.execute(f"{LAST_BELOW} ?", (first_id,)) as rows:
+                async with saver.lock, saver.conn.execute(f"{SELECT_OLDER} ?", (first_id,)) as rows:
                     return [row[0] async for row in rows]
 
-            async with AsyncSqliteStore.from_conn_string(file, ttl=TTL) as store, swept(store):
+            async with AsyncSqliteStore.from_conn_string(file, ttl=TTL) as store, expiring(store):
                 yield Threads(saver, ThreadLocks(), store, older)
     else:
         from langgraph.checkpoint.memory import InMemorySaver
@@ -174,24 +174,24 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
 
 
 class RecentThreads:
-    """A bound of threads in memory, if ``bounded``: their number, and one run of each."""
+    """Bounds the threads in memory, if ``bounded``: their number, and each to its last run."""
 
     def __init__(self, saver: Any, *, bounded: bool, limit: int = MAX_IN_MEMORY) -> None:
         self._saver = saver
         self._bounded = bounded
         self._threads: TenantLru[None] = TenantLru(limit)
 
-    async def used(self, tenant: str, key: str, running: Container[str] = ()) -> None:
+    async def mark_used(self, tenant: str, key: str, running: Container[str] = ()) -> None:
         """Mark a thread as used now; delete idle threads beyond the maximum."""
         if self._bounded:
             for evicted in self._threads.put(tenant, key, None, running):
                 await self._saver.adelete_thread(evicted)
 
-    async def begun(self, key: str) -> None:
-        """Mark a run as begun: delete the thread's earlier runs, which LangGraph would all keep."""
+    async def begin_run(self, key: str) -> None:
+        """Delete the thread's earlier runs, which LangGraph would keep, before a run begins."""
         if self._bounded:
             await self._saver.adelete_thread(key)
 
     def forget(self, tenant: str, key: str) -> None:
-        """Record the deletion of a thread."""
+        """Stop counting a deleted thread."""
         self._threads.remove(tenant, key)

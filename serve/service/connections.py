@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 #: Connections that the system queues until the service accepts them.
 BACKLOG = 64
-#: Connections that asyncio accepts at a time; up to three times as many precede a replacement.
-ACCEPTED = 16
-#: Open files reserved for the service's work, beside those of newly accepted connections.
-FILES = 32
+#: Connections that asyncio accepts at a time. Up to three times as many may be open beyond the
+#: limit before ``admit`` closes or refuses them.
+MAX_ACCEPTED = 16
+#: Open files that are reserved for the service's work, in addition to newly accepted connections.
+RESERVED_FILES = 32
 #: Minimum number of connections of a service.
 MIN_CONNECTIONS = 8
 log = logging.getLogger("casewright.service")
-_FULL = (
+_FULL_RESPONSE = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
     b"Content-Length: 0\r\n\r\n"
 )
@@ -34,11 +35,10 @@ _FULL = (
 class Connections:
     """The open connections, bounded in total and by address (IPv6: by network of 64 bits).
 
-    Beyond the bound of an address, a new connection replaces the connection of that address that
-    has been quiet for longest; beyond the total, one of the address with the most connections. A
-    quiet connection has no request at work: it sends no complete request, or does not read its
-    response. If none is quiet, the new connection gets 503. Connections are also closed after
-    ``quiet_seconds`` or ``busy_seconds``.
+    At the limit of an address, a new connection replaces the connection of that address that has
+    been quiet for longest; at the total limit, one of the address with the most connections. A
+    connection is busy while a request is processed, and else quiet. If none is quiet, the new
+    connection gets 503. Connections are also closed after ``quiet_seconds`` or ``busy_seconds``.
     """
 
     def __init__(
@@ -48,35 +48,35 @@ class Connections:
         self._address_limit = address_limit
         self._quiet_seconds = quiet_seconds
         self._busy_seconds = busy_seconds
-        # By address; each with the time of its last change, the oldest first.
+        # By address: the connections with the time of their last change, the oldest first.
         self._open: dict[str, OrderedDict[BoundedProtocol, float]] = {}
 
     def admit(self, new: BoundedProtocol) -> bool:
         """Add a new connection; return ``False`` if it is refused."""
-        peers = self._open.get(new.address, OrderedDict())
-        full = sum(map(len, self._open.values())) >= self._limit
-        if full or len(peers) >= self._address_limit:
-            crowded = max(self._open.values(), key=len) if full else peers
-            quiet = next((connection for connection in crowded if not connection.busy), None)
+        neighbours = self._open.get(new.address, OrderedDict())
+        is_full = sum(map(len, self._open.values())) >= self._limit
+        if is_full or len(neighbours) >= self._address_limit:
+            candidates = max(self._open.values(), key=len) if is_full else neighbours
+            quiet = next((connection for connection in candidates if not connection.busy), None)
             log.warning(
                 "There is no room for another connection: %s.",
                 "it is refused" if quiet is None else "a quiet connection is closed",
             )
             if quiet is None:
                 return False
-            self.leave(quiet)
+            self.remove(quiet)
             quiet.transport.abort()
         self._open.setdefault(new.address, OrderedDict())[new] = new.loop.time()
         return True
 
-    def leave(self, closed: BoundedProtocol) -> None:
+    def remove(self, closed: BoundedProtocol) -> None:
         """Remove a closed connection."""
         peers = self._open.get(closed.address, OrderedDict())
         peers.pop(closed, None)
         if not peers:
             self._open.pop(closed.address, None)
 
-    def changed(self, connection: BoundedProtocol) -> None:
+    def restart_timer(self, connection: BoundedProtocol) -> None:
         """Restart the time of a connection after a request or a response."""
         peers = self._open.get(connection.address, OrderedDict())
         if connection in peers:
@@ -87,7 +87,7 @@ class Connections:
         """Close connections that were quiet or busy for too long."""
         for peers in list(self._open.values()):
             for connection, since in list(peers.items()):
-                connection.look()
+                connection.report_change()
                 allowed = self._busy_seconds if connection.busy else self._quiet_seconds
                 if peers.get(connection) == since and connection.loop.time() - since > allowed:
                     connection.transport.abort()
@@ -107,39 +107,39 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def busy(self) -> bool:
-        """True while a request is at work."""
+        """True while a request is processed."""
         begun = self.cycle is not None and not self.cycle.response_complete
         return begun and not self.transport.is_closing()
 
-    def look(self) -> None:
+    def report_change(self) -> None:
         """Report a change of the connection's state."""
         state = (self.cycle, self.busy)
         if state != self._state:
             self._state = state
-            self._connections.changed(self)
+            self._connections.restart_timer(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept the connection, or refuse it."""
         super().connection_made(transport)
         self.address = network_of(self.client[0] if self.client else "")
         if not self._connections.admit(self):
-            transport.write(_FULL)
+            transport.write(_FULL_RESPONSE)
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection."""
-        self._connections.leave(self)
+        self._connections.remove(self)
         super().connection_lost(exc)
 
     def handle_events(self) -> None:
         """Process received data."""
         super().handle_events()
-        self.look()
+        self.report_change()
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         super().on_response_complete()
-        self.look()
+        self.report_change()
 
 
 def network_of(host: str) -> str:
@@ -155,11 +155,11 @@ def network_of(host: str) -> str:
     return str(address)
 
 
-def room_for(requested: int) -> int:
-    """Return the number of connections that may be open: at most those ``requested``.
+def connection_limit(requested: int) -> int:
+    """Return the maximum number of connections: at most ``requested``.
 
-    The process's limit of open files bounds it, of which a quarter or more is reserved for the
-    service's work. Raise ``InputError`` if the limit leaves too few connections.
+    The process's limit of open files also bounds it; at least a quarter of these is reserved for
+    the service's work. Raise ``InputError`` if the limit leaves too few connections.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
@@ -167,9 +167,9 @@ def room_for(requested: int) -> int:
     try:
         open_files = len(os.listdir("/dev/fd"))
     except OSError:
-        # Not even one file more may be opened.
+        # The process may not even open this folder.
         open_files = limit
-    available = limit - max(limit // 4, 3 * ACCEPTED + FILES) - open_files
+    available = limit - max(limit // 4, 3 * MAX_ACCEPTED + RESERVED_FILES) - open_files
     if available < MIN_CONNECTIONS:
         raise InputError(
             f"This process may open {limit} files, too few for connections. Raise the "

@@ -1,4 +1,4 @@
-"""Server-sent events of a run, the last of which ends it."""
+"""Server-sent events of a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Event:
         return f"event: {self.name}\ndata: {json_text(self.data)}\n\n".encode()
 
 
-async def lines(
+async def event_lines(
     events: AsyncGenerator[Event, None], deadline: float, keep_alive: float = KEEP_ALIVE_SECONDS
 ) -> AsyncGenerator[bytes, None]:
     """Yield a run's events as bytes; the last is ``error`` after a failure or the deadline.
@@ -46,18 +46,18 @@ async def lines(
     """
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
-    async def run() -> None:
-        # A separate task: a run's cancel scopes must not change tasks between two events.
+    async def forward_events() -> None:
+        # A separate task: a run's cancel scopes must stay in one task for all events.
         try:
             async with asyncio.timeout_at(deadline), aclosing(events):
                 async for event in events:
                     queue.put_nowait(event)
-        except Exception as error:  # noqa: BLE001 - the response has begun: an event
+        except Exception as error:  # noqa: BLE001 - the response has begun, so send an event
             queue.put_nowait(Event("error", problem(*status_and_detail(error))))
         finally:
             queue.put_nowait(None)
 
-    work = asyncio.ensure_future(run())
+    task = asyncio.ensure_future(forward_events())
     try:
         while True:
             try:
@@ -69,8 +69,8 @@ async def lines(
                 return
             yield event.encode()
     finally:
-        work.cancel()
-        await asyncio.wait({work})
+        task.cancel()
+        await asyncio.wait({task})
 
 
 class EventStream(Response):
@@ -88,6 +88,6 @@ class EventStream(Response):
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         async with aclosing(self._content) as content:
             await send(start)
-            async for part in content:
-                await send({"type": "http.response.body", "body": part, "more_body": True})
+            async for chunk in content:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

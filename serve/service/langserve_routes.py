@@ -102,12 +102,12 @@ def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
         caller: Caller = config["configurable"][_CALLER]
         runs: Runs = app.state.runs
         question = body if isinstance(body, AskBody) else AskBody.model_validate(body)
-        # LangServe collects the events of all child runnables: the run must not be one.
-        outer = var_child_runnable_config.set(None)
+        # LangServe collects the events of all child runnables, so the run must not be a child.
+        reset_token = var_child_runnable_config.set(None)
         try:
             result = await runs.ask(question, caller)
         finally:
-            var_child_runnable_config.reset(outer)
+            var_child_runnable_config.reset(reset_token)
         if isinstance(result, Waiting):
             raise RefusedError(409, "The run waits for a reply. Send it to /threads/…/resume.")
         return result
@@ -119,5 +119,5 @@ def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
 
 
 def _with_caller(config: dict[str, Any], request: Request) -> dict[str, Any]:
-    # Configurable values of the client are dropped.
+    # The client's configurable values are dropped.
     return {**config, "configurable": {_CALLER: caller_of(request)}}

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 2.0
 #: Maximum wait for cancelled work.
 CANCEL_SECONDS = 5.0
-#: Maximum bytes, and seconds, of a too large body that are read before the refusal: a client that
-#: is still writing would see its connection reset instead.
+#: Maximum bytes and seconds for which a too large body is read before the refusal: otherwise a
+#: client that is still writing would see its connection reset.
 UNREAD_BYTES = 16 * 1024 * 1024
 UNREAD_SECONDS = 5.0
-#: Larger bodies are scanned in a thread; a scan of a smaller one takes a millisecond.
+#: Larger bodies are scanned in a thread; the scan of a smaller one takes at most a millisecond.
 LARGE_BYTES = 64 * 1024
 #: The deepest nesting of JSON lists and objects.
 JSON_DEPTH = 100
-#: Maximum number of strings, brackets and commas in JSON. A value has about three; a large run has
-#: 50,000.
+#: Maximum number of strings, brackets and commas in JSON. A value has about three; the JSON of a
+#: large run has 50,000.
 JSON_PARTS = 200_000
 #: A string, closed or not, or a character of JSON's structure. No string is scanned twice.
 _PARTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]},]', re.DOTALL)
@@ -47,7 +47,7 @@ log = logging.getLogger("casewright.service")
 _Slot: TypeAlias = AbstractAsyncContextManager[None]
 
 
-class _GoneError(Exception):
+class _DisconnectedError(Exception):
     """The client disconnected."""
 
 
@@ -67,8 +67,8 @@ class Slots:
             yield
 
 
-class _Reply:
-    """The ASGI ``send`` of a request, which records the state of the response."""
+class _Sender:
+    """The ASGI ``send`` of a request, which records if the response has begun or is complete."""
 
     def __init__(self, send: Send, deadline: asyncio.Timeout) -> None:
         self._send = send
@@ -85,25 +85,25 @@ class _Reply:
         await self._send(message)
 
 
-class _Gate:
-    """Requests of a kind: their slots, and the number of running and waiting ones by tenant."""
+class _Queue:
+    """The slots of one kind of requests, and its running and waiting requests by tenant."""
 
     def __init__(self, limit: int, share: int) -> None:
         self.slots = Slots(limit, share)
-        self.inside: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self._limit, self._share = 2 * limit, 2 * share
 
-    def full_for(self, tenant: str) -> bool:
-        return self.inside.total() >= self._limit or self.inside[tenant] >= self._share
+    def is_full_for(self, tenant: str) -> bool:
+        return self.counts.total() >= self._limit or self.counts[tenant] >= self._share
 
 
 class Admission:
     """Middleware that bounds the number, size, JSON depth and time of requests.
 
-    A request's body is read before its work starts; then the work is cancelled when the client
-    disconnects. ``max_concurrency`` POST and PUT requests run at once, and as many wait; further
-    requests get 503. Requests of other methods are counted separately, and those of open paths not
-    at all. ``larger`` maps paths to their own ``max_body_bytes``.
+    A request's body is read before it is processed; a client's disconnection cancels the work.
+    ``max_concurrency`` POST and PUT requests run at once, and as many wait; further requests get
+    503. Requests of other methods are counted separately, and those of open paths not at all.
+    ``larger`` maps paths to their own ``max_body_bytes``.
     """
 
     def __init__(
@@ -113,8 +113,8 @@ class Admission:
         self._bytes = options.max_body_bytes
         self._larger = larger or {}
         self._seconds = options.request_seconds
-        self._posts = _Gate(options.max_concurrency, options.tenant_concurrency)
-        self._others = _Gate(options.max_concurrency, options.tenant_concurrency)
+        self._posts = _Queue(options.max_concurrency, options.tenant_concurrency)
+        self._others = _Queue(options.max_concurrency, options.tenant_concurrency)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -122,55 +122,55 @@ class Admission:
             await self._app(scope, receive, send)
             return
         if is_open(scope):
-            await self._bounded(scope, receive, send, nullcontext())
+            await self._handle(scope, receive, send, nullcontext())
             return
-        gate = self._posts if scope["method"] in ("POST", "PUT") else self._others
+        queue = self._posts if scope["method"] in ("POST", "PUT") else self._others
         tenant = tenant_of(scope)
-        if gate.full_for(tenant):
-            busy = problem_response(503, "Too many requests are at work.", {"Retry-After": "1"})
-            await busy(scope, receive, send)
+        if queue.is_full_for(tenant):
+            refusal = problem_response(503, "Too many requests are at work.", {"Retry-After": "1"})
+            await refusal(scope, receive, send)
             return
-        gate.inside[tenant] += 1
-        # The threads of tool calls are also counted by tenant.
-        reset = owner.set(tenant)
+        queue.counts[tenant] += 1
+        # The threads of tool calls are counted by tenant, too.
+        owner_token = owner.set(tenant)
         try:
-            await self._bounded(scope, receive, send, gate.slots.hold(tenant))
+            await self._handle(scope, receive, send, queue.slots.hold(tenant))
         finally:
-            owner.reset(reset)
-            gate.inside[tenant] -= 1
+            owner.reset(owner_token)
+            queue.counts[tenant] -= 1
 
-    async def _bounded(self, scope: Scope, receive: Receive, send: Send, slot: _Slot) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send, slot: _Slot) -> None:
         deadline = asyncio.get_running_loop().time() + self._seconds
         scope.setdefault("state", {})["deadline"] = deadline
         timeout = asyncio.timeout_at(deadline)
-        reply = _Reply(send, timeout)
+        sender = _Sender(send, timeout)
         try:
             async with timeout:
-                body = await self._body(scope, receive)
+                body = await self._read_body(scope, receive)
                 if len(body) > LARGE_BYTES:
-                    excess = await asyncio.to_thread(json_excess, body)
+                    reason = await asyncio.to_thread(json_refusal, body)
                 else:
-                    excess = json_excess(body)
-                if excess:
-                    raise RefusedError(422, excess)
-                await self._watched(scope, receive, reply, body, slot)
+                    reason = json_refusal(body)
+                if reason:
+                    raise RefusedError(422, reason)
+                await self._work_until_disconnect(scope, receive, sender, body, slot)
         except RefusedError as error:
-            if reply.begun:
+            if sender.begun:
                 raise
             refusal = problem_response(error.status, str(error), error.headers)
             await refusal(scope, receive, send)
-        except _GoneError:
+        except _DisconnectedError:
             return
         except TimeoutError:
             if not timeout.expired():
                 raise
-            if reply.begun:
+            if sender.begun:
                 log.warning("A stream was cut: it exceeded its time.")
                 return
             detail = f"The request took longer than {self._seconds:g} s. Ask something smaller."
             await problem_response(504, detail)(scope, receive, send)
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+    async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
         headers = Headers(scope=scope)
         limit = max(self._bytes, self._larger.get(scope["path"], 0))
         detail = f"The request's body is larger than {limit:,} bytes. Send less."
@@ -192,48 +192,48 @@ class Admission:
                 raise too_large
         return b"".join(parts)
 
-    async def _watched(
-        self, scope: Scope, receive: Receive, reply: _Reply, body: bytes, slot: _Slot
+    async def _work_until_disconnect(
+        self, scope: Scope, receive: Receive, sender: _Sender, body: bytes, slot: _Slot
     ) -> None:
-        """Work on a request until it is done or its client disconnects."""
-        unread = [body]
-        gone = asyncio.ensure_future(_disconnected(receive))
+        """Process a request until it is done or its client disconnects."""
+        unread_body = [body]
+        disconnect = asyncio.ensure_future(_disconnected(receive))
 
-        async def reading() -> Message:
-            if unread:
-                return {"type": "http.request", "body": unread.pop(), "more_body": False}
-            await asyncio.shield(gone)
+        async def receive_body() -> Message:
+            if unread_body:
+                return {"type": "http.request", "body": unread_body.pop(), "more_body": False}
+            await asyncio.shield(disconnect)
             return {"type": "http.disconnect"}
 
-        async def working() -> None:
+        async def handle() -> None:
             async with slot:
-                await self._app(scope, reading, reply)
+                await self._app(scope, receive_body, sender)
 
-        work = asyncio.ensure_future(working())
+        work = asyncio.ensure_future(handle())
         try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({work, disconnect}, return_when=asyncio.FIRST_COMPLETED)
             # The server reports a disconnect after a complete response, before the work ends.
-            if work.done() or reply.complete:
+            if work.done() or sender.complete:
                 await work
         finally:
-            gone.cancel()
+            disconnect.cancel()
             if not work.done():
                 work.cancel()
                 await asyncio.wait({work}, timeout=CANCEL_SECONDS)
             if work.done() and not work.cancelled():
-                # Retrieve the exception, which nobody else does.
+                # Nothing else retrieves the exception.
                 work.exception()
 
 
 async def _chunks(receive: Receive) -> AsyncIterator[bytes]:
-    """Yield the chunks of a body; raise ``_GoneError`` if the client disconnects."""
-    more = True
-    while more:
+    """Yield the chunks of a body; raise ``_DisconnectedError`` if the client disconnects."""
+    has_more = True
+    while has_more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise _GoneError
+            raise _DisconnectedError
         yield message.get("body", b"")
-        more = message.get("more_body", False)
+        has_more = message.get("more_body", False)
 
 
 async def _discard(chunks: AsyncIterator[bytes]) -> None:
@@ -247,7 +247,7 @@ async def _discard(chunks: AsyncIterator[bytes]) -> None:
                     return
 
 
-def json_excess(body: bytes) -> str:
+def json_refusal(body: bytes) -> str:
     """Return the reason why a body must not be parsed as JSON; empty without one.
 
     The JSON parser, written in C, would block all other requests. Invalid JSON is not detected.

@@ -34,20 +34,20 @@ def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **fl
     loaded = load_settings(config, **flags)
     choice = choice_of(loaded)
     check_shared(choice.planner)
-    whole_scope = command_scope(choice.domain.scopes, scope, {}, None)
+    request_scope = command_scope(choice.domain.scopes, scope, {}, None)
     write_log(loaded.settings.log_level)
-    out = sys.stdout.buffer
+    stdout_buffer = sys.stdout.buffer
     with closing(open_chosen(choice)) as session:
-        bounds = loaded.settings.model_dump(include={"max_calls", "max_cost", "approve"})
-        runs = Runs(parts_of(session, choice), ServiceOptions(**bounds), None, None)
+        limits = loaded.settings.model_dump(include={"max_calls", "max_cost", "approve"})
+        runs = Runs(parts_of(session, choice), ServiceOptions(**limits), None, None)
         # The prints of a tool must not mix with the messages.
         with redirect_stdout(sys.stderr):
-            asyncio.run(_serve(runs, whole_scope, loaded.settings.request_seconds, out))
+            asyncio.run(_serve(runs, request_scope, loaded.settings.request_seconds, stdout_buffer))
         runs.close()
 
 
-async def _serve(runs: Runs, scope: Mapping[str, str], seconds: float, out: Any) -> None:
+async def _serve(runs: Runs, scope: Mapping[str, str], seconds: float, stdout_buffer: Any) -> None:
     server = tools_server(runs, Caller(LOCAL), scope, seconds)
-    stdout = anyio.wrap_file(TextIOWrapper(out, encoding="utf-8"))
-    async with stdio_server(stdout=stdout) as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+    stdout = anyio.wrap_file(TextIOWrapper(stdout_buffer, encoding="utf-8"))
+    async with stdio_server(stdout=stdout) as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())

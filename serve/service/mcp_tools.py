@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 #: The header with the scope: ``customer=C001``, several fields joined by ``&``.
 SCOPE_HEADER = "Casewright-Scope"
-#: Time before a request's deadline in which a call ends with a result that says so.
+#: A call ends this long before its request's deadline, with a result that reports the timeout.
 GRACE_SECONDS = 0.5
 #: Fields of a body that arguments cannot set.
-_BOUND = ("scope", "thread_id")
+_NOT_ARGUMENTS = ("scope", "thread_id")
 _TOOLS: Mapping[str, tuple[type[AskBody], type[BaseModel], str]] = {
     "plan": (AskBody, PlannedBody, "Write a plan of tool calls for a question without running it."),
     "run_plan": (
@@ -62,15 +62,15 @@ router = APIRouter(include_in_schema=False)
 
 
 def _definition(name: str) -> Tool:
-    takes, returns, description = _TOOLS[name]
-    schema = takes.model_json_schema()
-    for field in _BOUND:
+    body_type, result_type, description = _TOOLS[name]
+    schema = body_type.model_json_schema()
+    for field in _NOT_ARGUMENTS:
         del schema["properties"][field]
     return Tool(
         name=name,
         description=description,
         inputSchema=schema,
-        outputSchema=returns.model_json_schema(),
+        outputSchema=result_type.model_json_schema(),
         annotations=ToolAnnotations(readOnlyHint=True) if name == "plan" else None,
     )
 
@@ -96,7 +96,7 @@ def tools_server(
                 return await _cancelled_once(_call(runs, caller, name, arguments, scope))
         except ValidationError as error:
             detail = invalid_detail(error.errors())
-        except Exception as error:  # noqa: BLE001 - a client gets the detail, the log the rest
+        except Exception as error:  # noqa: BLE001 - the client gets the detail only
             detail = status_and_detail(error)[1]
         return CallToolResult(content=[TextContent(type="text", text=detail)], isError=True)
 
@@ -121,8 +121,8 @@ async def _call(
 ) -> dict[str, Any]:
     if name not in _TOOLS:
         raise InputError(f"There is no tool {name!r:.80}. There are: {', '.join(_TOOLS)}.")
-    if bound := sorted(set(_BOUND) & arguments.keys()):
-        raise InputError(f"{bound[0]} is not an argument. Leave it out.")
+    if refused := sorted(set(_NOT_ARGUMENTS) & arguments.keys()):
+        raise InputError(f"{refused[0]} is not an argument. Leave it out.")
     body = _TOOLS[name][0].model_validate({**arguments, "scope": dict(scope)})
     if name == "plan":
         return await runs.plan(body, caller)
@@ -132,9 +132,9 @@ async def _call(
 
 
 class _Transport(Response):
-    """A response that the MCP library writes, with a server for each request.
+    """A response that the MCP library writes, with a new server for each request.
 
-    Servers keep no state between requests, and a client that disconnects cancels its call.
+    No state is kept between requests; a client that disconnects cancels its call.
     """
 
     def __init__(self, request: Request) -> None:
@@ -144,12 +144,12 @@ class _Transport(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request, loop = self._request, asyncio.get_running_loop()
         seconds = request.state.deadline - loop.time() - GRACE_SECONDS
-        whole_scope = dict(parse_qsl(request.headers.get(SCOPE_HEADER, ""), max_num_fields=16))
-        server = tools_server(request.app.state.runs, caller_of(request), whole_scope, seconds)
+        request_scope = dict(parse_qsl(request.headers.get(SCOPE_HEADER, ""), max_num_fields=16))
+        server = tools_server(request.app.state.runs, caller_of(request), request_scope, seconds)
         transport = StreamableHTTPServerTransport(None, is_json_response_enabled=True)
-        async with transport.connect() as (reading, writing):
+        async with transport.connect() as (incoming, outgoing):
             options = server.create_initialization_options()
-            work = asyncio.ensure_future(server.run(reading, writing, options, stateless=True))
+            work = asyncio.ensure_future(server.run(incoming, outgoing, options, stateless=True))
             try:
                 await transport.handle_request(scope, _replayed(await request.body()), send)
             finally:

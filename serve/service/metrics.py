@@ -76,7 +76,7 @@ class Metrics:
                 self.phase("generation", words)
 
 
-class Counted:
+class RequestCounter:
     """Middleware that counts requests, also refused ones, by route and status."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
@@ -89,12 +89,12 @@ class Counted:
             await self._app(scope, receive, send)
             return
 
-        async def sending(message: Message) -> None:
+        async def count_and_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._metrics.request(_route(scope), message["status"])
             await send(message)
 
-        await self._app(scope, receive, sending)
+        await self._app(scope, receive, count_and_send)
 
 
 def _route(scope: Scope) -> str:

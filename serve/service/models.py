@@ -59,7 +59,7 @@ class _Request(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _can_be_kept(cls, body: Any) -> Any:
+    def _can_be_stored(cls, body: Any) -> Any:
         try:
             check_kept(body)
         except UnicodeEncodeError:
@@ -80,7 +80,7 @@ History = Annotated[list[TurnBody], Field(default_factory=list, max_length=50, e
 
 
 class PlanBody(_Request):
-    """A question to plan for. Its tenant follows from the token alone."""
+    """A question to plan for. The token determines its tenant."""
 
     question: str = Field(
         min_length=1,
@@ -94,7 +94,7 @@ class PlanBody(_Request):
 
 
 class AskBody(PlanBody):
-    """A question. Its tenant follows from the token alone."""
+    """A question. The token determines its tenant."""
 
     approve: Literal["declared", "always"] | Budget = Field(
         "declared",
@@ -109,21 +109,21 @@ class AskBody(PlanBody):
     )
     mend: Literal["off", "empty", "failure"] = Field(
         "off",
-        description="Replan the rest once after steps that failed (failure), or also after steps "
-        "that found nothing (empty).",
+        description="Replan the remaining steps once after steps that failed (failure), or also "
+        "after steps that found nothing (empty).",
     )
     deadline: float | None = Field(
         None,
         gt=0,
         allow_inf_nan=False,
         description="Seconds after which the run answers from the evidence found so far; missing "
-        "lists the rest.",
+        "lists the other steps.",
         examples=[None],
     )
 
 
 class PinnedAsk(AskBody):
-    """A question with the planner that writes its pinned plan; no request body."""
+    """A question with the planner that writes its pinned plan; not a body of a request."""
 
     planner: Any = None
 
@@ -143,7 +143,7 @@ class PinBody(_Request):
     )
     plan: PlanText = ""
     parameters: Values = Field(
-        description="A name for each value in question and plan that a run may replace."
+        description="A name for each value in question and plan that a run may change."
     )
     file: str | None = Field(
         None,
@@ -165,11 +165,11 @@ class PinBody(_Request):
 
 
 class RunPlanBody(_Request):
-    """Values and other inputs of a pinned plan. Its tenant follows from the token alone."""
+    """Values and other inputs of a pinned plan. The token determines its tenant."""
 
     values: Values = Field(
         alias="with",
-        description="Parameter to value, of the type of the default, its value at pinning.",
+        description="A value for each parameter to change, of the type of its default.",
     )
     context: Context
     scope: Scope
@@ -219,7 +219,7 @@ class CorrectedBody(_Response):
 
 
 class KeptBody(_Response):
-    """The outcome of keeping an answer as a case."""
+    """The outcome of retaining an answer as a case."""
 
     id: str
     outcome: Literal["added", "updated", "unchanged", "duplicate", "refused"]
@@ -268,12 +268,12 @@ class PinnedBody(_Response):
     question: str = Field(description="The question, with {parameter} for each parameter.")
     plan: str
     parameters: dict[str, Any] = Field(
-        description="Parameter to its default, its value at pinning."
+        description="Each parameter with its default, its value at pinning."
     )
     context: list[str] = Field(description="The context fields that the plan needs.")
     tools: list[str]
     differences: list[str] = Field(
-        description="Changes of its tools since pinning; with any change the plan is refused."
+        description="Changes of its tools since pinning; after any change the plan is refused."
     )
 
 
@@ -355,7 +355,7 @@ class AboutBody(_Response):
 
 
 class CaseBody(_Response):
-    """A kept answer of the tenant."""
+    """A retained answer of the tenant."""
 
     id: str
     question: str
@@ -368,7 +368,7 @@ class CaseBody(_Response):
 
 
 class CasesBody(_Response):
-    """Kept answers of the tenant, the newest first."""
+    """Retained answers of the tenant, the newest first."""
 
     total: int
     cases: list[CaseBody]

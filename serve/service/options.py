@@ -21,7 +21,7 @@ class Parts:
     """The parts that answer questions, opened before the service starts.
 
     Attributes:
-        domain: The domain's name; threads and kept answers are stored separately for each domain.
+        domain: The domain's name; each domain has its own threads and retained answers.
         scopes: Scope field to the values that a request may name, the default first.
         stores: The stores that must answer for the service to be ready.
         description: The domain in one sentence.
@@ -76,8 +76,8 @@ class ServiceOptions:
 
     def share_of(self, total: int) -> int:
         """Return a tenant's share of a total: half, if there are several tenants."""
-        several = len({grant.tenant for grant in self.tokens.values()}) > 1
-        return ceil(total / 2) if several else total
+        has_several_tenants = len({grant.tenant for grant in self.tokens.values()}) > 1
+        return ceil(total / 2) if has_several_tenants else total
 
     @property
     def tenant_concurrency(self) -> int:

@@ -38,8 +38,8 @@ from casewright.serve.service.routes import (
     TheCaller,
     TheKey,
     TheRuns,
-    answered,
     reply,
+    respond,
 )
 from casewright.tools import Toolbox
 
@@ -112,7 +112,7 @@ async def run(
     attempt = runs.attempt(key, caller, body.thread_id, "plans", name, content)
     del content["values"]
     ask = PinnedAsk.model_construct(question=question, history=[], planner=planner, **content)
-    return await answered(runs, ask, caller, attempt)
+    return await respond(runs, ask, caller, attempt)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Reuse of the plans of kept answers for similar questions."""
+"""Reuse of the plans of retained answers for similar questions."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from casewright.planner import (
     PlanResult,
     parse_plan,
 )
-from casewright.serve.service.answers import Answers
+from casewright.serve.service.answers import AnswerStore
 
-#: The lowest similarity of a kept question with the same meaning.
-NEAR = 0.9
+#: The lowest similarity of questions that have the same meaning.
+MIN_SIMILARITY = 0.9
 
 
-class EarlierPlanner:
-    """A planner that reuses the plan of a tenant's kept answer to nearly the same question.
+class PlanReusingPlanner:
+    """A planner that reuses the plan of a tenant's retained answer to nearly the same question.
 
-    The answer is not reused: the plan runs again. A text that the plan took from the earlier
-    question must be in the new question too. Other questions are planned by ``planner``, and so are
-    questions with a history or a context, which can change the meaning of the same words.
+    Only the plan is reused, and runs again. Texts that it took from the earlier question must be in
+    the new one too. ``planner`` plans other questions, and those with a history or a context, which
+    can change the meaning of the same words.
     """
 
-    def __init__(self, planner: Planner, answers: Answers, tenant: str, threads: Executor) -> None:
+    def __init__(
+        self, planner: Planner, answers: AnswerStore, tenant: str, threads: Executor
+    ) -> None:
         self._planner = planner
         self._answers = answers
         self._tenant = tenant
@@ -38,22 +40,22 @@ class EarlierPlanner:
         self.name = planner.name
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan of a kept answer, or a new one."""
-        return self._earlier(request) or self._planner.plan(request)
+        """Return the plan of a retained answer, or a new one."""
+        return self._reused_plan(request) or self._planner.plan(request)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan`` without blocking the event loop."""
         loop = asyncio.get_running_loop()
-        earlier = await loop.run_in_executor(self._threads, self._earlier, request)
-        return earlier or await self._planner.aplan(request)
+        reused = await loop.run_in_executor(self._threads, self._reused_plan, request)
+        return reused or await self._planner.aplan(request)
 
-    def _earlier(self, request: PlanRequest) -> PlanResult | None:
+    def _reused_plan(self, request: PlanRequest) -> PlanResult | None:
         started = time.perf_counter()
         if request.history or request.context or request.failures:
             return None
         try:
             hit = self._answers.nearest(self._tenant, request.question)
-            if hit is None or hit.relevance < NEAR:
+            if hit is None or hit.relevance < MIN_SIMILARITY:
                 return None
             plan = parse_plan(str(hit.case.solution["plan"]))
             earlier_question = str(hit.case.problem["question"]).casefold()
@@ -63,7 +65,7 @@ class EarlierPlanner:
                 return None
             request.validate(plan)
         except CasewrightError:
-            # A question does not need kept answers.
+            # Without the retained answers, the question is planned.
             return None
         milliseconds = (time.perf_counter() - started) * 1000
         return PlanResult(plan, f"earlier:{hit.case.id}", 1, "", milliseconds)

@@ -25,8 +25,8 @@ CONNECTIONS = 8
 _SESSION = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: The advisory lock of the service that makes the tables. Other services poll the lock: CREATE
-#: INDEX CONCURRENTLY would wait for a statement that waits for the lock.
+#: The advisory lock of the service that makes the tables. Other services poll for it, since CREATE
+#: INDEX CONCURRENTLY would wait for their statement if it waited for the lock.
 _TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 
@@ -57,21 +57,21 @@ def check_threads_url(url: str) -> None:
             url, autocommit=True, connect_timeout=CONNECT_SECONDS, row_factory=dict_row
         ) as connection:
             cursor: Any = connection.cursor()
-            lock = "SELECT pg_try_advisory_lock(%s) AS locked"
-            while not cursor.execute(lock, (_TABLES_LOCK,)).fetchone()["locked"]:
+            try_lock = "SELECT pg_try_advisory_lock(%s) AS locked"
+            while not cursor.execute(try_lock, (_TABLES_LOCK,)).fetchone()["locked"]:
                 time.sleep(0.1)
             PostgresSaver(connection).setup()
             PostgresStore(connection).setup()
     except psycopg.Error as error:
         # libpq's message quotes an invalid address with its password.
-        reason = "" if isinstance(error, psycopg.ProgrammingError) else f": {_line(error)}"
+        reason = "" if isinstance(error, psycopg.ProgrammingError) else f": {_short_message(error)}"
         raise InputError(
             f"The threads' database cannot be used{reason}. Give postgresql://USER@HOST:PORT/NAME "
             "of a database in which that user may make tables."
         ) from None
 
 
-def _line(error: BaseException) -> str:
+def _short_message(error: BaseException) -> str:
     return " ".join(str(error).split())[:200].rstrip(".?")
 
 
@@ -114,12 +114,12 @@ class PostgresLocks(ThreadLocks):
         self._session: AsyncConnection[Any] | None = None
         self._opening = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
-        self._work: dict[str, asyncio.Timeout] = {}
+        self._timeouts: dict[str, asyncio.Timeout] = {}
 
     @asynccontextmanager
-    async def alone(self, key: str | None) -> AsyncIterator[None]:
+    async def lock(self, key: str | None) -> AsyncIterator[None]:
         """Lock a thread among all services; raise ``RefusedError`` if it is taken or lost."""
-        async with super().alone(key):
+        async with super().lock(key):
             if key is None:
                 yield
                 return
@@ -127,25 +127,25 @@ class PostgresLocks(ThreadLocks):
             if not await _query(session, "SELECT pg_try_advisory_lock(%s)", number):
                 raise busy_thread()
             try:
-                async with asyncio.timeout(None) as work:
-                    self._work[key] = work
+                async with asyncio.timeout(None) as timeout:
+                    self._timeouts[key] = timeout
                     yield
             except TimeoutError:
-                if not work.expired():
+                if not timeout.expired():
                     raise
                 detail = "The threads' database was lost. Resume the thread in a moment."
                 raise RefusedError(503, detail) from None
             finally:
-                del self._work[key]
+                del self._timeouts[key]
                 # A broken session holds no locks.
                 with suppress(Exception):
                     unlocking = _query(session, "SELECT pg_advisory_unlock(%s)", number)
                     await asyncio.shield(unlocking)
 
-    async def held(self, key: str) -> bool:
+    async def is_locked(self, key: str) -> bool:
         """Return ``True`` if a thread is locked in any service."""
         number = _number(key) % 2**64
-        return await super().held(key) or await _query(
+        return await super().is_locked(key) or await _query(
             await self._open(),
             "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND "
             "database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND "
@@ -182,11 +182,11 @@ class PostgresLocks(ThreadLocks):
                 async with asyncio.timeout(CONNECT_SECONDS):
                     await session.execute("SELECT 1")
         except Exception as error:  # noqa: BLE001 - any error may lose the locks
-            log.error("The session of the threads' locks broke: %s", _line(error))
+            log.error("The session of the threads' locks broke: %s", _short_message(error))
             self._session = None
             now = asyncio.get_running_loop().time()
-            for work in list(self._work.values()):
-                work.reschedule(now)
+            for timeout in list(self._timeouts.values()):
+                timeout.reschedule(now)
             with suppress(Exception):
                 await session.close()
 

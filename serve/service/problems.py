@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents, without paths of this machine."""
+"""Errors as problem documents (RFC 9457), without paths of this machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PATH = re.compile(
       )
     """
 )
-_MEANING = {
+_DESCRIPTIONS = {
     400: "The request is malformed, or its Host or Origin is not a loopback address (no tokens).",
     401: "The bearer token is missing or unknown.",
     404: "The resource does not exist, or is another tenant's.",
@@ -60,18 +60,18 @@ class RefusedError(CasewrightError):
         self.headers = dict(headers or {})
 
 
-def problem(status: int, detail: str, **more: Any) -> dict[str, Any]:
+def problem(status: int, detail: str, **fields: Any) -> dict[str, Any]:
     """Return a problem document."""
     title = HTTPStatus(status).phrase
-    return {"type": "about:blank", "title": title, "status": status, "detail": detail, **more}
+    return {"type": "about:blank", "title": title, "status": status, "detail": detail, **fields}
 
 
 def problem_response(
-    status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any
+    status: int, detail: str, headers: Mapping[str, str] | None = None, **fields: Any
 ) -> Response:
     """Return the response with a problem document."""
     # ASCII, since the detail may be invalid Unicode.
-    body = json.dumps(problem(status, detail, **more))
+    body = json.dumps(problem(status, detail, **fields))
     return Response(body, status, dict(headers or {}), MEDIA_TYPE)
 
 
@@ -79,7 +79,7 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return OpenAPI's responses for statuses, and for those of the middleware."""
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
-        status: {"description": _MEANING[status], "content": {MEDIA_TYPE: {"schema": schema}}}
+        status: {"description": _DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
         for status in sorted({400, 401, 413, 422, 503, 504, *statuses})
     }
 
@@ -94,9 +94,9 @@ def paths_in(texts: Iterable[str]) -> set[str]:
     return {path for text in texts for path in _PATH.findall(text)}
 
 
-def without(text: str, hidden: Iterable[str]) -> str:
-    """Redact the ``hidden`` paths in a text: return it with an ellipsis for each."""
-    for path in sorted(hidden, key=len, reverse=True):
+def redact(text: str, paths: Iterable[str]) -> str:
+    """Return a text with an ellipsis for each of the paths."""
+    for path in sorted(paths, key=len, reverse=True):
         # A short path may occur within a word: /h in km/h.
         text = re.sub(rf"(?<!\w){re.escape(path)}(?!\w)", "…", text)
     return text
@@ -104,16 +104,14 @@ def without(text: str, hidden: Iterable[str]) -> str:
 
 def answer_without_paths(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer without the paths in its tools' errors."""
-    hidden = paths_in(str(step["error"]) for step in answer["steps"] if step["error"])
-    if not hidden:
+    paths = paths_in(str(step["error"]) for step in answer["steps"] if step["error"])
+    if not paths:
         return dict(answer)
     return {
         **answer,
-        "text": without(answer["text"], hidden),
-        "missing": [without(text, hidden) for text in answer["missing"]],
-        "steps": [
-            {**step, "error": without(str(step["error"]), hidden)} for step in answer["steps"]
-        ],
+        "text": redact(answer["text"], paths),
+        "missing": [redact(text, paths) for text in answer["missing"]],
+        "steps": [{**step, "error": redact(str(step["error"]), paths)} for step in answer["steps"]],
     }
 
 
@@ -151,7 +149,7 @@ def _has_class(name: str, error: BaseException) -> bool:
 
 
 def _is_sqlite_defect(error: BaseException) -> bool:
-    """Return ``True`` for SQLite's errors other than those of the disk and of locks."""
+    """Return ``True`` for an error of SQLite that neither the disk nor a lock causes."""
     code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
     return type(error).__module__ == "sqlite3" and code == "SQLITE_ERROR"
 
@@ -215,8 +213,8 @@ def _invalid_field(error: Any) -> dict[str, str]:
     return {"at": at[:200], "message": str(error.get("msg", ""))[:300]}
 
 
-class Contained:
-    """Middleware that answers uncaught errors with a problem document, on an open connection."""
+class ErrorBoundary:
+    """Middleware that answers uncaught errors with a problem document, and keeps the connection."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -225,13 +223,13 @@ class Contained:
         """Pass a request on."""
         begun = False
 
-        async def sending(message: Message) -> None:
+        async def record_begin(message: Message) -> None:
             nonlocal begun
             begun = True
             await send(message)
 
         try:
-            await self._app(scope, receive, sending)
+            await self._app(scope, receive, record_begin)
         except Exception as error:
             if scope["type"] != "http" or begun:
                 raise

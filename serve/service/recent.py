@@ -13,22 +13,22 @@ T = TypeVar("T")
 class TenantLru(Generic[T]):
     """The most recently used items of all tenants, up to a maximum.
 
-    Beyond it, the tenant with the most items loses its least recently used item, so that no tenant
-    can evict the few items of another.
+    Beyond the maximum, the tenant with the most items loses its least recently used item, so that
+    no tenant can evict the few items of another.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._items: dict[str, OrderedDict[str, T]] = {}
 
-    def put(self, tenant: str, key: str, value: T, pinned: Container[str] = ()) -> list[str]:
-        """Store an item as the most recent; return the evicted keys, none of them ``pinned``."""
+    def put(self, tenant: str, key: str, value: T, protected: Container[str] = ()) -> list[str]:
+        """Store an item as the most recent; return the evicted keys, none of them ``protected``."""
         items = self._items.setdefault(tenant, OrderedDict())
         items[key] = value
         items.move_to_end(key)
         evicted = []
         while sum(map(len, self._items.values())) > self._limit:
-            if (oldest := self._oldest(pinned)) is None:
+            if (oldest := self._oldest(protected)) is None:
                 break
             self.remove(*oldest)
             evicted.append(oldest[1])
@@ -46,10 +46,10 @@ class TenantLru(Generic[T]):
             if not items:
                 del self._items[tenant]
 
-    def _oldest(self, pinned: Container[str]) -> tuple[str, str] | None:
+    def _oldest(self, protected: Container[str]) -> tuple[str, str] | None:
         for tenant, items in sorted(self._items.items(), key=lambda i: len(i[1]), reverse=True):
             for key in items:
-                if key not in pinned:
+                if key not in protected:
                     return tenant, key
         return None
 

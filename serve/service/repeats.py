@@ -1,7 +1,7 @@
-"""Repeated requests, which a client sends if it received no response.
+"""Responses to repeated requests, which a client sends if it received no response.
 
 With an ``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header), a repeated request returns
-the response of the first request, or continues the first request's run if it did not end.
+the response of the first request, or continues the first request's run if that did not end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMESPACE = ("casewright", "requests")
 
 
 @asynccontextmanager
-async def swept(store: Any) -> AsyncIterator[Any]:
+async def expiring(store: Any) -> AsyncIterator[Any]:
     """Delete expired items of a store while the context lasts."""
     await store.start_ttl_sweeper()
     try:
@@ -46,7 +46,7 @@ class Attempt:
         id: A digest of domain, tenant and key.
         content: A digest of the request's content.
         thread: The checkpointer's key of its thread, if it has one.
-        run: The run that an earlier, unended attempt continued.
+        run: The run that an earlier attempt continued without ending it.
     """
 
     id: str
@@ -59,9 +59,9 @@ class Attempt:
 def attempt_of(
     key: str | None, domain: str, tenant: str, thread: str | None, *content: Any
 ) -> Attempt | None:
-    """Return the attempt of a request; ``None`` without an idempotency key, quoted or not.
+    """Return the attempt of a request; ``None`` if it has no idempotency key.
 
-    ``content`` is JSON-plain, and differs between two requests.
+    The key may be quoted. ``content`` is JSON-plain, and differs between two requests.
     """
     if key is None:
         return None
@@ -70,27 +70,27 @@ def attempt_of(
 
 
 class Repeats:
-    """The responses to requests with an idempotency key in a store, ``bounded`` in memory."""
+    """Stores the responses to requests with an idempotency key; in memory they are ``bounded``."""
 
     def __init__(self, store: Any, *, bounded: bool) -> None:
         self._store = store
         self._recent: TenantLru[None] | None = TenantLru(MAX_IN_MEMORY) if bounded else None
-        self._working: set[str] = set()
+        self._in_progress: set[str] = set()
 
     async def once(
         self, attempt: Attempt | None, work: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return the response of a request, or of its first attempt if that ended without an error.
+        """Return the stored response of an earlier attempt, or else that of ``work``.
 
-        Raise ``RefusedError`` if an earlier attempt is at work, or had other content.
+        Raise ``RefusedError`` if an earlier attempt is in progress, or had other content.
         """
         if attempt is None:
             return await work()
-        async with self._alone(attempt) as earlier:
+        async with self._claim(attempt) as earlier:
             if earlier is not None and earlier["status"]:
                 return Response(earlier["body"], earlier["status"], media_type="application/json")
             response = await work()
-            await self._keep(attempt, response.status_code, bytes(response.body).decode())
+            await self._store_response(attempt, response.status_code, bytes(response.body).decode())
             return response
 
     async def streamed(
@@ -102,7 +102,7 @@ class Repeats:
                 async for event in events:
                     yield event
                 return
-            async with self._alone(attempt) as earlier:
+            async with self._claim(attempt) as earlier:
                 if earlier is not None and earlier["status"]:
                     last = json.loads(earlier["body"])
                     yield Event(last["event"], last["data"])
@@ -110,23 +110,23 @@ class Repeats:
                 async for event in events:
                     if event.name in ("done", "waiting"):
                         body = json_text({"event": event.name, "data": event.data})
-                        await self._keep(attempt, 200, body)
+                        await self._store_response(attempt, 200, body)
                     yield event
 
     @asynccontextmanager
-    async def _alone(self, attempt: Attempt) -> AsyncIterator[Mapping[str, Any] | None]:
-        """Lock a request, and yield the stored record of an earlier attempt."""
-        if attempt.id in self._working:
+    async def _claim(self, attempt: Attempt) -> AsyncIterator[Mapping[str, Any] | None]:
+        """Lock a request, and yield the stored record of its earlier attempt, if any."""
+        if attempt.id in self._in_progress:
             raise RefusedError(
                 409, "The first request with this Idempotency-Key is at work. Wait for its end."
             )
-        self._working.add(attempt.id)
+        self._in_progress.add(attempt.id)
         try:
             try:
-                item = await self._store.aget(_NAMESPACE, attempt.id)
+                stored = await self._store.aget(_NAMESPACE, attempt.id)
             except ValueError as error:
                 raise damaged_thread(f"the repeated request's answer: {error}") from error
-            earlier: dict[str, Any] | None = dict(item.value) if item else None
+            earlier: dict[str, Any] | None = dict(stored.value) if stored else None
             # Earlier versions stored no checksum.
             if earlier and earlier.pop("sum", None) not in (None, _digest(earlier)):
                 raise damaged_thread("the checksum of the repeated request's answer is wrong")
@@ -137,12 +137,12 @@ class Repeats:
             attempt.run = earlier["run"] if earlier else None
             yield earlier
         finally:
-            self._working.discard(attempt.id)
+            self._in_progress.discard(attempt.id)
 
     async def begin(self, attempt: Attempt, run: str | None) -> None:
         """Record that an attempt continues a run."""
         attempt.run = run
-        await self._keep(attempt, 0, "")
+        await self._store_response(attempt, 0, "")
 
     async def forget(self, thread: str) -> None:
         """Delete the responses to requests of a thread."""
@@ -150,7 +150,7 @@ class Repeats:
             for item in items:
                 await self._store.adelete(_NAMESPACE, item.key)
 
-    async def _keep(self, attempt: Attempt, status: int, body: str) -> None:
+    async def _store_response(self, attempt: Attempt, status: int, body: str) -> None:
         value = {
             "asked": attempt.content,
             "thread": attempt.thread,
@@ -160,7 +160,7 @@ class Repeats:
         }
         await self._store.aput(_NAMESPACE, attempt.id, {**value, "sum": _digest(value)})
         if self._recent is not None:
-            for key in self._recent.put(attempt.tenant, attempt.id, None, self._working):
+            for key in self._recent.put(attempt.tenant, attempt.id, None, self._in_progress):
                 await self._store.adelete(_NAMESPACE, key)
 
 

@@ -1,4 +1,4 @@
-"""Deletion of old threads, which are answered and were not used for some days."""
+"""Deletes old threads: those that are answered and were not used for some days."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from casewright.serve.service.checkpoints import Older
+from casewright.serve.service.checkpoints import FindOlder
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.runs import Runs
 
@@ -20,7 +20,7 @@ _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 log = logging.getLogger("casewright.service")
 
 
-def first_id_at(when: datetime) -> str:
+def first_id_after(when: datetime) -> str:
     """Return the version-6 UUID that is greater than the ids of all older checkpoints."""
     steps = (when - _EPOCH) // timedelta(microseconds=1) * 10
     high = steps >> 12
@@ -28,7 +28,7 @@ def first_id_at(when: datetime) -> str:
 
 
 @asynccontextmanager
-async def retiring(runs: Runs, older: Older | None) -> AsyncIterator[None]:
+async def retiring(runs: Runs, older: FindOlder | None) -> AsyncIterator[None]:
     """Delete old threads now and every hour, if the options give a number of days."""
     days = runs.options.thread_days
     if older is None or days is None:
@@ -42,7 +42,7 @@ async def retiring(runs: Runs, older: Older | None) -> AsyncIterator[None]:
         await asyncio.wait({work})
 
 
-async def _retire_hourly(runs: Runs, older: Older, days: float) -> None:
+async def _retire_hourly(runs: Runs, older: FindOlder, days: float) -> None:
     while True:
         try:
             if deleted := await retire(runs, older, datetime.now(UTC) - timedelta(days=days)):
@@ -52,19 +52,19 @@ async def _retire_hourly(runs: Runs, older: Older, days: float) -> None:
         await asyncio.sleep(EVERY_SECONDS)
 
 
-async def retire(runs: Runs, older: Older, before: datetime) -> int:
+async def retire(runs: Runs, older: FindOlder, before: datetime) -> int:
     """Delete the answered threads that were last used before a time; return their number.
 
     A thread that waits for a reply, or whose run can be resumed, is kept.
     """
-    deleted, first = 0, first_id_at(before)
-    for key in await older(first):
+    deleted, first_id = 0, first_id_after(before)
+    for key in await older(first_id):
         config: Any = {"configurable": {"thread_id": key}}
         try:
-            async with runs.locks.alone(key):
-                last, state = await runs.saver.aget_tuple(config), await runs.state(key)
+            async with runs.locks.lock(key):
+                checkpoint, state = await runs.saver.aget_tuple(config), await runs.state(key)
                 # The thread may have been used since the search.
-                if state is not None and state.answered and last.checkpoint["id"] < first:
+                if state is not None and state.answered and checkpoint.checkpoint["id"] < first_id:
                     await runs.saver.adelete_thread(key)
                     deleted += 1
         except RefusedError:

@@ -1,4 +1,4 @@
-"""The service's own routes: questions, threads, runs, kept answers, corrections and health."""
+"""The service's own routes: questions, threads, runs, retained answers, corrections and health."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.errors import PlanError, cleaned
 from casewright.finetune.queries.correction import Outcome, corrected, keep_correction
 from casewright.graph.json_text import json_text
 from casewright.graph.run_file import parse_run
-from casewright.serve.service.events import MEDIA_TYPE, EventStream, lines
+from casewright.serve.service.events import MEDIA_TYPE, EventStream, event_lines
 from casewright.serve.service.models import (
     AboutBody,
     AnswerBody,
@@ -39,7 +39,7 @@ from casewright.serve.service.models import (
 )
 from casewright.serve.service.problems import RefusedError, answer_without_paths, responses
 from casewright.serve.service.repeats import Attempt
-from casewright.serve.service.runs import Runs, Waiting, plan_steps, steps_of, unknown_thread
+from casewright.serve.service.runs import Runs, Waiting, plan_steps, steps_if_plan, unknown_thread
 from casewright.serve.service.tokens import Caller, caller_of
 from casewright.stores import Case
 
@@ -68,7 +68,7 @@ def reply(value: Mapping[str, Any], status: int = 200) -> Response:
     return Response(body, status, media_type="application/json")
 
 
-# Only for OpenAPI: ``tokens.Authenticated`` checks the token before any route.
+# Only for OpenAPI: ``tokens.Authentication`` checks the token before any route.
 BEARER = Security(HTTPBearer(auto_error=False, description="A token of a tenant."))
 TheRuns = Annotated[Runs, Depends(_runs)]
 TheCaller = Annotated[Caller, Depends(_caller)]
@@ -88,10 +88,10 @@ RunPath = Annotated[UUID, Path(description="The answer's run_id.")]
 asking = APIRouter(tags=["ask"], dependencies=[BEARER])
 threads = APIRouter(prefix="/threads", tags=["threads"], dependencies=[BEARER])
 saved_runs = APIRouter(tags=["runs"], dependencies=[BEARER])
-kept_answers = APIRouter(tags=["cases"], dependencies=[BEARER])
+retained = APIRouter(tags=["cases"], dependencies=[BEARER])
 corrections = APIRouter(tags=["corrections"], dependencies=[BEARER])
 health = APIRouter(tags=["health"])
-ROUTERS = (asking, threads, saved_runs, kept_answers, corrections, health)
+ROUTERS = (asking, threads, saved_runs, retained, corrections, health)
 WAITING: dict[int | str, dict[str, Any]] = {
     202: {"description": "The run waits for a reply.", "model": ThreadBody}
 }
@@ -128,10 +128,10 @@ _EVENT = {
 async def ask(body: AskBody, runs: TheRuns, caller: TheCaller, key: TheKey = None) -> Response:
     """Plan, run the plan, and return an answer that cites its evidence."""
     attempt = runs.attempt(key, caller, body.thread_id, "ask", body.model_dump())
-    return await answered(runs, body, caller, attempt)
+    return await respond(runs, body, caller, attempt)
 
 
-async def answered(runs: Runs, body: AskBody, caller: Caller, attempt: Attempt | None) -> Response:
+async def respond(runs: Runs, body: AskBody, caller: Caller, attempt: Attempt | None) -> Response:
     """Return the response to a question: its answer, or 202 where the run waits for a reply."""
 
     async def work() -> Response:
@@ -171,7 +171,7 @@ async def stream(
     """
     attempt = runs.attempt(key, caller, body.thread_id, "stream", body.model_dump())
     events = runs.repeats.streamed(attempt, runs.stream(body, caller, attempt))
-    return EventStream(lines(events, request.state.deadline))
+    return EventStream(event_lines(events, request.state.deadline))
 
 
 @threads.get(
@@ -206,7 +206,7 @@ async def resume(
             # Another request may have continued the run since; this response is still "waiting".
             waiting = {"status": "waiting", "questions": result.questions, "answer": None}
             return reply({**state, **waiting}, 202)
-        return reply({**result, "plan_steps": steps_of(result["plan"])})
+        return reply({**result, "plan_steps": steps_if_plan(result["plan"])})
 
     return await runs.repeats.once(attempt, work)
 
@@ -224,7 +224,7 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
         raise unknown_thread()
     if thread.answered:
         status = "answered"
-    elif await runs.locks.held(key):
+    elif await runs.locks.is_locked(key):
         status = "running"
     else:
         status = "waiting" if thread.questions else "interrupted"
@@ -233,7 +233,7 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
         "status": status,
         "question": thread.values["question"],
         "plan": thread.plan,
-        "plan_steps": steps_of(thread.plan),
+        "plan_steps": steps_if_plan(thread.plan),
         "steps": [
             {
                 "id": step["step"],
@@ -305,52 +305,51 @@ def _read(body: bytes) -> Response:
         raise RefusedError(422, "The file is a damaged run: it is nested too deeply.") from None
 
 
-@kept_answers.get("/cases", response_model=CasesBody, responses=responses(), summary="Kept answers")
+@retained.get("/cases", response_model=CasesBody, responses=responses(), summary="Retained answers")
 async def cases(
     runs: TheRuns,
     caller: TheCaller,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
-    """Return the tenant's kept answers, the newest first."""
-    kept = await runs.kept(caller)
-    return reply(
-        {"total": len(kept), "cases": [_case_body(c) for c in kept[offset : offset + limit]]}
-    )
+    """Return the tenant's retained answers, the newest first."""
+    answers = await runs.list_retained(caller)
+    page = [_case_body(case) for case in answers[offset : offset + limit]]
+    return reply({"total": len(answers), "cases": page})
 
 
-@kept_answers.get(
-    "/cases/{case_id}", response_model=CaseBody, responses=responses(404), summary="A kept answer"
+@retained.get(
+    "/cases/{case_id}", response_model=CaseBody, responses=responses(404), summary="Retained answer"
 )
 async def case(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> Response:
-    """Return one kept answer of the tenant."""
+    """Return one retained answer of the tenant."""
     case = None
-    if runs.answers is not None:
-        case = await asyncio.to_thread(runs.answers.get, caller.tenant, str(case_id))
+    if runs.retained is not None:
+        case = await asyncio.to_thread(runs.retained.get, caller.tenant, str(case_id))
     if case is None:
         raise RefusedError(404, "There is no such case.")
     return reply(_case_body(case))
 
 
-@kept_answers.delete(
-    "/cases/{case_id}", status_code=204, responses=responses(404), summary="Delete a kept answer"
+@retained.delete(
+    "/cases/{case_id}", status_code=204, responses=responses(404), summary="Delete retained answer"
 )
 async def delete(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> None:
-    """Delete a kept answer of the tenant."""
-    if runs.answers is None or not await asyncio.to_thread(
-        runs.answers.delete, caller.tenant, str(case_id)
+    """Delete a retained answer of the tenant."""
+    if runs.retained is None or not await asyncio.to_thread(
+        runs.retained.delete, caller.tenant, str(case_id)
     ):
         raise RefusedError(404, "There is no such case.")
 
 
-@kept_answers.post(
+@retained.post(
     "/runs/{run_id}/approve",
     response_model=KeptBody,
     responses=responses(404, 409),
     summary="Approve an answer",
 )
 async def approve(run_id: RunPath, runs: TheRuns, caller: TheCaller) -> Response:
-    """Keep the answer of one of the tenant's latest runs as a case."""
+    """Retain the answer of one of the tenant's latest runs as a case."""
     return reply(await runs.approve(str(run_id), caller))
 
 
@@ -379,7 +378,7 @@ async def correct(body: CorrectionBody, runs: TheRuns, caller: TheCaller) -> Res
     if file is None:
         raise RefusedError(409, "Corrections are not kept: corrections_file is not set.")
     history = [{"question": turn.question, "answer": turn.answer} for turn in body.history]
-    # The record names the tenant, since the operator may trust some tenants only.
+    # The record names the tenant, since the operator may trust only some tenants.
     record = corrected(
         *(body.question, body.plan, runs.parts.toolbox, body.context, history), caller.tenant
     )
@@ -405,7 +404,7 @@ async def ready(request: Request) -> Response:
     runs: Runs = request.app.state.runs
     try:
         async with asyncio.timeout(READY_SECONDS):
-            await _counted(request, runs)
+            await _wait_for_stores(request, runs)
             await runs.saver.aget_tuple({"configurable": {"thread_id": "", "checkpoint_ns": ""}})
     except Exception as error:
         log.warning("The service is not ready: %s", error)
@@ -413,20 +412,20 @@ async def ready(request: Request) -> Response:
     return reply({"status": "ready"})
 
 
-async def _counted(request: Request, runs: Runs) -> None:
-    """Wait until the stores answer; all concurrent requests wait for the same answer."""
+async def _wait_for_stores(request: Request, runs: Runs) -> None:
+    """Wait until the stores answer; concurrent requests share one check."""
     counting: asyncio.Future[None] | None = getattr(request.app.state, "counting", None)
     if counting is None or counting.done():
-        counting = asyncio.ensure_future(asyncio.to_thread(_count, runs))
+        counting = asyncio.ensure_future(asyncio.to_thread(_check_stores, runs))
         # Its exception is retrieved even if no request waits any more.
         counting.add_done_callback(lambda done: done.cancelled() or done.exception())
         request.app.state.counting = counting
     await asyncio.shield(counting)
 
 
-def _count(runs: Runs) -> None:
+def _check_stores(runs: Runs) -> None:
     for store in runs.parts.stores.values():
         if not is_unopened(store):
             store.count()
-    if runs.answers is not None:
-        runs.answers.check()
+    if runs.retained is not None:
+        runs.retained.check()

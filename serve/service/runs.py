@@ -1,4 +1,4 @@
-"""Runs of the graph for all routes of the service, including LangServe's."""
+"""Runs the graph for all routes of the service, including LangServe's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from casewright.graph.checkpoint_reading import restrict_types
 from casewright.graph.planning import check_tools, plan_within
 from casewright.planner import Plan, PlanRequest, Turn, parse_plan
 from casewright.planner.fixed import FixedPlanner
-from casewright.serve.service.answers import Answers
+from casewright.serve.service.answers import AnswerStore
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.events import Event
 from casewright.serve.service.limits import Slots
@@ -33,15 +33,15 @@ from casewright.serve.service.models import (
     WrittenPlanBody,
 )
 from casewright.serve.service.options import Parts, ServiceOptions
-from casewright.serve.service.planning import EarlierPlanner
-from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, without
+from casewright.serve.service.planning import PlanReusingPlanner
+from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, redact
 from casewright.serve.service.recent import RecentRun, TenantLru
 from casewright.serve.service.repeats import Attempt, Repeats, attempt_of
 from casewright.serve.service.thread_locks import ThreadLocks
 from casewright.serve.service.thread_state import REQUEST, ThreadState, thread_state
 from casewright.serve.service.tokens import Caller
-from casewright.serve.session.scopes import check_whole, scope_of
-from casewright.serve.session.threaded import off_loop
+from casewright.serve.session.scopes import require_all_fields, scope_of
+from casewright.serve.session.threaded import run_in_threads
 from casewright.stores import Case
 from casewright.tools.body import arun
 
@@ -71,7 +71,7 @@ class Runs:
         parts: Parts,
         options: ServiceOptions,
         saver: Any,
-        answers: Answers | None,
+        answers: AnswerStore | None,
         locks: ThreadLocks | None = None,
         store: Any = None,
         metrics: Metrics | None = None,
@@ -79,27 +79,27 @@ class Runs:
         self.parts = parts
         self.options = options
         self.saver = restrict_types(saver)
-        self.answers = answers
+        self.retained = answers
         self.locks = locks or ThreadLocks()
         self.metrics = metrics or Metrics()
         self.repeats = Repeats(store or InMemoryStore(), bounded=options.threads_in_memory)
         self._recent: TenantLru[RecentRun] = TenantLru(MAX_RECENT)
         self._threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
-        self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._read_locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots = Slots(options.max_concurrency, options.tenant_concurrency)
         # Worker threads that wait for the encoder are served by its next batch.
         self._pool = ThreadPoolExecutor(8, "casewright-compute")
-        self._planner, generator = off_loop(parts.planner, parts.generator, self._pool)
+        self._planner, generator = run_in_threads(parts.planner, parts.generator, self._pool)
         self._modes: list[Any] = ["custom", "values"]
         if isinstance(generator, ChatGenerator):
             self._modes.append("messages")
-        bounds = {"calls": options.max_calls, "cost": options.max_cost}
-        self._limits = Limits().within({n: bound for n, bound in bounds.items() if bound})
+        limits = {"calls": options.max_calls, "cost": options.max_cost}
+        self._limits = Limits().within({n: bound for n, bound in limits.items() if bound})
         self._latencies = Latencies()
         settings: Any = {"limits": self._limits, "latencies": self._latencies}
         settings["approve"] = options.approve
         components = (parts.toolbox, self._planner, generator)
-        self._plain = build_graph(*components, **settings)
+        self._graph_without_threads = build_graph(*components, **settings)
         self.graph = build_graph(*components, checkpointer=self.saver, **settings)
 
     def close(self) -> None:
@@ -174,19 +174,19 @@ class Runs:
         key = self.key(thread_id, caller)
         # The scope is not stored, and a default scope could be that of another person.
         context = self._context(body.scope, caller, resumed=True)
-        async with self.locks.alone(key):
+        async with self.locks.lock(key):
             thread = await self.state(key)
             if thread is None:
                 raise unknown_thread()
             run = thread.values.get("run_id")
             is_retry = attempt is not None and attempt.run == run is not None
-            command = _reply(thread, body, is_retry=is_retry)
-            await self._threads.used(caller.tenant, key, self.locks.keys)
+            command = _resumption(thread, body, is_retry=is_retry)
+            await self._threads.mark_used(caller.tenant, key, self.locks.keys)
             async with self._slots.hold(caller.tenant):
                 if attempt is not None:
                     await self.repeats.begin(attempt, run)
                 if thread.ended and command is None:
-                    state = thread.returned
+                    state = thread.final_state
                 else:
                     state = {}
                     chunks = self.graph.astream(
@@ -207,7 +207,7 @@ class Runs:
     async def forget(self, thread_id: str, caller: Caller) -> None:
         """Delete a thread; raise ``RefusedError`` if it does not exist or is busy."""
         key = self.key(thread_id, caller)
-        async with self.locks.alone(key):
+        async with self.locks.lock(key):
             # A damaged thread can be deleted too.
             with suppress(StoreDamagedError, ValueError):
                 if await self.saver.aget_tuple(_config(key)) is None:
@@ -218,23 +218,23 @@ class Runs:
 
     async def approve(self, run_id: str, caller: Caller) -> dict[str, Any]:
         """Retain the answer of a recent run as a case at its user's request; return the outcome."""
-        if self.answers is None or self.options.retain == "off":
+        if self.retained is None or self.options.retain == "off":
             raise RefusedError(409, "Answers are not retained here: the setting retain is off.")
         run = self._recent.get(caller.tenant, run_id)
         if run is None:
             raise RefusedError(404, "No such run is among the recently answered runs.")
         return await self._retain(run, caller, "approved")
 
-    async def kept(self, caller: Caller) -> list[Case]:
+    async def list_retained(self, caller: Caller) -> list[Case]:
         """Return a tenant's retained answers, the newest first.
 
         Reads of one tenant run one after another, even if a client disconnects during its read.
         """
-        if self.answers is None:
+        if self.retained is None:
             return []
-        lock = self._reading[caller.tenant]
+        lock = self._read_locks[caller.tenant]
         await lock.acquire()
-        reading = asyncio.ensure_future(asyncio.to_thread(self.answers.all, caller.tenant))
+        reading = asyncio.ensure_future(asyncio.to_thread(self.retained.all, caller.tenant))
         reading.add_done_callback(lambda done: lock.release())
         return await asyncio.shield(reading)
 
@@ -276,24 +276,24 @@ class Runs:
             context = replace(context, planner=body.planner)
         elif isinstance(body, WrittenPlanBody):
             context = replace(context, planner=FixedPlanner(self._checked_plan(body), "run_plan"))
-        graph, config, key = self._plain, None, None
+        graph, config, key = self._graph_without_threads, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, caller)
             graph, config = self.graph, _config(key, attempt.id if attempt else None)
-        async with self.locks.alone(key):
+        async with self.locks.lock(key):
             if key is not None:
-                await self._threads.used(caller.tenant, key, self.locks.keys)
+                await self._threads.mark_used(caller.tenant, key, self.locks.keys)
             async with self._slots.hold(caller.tenant):
                 previous = None
                 if key is not None and attempt is not None:
                     previous = await self.state(key)
                 if previous is not None and attempt is not None and previous.request == attempt.id:
                     if previous.ended:
-                        state.update(previous.returned)
+                        state.update(previous.final_state)
                         return
                     inputs = None
                 elif key is not None:
-                    await self._threads.begun(key)
+                    await self._threads.begin_run(key)
                 chunks = graph.astream(inputs, config, context=context, stream_mode=modes)
                 async for event in self._graph_events(chunks, state, emit=emit):
                     yield event
@@ -303,7 +303,7 @@ class Runs:
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of a graph's stream, and keep the graph's last state in ``state``."""
         streamed = False
-        hidden: set[str] = set()
+        paths: set[str] = set()
         with self.metrics.run():
             async with aclosing(chunks):
                 async for mode, chunk in chunks:
@@ -313,13 +313,13 @@ class Runs:
                     elif mode == "messages":
                         message, metadata = chunk
                         node = metadata.get("langgraph_node")
-                        # Only tokens of the chat model that words the answer are streamed.
+                        # Only the tokens of the chat model that writes the answer are streamed.
                         if node == "generate" and (text := str(message.text)):
                             streamed = True
                             yield Event("token", {"text": text})
                     elif isinstance(chunk, Mapping):
                         self.metrics.event(chunk)
-                        events = _custom_events(chunk, hidden, streamed=streamed) if emit else ()
+                        events = _custom_events(chunk, paths, streamed=streamed) if emit else ()
                         for event in events:
                             yield event
 
@@ -343,11 +343,11 @@ class Runs:
         approve: Approve = "declared",
     ) -> RunContext:
         planner = None
-        if self.answers is not None and self.options.retain != "off":
-            planner = EarlierPlanner(self._planner, self.answers, caller.tenant, self._pool)
+        if self.retained is not None and self.options.retain != "off":
+            planner = PlanReusingPlanner(self._planner, self.retained, caller.tenant, self._pool)
         # The default values of scope fields are for trials without tokens.
         if resumed or self.options.tokens:
-            check_whole(self.parts.scopes, scope)
+            require_all_fields(self.parts.scopes, scope)
         scope = scope_of(self.parts.scopes, scope)
         scope = {**scope, "tenant": caller.tenant}
         return RunContext(scope, planner=planner, limits=limits, approve=approve)
@@ -363,7 +363,7 @@ class Runs:
             return Waiting(thread.questions if thread is not None else [])
         answer = answer_without_paths(state["answer"])
         result = {**answer, "thread_id": thread_id, "retained": None}
-        if self.options.retain == "off" or self.answers is None or body.history or body.context:
+        if self.options.retain == "off" or self.retained is None or body.history or body.context:
             return result
         if isinstance(body, (PinnedAsk, WrittenPlanBody)):
             # The client chose the plan: no later question may reuse it.
@@ -375,9 +375,9 @@ class Runs:
         return result
 
     async def _retain(self, run: RecentRun, caller: Caller, retained_by: str) -> dict[str, Any]:
-        assert self.answers is not None
+        assert self.retained is not None
         retained = await asyncio.to_thread(
-            self.answers.retain, caller.tenant, run.question, run.answer, retained_by
+            self.retained.retain, caller.tenant, run.question, run.answer, retained_by
         )
         return {"id": retained.id, "outcome": retained.outcome, "reason": retained.reason}
 
@@ -404,8 +404,8 @@ def plan_steps(text: str) -> list[dict[str, Any]]:
     ]
 
 
-def steps_of(text: str | None) -> list[dict[str, Any]]:
-    """Return the result of ``plan_steps``; no steps if the text is not a plan."""
+def steps_if_plan(text: str | None) -> list[dict[str, Any]]:
+    """Return the result of ``plan_steps``; an empty list if the text is not a plan."""
     try:
         return plan_steps(text) if text else []
     except PlanError:
@@ -417,7 +417,7 @@ def _config(key: str, request: str | None = None) -> Any:
     return {"configurable": {"thread_id": key}, **metadata}
 
 
-def _reply(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Command[Any] | None:
+def _resumption(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Command[Any] | None:
     """Return the command that resumes a thread; ``None`` if there is no new reply.
 
     ``is_retry`` is true if an earlier attempt of the same request may have given these replies.
@@ -439,10 +439,8 @@ def _reply(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Command[
     return None
 
 
-def _custom_events(
-    chunk: Mapping[str, Any], hidden: set[str], *, streamed: bool
-) -> Iterator[Event]:
-    """Yield the service's events for a graph's event; ``hidden`` collects paths in errors."""
+def _custom_events(chunk: Mapping[str, Any], paths: set[str], *, streamed: bool) -> Iterator[Event]:
+    """Yield the service's events for a graph's event; ``paths`` collects paths in errors."""
     # Other events, which a tool may write, are omitted.
     kind = chunk.get("event")
     if kind == "plan":
@@ -452,12 +450,12 @@ def _custom_events(
         yield Event("step", {"id": chunk["step"], "tool": chunk["tool"], "status": "started"})
     elif kind == "step_ended":
         error = str(chunk["error"])
-        hidden |= paths_in([error])
+        paths |= paths_in([error])
         names = ("tool", "status", "milliseconds", "results", "evidence", "sentences")
         data = {name: chunk[name] for name in names}
-        yield Event("step", {"id": chunk["step"], **data, "error": without(error, hidden)})
+        yield Event("step", {"id": chunk["step"], **data, "error": redact(error, paths)})
     elif kind == "step_report":
         yield Event("report", {"id": chunk["step"], "report": chunk["report"]})
     elif kind == "answer" and not streamed:
-        for piece in _PIECE.findall(without(chunk["text"], hidden)):
+        for piece in _PIECE.findall(redact(chunk["text"], paths)):
             yield Event("token", {"text": piece})

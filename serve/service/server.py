@@ -1,4 +1,4 @@
-"""Running of the service: socket, signals, shutdown and log."""
+"""Runs the service: socket, signals, shutdown and log."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ from fastapi import FastAPI
 
 from casewright.errors import InputError, StoreError
 from casewright.serve.service.connections import (
-    ACCEPTED,
     BACKLOG,
+    MAX_ACCEPTED,
     BoundedProtocol,
     Connections,
-    room_for,
+    connection_limit,
 )
 
-#: Extra time of a connection after its request's, in which cancelled work ends.
+#: A connection is closed this long after its request's time, in which cancelled work ends.
 END_SECONDS = 15.0
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
 #: Maximum number of log lines from one place in the code, within this number of seconds.
 MAX_LINES = 20
-LINE_SECONDS = 60.0
+WINDOW_SECONDS = 60.0
 
 
 class _Server(uvicorn.Server):
     """A server that ends open requests at a signal, and then exits normally.
 
     Uvicorn raises the signal again at its end, which would kill the process. sse-starlette, which
-    LangServe imports, replaces Uvicorn's ``handle_exit`` to end streams at once, but not this one.
+    LangServe imports, replaces Uvicorn's ``handle_exit`` to end streams at once, but not this
+    class's.
     """
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
@@ -62,7 +63,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def listening(host: str, port: int, *, share: bool = False) -> socket.socket:
+def listening_socket(host: str, port: int, *, share: bool = False) -> socket.socket:
     """Return a listening socket; port 0 takes a free one.
 
     With ``share`` other services of this user that share the port can listen too: the system gives
@@ -87,11 +88,11 @@ def _listen_error(host: str, port: int, error: OSError | OverflowError) -> str:
         return f"The host {host} is unknown: give another by --host."
     if isinstance(error, OverflowError):
         return f"{port} is not a port: give one from 0 to 65535 by --port."
-    free = "give another by --port; --port 0 takes a free one."
+    advice = "give another by --port; --port 0 takes a free one."
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} of {host} is taken: {free}"
+        return f"Port {port} of {host} is taken: {advice}"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"This user may not listen on port {port} of {host}: {free}"
+        return f"This user may not listen on port {port} of {host}: {advice}"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{host} is not an address of this machine: give another by --host."
     reason = os.strerror(error.errno) if error.errno else str(error)
@@ -119,18 +120,18 @@ def run(
     """
     write_log(log_level)
     connections = Connections(
-        room_for(max_connections),
+        connection_limit(max_connections),
         max_connections_per_address,
         header_seconds,
         request_seconds + END_SECONDS,
     )
-    # Uvicorn calls the protocol like its own class.
+    # Uvicorn calls it as it calls its own protocol class.
     protocol: Any = partial(BoundedProtocol, connections=connections)
     config = uvicorn.Config(
         app,
         http=protocol,
         ws="none",
-        backlog=ACCEPTED,
+        backlog=MAX_ACCEPTED,
         log_config=None,
         log_level=log_level,
         access_log=log_level == "debug",
@@ -155,15 +156,15 @@ class _Window:
     left_out: int = 0
 
 
-class Repeated(logging.Filter):
+class RepeatedLineFilter(logging.Filter):
     """A filter that omits log lines that one place in the code writes too often.
 
-    Otherwise an error of every request would fill the disk. Lines are counted within a window of
-    time, separately for different errors of a place. The first line of the next window has the
-    number of omitted lines.
+    Otherwise an error of every request would fill the disk. Lines are counted within a time window,
+    by their place in the code and their exception. The first line of the next window has the number
+    of omitted lines.
     """
 
-    def __init__(self, limit: int = MAX_LINES, seconds: float = LINE_SECONDS) -> None:
+    def __init__(self, limit: int = MAX_LINES, seconds: float = WINDOW_SECONDS) -> None:
         super().__init__()
         self._limit = limit
         self._seconds = seconds
@@ -172,14 +173,14 @@ class Repeated(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Return ``True`` if the line is written."""
         kind = record.exc_info[0] if record.exc_info else None
-        place = (record.name, record.pathname, record.lineno, kind)
+        origin = (record.name, record.pathname, record.lineno, kind)
         now = time.monotonic()
-        window = self._windows.get(place)
+        window = self._windows.get(origin)
         if window is None or now >= window.ends:
             if window is not None and window.left_out:
-                record.msg = f"{record.getMessage()} ({window.left_out:,} like it were left out.)"
+                record.msg = f"{record.getMessage()} ({window.left_out:,} similar ones omitted.)"
                 record.args = ()
-            window = self._windows[place] = _Window(now + self._seconds)
+            window = self._windows[origin] = _Window(now + self._seconds)
         if window.written >= self._limit:
             window.left_out += 1
             return False
@@ -191,7 +192,7 @@ def write_log(level: str) -> None:
     """Write the log to stderr, from a level on; the level ``debug`` omits no line."""
     handler = logging.StreamHandler(sys.stderr)
     if level != "debug":
-        handler.addFilter(Repeated())
+        handler.addFilter(RepeatedLineFilter())
     logging.basicConfig(level=level.upper(), format=LOG_FORMAT, handlers=[handler])
-    for quiet in ("httpx", "httpcore", "mcp"):
-        logging.getLogger(quiet).setLevel(logging.WARNING)
+    for library in ("httpx", "httpcore", "mcp"):
+        logging.getLogger(library).setLevel(logging.WARNING)

@@ -9,10 +9,10 @@ from typing import Any
 
 from casewright.errors import InputError
 from casewright.planner.named import check_shared
-from casewright.serve.service.answers import Answers
+from casewright.serve.service.answers import AnswerStore
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
-from casewright.serve.service.server import listening, run
+from casewright.serve.service.server import listening_socket, run
 from casewright.serve.service.telemetry import exporting
 from casewright.serve.service.tokens import check_exposure
 from casewright.serve.session.choice import Choice, choice_of
@@ -23,7 +23,7 @@ from casewright.serve.settings.tokens import TokensFile, read_tokens
 from casewright.stores.paths import data_folder
 
 #: Settings of ``server.run``.
-_RUN = {
+_RUN_SETTINGS = {
     *("shutdown_seconds", "request_seconds", "header_seconds", "log_level"),
     *("max_connections", "max_connections_per_address"),
 }
@@ -53,7 +53,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
     with ExitStack() as stack:
         # First the socket: a taken port is an error at once.
         server_socket = stack.enter_context(
-            listening(settings.host, settings.port, share=settings.share_port)
+            listening_socket(settings.host, settings.port, share=settings.share_port)
         )
         session = stack.enter_context(closing(open_chosen(choice)))
         parts = parts_of(session, choice)
@@ -69,9 +69,9 @@ def start(config: Path | None = None, **flags: Any) -> None:
         if settings.retain != "off":
             folder = data_folder() / "answers" / store_folder(parts.domain, choice.encoder).name
             folder.mkdir(parents=True, exist_ok=True)
-            answers = stack.enter_context(closing(Answers(session.encoder, folder)))
+            answers = stack.enter_context(closing(AnswerStore(session.encoder, folder)))
         app = create_app(parts, options, answers)
-        run(app, server_socket, **settings.model_dump(include=_RUN))
+        run(app, server_socket, **settings.model_dump(include=_RUN_SETTINGS))
 
 
 def parts_of(session: Session, choice: Choice) -> Parts:

@@ -34,11 +34,11 @@ def exporting() -> Iterator[None]:
         raise DependencyError(
             "Spans need OpenTelemetry's SDK. Run: pip install 'casewright[otel]'"
         ) from error
-    named = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get(
+    has_name = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
     )
     provider = TracerProvider(
-        resource=Resource.create({} if named else {"service.name": "casewright"})
+        resource=Resource.create({} if has_name else {"service.name": "casewright"})
     )
     exporter: SpanExporter
     match os.environ.get(_EXPORTER) or "otlp":

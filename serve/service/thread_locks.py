@@ -15,7 +15,7 @@ class ThreadLocks:
         self.keys: set[str] = set()
 
     @asynccontextmanager
-    async def alone(self, key: str | None) -> AsyncIterator[None]:
+    async def lock(self, key: str | None) -> AsyncIterator[None]:
         """Lock a thread, if any; raise ``RefusedError`` if another request has locked it."""
         if key is None:
             yield
@@ -28,7 +28,7 @@ class ThreadLocks:
         finally:
             self.keys.discard(key)
 
-    async def held(self, key: str) -> bool:
+    async def is_locked(self, key: str) -> bool:
         """Return ``True`` if a thread is locked."""
         return key in self.keys
 

@@ -11,11 +11,11 @@ from casewright.serve.service.checkpoint_sums import damaged_thread
 
 #: The input, and the graph's nodes in their order; revise may lead back to plan.
 NODES = ("__start__", "plan", "approve", "execute", "revise", "retain", "generate")
-#: LangGraph's channel of a task's return value before the end of its node.
+#: LangGraph's channel with the return value of a task, until the task's node ends.
 _RETURNED = "__return__"
-#: LangGraph's channel of a task's interrupts.
+#: LangGraph's channel with the interrupts of a task.
 _INTERRUPT = "__interrupt__"
-#: The metadata key of a run's checkpoints for the request that began it, if that had a key.
+#: The metadata key of a run's checkpoints with the attempt's id, if its request had a key.
 REQUEST = "casewright_request"
 
 
@@ -24,15 +24,15 @@ class ThreadState:
     """The stored state of a thread's last run.
 
     Attributes:
-        done: The number of ended ``NODES``.
-        values: The graph's state; values of unended nodes are of an earlier run.
+        ended_nodes: The number of ended ``NODES``.
+        values: The graph's state; until a node has ended, its values are those of an earlier run.
         outcomes: The finished steps, JSON-plain, in the order in which they ended.
         questions: The open questions of tools or an approval, each with the ``id`` for a reply.
-        interrupts: LangGraph's interrupt ids by those ids.
-        request: The request that began the run, if it had an Idempotency-Key.
+        interrupts: The id of a question to LangGraph's id of its interrupt.
+        request: The id of the attempt that began the run, if it had an Idempotency-Key.
     """
 
-    done: int
+    ended_nodes: int
     values: Mapping[str, Any]
     outcomes: Sequence[Mapping[str, Any]]
     questions: Sequence[Mapping[str, Any]]
@@ -42,7 +42,7 @@ class ThreadState:
     @property
     def answered(self) -> bool:
         """True if the run has an answer."""
-        return self.done == len(NODES)
+        return self.ended_nodes == len(NODES)
 
     @property
     def ended(self) -> bool:
@@ -50,14 +50,14 @@ class ThreadState:
         return self.answered or bool(self.questions)
 
     @property
-    def returned(self) -> Mapping[str, Any]:
-        """The final state as the graph returns it, if the run has ended."""
+    def final_state(self) -> Mapping[str, Any]:
+        """The state that the graph returns at the end of the run."""
         return {**self.values, "__interrupt__": self.questions}
 
     @property
     def plan(self) -> str | None:
         """The run's plan, if it has one."""
-        return self.values["plan"] if self.done > NODES.index("plan") else None
+        return self.values["plan"] if self.ended_nodes > NODES.index("plan") else None
 
 
 async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
@@ -73,11 +73,11 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         raise damaged_thread(told(error)) from error
     if saved is None:
         return None
-    nodes = [task.name for task in snapshot.tasks if task.name in NODES]
+    next_nodes = [task.name for task in snapshot.tasks if task.name in NODES]
     # A node's results are stored before the next checkpoint, which names the next node.
-    done = NODES.index(nodes[0]) + (not snapshot.next) if nodes else len(NODES)
+    ended_nodes = NODES.index(next_nodes[0]) + (not snapshot.next) if next_nodes else len(NODES)
     values = snapshot.values
-    if done == 0:
+    if ended_nodes == 0:
         # The state's values are of an earlier run, and the new input is not in the state yet.
         values = {**values, **saved.checkpoint["channel_values"].get(NODES[0], {})}
     if "question" not in values:
@@ -85,19 +85,19 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         return None
     writes = saved.pending_writes or ()
     returned = {task: value for task, channel, value in writes if channel == _RETURNED}
-    finished: Sequence[Mapping[str, Any]] = ()
+    earlier_outcomes: Sequence[Mapping[str, Any]] = ()
     # While steps run that a replanning added, the state has the outcomes of the earlier steps.
     execute = NODES.index("execute")
-    if done > execute or (done == execute and "mended" in values["planning"]):
-        finished = values["outcomes"]
+    if ended_nodes > execute or (ended_nodes == execute and "mended" in values["planning"]):
+        earlier_outcomes = values["outcomes"]
     interrupts = {
         f"{values.get('run_id')}.{interrupt.id}": interrupt
         for interrupt in _open_interrupts(snapshot, writes, returned)
     }
     return ThreadState(
-        done=done,
+        ended_nodes=ended_nodes,
         values=values,
-        outcomes=[*finished, *returned.values()],
+        outcomes=[*earlier_outcomes, *returned.values()],
         questions=[{"id": id_, "question": i.value} for id_, i in interrupts.items()],
         interrupts={id_: interrupt.id for id_, interrupt in interrupts.items()},
         request=(snapshot.metadata or {}).get(REQUEST),
@@ -109,8 +109,8 @@ def _open_interrupts(
 ) -> list[Any]:
     """Return the interrupts without a reply, in the order of their steps.
 
-    The execute node stores the interrupts of its steps again later: after a kill in between, the
-    node's interrupts may already have a reply.
+    Only the interrupts of the steps' tasks are read. The execute node stores these again later:
+    if the process was killed in between, they may already have a reply.
     """
     execute_tasks = {task.id for task in snapshot.tasks if task.name == "execute"}
     unanswered = [

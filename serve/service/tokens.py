@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 #: The shortest interval between checks for changed tokens.
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 #: Tenant of all requests of a service without tokens.
 LOCAL = "local"
 #: Paths without authentication: health, documentation and the page.
@@ -51,9 +51,9 @@ def tenant_of(scope: Scope) -> str:
 
 
 class Tokens:
-    """The tenants of all tokens; false if the service was started without tokens.
+    """Finds the tenant of a token; false if the service was started without tokens.
 
-    A token is compared with the digests of all tokens in constant time. ``changed`` returns the
+    A token is compared with all tokens in constant time, by their digests. ``changed`` returns the
     tokens if they have changed, else ``None``; it is called at most once per second.
     """
 
@@ -72,7 +72,7 @@ class Tokens:
 
     def tenant(self, token: str) -> str | None:
         """Return a token's tenant; ``None`` if the token is unknown or has expired."""
-        if (now := time.monotonic()) - self._checked >= LOOK_SECONDS:
+        if (now := time.monotonic()) - self._checked >= CHECK_SECONDS:
             self._checked = now
             if (tokens := self._changed_tokens()) is not None:
                 self._set(tokens)
@@ -88,7 +88,7 @@ class Tokens:
         self._grants = [(_digest(token), grant) for token, grant in tokens.items()]
 
 
-class Authenticated:
+class Authentication:
     """Middleware that refuses requests without a known token, before their body is read.
 
     Without tokens, every request has the tenant ``local``. Requests that a web page may have sent
@@ -107,13 +107,13 @@ class Authenticated:
         headers = Headers(scope=scope)
         state = scope.setdefault("state", {})
         if not self._tokens:
-            if refusal := _foreign_page(headers):
+            if refusal := _foreign_page_reason(headers):
                 await problem_response(400, refusal)(scope, receive, send)
                 return
             state["caller"] = Caller(LOCAL)
         elif not is_open(scope):
-            kind, _, token = headers.get("authorization", "").partition(" ")
-            tenant = self._tokens.tenant(token.strip()) if kind.lower() == "bearer" else None
+            scheme, _, token = headers.get("authorization", "").partition(" ")
+            tenant = self._tokens.tenant(token.strip()) if scheme.lower() == "bearer" else None
             if tenant is None:
                 detail = "Send a known token that has not expired: Authorization: Bearer TOKEN."
                 unknown = problem_response(401, detail, {"WWW-Authenticate": "Bearer"})
@@ -155,14 +155,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _foreign_page(headers: Headers) -> str:
+def _foreign_page_reason(headers: Headers) -> str:
     """Return the reason to refuse a request that a web page may have sent; empty without one."""
     if not is_loopback(_host(headers.get("host", ""))):
         return "Without tokens the service answers on a loopback address only."
     # Browsers send Origin with every POST; "null" hides the page.
     origin = headers.get("origin")
     if origin is not None and not is_loopback(_host(origin.partition("://")[2])):
-        return "Without tokens the service answers no page of another host."
+        return "Without tokens the service answers no web page of another host."
     return ""
 
 

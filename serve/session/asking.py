@@ -55,8 +55,8 @@ def ask(
     check_context(context or {})
     check_history(list(history))
     with closing(open_session(domain, planner)) as session:
-        whole_scope = scope_of(session.domain.scopes, scope or {}, listed=True)
+        request_scope = scope_of(session.domain.scopes, scope or {}, reveal=True)
         graph = session.graph(generator, full=full, mend=mend)
         limits = None if deadline is None else {"deadline": deadline}
-        dialogue = Dialogue(graph, whole_scope, history, limits=limits)
+        dialogue = Dialogue(graph, request_scope, history, limits=limits)
         return Answer.from_state(dialogue.ask(question, context or {}))

@@ -1,4 +1,4 @@
-"""Choice of domain, planner, generator and models from the flags and settings of a command."""
+"""Chooses domain, planner, generator and models from a command's flags and settings."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Choice:
 def read_choice(
     config: Path | None, domain: Domain | None = None, /, **flags: str | None
 ) -> Choice:
-    """Load the settings and return their choice, for this domain if it is given."""
+    """Load the settings, and return ``choice_of`` them."""
     from casewright.serve.settings.settings import load_settings
 
     return choice_of(load_settings(config, **flags), domain)
 
 
-def domain_of(loaded: Loaded) -> Domain:
+def chosen_domain(loaded: Loaded) -> Domain:
     """Return the domain in the settings; raise ``InputError`` if a settings file names code."""
     from casewright.domains import find_domain
-    from casewright.domains.python_file import is_place
+    from casewright.domains.python_file import is_file_reference
 
     name, origin = loaded.settings.domain, loaded.origins["domain"]
-    if is_place(name) and origin.kind == "file":
+    if is_file_reference(name) and origin.kind == "file":
         # A settings file may be found without the user's knowledge: it must not run code.
         raise InputError(
             f"{origin}: the domain {name} is Python code, which a settings file may not name. "
@@ -51,10 +51,10 @@ def domain_of(loaded: Loaded) -> Domain:
 
 
 def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
-    """Return the choice in the settings, and set the folders of this process.
+    """Return what the settings choose, and set the folders of this process.
 
-    A setting that does not apply to the domain or the planner is ignored, so that a file can serve
-    all of them; a flag that does not apply is refused later.
+    A setting that does not apply to the domain or the planner is ignored, so that one settings file
+    serves all of them; a flag that does not apply is refused later.
     """
     from casewright.planner.named import ModelSettings, named_planner, of_adapter
     from casewright.serve.session.defaults import default_planner
@@ -62,19 +62,19 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
 
     choose_folders(loaded)
     settings, origins = loaded.settings, loaded.origins
-    domain = domain or domain_of(loaded)
+    domain = domain or chosen_domain(loaded)
     planner, adapter = settings.planner, settings.adapter
     if origins["adapter"].kind == "flag" and origins["planner"].kind != "flag":
         # The flag overrides a planner in the settings that takes no adapter.
-        takes = planner is not None and "adapter" in named_planner(planner).takes
-        planner, adapter = of_adapter(planner if takes else None, adapter)
+        takes_adapter = planner is not None and "adapter" in named_planner(planner).takes
+        planner, adapter = of_adapter(planner if takes_adapter else None, adapter)
     planner = planner or default_planner(domain)
-    unused = {"adapter", "device", "dtype"} - named_planner(planner).takes
+    not_applicable = {"adapter", "device", "dtype"} - named_planner(planner).takes
     if domain.looping is None:
-        unused.add("feedback")
+        not_applicable.add("feedback")
 
-    def applying(name: str, value: str | None) -> str | None:
-        return None if name in unused and origins[name].kind != "flag" else value
+    def if_used(name: str, value: str | None) -> str | None:
+        return None if name in not_applicable and origins[name].kind != "flag" else value
 
     return Choice(
         domain,
@@ -82,9 +82,9 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
         settings.generator,
         settings.encoder,
         ModelSettings(
-            applying("adapter", adapter),
-            applying("device", settings.device),
-            applying("dtype", settings.dtype),
+            if_used("adapter", adapter),
+            if_used("device", settings.device),
+            if_used("dtype", settings.dtype),
         ),
-        applying("feedback", settings.feedback),
+        if_used("feedback", settings.feedback),
     )

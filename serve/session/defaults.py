@@ -12,11 +12,11 @@ from casewright.stores.paths import data_folder
 
 
 def default_planner(domain: Domain) -> str:
-    """Return the name of a domain's default planner, which the domain defines.
+    """Return the name of a domain's planner; without the packaged language model, its substitute.
 
-    A packaged domain has the packaged language model as its default only if it is more accurate
-    than the case planner on unseen questions, as the README shows for the shop. If the model is not
-    installed, the case planner replaces it, and the plan parser replaces the ensemble of both.
+    The case planner is the substitute of the packaged language model, and the plan parser that of
+    the ensemble of both. A packaged domain names the language model only if it is more accurate
+    than the case planner on unseen questions, as the README shows for the shop.
     """
     without_model = {SHIPPED: CASE_PLANNER, ENSEMBLE: PARSER}
     return domain.planner if is_runnable() else without_model.get(domain.planner, domain.planner)

@@ -17,14 +17,14 @@ MAX_TURNS = 20
 
 
 class Dialogue:
-    """A conversation with a graph in one scope; it keeps the turns, since the graph does not.
+    """A conversation with a graph in one scope; it stores the turns, which the graph does not.
 
     Args:
         graph: The graph, with a checkpointer if ``replies`` is given.
         scope: The user's scope.
         turns: Earlier turns.
-        replies: Returns a person's replies to the values of all pending interrupts; without this
-            function an interrupt is an error.
+        replies: Returns a person's replies to the values of all pending interrupts. Without it, an
+            interrupt is an error.
         limits: The budgets of each question.
         approve: Plans that need approval; see ``build_graph``.
     """
@@ -54,12 +54,12 @@ class Dialogue:
 
         inputs: Any = {"question": question, "context": dict(context), "history": self.turns}
         config: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
-        run = RunContext(scope=self._scope, limits=self._limits, approve=self._approve)
-        result: dict[str, Any] = self._graph.invoke(inputs, config, context=run)
-        while self._replies is not None and (pauses := result.get("__interrupt__")):
-            replies = self._replies([pause.value for pause in pauses])
-            by_id = {pause.id: reply for pause, reply in zip(pauses, replies, strict=True)}
-            result = self._graph.invoke(Command(resume=by_id), config, context=run)
+        run_context = RunContext(scope=self._scope, limits=self._limits, approve=self._approve)
+        result: dict[str, Any] = self._graph.invoke(inputs, config, context=run_context)
+        while self._replies is not None and (interrupts := result.get("__interrupt__")):
+            replies = self._replies([interrupt.value for interrupt in interrupts])
+            by_id = {item.id: reply for item, reply in zip(interrupts, replies, strict=True)}
+            result = self._graph.invoke(Command(resume=by_id), config, context=run_context)
         turn = Turn(question=question, answer=Answer.from_state(result).text)
         self.turns = [*self.turns, turn][-MAX_TURNS:]
         return result

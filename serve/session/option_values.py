@@ -1,4 +1,4 @@
-"""Parsing of command options: context, history, budget, scope, and NAME=VALUE pairs."""
+"""Parses command options: context, history, budget, scope, and NAME=VALUE pairs."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def read_history(file: Path | None) -> list[Turn]:
 def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
     """Return the budget in an option's NAME=NUMBER texts, in the form of ``RunContext.limits``.
 
-    A name that is not a field of the budget is a tool's name; its number limits the calls. Raise
-    ``InputError`` if a text is not NAME=NUMBER, or the budget does not allow its number.
+    A name that is not a field of the budget is a tool's name, whose calls the number limits. Raise
+    ``InputError`` if a text is not NAME=NUMBER, or the number is not valid.
     """
     from casewright.graph.limits import BUDGET, Limits
 
@@ -72,20 +72,21 @@ def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
 
 
 def command_scope(
-    known: Scopes, texts: Sequence[str] | None, short: Mapping[str, str], tenant: str | None
+    fields: Scopes, texts: Sequence[str] | None, by_option: Mapping[str, str], tenant: str | None
 ) -> dict[str, str]:
     """Return the scope in a command line, with the tenant.
 
     Args:
-        known: Scope field to its values.
+        fields: Scope field to its values.
         texts: Texts of the form ``FIELD=VALUE``.
-        short: Values of fields that have their own options.
+        by_option: Values of fields that were given by their own options.
         tenant: The tenant, which tools read from the scope.
     """
-    scope = read_pairs("--scope", [*(texts or ()), *(f"{f}={value}" for f, value in short.items())])
+    given = [*(texts or ()), *(f"{field}={value}" for field, value in by_option.items())]
+    scope = read_pairs("--scope", given)
     if empty := [field for field, value in scope.items() if not value]:
         raise InputError(f"--scope {empty[0]}= has no value. Write FIELD=VALUE.")
-    scope = scope_of(known, scope, listed=True)
+    scope = scope_of(fields, scope, reveal=True)
     if tenant is None:
         return scope
     if not tenant.strip():

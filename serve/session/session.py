@@ -1,4 +1,4 @@
-"""Opening of domains with planner, generator and graph."""
+"""Opens domains with planner, generator and graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from casewright.graph.named import OFF, check_judge, make_generator, make_judge
 from casewright.planner import named
 from casewright.planner.named import ModelSettings
 from casewright.serve.session.defaults import default_planner, store_folder
-from casewright.serve.session.scopes import demo_scope
+from casewright.serve.session.scopes import default_scope
 
 if TYPE_CHECKING:
     from casewright.domains import OpenDomain
@@ -40,13 +40,13 @@ class Session:
         return make_generator(name, self.encoder, self.domain.generator, full=full)
 
     def graph(
-        self, generator: str, checkpointer: Any = None, *, full: bool = False, **mending: Any
+        self, generator: str, checkpointer: Any = None, *, full: bool = False, **options: Any
     ) -> Graph:
-        """Return the graph with the generator of this name; see ``build_graph`` for ``mending``."""
+        """Return the graph with the generator of this name; see ``build_graph`` for the others."""
         from casewright.graph import build_graph
 
         parts = (self.opened.toolbox, self.planner, self.generator(generator, full=full))
-        return build_graph(*parts, checkpointer=checkpointer, **mending)
+        return build_graph(*parts, checkpointer=checkpointer, **options)
 
     def close(self) -> None:
         """Close the stores."""
@@ -95,37 +95,29 @@ def open_session(
         reader = domain.open_reader()
     if reader is not None:
         reader.preload()
-    opened = open_domain(domain, encoder, encoder_name, opening)
+    folder = store_folder(domain.name, encoder_name)
+    if opening:
+        option, value = next(iter(opening.items()))
+        opened = domain.openers[option](folder, encoder, value)
+    else:
+        opened = domain.open(folder, encoder, False)
     try:
         opened = with_feedback(opened, domain, feedback)
         if isinstance(planner, str):
-            base = named.make_planner(
+            full_planner = named.make_planner(
                 planner,
                 opened.plan_cases,
                 reader,
                 model,
                 queries=domain.queries,
                 encoder=encoder,
-                scope=demo_scope(domain.scopes) if scope is None else scope,
+                scope=default_scope(domain.scopes) if scope is None else scope,
             )
-            planner = narrowing(base, opened.toolbox, encoder, opened.plan_cases)
+            planner = narrowing(full_planner, opened.toolbox, encoder, opened.plan_cases)
         return Session(domain, opened, planner, encoder)
     except BaseException:
         opened.close()
         raise
-
-
-def open_domain(
-    domain: Domain,
-    encoder: Encoder,
-    encoder_name: str | None,
-    opening: Mapping[str, str] | None = None,
-) -> OpenDomain:
-    """Open a domain's stores; ``opening`` as for ``open_session``."""
-    folder = store_folder(domain.name, encoder_name)
-    for name, value in (opening or {}).items():
-        return domain.openers[name](folder, encoder, value)
-    return domain.open(folder, encoder, False)
 
 
 def open_chosen(
@@ -135,7 +127,7 @@ def open_chosen(
     planner: Planner | None = None,
     **model: Any,
 ) -> Session:
-    """Open the domain of a choice, with ``planner`` or its planner with further model settings."""
+    """Open the domain of a choice; ``planner`` and ``model`` settings override the choice's."""
     return open_session(
         choice.domain,
         planner or choice.planner,

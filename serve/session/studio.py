@@ -21,28 +21,28 @@ async def make_graph() -> Any:
     The graph is built once: LangGraph's server calls this for every run, on its event loop. Raise
     ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
     """
-    return await asyncio.to_thread(_graph_once)
+    return await asyncio.to_thread(_locked_graph)
 
 
-def _graph_once() -> Any:
+def _locked_graph() -> Any:
     # Without the lock, two concurrent first calls would both build the graph.
     with _lock:
-        return _graph()
+        return _build_once()
 
 
 @cache
-def _graph() -> Any:
+def _build_once() -> Any:
     from concurrent.futures import ThreadPoolExecutor
 
     from casewright.graph import build_graph
     from casewright.planner.named import check_shared
     from casewright.serve.session.choice import read_choice
     from casewright.serve.session.session import open_chosen
-    from casewright.serve.session.threaded import off_loop
+    from casewright.serve.session.threaded import run_in_threads
 
     choice = read_choice(None)
     check_shared(choice.planner)
     session = open_chosen(choice)
     generator = session.generator(choice.generator)
     threads = ThreadPoolExecutor(4, "casewright-compute")
-    return build_graph(session.opened.toolbox, *off_loop(session.planner, generator, threads))
+    return build_graph(session.opened.toolbox, *run_in_threads(session.planner, generator, threads))

@@ -1,4 +1,4 @@
-"""Planners and generators that compute in threads, for concurrent requests on an event loop."""
+"""Planners and generators that compute in threads, so that they do not block an event loop."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class _ThreadedGenerator:
         return await loop.run_in_executor(self._threads, run, self._generator.generate, request)
 
 
-def off_loop(
+def run_in_threads(
     planner: Planner, generator: Generator, threads: Executor
 ) -> tuple[Planner, Generator]:
-    """Return planner and generator in forms that do not block the event loop."""
+    """Return a planner and a generator that do not block the event loop."""
     if not isinstance(planner, ChatPlanner):
         planner = _ThreadedPlanner(planner, threads)
     if not isinstance(generator, ChatGenerator):

@@ -11,7 +11,7 @@ from typing import Any
 from casewright.errors import InputError, cleaned
 
 #: The file's name, in the working directory and in the user's settings folder.
-NAME = "casewright.toml"
+FILE_NAME = "casewright.toml"
 #: The environment variable that names the file.
 VARIABLE = "CASEWRIGHT_CONFIG"
 #: Settings whose value is the name or the folder of a model.
@@ -20,13 +20,13 @@ MODELS = ("encoder", "adapter", "planner", "generator", "feedback")
 
 def find_settings_file(config: Path | None = None) -> Path | None:
     """Return the settings file of ``--config``, the environment or a default path, if any."""
-    named = os.environ.get(VARIABLE)
-    if config is None and not named:
+    variable_value = os.environ.get(VARIABLE)
+    if config is None and not variable_value:
         import platformdirs
 
-        paths = (Path(NAME), platformdirs.user_config_path("casewright") / NAME)
+        paths = (Path(FILE_NAME), platformdirs.user_config_path("casewright") / FILE_NAME)
         return next((path for path in paths if path.is_file()), None)
-    file = config or Path(str(named))
+    file = config or Path(str(variable_value))
     if not file.is_file():
         name = "--config" if config else VARIABLE
         raise InputError(f"{name}: {file} is not a file. Give a TOML file of settings.")
@@ -40,18 +40,18 @@ def read_settings_file(
     values = read_toml(file)
     for name in values:
         if name not in known:
-            meant = nearest(name, known)
-            raise InputError(
-                f"{file}: {cleaned(repr(name), 80)} is not a setting. "
-                + (f"Write {meant!r}." if meant else "casewright config lists the settings.")
+            suggestion = nearest(name, known)
+            hint = (
+                f"Write {suggestion!r}." if suggestion else "casewright config lists the settings."
             )
+            raise InputError(f"{file}: {cleaned(repr(name), 80)} is not a setting. {hint}")
     for name in paths:
         if isinstance(values.get(name), str):
             values[name] = file.parent / Path(values[name]).expanduser()
     return values
 
 
-def check_found(file: Path, values: Mapping[str, Any], paths: Collection[str]) -> None:
+def check_no_paths(file: Path, values: Mapping[str, Any], paths: Collection[str]) -> None:
     """Raise ``InputError`` if a file in the working directory names a path.
 
     Somebody else may have written the file, while commands trust the paths in settings.

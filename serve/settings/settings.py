@@ -40,9 +40,9 @@ from pydantic_settings import (
 from casewright.errors import InputError, cleaned
 from casewright.extensions import check_extension, extensions
 from casewright.serve.settings.file import (
-    NAME,
+    FILE_NAME,
     VARIABLE,
-    check_found,
+    check_no_paths,
     find_settings_file,
     nearest,
     read_settings_file,
@@ -65,20 +65,20 @@ PATHS = (
 #: Settings whose values are never displayed.
 SECRET = ("tokens", "threads_url")
 #: The shortest bearer token, since shorter ones can be guessed.
-TOKEN_CHARACTERS = 16
+MIN_TOKEN_CHARACTERS = 16
 
 # The file's values while a ``Settings`` is constructed.
 _file: ContextVar[Mapping[str, Any]] = ContextVar("casewright_settings_file")
 
 
-def _bearer(token: SecretStr) -> SecretStr:
+def _checked_token(token: SecretStr) -> SecretStr:
     text = token.get_secret_value()
-    if len(text) < TOKEN_CHARACTERS or not all("!" <= character <= "~" for character in text):
+    if len(text) < MIN_TOKEN_CHARACTERS or not all("!" <= character <= "~" for character in text):
         raise ValueError("not valid as a bearer token")
     return token
 
 
-def _decoded(value: Any) -> Any:
+def _parse_json(value: Any) -> Any:
     # Lists are JSON in the environment.
     return json.loads(value) if isinstance(value, str) else value
 
@@ -88,7 +88,7 @@ class Token(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    token: Annotated[SecretStr, AfterValidator(_bearer)]
+    token: Annotated[SecretStr, AfterValidator(_checked_token)]
     tenant: str = Field(min_length=1)
     expires: AwareDatetime | None = None
 
@@ -116,7 +116,7 @@ class Settings(BaseSettings):
         None, description="a folder for caches; by default in the home"
     )
     domain: str = Field(
-        "shopping", description="a domain's name, or, except in a settings file, FILE.py:NAME"
+        "shopping", description="a domain's name, or, except in a settings file, FILE.py:FILE_NAME"
     )
     planner: str | None = Field(None, description="a planner's name as for ask --planner")
     generator: str = Field("extractive", description="extractive, or a chat model: provider:model")
@@ -133,10 +133,10 @@ class Settings(BaseSettings):
     )
     host: str = Field("127.0.0.1", min_length=1, description="an address the service listens on")
     port: int = Field(8000, ge=0, le=65535, description="a port up to 65535; 0 takes a free one")
-    tokens: Annotated[tuple[Token, ...], NoDecode, BeforeValidator(_decoded)] = Field(
+    tokens: Annotated[tuple[Token, ...], NoDecode, BeforeValidator(_parse_json)] = Field(
         (),
         description='bearer tokens with their tenants: [{"token": "…", "tenant": "acme"}], each '
-        f"token once, of {TOKEN_CHARACTERS} or more visible ASCII characters, optionally with "
+        f"token once, of {MIN_TOKEN_CHARACTERS} or more visible ASCII characters, optionally with "
         '"expires": "2027-01-31T00:00:00Z"',
     )
     tokens_file: Path | None = Field(None, description="a TOML file of [[tokens]]")
@@ -161,7 +161,7 @@ class Settings(BaseSettings):
     shutdown_seconds: Amount = Field(30.0, description="seconds for open requests to end, above 0")
     threads_file: Path | None = Field(None, description="a SQLite file for conversations")
     threads_url: SecretStr | None = Field(
-        None, description="a database for conversations: postgresql://USER@HOST/NAME"
+        None, description="a database for conversations: postgresql://USER@HOST/FILE_NAME"
     )
     thread_days: Amount | None = Field(
         None, description="days after which answered conversations are deleted, above 0"
@@ -186,8 +186,8 @@ class Settings(BaseSettings):
 
     @field_validator("domain", "planner", "generator", "feedback")
     @classmethod
-    def _known(cls, name: str | None, about: ValidationInfo) -> str | None:
-        match about.field_name:
+    def _known(cls, name: str | None, info: ValidationInfo) -> str | None:
+        match info.field_name:
             case _ if name is None:
                 pass
             case "domain":
@@ -206,7 +206,7 @@ class Settings(BaseSettings):
 
     @field_validator("tokens")
     @classmethod
-    def _each_once(cls, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+    def _no_repeated_tokens(cls, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
         if len({entry.token.get_secret_value() for entry in tokens}) < len(tokens):
             raise ValueError("a token is given twice")
         return tokens
@@ -261,8 +261,8 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")
     file = find_settings_file(config)
     values = {} if file is None else read_settings_file(file, Settings.model_fields, PATHS)
-    if file == Path(NAME) and config is None and not os.environ.get(VARIABLE):
-        check_found(file, values, (*PATHS, "threads_url"))
+    if file == Path(FILE_NAME) and config is None and not os.environ.get(VARIABLE):
+        check_no_paths(file, values, (*PATHS, "threads_url"))
     set_flags = {name: value for name, value in flags.items() if value is not None}
     origins = {name: Origin("default") for name in Settings.model_fields}
     origins |= {name: Origin("file", f"{name} in {file}") for name in values}
@@ -290,8 +290,8 @@ def _as_input_error(
         # A flag has the same message in commands without settings.
         return cause if origin.kind == "flag" else InputError(f"{origin}: {cause}")
     value = "the value" if name in SECRET else cleaned(repr(values[name]), 80)
-    fit = Settings.model_fields[name].description
-    return InputError(f"{origin}: {value} cannot be the setting {name}. Give {fit}.")
+    expected = Settings.model_fields[name].description
+    return InputError(f"{origin}: {value} cannot be the setting {name}. Give {expected}.")
 
 
 def unknown_variables() -> dict[str, str]:
@@ -302,8 +302,8 @@ def unknown_variables() -> dict[str, str]:
     misspelled = {}
     for variable in os.environ:
         name = variable.removeprefix(PREFIX)
-        if name != variable and name not in known and (meant := nearest(name, known)):
-            misspelled[variable] = PREFIX + meant
+        if name != variable and name not in known and (suggestion := nearest(name, known)):
+            misspelled[variable] = PREFIX + suggestion
     return misspelled
 
 

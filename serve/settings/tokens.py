@@ -84,9 +84,9 @@ def _tokens_in(file: Path | None) -> tuple[Token, ...]:
         return _File.model_validate(values).tokens
     except ValidationError as error:
         # The position of the entry; never its token.
-        where = [part for part in error.errors()[0]["loc"] if isinstance(part, int)]
-        which = f"entry {where[0] + 1} of [[tokens]]" if where else "its content"
+        indices = [part for part in error.errors()[0]["loc"] if isinstance(part, int)]
+        entry = f"entry {indices[0] + 1} of [[tokens]]" if indices else "its content"
         raise InputError(
-            f"tokens_file {file}: {which} cannot be read as a token. "
+            f"tokens_file {file}: {entry} cannot be read as a token. "
             f"Give {Settings.model_fields['tokens'].description}."
         ) from None

@@ -42,13 +42,13 @@ class Marks:
         return Verdicts(frozenset(one.id for one in request.candidates if self.confirms(one)))
 
 
-def domain_of(tool: str) -> str:
+def chosen_domain(tool: str) -> str:
     return "legal" if tool in ("case_search", "act_cases") else "shopping"
 
 
 @pytest.fixture
 def opened(tool: str, request: pytest.FixtureRequest) -> OpenDomain:
-    found: OpenDomain = request.getfixturevalue({"legal": "legal"}.get(domain_of(tool), "shop"))
+    found: OpenDomain = request.getfixturevalue({"legal": "legal"}.get(chosen_domain(tool), "shop"))
     return found
 
 
@@ -73,7 +73,7 @@ def test_where_nothing_is_confirmed_it_finds_just_what_a_single_search_does(
 ) -> None:
     found = sources(opened, tool)
     assert found
-    assert sources(looped(opened, domain_of(tool), lambda one: False), tool) == found
+    assert sources(looped(opened, chosen_domain(tool), lambda one: False), tool) == found
 
 
 @pytest.mark.parametrize("tool", sorted(set(ASKED) - {"order_lookup"}))
@@ -81,7 +81,7 @@ def test_what_is_confirmed_is_found_beside_all_that_a_single_search_finds(
     opened: OpenDomain, tool: str
 ) -> None:
     found = sources(opened, tool)
-    more = sources(looped(opened, domain_of(tool), lambda one: True), tool)
+    more = sources(looped(opened, chosen_domain(tool), lambda one: True), tool)
     assert set(more) > set(found)
     assert len(set(more)) == len(more)
 
@@ -91,7 +91,7 @@ def test_what_a_single_search_finds_stays_first_where_the_next_step_takes_it(
     opened: OpenDomain, tool: str
 ) -> None:
     found = sources(opened, tool)
-    more = sources(looped(opened, domain_of(tool), lambda one: True), tool)
+    more = sources(looped(opened, chosen_domain(tool), lambda one: True), tool)
     assert more[: len(found)] == found
 
 

@@ -347,7 +347,7 @@ def test_event_at_no_part_of_the_day_or_back_in_time_is_refused() -> None:
 def test_what_is_missing_is_told_with_file_and_line(key: str) -> None:
     shop = small()
     del shop["orders"][0]["parcel"][key]
-    with pytest.raises(InputError, match=rf"^orders\.jsonl, line 1: Write its '{key}' too\.$"):
+    with pytest.raises(InputError, match=rf"^orders\.jsonl, line 1: Add its '{key}'\.$"):
         made("orders", shop)
 
 

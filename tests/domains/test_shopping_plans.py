@@ -8,10 +8,10 @@ import pytest
 from casewright.domains import OpenDomain
 from casewright.domains.gold_plans import (
     GoldRun,
-    ends_by_tool,
+    complete_share,
     run_gold_plans,
     run_plan,
-    whole_share,
+    step_counts_by_tool,
 )
 from casewright.domains.shopping.domain import DOMAIN, queries
 from casewright.graph import RunContext, build_graph
@@ -30,14 +30,14 @@ def runs(shop: OpenDomain) -> list[GoldRun]:
 
 
 def test_at_most_one_step_in_twenty_of_the_gold_plans_finds_nothing(runs: list[GoldRun]) -> None:
-    table = ends_by_tool(runs)
+    table = step_counts_by_tool(runs)
     assert sum(row["tool"] != "all" for row in table) == 7
     for row in table:
         # What another customer would have found is in the stores: the query asks for things of
         # several customers.
         assert row["empty"] - row["elsewhere"] <= 0.05 * row["steps"], row
     assert table[-1]["empty_share"] <= 0.05
-    assert whole_share(runs) >= 0.9
+    assert complete_share(runs) >= 0.9
 
 
 def test_graph_ends_gold_plans_as_running_them_step_by_step_does(

@@ -88,7 +88,7 @@ def randomly(seed: int) -> Script:
     return script
 
 
-def in_turn(scripts: Sequence[Script]) -> Script:
+def wait_for_folder(scripts: Sequence[Script]) -> Script:
     turns = iter(scripts)
     return lambda request: next(turns)(request)
 
@@ -121,7 +121,7 @@ def test_the_loop_ends_within_its_bounds_by_the_right_reason(
     strategy: Any,
     **limits: int,
 ) -> None:
-    judge = kind(in_turn([*scripts, *[scripts[-1]] * 10]))
+    judge = kind(wait_for_folder([*scripts, *[scripts[-1]] * 10]))
     result = loop(mode, store, judge, strategy, limits=limits)
     judged = [one for one in result.rounds if one["judged"]]
 
@@ -169,7 +169,7 @@ def right_reason(result: FeedbackResult, limits: dict[str, int]) -> str:
 @pytest.mark.parametrize("at", range(len(GARBAGE)))
 def test_a_nonsensical_answer_is_read_as_nothing_more(store: CaseStore, mode: str, at: int) -> None:
     for turns in ([], [all_relevant]):
-        result = loop(mode, store, Scripted(in_turn([*turns, GARBAGE[at]])))
+        result = loop(mode, store, Scripted(wait_for_folder([*turns, GARBAGE[at]])))
         assert result.reason == ("settled" if turns else "nothing_relevant")
         assert len(result.hits) == 4
         assert result.confirmed == bool(turns)

@@ -8,6 +8,7 @@ from casewright.domains import find_domain
 from casewright.domains.own_answer import OwnAnswer
 from casewright.finetune import demonstrations
 from casewright.planner.reader import Reader
+from casewright.serve.service import answers
 from casewright.stores import CaseStore
 from tests.stores.helpers import note, note_schema
 
@@ -38,3 +39,8 @@ def test_the_former_name_of_an_answer_s_record_warns_and_works() -> None:
     answer = OwnAnswer([], {"right": True}, "", True)
     with pytest.warns(DeprecationWarning, match=r"now OwnAnswer\.record"):
         assert answer.told == {"right": True}
+
+
+def test_the_former_name_of_the_store_of_answers_warns_and_works() -> None:
+    with pytest.warns(DeprecationWarning, match="now AnswerStore"):
+        assert answers.Answers is answers.AnswerStore

@@ -82,7 +82,7 @@ def other_shape(folder: Path) -> None:
     edit(folder / "config.json", intermediate_size=48)
 
 
-def own_code(folder: Path) -> None:
+def running_user_code(folder: Path) -> None:
     edit(
         folder / "config.json",
         model_type="mine",
@@ -158,7 +158,7 @@ def edit(file: Path, **settings: Any) -> None:
         (truncated, "could not be loaded"),
         (incomplete, "lacks 1 of .* among them model.layers.0.mlp.up_proj.weight"),
         (other_shape, "lacks 6 .* shape, among them model.layers.0.mlp.down_proj.weight"),
-        (own_code, "needs remote code"),
+        (running_user_code, "needs remote code"),
         (quantised, "bitsandbytes"),
         (no_tokenizer, "could not be loaded"),
         (tekken_alone, "only Mistral.s tekken.json"),

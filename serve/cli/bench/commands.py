@@ -8,5 +8,5 @@ from casewright.serve.cli.bench import models, planning, running, studies
 from casewright.serve.cli.extended import BenchGroup
 
 app = Typer(cls=BenchGroup, help="Measure, side by side in one run.")
-for part in (planning, models, running, studies):
-    app.add_typer(part.app)
+for module in (planning, models, running, studies):
+    app.add_typer(module.app)

@@ -34,13 +34,13 @@ def bench_decoding(
     plans: Annotated[int, Option(min=1, help="Plans that each system writes.")] = 20,
     repeats: Annotated[int, Option(min=1, help="Repeats of each plan.")] = 1,
     examples: Annotated[int, Option(min=0, help="Plan cases in the compared prompts.")] = 1,
-    grammars: Annotated[int, Option(min=1, help="Queries to time the grammar alone.")] = 200,
+    grammars: Annotated[int, Option(min=1, help="Queries for timing the grammar alone.")] = 200,
     held_out: Annotated[int, Option(min=1, help="Queries to score a trained model on.")] = 100,
-    seed: Annotated[int, Option(help="Draws the queries, and random weights.")] = 0,
+    seed: Annotated[int, Option(help="The seed of the queries and random weights.")] = 0,
 ) -> Report:
-    """Write the same plans with transformers' generate, its masked form, and the decoder.
+    """Write the same plans with transformers' generate, free and masked, and with our decoder.
 
-    A trained model also writes plans of its choice, with and without the case planner's drafts.
+    A trained model also writes its own plans, with and without the case planner's drafts.
     """
     from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
 
@@ -67,7 +67,7 @@ def bench_latency(
     dtype: DType = None,
     plans: Annotated[int, Option(min=1, help="Questions for each number of steps (1 to 4).")] = 10,
     repeats: Annotated[int, Option(min=1, help="Repeats of each question.")] = 1,
-    seed: Annotated[int, Option(help="Draws the questions, and random weights.")] = 0,
+    seed: Annotated[int, Option(help="The seed of the questions and random weights.")] = 0,
 ) -> Report:
     """Plan in one call and with a step-by-step agent, with the same model.
 
@@ -152,7 +152,7 @@ def bench_small_talk(
     ] = True,
     seed: Seed = 0,
 ) -> Report:
-    """Plan for REAPER's second class without evidence, human_small_talk, learned from examples."""
+    """Recognise small talk from examples: REAPER's human_small_talk, which needs no evidence."""
     from casewright.bench.small_talk import measure_small_talk
 
     return measure_small_talk(limit, seed, model=model)

@@ -50,9 +50,9 @@ def read_split(name: str) -> Split:
     return cast("Split", name)
 
 
-def read_numbers(option: str, text: str, least: int = 0) -> list[int]:
+def read_numbers(option: str, text: str, minimum: int = 0) -> list[int]:
     """Return the numbers in a text such as ``0,5,20``; raise ``InputError``."""
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) >= least for part in parts):
+    if not all(part.isdecimal() and int(part) >= minimum for part in parts):
         raise InputError(f"{option} {text!r} is not a list of numbers. Write 5,20,60.")
     return [int(part) for part in parts]

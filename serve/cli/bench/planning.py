@@ -43,7 +43,7 @@ def bench_planner(
 
 @measures(app, "frozen", plots=False)
 def bench_frozen(domain: DomainName = "shopping") -> Report:
-    """Score the shipped planners on the queries for measuring."""
+    """Score the shipped planners on the domain's held-out test queries."""
     from casewright.bench.frozen import measure_frozen
 
     return measure_frozen(domain)
@@ -63,11 +63,11 @@ def bench_plan_cache(
     questions: Annotated[int, Option(min=1, help="Length of the stream.")] = 2000,
     seed: Seed = 0,
 ) -> Report:
-    """Measure the reuse of the plans of kept answers: hits, wrong reuse, saved time and tokens."""
+    """Measure the reuse of plans of retained answers: hits, wrong reuse, saved time and tokens."""
     from casewright.bench.plan_cache import measure_plan_cache
-    from casewright.serve.cli.bench.service import KeptAnswers
+    from casewright.serve.cli.bench.service import RetainedAnswers
 
-    return measure_plan_cache(domain, questions, seed, KeptAnswers)
+    return measure_plan_cache(domain, questions, seed, RetainedAnswers)
 
 
 @measures(app, "evidence", plots=False)
@@ -88,7 +88,7 @@ def bench_unseen(
         ),
     ] = None,
     split: SplitName = "measuring",
-    cases: Annotated[int, Option(min=0, help="Messages of each toolbox as plan cases.")] = 0,
+    cases: Annotated[int, Option(min=0, help="Messages of each toolbox that are plan cases.")] = 0,
     limit: MessageLimit = None,
     data: Annotated[Path | None, Option(help="A folder with sealtools and bfcl.")] = None,
     base: Annotated[bool, Option("--base/--no-base", help="Add the untuned base.")] = True,
@@ -167,7 +167,7 @@ def bench_narrowing(
     from casewright.bench.narrowing import measure_narrowing
 
     return measure_narrowing(
-        read_numbers("--joins", joins, least=1),
+        read_numbers("--joins", joins, minimum=1),
         planner=planner,
         split=read_split(split),
         cases=cases,
@@ -180,7 +180,7 @@ def bench_narrowing(
 @measures(app, "replan", plots=False)
 def bench_replan(
     domain: DomainName = "shopping",
-    seeds: Annotated[int, Option(min=1, help="Draws of the broken tool.")] = 3,
+    seeds: Annotated[int, Option(min=1, help="Number of random draws of the broken tool.")] = 3,
 ) -> Report:
     """Break a tool of each plan, and count the right answers with and without replanning."""
     from casewright.bench.replan import measure_replan

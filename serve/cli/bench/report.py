@@ -29,7 +29,7 @@ _PACKAGES = (
 
 
 def measures(app: Typer, name: str, *, plots: bool = True) -> Callable[..., Any]:
-    """Return a decorator that makes a command of a group from a function that returns a report."""
+    """Return a decorator that adds a command to ``app``, which prints a function's report."""
 
     def register(measure: Callable[..., Report]) -> Callable[..., Report]:
         @wraps(measure)
@@ -40,8 +40,8 @@ def measures(app: Typer, name: str, *, plots: bool = True) -> Callable[..., Any]
         hints = get_type_hints(measure, localns={"Report": None}, include_extras=True)
         del hints["return"]
         defaults = {p.name: p.default for p in signature(measure).parameters.values()}
-        more = {"plot": Plot, "as_json": AsJson} if plots else {"as_json": AsJson}
-        set_options(command, {**hints, **more}, {**defaults, "as_json": False})
+        output_options = {"plot": Plot, "as_json": AsJson} if plots else {"as_json": AsJson}
+        set_options(command, {**hints, **output_options}, {**defaults, "as_json": False})
         app.command(name)(command)
         return measure
 
@@ -78,7 +78,7 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """Return the commit of this checkout, with a + if files differ; ``None`` outside of one."""
+    """Return this checkout's commit, with a + after uncommitted changes; ``None`` without one."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None

@@ -21,7 +21,7 @@ app = Typer(add_completion=False)
 
 @measures(app, "executor")
 def bench_executor(
-    dags: Annotated[int, Option(min=1, help="Random plans.")] = 200,
+    dags: Annotated[int, Option(min=1, help="Number of random plans.")] = 200,
     seed: Annotated[int, Option(help="The seed of the random plans.")] = 0,
 ) -> Report:
     """Time random plans against their critical path, and against LangGraph Send waves."""
@@ -68,7 +68,7 @@ def bench_stores(
 @measures(app, "selection")
 def bench_selection(
     domain: DomainName = "shopping",
-    sizes: Annotated[str, Option(help="Candidates and picks of each.")] = "1000:50,10000:100",
+    sizes: Annotated[str, Option(help="Pairs of candidates:picks.")] = "1000:50,10000:100",
     queries: Annotated[int | None, Option(min=1, help="Annotated queries to certify.")] = None,
     repeats: Annotated[int, Option(min=1, help="Timings of each selection.")] = 9,
     seed: Annotated[int, Option(help="The seed of the candidates.")] = 0,
@@ -83,7 +83,7 @@ def bench_selection(
 def bench_serve(
     domain: DomainName = "shopping",
     questions: Annotated[int, Option(min=32, help="Questions for 1, 8 and 32 clients each.")] = 400,
-    requests: Annotated[int, Option(min=0, help="Requests to measure memory over; or 0.")] = 5000,
+    requests: Annotated[int, Option(min=0, help="Requests for the memory test; or 0.")] = 5000,
     seed: Annotated[int, Option(help="The seed of the choice of questions.")] = 0,
 ) -> Report:
     """Compare the time of the service over HTTP with that of the bare graph; measure its memory.
@@ -110,13 +110,13 @@ def bench_soak(
     the command also mounts and fills a small disk.
     """
     from casewright.bench.soak.measure import KINDS, soak
-    from casewright.serve.cli.bench.service import service_of
+    from casewright.serve.cli.bench.service import soak_service
 
     if unknown := [name for name in only or () if name not in KINDS]:
         raise InputError(
             f"There is no kind {unknown[0]!r} of trials. --only is {', '.join(KINDS)}."
         )
-    report = soak(service_of, minutes, seed, only or (), trials)
+    report = soak(soak_service, minutes, seed, only or (), trials)
     show(report, as_json=as_json)
     if report.figures["lost"] or report.figures["wrong"]:
         fail("A result was lost or wrong; the notes name the trial and its seed.")

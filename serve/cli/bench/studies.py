@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 app = Typer(add_completion=False)
 Keep = Annotated[
     Path | None,
-    Option(help="Keep what was answered in this file, and ask the rest only.", metavar="FILE"),
+    Option(
+        help="Store the answers in this file, from which a later run continues.", metavar="FILE"
+    ),
 ]
 
 
@@ -77,9 +79,8 @@ def bench_encoder(
 ) -> Report:
     """Compare the packaged encoder with its integer weights or another encoder.
 
-    The figures are retrieval and speed.
-
-    Without --data it searches the shipped legal cases and code.
+    The figures are retrieval and speed. Without --data it searches the shipped legal cases and
+    code.
     """
     from casewright.bench.encoder import measure_encoder
 
@@ -95,7 +96,7 @@ def bench_feedback(
     encoder: EncoderModel = None,
     limit: SetLimit = None,
 ) -> Report:
-    """Compare relevance feedback with one search for as many cases, and with RepoGPT's loop.
+    """Compare relevance feedback with a single search of the same size, and with RepoGPT's loop.
 
     Some twenty minutes for all sets, ten more the first time; --set and --limit shorten it.
     """
@@ -124,7 +125,7 @@ def bench_documents(
 
     The first run encodes every tree, later runs encode changed files.
     """
-    from casewright.bench.documents import fit as fitted
+    from casewright.bench.documents import fit as train_judge
     from casewright.bench.documents import measure_documents
     from casewright.graph.named import EXTRACTIVE, check_generator
     from casewright.stores.encoders.sources import named_encoder
@@ -134,7 +135,7 @@ def bench_documents(
         check_generator(name)
     if fit is not None:
         check_new_file("--fit", fit)
-        fitted(data, named_encoder(encoder)).save(fit)
+        train_judge(data, named_encoder(encoder)).save(fit)
     return measure_documents(data, named_encoder(encoder), names)
 
 
@@ -145,19 +146,15 @@ def bench_answers(
         list[str] | None,
         Option(
             help="extractive, provider:model, local:smollm2, or local:smollm2+grammar, which can "
-            "cite nothing but evidence that there is; repeatable."
+            "only cite existing evidence; repeatable."
         ),
     ] = None,
     encoder: EncoderModel = None,
     limit: Annotated[int, Option(min=1, help="Questions, the sets in turn.")] = 200,
-    keep: Annotated[
-        Path | None,
-        Option(
-            help="Keep the answers in this file: what it has is not asked again.", metavar="FILE"
-        ),
-    ] = None,
+    keep: Keep = None,
     claims: Annotated[
-        Path | None, Option(help="SciFact's folder: the check on its claims.", metavar="DIR")
+        Path | None,
+        Option(help="SciFact's folder, to test the check on its claims.", metavar="DIR"),
     ] = None,
 ) -> Report:
     """Answer questions from numbered evidence: sentences that it supports, facts, length, time.
@@ -178,7 +175,7 @@ def bench_injection(
     model: Annotated[str, Option(help="provider:model, or local:smollm2.")] = "local:smollm2",
     keep: Keep = None,
 ) -> Report:
-    """Let a chat model answer and judge beside 100 hostile texts, with and without the defences."""
+    """Let a chat model answer and judge with 100 hostile texts, with and without the defences."""
     from casewright.bench.injection import measure_injection
 
     check_new_file("--keep", keep)
@@ -198,7 +195,7 @@ def bench_truthfulqa(
         Path | None, Option(help="The fixed primer, JSON Lines: question, answer.", metavar="FILE")
     ] = None,
     k: Annotated[int, Option("-k", min=2, help="Demonstrations shown.")] = 6,
-    limit: Annotated[int | None, Option(min=2, help="Limit of questions, a random draw.")] = None,
+    limit: Annotated[int | None, Option(min=2, help="Limit of questions, drawn at random.")] = None,
     work: WorkFolder = None,
     seed: Annotated[int, Option(min=0, help="The seed of the controls.")] = 0,
 ) -> Report:

@@ -24,8 +24,8 @@ app = Typer(
     help="Make training data, train and evaluate planners; train the case planner's reader or the "
     "judge of relevance feedback.",
 )
-for part in (data, train, parser, encoder, evaluate, queries):
-    app.add_typer(part.app)
+for module in (data, train, parser, encoder, evaluate, queries):
+    app.add_typer(module.app)
 
 #: Licences of the training sets, which a trained judge records.
 _LICENCES = {
@@ -78,7 +78,7 @@ def finetune_judge(
     """Train the offline judge of relevance feedback on half of the questions, test on the others.
 
     A hash of a question's id decides its half. The figures compare a feedback loop with this judge,
-    a single search for as many cases, a loop with the labels as judge, and one with a judge trained
+    a single search of the same size, a loop with the labels as judge, and one with a judge trained
     on shuffled labels.
     """
     from casewright.finetune.judge_training import train_judge

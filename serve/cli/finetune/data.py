@@ -35,8 +35,8 @@ def finetune_corpus(
 ) -> None:
     """Check the shipped corpus of toolboxes, and count its contents by split.
 
-    The splits are training, validation (for tuning) and measuring (held out for tests). A split has
-    whole toolboxes.
+    The splits are training, validation (for tuning) and measuring (held out for tests). Each
+    toolbox is in one split.
     """
     from casewright.finetune import corpus
 
@@ -98,7 +98,7 @@ def training_inputs(data: DataSection, encoder: Encoder) -> TrainingInputs:
 
 
 def domain_toolbox(name: str, encoder: Encoder) -> Toolbox:
-    """Return a domain's tools with closed stores."""
+    """Return a domain's toolbox, whose stores are closed: its tools cannot be called."""
     from casewright.domains import find_domain
     from casewright.serve.session.defaults import store_folder
 
@@ -136,7 +136,7 @@ def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
 def _sampled_queries(
     data: DataSection, inputs: TrainingInputs, encoder: Encoder, count: int
 ) -> dict[str, list[str]]:
-    """Return up to ``count`` questions of the initial sample, and of those that sampling added.
+    """Return up to ``count`` queries of the initial sample, and of those that sampling added.
 
     The result is empty for a recipe that takes all queries, or random ones.
     """
@@ -230,7 +230,7 @@ def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
     echo(
         f"Of {queries['given']:,} queries {queries['taken']:,} were taken, "
         f"{queries['for_validation']:,} of them for validation; "
-        f"{queries['left_out_for_measuring']:,} are for measuring and were left out. "
+        f"{queries['left_out_for_measuring']:,} are held out for tests. "
         f"{instructions['taken']:,} of {instructions['pool']:,} instructions were taken{ratio}."
     )
     for facts in manifest.get("toolsets", ()):

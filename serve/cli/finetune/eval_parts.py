@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from casewright.errors import InputError
 from casewright.planner import Reader, named
 from casewright.planner.named import AGENT, CASE_PLANNER, CLASSIFIERS, PARSER, ModelSettings
-from casewright.serve.session.scopes import demo_scope
+from casewright.serve.session.scopes import default_scope
 
 if TYPE_CHECKING:
     from casewright.domains import Domain, OpenDomain
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from casewright.stores import CaseStore, Encoder
     from casewright.tools import Toolbox
 
-#: The domain's queries for measuring, or all others.
+#: A domain's held-out test queries, or all others.
 MEASURING, ALL = "measuring", "all"
 SETS = ("nestful", "tau2")
 #: Planners that check all plans, so that the plans call only the request's tools.
@@ -28,25 +28,25 @@ CHECKED = (CASE_PLANNER, PARSER, CLASSIFIERS)
 
 _TRAINED_ON = (
     "The shipped planners were trained on these queries, which are also plan cases: the figures "
-    "measure memory. --queries measuring selects queries that no planner has seen."
+    "measure what they memorised. --queries measuring selects queries that no planner has seen."
 )
 _NO_CASES = "There are no plan cases for these questions: planners know only the tools' examples."
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The questions of an evaluation with gold plans, and the plan cases that planners may know.
+    """The questions of an evaluation with gold plans, and the plan cases that planners get.
 
     Attributes:
-        known: The annotated queries that are plan cases.
-        reader: The folder of a reader that was trained on ``known``.
+        case_queries: The annotated queries that are plan cases.
+        reader: The folder of a reader that was trained on ``case_queries``.
         settings: The origin of the questions.
         conversion: A public set's number of converted records, and the reasons of refusals.
         opened: The open domain of the tools, if they are a domain's.
     """
 
     items: Sequence[EvaluationItem]
-    known: Sequence[AnnotatedQuery] = ()
+    case_queries: Sequence[AnnotatedQuery] = ()
     reader: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
@@ -66,7 +66,7 @@ class Questions:
                 "An agent calls the tools that it plans with, and these cannot be called. Leave "
                 "it out, or evaluate it on a domain's questions."
             )
-        if not self.known and CLASSIFIERS in planners:
+        if not self.case_queries and CLASSIFIERS in planners:
             raise InputError(
                 f"The planner {CLASSIFIERS!r} learns from annotated queries, and there are none "
                 "here. Leave it out, or give some with --cases FILE."
@@ -88,22 +88,22 @@ def domain_questions(name: str, which: str) -> Questions:
     if which not in (MEASURING, ALL):
         raise InputError(f"There are no queries {which!r}. --queries are {MEASURING} or {ALL}.")
     domain = find_domain(name)
-    known = domain.queries()
-    queries = domain.measuring_queries() if which == MEASURING else known
+    case_queries = domain.queries()
+    queries = domain.measuring_queries() if which == MEASURING else case_queries
     if not queries:
         raise InputError(
             f"The domain {name!r} has no {which} queries. Give your own: --input FILE, with "
             "--toolbox FILE."
         )
-    opened = _open(domain)
+    opened = _open_domain(domain)
     return Questions(
         items_of(queries, opened.toolbox),
-        known,
+        case_queries,
         domain.reader,
         {"domain": name, "queries": which},
         [*([_TRAINED_ON] if which == ALL else []), *_class_notes(queries)],
         opened=opened,
-        scope=demo_scope(domain.scopes),
+        scope=default_scope(domain.scopes),
     )
 
 
@@ -121,27 +121,25 @@ def file_questions(
     from casewright.tools import toolbox_from_file
 
     queries = read_annotated(source)
-    known = [] if cases is None else read_annotated(cases)
+    case_queries = [] if cases is None else read_annotated(cases)
     settings = {"input": str(source), "cases": cases and str(cases)}
     if toolbox_file is not None:
         items = _items(source, queries, toolbox_from_file(toolbox_file))
         settings["toolbox"] = str(toolbox_file)
-        return Questions(items, known, None, settings, _file_notes(queries, known))
+        return Questions(items, case_queries, None, settings, _file_notes(queries, case_queries))
     domain = find_domain(domain_name)
     reader = None
     if cases is None:
-        known, reader = domain.queries(), domain.reader
-    opened = _open(domain)
+        case_queries, reader = domain.queries(), domain.reader
+    opened = _open_domain(domain)
     try:
         items = _items(source, queries, opened.toolbox)
     except BaseException:
         opened.close()
         raise
     settings = {"domain": domain_name, **settings}
-    notes = _file_notes(queries, known)
-    return Questions(
-        items, known, reader, settings, notes, opened=opened, scope=demo_scope(domain.scopes)
-    )
+    notes, scope = _file_notes(queries, case_queries), default_scope(domain.scopes)
+    return Questions(items, case_queries, reader, settings, notes, opened=opened, scope=scope)
 
 
 def _items(
@@ -155,14 +153,14 @@ def _items(
         raise InputError(f"{source}: {error}") from error
 
 
-def _file_notes(queries: Sequence[AnnotatedQuery], known: Sequence[AnnotatedQuery]) -> list[str]:
+def _file_notes(queries: Sequence[AnnotatedQuery], cases: Sequence[AnnotatedQuery]) -> list[str]:
     from casewright.planner.spans import normalized
 
-    notes = [] if known else [_NO_CASES]
-    texts = {normalized(query.query) for query in known}
-    if seen := sum(normalized(query.query) in texts for query in queries):
+    notes = [] if cases else [_NO_CASES]
+    texts = {normalized(query.query) for query in cases}
+    if repeated := sum(normalized(query.query) in texts for query in queries):
         notes.append(
-            f"{seen} of the {len(queries)} questions are also plan cases: planners know their "
+            f"{repeated} of the {len(queries)} questions are also plan cases: planners know their "
             "plans."
         )
     return [*notes, *_class_notes(queries)]
@@ -191,16 +189,16 @@ def set_questions(name: str, data: Path | None) -> Questions:
         raise InputError(f"--set {name} is read from a folder. Give it with --data DIR.")
     converted = read_nestful(data) if name == "nestful" else read_tau2(data)
     counts = converted.to_json()
-    why = "; ".join(f"{count} × {reason}" for reason, count in counts["refused"].items())
+    reasons = "; ".join(f"{count} × {reason}" for reason, count in counts["refused"].items())
     note = (
         f"{name}: {counts['converted']} of {counts['records']} records convert to the plan "
-        f"language. Refused: {why or 'none'}."
+        f"language. Refused: {reasons or 'none'}."
     )
     settings = {"set": name, "split": "test" if name == "tau2" else None}
     return Questions(converted.items, (), None, settings, [note, _NO_CASES], counts)
 
 
-def _open(domain: Domain) -> OpenDomain:
+def _open_domain(domain: Domain) -> OpenDomain:
     from casewright.serve.session.defaults import store_folder
     from casewright.stores import default_encoder
 
@@ -213,7 +211,7 @@ class EvaluatedPlanners:
 
     Attributes:
         constrained: Labels of planners that can call only the request's tools.
-        removal: Planners without a grammar, for requests with a removed tool.
+        removal: Planners without a grammar, for requests from which a needed tool was removed.
     """
 
     planners: dict[str, Planner]
@@ -248,7 +246,7 @@ def make_planners(
     *,
     removal: bool,
 ) -> EvaluatedPlanners:
-    """Return the planners of these names; ``removal`` adds those for requests with a removed tool.
+    """Return the planners of these names; ``removal`` adds those without a grammar.
 
     Raises:
         InputError: A model cannot be loaded.
@@ -259,22 +257,23 @@ def make_planners(
     def make(name: str, settings: ModelSettings) -> Planner:
         return named.make_planner(
             *(name, store, reader, settings),
-            queries=lambda: questions.known,
+            queries=lambda: questions.case_queries,
             encoder=encoder,
             scope=questions.scope,
         )
 
     planners: dict[str, Planner] = {}
-    with_removal: dict[str, Planner] = {}
+    for_removal: dict[str, Planner] = {}
     constrained = set()
     for name in names:
         settings = named.named_planner(name).settings(model)
         planners[name] = make(name, settings)
         # An agent writes its steps with the grammar.
-        checked = name.partition(":")[0] in CHECKED or name.startswith(AGENT)
-        if checked or (named.writes_locally(name) and settings.constrained):
+        checks_plans = name.partition(":")[0] in CHECKED or name.startswith(AGENT)
+        local = named.writes_locally(name)
+        if checks_plans or (local and settings.constrained):
             constrained.add(name)
-        if removal and not checked:
-            free = replace(settings, constrained=False) if named.writes_locally(name) else settings
-            with_removal[name] = planners[name] if free == settings else make(name, free)
-    return EvaluatedPlanners(planners, frozenset(constrained), with_removal)
+        if removal and not checks_plans:
+            free = replace(settings, constrained=False) if local else settings
+            for_removal[name] = planners[name] if free == settings else make(name, free)
+    return EvaluatedPlanners(planners, frozenset(constrained), for_removal)

@@ -38,7 +38,7 @@ def finetune_eval(
     cases: Annotated[Path | None, Option(help="With --input: known annotated queries.")] = None,
     public: Annotated[str | None, Option("--set", help="A public set: nestful or tau2.")] = None,
     data: Annotated[Path | None, Option(help="With --set: the set's folder.")] = None,
-    limit: Annotated[int | None, Option(min=1, help="Limit of questions, a random draw.")] = None,
+    limit: Annotated[int | None, Option(min=1, help="Limit of questions, drawn at random.")] = None,
     removal: Annotated[
         bool, Option("--removal", help="Ask again with a needed tool removed, and no grammar.")
     ] = False,
@@ -55,7 +55,7 @@ def finetune_eval(
 ) -> None:
     """Compare planners, with 95 % intervals: tools, arguments, plan graphs, classes, time, tokens.
 
-    Without --input and --set, the questions are the domain's queries for measuring, which no
+    Without --input and --set, the questions are the domain's held-out test queries, which no
     planner has seen. Questions of public sets are test data; never train on them.
     """
     from casewright.planner.named import ModelSettings
@@ -64,17 +64,17 @@ def finetune_eval(
     names = planner or ["case"]
     model = ModelSettings(adapter, device, dtype, examples, grammar)
     eval_parts.check_planners(names, model)
-    of_set, of_file = public is not None, source is not None
-    for value, option, fits, why in (
-        (data, "--data", of_set, "it goes with --set"),
-        (toolbox, "--toolbox", of_file, "it goes with --input"),
-        (cases, "--cases", of_file, "it goes with --input"),
-        (source, "--input", not of_set, "--set has its own questions"),
-        (queries, "--queries", not of_set and not of_file, "it goes with a domain"),
-        (domain, "--domain", not of_set and not toolbox, "the tools are not a domain's"),
+    has_set, has_file = public is not None, source is not None
+    for value, option, is_allowed, reason in (
+        (data, "--data", has_set, "it goes with --set"),
+        (toolbox, "--toolbox", has_file, "it goes with --input"),
+        (cases, "--cases", has_file, "it goes with --input"),
+        (source, "--input", not has_set, "--set has its own questions"),
+        (queries, "--queries", not has_set and not has_file, "it goes with a domain"),
+        (domain, "--domain", not has_set and not toolbox, "the tools are not a domain's"),
     ):
-        if value is not None and not fits:
-            raise InputError(f"Leave {option} out: {why}.")
+        if value is not None and not is_allowed:
+            raise InputError(f"Leave {option} out: {reason}.")
     if public is not None:
         questions = eval_parts.set_questions(public, data)
     elif source is not None:
@@ -117,20 +117,20 @@ def evaluated(
 
     encoder = UncachedQuestions(default_encoder())
     groups = similarity_groups([item.query.query for item in questions.items], default_encoder())
-    with plan_store(questions.known, encoder) as store:
-        parts = make_planners(names, questions, store, encoder, model, removal=removal)
+    with plan_store(questions.case_queries, encoder) as store:
+        prepared = make_planners(names, questions, store, encoder, model, removal=removal)
         for line in questions.notes:
             note(line)
-        planners, with_removal = dict(parts.planners), dict(parts.removal)
+        planners, for_removal = dict(prepared.planners), dict(prepared.removal)
         if controls:
             shuffled = ShuffledPlans(questions.items, seed)
             planners |= {"fallback plan": FallbackPlanner(), "gold plans shuffled": shuffled}
-            with_removal["gold plans shuffled"] = shuffled
+            for_removal["gold plans shuffled"] = shuffled
         return evaluate(
             questions.items,
             planners,
-            constrained=parts.constrained,
-            removal=with_removal if removal else None,
+            constrained=prepared.constrained,
+            removal=for_removal if removal else None,
             groups=groups,
             seed=seed,
         )

@@ -1,4 +1,4 @@
-"""`casewright finetune parser` and `adapt`: the plan parser's trainings, for all tools or yours."""
+"""`casewright finetune parser` and `adapt`: train the plan parser for all tools, or for yours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Number of episodes with a domain's queries in each pass.
 DOMAIN_PARTS = 30
-#: The numbers of plan cases in measurements, and the maximum share of messages to ask back on.
+#: The numbers of plan cases in evaluations, and the maximum share of messages to ask back on.
 CASES, ASKED_BACK = (0, 5), 0.1
 #: Minutes that are reserved for loading and saving.
 RESERVED_MINUTES = 0.5
@@ -66,19 +66,21 @@ def finetune_parser(
     from casewright.planner.parser.weights import ParserCard, read_card, save_parser
     from casewright.stores import default_encoder
 
-    hosts: list[Source] = []
-    others, held_out = [], []
+    domain_parts: list[Source] = []
+    sources, held_out = [], []
     if domain is not None:
-        source, bringing = _sources(domain)
-        hosts = split_source(source, DOMAIN_PARTS, random.Random(seed))
-        others = [*hosts, *bringing.training]
-        held_out = bringing.held
+        source, changed_tools = _sources(domain)
+        domain_parts = split_source(source, DOMAIN_PARTS, random.Random(seed))
+        sources = [*domain_parts, *changed_tools.training]
+        held_out = changed_tools.held
     if sets is not None:
-        others += public_sources(sets, default_encoder(), random.Random(seed))
+        sources += public_sources(sets, default_encoder(), random.Random(seed))
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
     corpus = training_toolboxes(follow_ups=False)
-    network = train_parser(source_drawer(corpus, others, hosts), settings, target, start, device)
-    # The figures are those of the saved weights; the final card includes them.
+    network = train_parser(
+        source_drawer(corpus, sources, domain_parts), settings, target, start, device
+    )
+    # The saved weights are evaluated; the final card then includes the figures.
     save_parser(target, changed_weights(network), ParserCard())
     runtime = open_runtime(target)
     boxes = read_corpus("validation")
@@ -118,7 +120,7 @@ def finetune_parser(
 
 
 def _sources(domain: str) -> tuple[Source, AddedToolSources]:
-    """Return a domain's tools, pools and messages; messages that change the tools are separate."""
+    """Return a domain as training source, and apart the messages that change its tools."""
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.parser.episodes import Source, added_tool_sources
     from casewright.stores import default_encoder

@@ -40,10 +40,10 @@ def sample(
         str | None, Option("--domain", "-d", help="The domain of existing queries.", metavar="NAME")
     ] = None,
     method: Annotated[
-        MethodName, Option(help="dqs drops the pool's extremes, dqs-extremes all others.")
+        MethodName, Option(help="dqs drops the pool's extremes, dqs-extremes all but these.")
     ] = MethodName.DQS,
     size: Annotated[
-        int | None, Option(min=1, help="Size of the sample; by default that of the existing.")
+        int | None, Option(min=1, help="Size of the sample; default: of the existing queries.")
     ] = None,
     extremes: Annotated[
         float, Option(min=0, max=0.5, help="Share of the pool that is extreme, at either end.")
@@ -106,11 +106,11 @@ def annotate(
     toolbox: Annotated[Path | None, Option(help="A file of your own tools.")] = None,
     queries: Annotated[Path | None, Option(help="Annotated queries; else the domain's.")] = None,
     rest: Annotated[
-        Path | None, Option(help="A file for the other lines; by default beside --output.")
+        Path | None, Option(help="A file for the other lines; by default next to --output.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a filled-in sheet, and add its right lines as annotated queries.
+    """Check a filled-in sheet, and add its valid lines as annotated queries.
 
     Empty and wrong lines are reported, and written to another file. A second run continues.
     """
@@ -142,8 +142,8 @@ def annotate(
         if report.problems:
             rows = [[str(p.line), p.id, p.reason, p.mend] for p in report.problems[:MAX_SHOWN]]
             print_table(["line", "id", "reason", "mend"], rows)
-        if (more := len(report.problems) - MAX_SHOWN) > 0:
-            echo(f"… and {more:,} more lines; --json lists them all.")
+        if (remaining := len(report.problems) - MAX_SHOWN) > 0:
+            echo(f"… and {remaining:,} more lines; --json lists them all.")
         print_table(["figure", "value"], [[n, v] for n, v in facts.items() if v is not None])
     if report.wrong:
         fail(

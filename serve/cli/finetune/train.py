@@ -29,7 +29,7 @@ def finetune_train(
     minutes: Annotated[float | None, Option(min=0, help="Limit of the training's time.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a language model to plan, as an adapter (LoRA), by a recipe.
+    """Train a language model to plan, as an adapter (LoRA), with the settings of a recipe.
 
     Writes the model for --planner local:FOLDER, a model card, and log.jsonl. On several GPUs:
     accelerate launch -m casewright finetune train …
@@ -54,7 +54,7 @@ def finetune_train(
         )
     except KeyboardInterrupt:
         if not rank():
-            echo("Stopped. The same command with --resume goes on.", err=True)
+            echo("Stopped. The same command with --resume continues.", err=True)
         raise
     if rank():
         return
@@ -71,7 +71,7 @@ def finetune_ensemble(
     target: Annotated[Path, Option("--output", help="The card to write.", metavar="FILE")],
     as_json: AsJson = False,
 ) -> None:
-    """Choose the weights of the ensemble's planners on the toolboxes for validation: minutes."""
+    """Choose the weights of the ensemble's planners on the validation toolboxes: some minutes."""
     from casewright.finetune.corpus import read_corpus
     from casewright.finetune.ensemble import fit_card, rank_plans
     from casewright.planner.ensemble import EnsemblePlanner

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from casewright.domains.legal.naming import (
+    BOTH_PARTIES,
     CITATION,
-    NAME,
-    NOT,
+    FULL_NAME,
+    NOT_NAMED,
     ONE_PARTY,
-    PARTIES,
     named_by,
 )
 
@@ -24,23 +24,26 @@ ALL = [HALLORAN, PASTORAL, DESAI, BRIGHTLINE, ESTATE, SECTION]
 
 def named(question: str) -> dict[str, int]:
     levels = zip(ALL, named_by(question, ALL), strict=True)
-    return {citation: level for citation, level in levels if level != NOT}
+    return {citation: level for citation, level in levels if level != NOT_NAMED}
 
 
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
         ("What was held in [2016] ArdSC 58?", {DESAI: CITATION}),
-        ("Why did Desai v Brightline Homes go on?", {DESAI: NAME, BRIGHTLINE: PARTIES}),
-        ("desai v brightline", {DESAI: NAME, BRIGHTLINE: PARTIES}),
-        ("what did brightline get from desai", {BRIGHTLINE: NAME, DESAI: PARTIES}),
+        ("Why did Desai v Brightline Homes go on?", {DESAI: FULL_NAME, BRIGHTLINE: BOTH_PARTIES}),
+        ("desai v brightline", {DESAI: FULL_NAME, BRIGHTLINE: BOTH_PARTIES}),
+        ("what did brightline get from desai", {BRIGHTLINE: FULL_NAME, DESAI: BOTH_PARTIES}),
         ("In Halloran, was the notice irregular?", {HALLORAN: ONE_PARTY}),
-        ("Does Halloran differ from Desai v Brightline?", {DESAI: NAME, BRIGHTLINE: PARTIES}),
+        (
+            "Does Halloran differ from Desai v Brightline?",
+            {DESAI: FULL_NAME, BRIGHTLINE: BOTH_PARTIES},
+        ),
         ("in halloran, was the notice irregular?", {}),
         ("What may the Minister for Water do?", {}),
-        ("Was Re Castellan Estates followed?", {ESTATE: NAME}),
+        ("Was Re Castellan Estates followed?", {ESTATE: FULL_NAME}),
         ("Did Castellan Estates pay?", {}),
-        ("what does evidence act 2001 (ard) s 64 say", {SECTION: NAME}),
+        ("what does evidence act 2001 (ard) s 64 say", {SECTION: FULL_NAME}),
         ("What does the Evidence Act 2001 say?", {}),
         ("May a landlord keep the bond?", {}),
         ("", {}),
@@ -54,13 +57,13 @@ def test_party_of_more_than_two_cases_names_none_of_them() -> None:
     three = [
         f"Zahra v {other} [2010] ArdSC {n}" for n, other in enumerate(["Holt", "Wren", "Pell"])
     ]
-    assert named_by("Who was Zahra?", three) == [NOT] * 3
+    assert named_by("Who was Zahra?", three) == [NOT_NAMED] * 3
     assert named_by("Who was Zahra?", three[:2]) == [ONE_PARTY] * 2
-    assert named_by("Was Zahra v Wren followed?", three)[1] == NAME
+    assert named_by("Was Zahra v Wren followed?", three)[1] == FULL_NAME
 
 
 @given(st.text(), st.lists(st.text() | st.sampled_from(ALL)))
 def test_any_text_is_given_a_level(question: str, citations: list[str]) -> None:
     levels = named_by(question, citations)
     assert len(levels) == len(citations)
-    assert all(NOT <= level <= CITATION for level in levels)
+    assert all(NOT_NAMED <= level <= CITATION for level in levels)

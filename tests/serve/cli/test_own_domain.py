@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from casewright.domains import find_domain, own_domain
-from casewright.domains.python_file import object_of
+from casewright.domains.python_file import load_object
 from casewright.errors import InputError
 from casewright.tools import Toolbox
 from tests.serve.helpers import command, environment, one_line_error, result, run
@@ -229,7 +229,7 @@ def test_files_of_one_name_in_two_folders_are_two_modules(tmp_path: Path) -> Non
     made = [find_domain(place) for place in (first, second)]
     assert made[0] is not made[1]
     kinds = [
-        object_of(place.replace(":domain", ":Kind"), "--domain", "a class")
+        load_object(place.replace(":domain", ":Kind"), "--domain", "a class")
         for place in (first, second)
     ]
     assert kinds[0].__module__ != kinds[1].__module__

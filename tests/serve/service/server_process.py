@@ -30,10 +30,10 @@ from casewright.graph import (
 )
 from casewright.graph.feedback import FeedbackLimits, FeedbackSearch
 from casewright.planner import PlanRequest, PlanResult, parse_plan
-from casewright.serve.service.answers import Answers
+from casewright.serve.service.answers import AnswerStore
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
-from casewright.serve.service.server import listening, run
+from casewright.serve.service.server import listening_socket, run
 from casewright.serve.settings.tokens import Grant
 from casewright.stores import Case, CaseSchema, CaseStore, text_facet
 from casewright.stores.feedback import OfflineJudge
@@ -169,7 +169,7 @@ def main() -> None:
         given[file] = Path(given[file])
     answers = None
     if given.get("retain", "off") != "off":
-        answers = Answers(HashingEncoder(), os.environ.get("ANSWERS", ":memory:"))
+        answers = AnswerStore(HashingEncoder(), os.environ.get("ANSWERS", ":memory:"))
     toolbox = Toolbox(tools(Path(os.environ["LOG"])))
     generator: Generator = ExtractiveGenerator()
     if chat:
@@ -180,7 +180,7 @@ def main() -> None:
     parts = Parts("tests", toolbox, QuestionPlanner(), generator, scopes, stores)
     app = create_app(parts, ServiceOptions(**given), answers)
     serving = {"shutdown_seconds": 20.0, "log_level": "warning", **serving}
-    run(app, listening("127.0.0.1", port, share=port > 0), **serving)
+    run(app, listening_socket("127.0.0.1", port, share=port > 0), **serving)
     if answers is not None:
         answers.close()
 

@@ -17,7 +17,7 @@ from casewright.serve.service.limits import Admission
 from casewright.serve.service.models import AskBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.problems import RefusedError
-from casewright.serve.service.routes import _counted, state_of
+from casewright.serve.service.routes import _wait_for_stores, state_of
 from casewright.serve.service.runs import Runs
 from casewright.serve.service.tokens import Caller
 from casewright.tools import Toolbox
@@ -99,10 +99,10 @@ def test_all_who_ask_whether_it_is_ready_wait_for_one_answer() -> None:
     async def ask() -> None:
         # One that gives up leaves the reading to the others.
         with suppress(TimeoutError):
-            await asyncio.wait_for(_counted(request, runs), 0.02)
-        await asyncio.gather(*(_counted(request, runs) for _ in range(10)))
+            await asyncio.wait_for(_wait_for_stores(request, runs), 0.02)
+        await asyncio.gather(*(_wait_for_stores(request, runs) for _ in range(10)))
         assert store.begun == 1
-        await _counted(request, runs)
+        await _wait_for_stores(request, runs)
         assert store.begun == 2
 
     asyncio.run(ask())
@@ -112,11 +112,15 @@ def test_a_tenant_s_kept_answers_are_read_once_at_a_time(tmp_path: Path) -> None
     async def read() -> Slow:
         runs = await runs_of(tmp_path)
         answers = Slow()
-        runs.answers = cast("Any", answers)
+        runs.retained = cast("Any", answers)
         # A client that goes frees no place: its thread reads on.
         with suppress(TimeoutError):
-            await asyncio.wait_for(runs.kept(CALLER), 0.02)
-        assert await asyncio.gather(*(runs.kept(CALLER) for _ in range(3))) == [[], [], []]
+            await asyncio.wait_for(runs.list_retained(CALLER), 0.02)
+        assert await asyncio.gather(*(runs.list_retained(CALLER) for _ in range(3))) == [
+            [],
+            [],
+            [],
+        ]
         runs.close()
         return answers
 

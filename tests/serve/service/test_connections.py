@@ -18,8 +18,8 @@ import pytest
 from fastapi import FastAPI
 
 from casewright.errors import InputError
-from casewright.serve.service.connections import ACCEPTED, BACKLOG, network_of, room_for
-from casewright.serve.service.server import Repeated, listening, run
+from casewright.serve.service.connections import BACKLOG, MAX_ACCEPTED, connection_limit, network_of
+from casewright.serve.service.server import RepeatedLineFilter, listening_socket, run
 from tests.serve.service.helpers import ACME, QUICK, Served, plan, served, until
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: "
@@ -78,7 +78,7 @@ def test_half_sent_requests_do_not_silence_a_service_that_may_open_few_files(
 
 def test_however_many_connect_at_once_few_more_are_open_than_may_be() -> None:
     most = 30
-    listener = listening("127.0.0.1", 0)
+    listener = listening_socket("127.0.0.1", 0)
     clients: list[socket.socket] = []
     opened: list[int] = []
 
@@ -106,7 +106,7 @@ def test_however_many_connect_at_once_few_more_are_open_than_may_be() -> None:
     finally:
         for client in clients:
             client.close()
-    assert most < max(opened) <= most + 3 * ACCEPTED
+    assert most < max(opened) <= most + 3 * MAX_ACCEPTED
 
 
 @pytest.fixture(scope="module")
@@ -181,11 +181,11 @@ def test_addresses_of_one_network_of_ipv6_are_counted_together() -> None:
 
 
 def test_where_few_files_may_be_opened_there_are_fewer_connections_or_no_service() -> None:
-    assert room_for(5) == 5
+    assert connection_limit(5) == 5
     with files_allowed(256):
-        assert 50 < room_for(1000) < 192
+        assert 50 < connection_limit(1000) < 192
     with files_allowed(20), pytest.raises(InputError, match="ulimit -n"):
-        room_for(1000)
+        connection_limit(1000)
 
 
 def test_a_line_that_one_place_repeats_is_left_out_and_counted(
@@ -194,7 +194,7 @@ def test_a_line_that_one_place_repeats_is_left_out_and_counted(
     def failed(number: int) -> None:
         logging.getLogger("casewright.service").warning("It failed: %s", number)
 
-    few = Repeated(limit=2, seconds=0.2)
+    few = RepeatedLineFilter(limit=2, seconds=0.2)
     caplog.handler.addFilter(few)
     try:
         for number in range(9):
@@ -204,5 +204,5 @@ def test_a_line_that_one_place_repeats_is_left_out_and_counted(
         failed(9)
     finally:
         caplog.handler.removeFilter(few)
-    again = "It failed: 9 (7 like it were left out.)"
+    again = "It failed: 9 (7 similar ones omitted.)"
     assert caplog.messages == ["It failed: 0", "It failed: 1", "Another place.", again]

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from casewright.serve.service.limits import JSON_DEPTH, JSON_PARTS, json_excess
+from casewright.serve.service.limits import JSON_DEPTH, JSON_PARTS, json_refusal
 from tests.serve.service.helpers import QUICK, Served
 
 MANY = b"[" + b"[1]," * 2_000_000 + b"1]"
@@ -16,16 +16,16 @@ DEEP = b'{"question": ' + b"[" * (JSON_DEPTH + 1) + b"]" * (JSON_DEPTH + 1) + b"
 
 
 def test_what_holds_too_much_is_refused_before_it_is_parsed() -> None:
-    assert f"{JSON_PARTS:,} texts" in json_excess(MANY)
-    assert f"{JSON_DEPTH} levels" in json_excess(DEEP)
-    assert "UTF-8" in json_excess(MANY[:100].decode().encode("utf-16"))
+    assert f"{JSON_PARTS:,} texts" in json_refusal(MANY)
+    assert f"{JSON_DEPTH} levels" in json_refusal(DEEP)
+    assert "UTF-8" in json_refusal(MANY[:100].decode().encode("utf-16"))
 
 
 def test_brackets_in_texts_are_text_and_what_a_run_holds_is_parsed() -> None:
     texts = ["[" * 300, '\\"[' * 300, "{[,]}\n" * 300]
-    assert json_excess(json.dumps(texts).encode()) == ""
-    assert json_excess(json.dumps([texts] * 9_000).encode()) == ""
-    assert json_excess(json.dumps([[0, [1, 2], {"a": "b"}]] * 10_000).encode()) == ""
+    assert json_refusal(json.dumps(texts).encode()) == ""
+    assert json_refusal(json.dumps([texts] * 9_000).encode()) == ""
+    assert json_refusal(json.dumps([[0, [1, 2], {"a": "b"}]] * 10_000).encode()) == ""
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_brackets_in_texts_are_text_and_what_a_run_holds_is_parsed() -> None:
 )
 def test_looking_at_eight_million_bytes_takes_no_second(body: bytes) -> None:
     began = time.process_time()
-    json_excess(body)
+    json_refusal(body)
     assert time.process_time() - began < 1
 
 

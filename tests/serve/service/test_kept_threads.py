@@ -16,12 +16,12 @@ from langgraph.checkpoint.base.id import uuid6
 from casewright.errors import InputError
 from casewright.graph import ExtractiveGenerator
 from casewright.serve.service.app import create_app
-from casewright.serve.service.checkpoints import Threads, hold_threads, open_checkpoints
+from casewright.serve.service.checkpoints import Threads, lock_threads, open_checkpoints
 from casewright.serve.service.models import AskBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.postgres import check_threads_url
 from casewright.serve.service.problems import RefusedError
-from casewright.serve.service.retirement import first_id_at, retire
+from casewright.serve.service.retirement import first_id_after, retire
 from casewright.serve.service.routes import state_of
 from casewright.serve.service.runs import Runs, Waiting
 from casewright.serve.service.tokens import Caller
@@ -103,22 +103,25 @@ def test_old_threads_are_retired_and_those_that_wait_or_can_be_resumed_stay(
             await at_work
             assert await retire(runs, threads.older, now + timedelta(minutes=1)) == 1
 
-    with hold_threads(options):
+    with lock_threads(options):
         asyncio.run(look())
 
 
 def test_ids_of_checkpoints_stand_in_the_order_of_time() -> None:
     now = datetime.now(UTC)
-    before, after = first_id_at(now - timedelta(seconds=1)), first_id_at(now + timedelta(seconds=1))
+    before, after = (
+        first_id_after(now - timedelta(seconds=1)),
+        first_id_after(now + timedelta(seconds=1)),
+    )
     assert before < str(uuid6(clock_seq=0)) < after
 
 
 def test_a_file_of_threads_belongs_to_one_service(tmp_path: Path) -> None:
     options = ServiceOptions(threads_file=tmp_path / "threads.db")
     elsewhere = "Another service has the threads' file"
-    with hold_threads(options), pytest.raises(InputError, match=elsewhere):
+    with lock_threads(options), pytest.raises(InputError, match=elsewhere):
         create_app(parts_of(tmp_path), options)
-    with hold_threads(options):
+    with lock_threads(options):
         pass
     assert {one.stat().st_mode & 0o077 for one in tmp_path.glob("threads.db*")} == {0}
 
@@ -152,7 +155,7 @@ def test_a_thread_is_at_work_for_all_services_of_a_database_and_goes_on_in_anoth
             assert log.read_text().count("quick") == 1
             assert await status_of(mine, "one") == "answered"
 
-    with hold_threads(options):
+    with lock_threads(options):
         asyncio.run(look())
 
 
@@ -180,7 +183,7 @@ def test_work_whose_lock_was_lost_is_ended_and_goes_on_later(
             assert await status_of(runs, "lost") == "answered"
 
     (tmp_path / "log").touch()
-    with hold_threads(options):
+    with lock_threads(options):
         asyncio.run(look())
 
 
@@ -197,6 +200,6 @@ def test_services_that_start_at_once_make_the_tables_once(url: str) -> None:
 def test_a_database_that_cannot_be_used_is_told_without_its_password(wrong: str) -> None:
     pytest.importorskip("psycopg_pool")
     with pytest.raises(InputError, match="cannot be used") as told:
-        hold_threads(ServiceOptions(threads_url=wrong))
+        lock_threads(ServiceOptions(threads_url=wrong))
     assert "hunter22" not in str(told.value)
     assert "\n" not in str(told.value)

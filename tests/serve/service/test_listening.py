@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from casewright.errors import InputError
-from casewright.serve.service.server import listening
+from casewright.serve.service.server import listening_socket
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
@@ -15,7 +15,7 @@ def test_an_accepted_connection_sends_a_body_without_waiting_for_its_head(host: 
     if ":" in host and not socket.has_dualstack_ipv6():
         pytest.skip("There is no IPv6 here.")
     with (
-        listening(host, 0) as opened,
+        listening_socket(host, 0) as opened,
         socket.create_connection(opened.getsockname()[:2], timeout=10),
     ):
         connection, _ = opened.accept()
@@ -24,10 +24,10 @@ def test_an_accepted_connection_sends_a_body_without_waiting_for_its_head(host: 
 
 
 def test_a_port_that_is_taken_is_told_without_what_the_system_says() -> None:
-    with listening("127.0.0.1", 0) as opened:
+    with listening_socket("127.0.0.1", 0) as opened:
         port = opened.getsockname()[1]
         with pytest.raises(InputError) as raised:
-            listening("127.0.0.1", port)
+            listening_socket("127.0.0.1", port)
     assert str(raised.value) == (
         f"Port {port} of 127.0.0.1 is taken: give another by --port; --port 0 takes a free one."
     )
@@ -45,5 +45,5 @@ def test_another_address_that_cannot_be_listened_on_has_words_of_its_own(
     host: str, port: int, told: str
 ) -> None:
     with pytest.raises(InputError, match=told) as raised:
-        listening(host, port)
+        listening_socket(host, port)
     assert "Errno" not in str(raised.value)

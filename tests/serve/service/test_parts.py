@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from casewright.errors import InputError, StoreDamagedError, StoreUnavailableError
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
-from casewright.serve.service.events import Event, lines
+from casewright.serve.service.events import Event, event_lines
 from casewright.serve.service.problems import status_and_detail, without_paths
 from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.tokens import Tokens, is_loopback
@@ -111,9 +111,9 @@ def test_threads_in_memory_are_bounded_but_none_at_work_is_forgotten() -> None:
         saver = Saver()
         saver.gone = []
         threads = RecentThreads(saver, bounded=bounded, limit=3)
-        await threads.used("other", "z")
+        await threads.mark_used("other", "z")
         for key in ("a", "b", "a", "c"):
-            await threads.used("tenant", key, running)
+            await threads.mark_used("tenant", key, running)
         return saver.gone
 
     assert asyncio.run(use(True, set())) == ["b"]
@@ -130,7 +130,7 @@ def test_a_stream_without_events_is_kept_alive_and_its_end_is_told() -> None:
 
     async def read() -> list[bytes]:
         deadline = asyncio.get_running_loop().time() + 5
-        return [part async for part in lines(events(), deadline, keep_alive=0.05)]
+        return [part async for part in event_lines(events(), deadline, keep_alive=0.05)]
 
     told_ = asyncio.run(read())
     assert told_[0].startswith(b":")

@@ -14,18 +14,18 @@ import httpx
 import pytest
 
 from casewright.errors import InputError
-from casewright.serve.service.server import listening
+from casewright.serve.service.server import listening_socket
 from tests.serve.service.helpers import Served, plan, served, until
 from tests.support.postgres import database
 
 
 def test_a_port_is_shared_by_those_who_say_so_and_by_no_other() -> None:
-    with listening("127.0.0.1", 0, share=True) as first:
+    with listening_socket("127.0.0.1", 0, share=True) as first:
         port = first.getsockname()[1]
-        with listening("127.0.0.1", port, share=True) as second:
+        with listening_socket("127.0.0.1", port, share=True) as second:
             assert second.getsockname()[1] == port
         with pytest.raises(InputError, match="is taken"):
-            listening("127.0.0.1", port)
+            listening_socket("127.0.0.1", port)
 
 
 def asked(server: Served, method: str, path: str, **more: Any) -> httpx.Response:

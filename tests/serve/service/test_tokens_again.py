@@ -18,7 +18,7 @@ OLD, NEW = "old-token-0123456789", "new-token-0123456789"
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of tokens, which is looked at with every request."""
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.0)
     return written(tmp_path / "tokens.toml", OLD)
 
 
