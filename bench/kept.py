@@ -1,4 +1,4 @@
-"""Results of a bench's slow calls, kept in a file of JSON Lines from run to run."""
+"""Results of slow calls, which a JSON Lines file keeps for later runs of a bench."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class KeptResults:
         }
 
     def get(self, key: tuple[str, ...], compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the fields that are kept by the key, or compute, keep and return them."""
+        """Return the result kept under a key, or compute and keep it; it may have added fields."""
         if key not in self._kept:
             self._kept[key] = {"key": key, **compute()}
             if self._file is not None:
