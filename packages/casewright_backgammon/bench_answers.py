@@ -22,7 +22,7 @@ from casewright.stores import Encoder
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.advice import carried_over
+from casewright_backgammon.advice import most_similar_plays
 from casewright_backgammon.analysis import BEST_PLAY, analysis_text, best_play_of
 from casewright_backgammon.analysis_check import analysis_flaws
 from casewright_backgammon.bench_retrieval import MeasuredSplit, Representation, nearest
@@ -31,7 +31,7 @@ from casewright_backgammon.decision import Decision
 from casewright_backgammon.judge import NetworkJudge
 from casewright_backgammon.latent import PositionNetwork
 from casewright_backgammon.moves import legal_plays
-from casewright_backgammon.play_text import play_of
+from casewright_backgammon.play_text import legal_play
 from casewright_backgammon.prompts import ROLE, prompt
 from casewright_mcbr.layers import unit_rows
 
@@ -139,7 +139,7 @@ def reuse(network: PositionNetwork) -> Answerer:
         if not cases:
             first = min(plays, key=lambda play: play.text)
             return f"This play is legal with the roll. {BEST_PLAY} {first.text}."
-        play = carried_over(plays, cases[:1], network)[0]
+        play = most_similar_plays(plays, cases[:1], network)[0]
         words = analysis_text(cases[0]).rpartition(BEST_PLAY)[0]
         return f"{words}{BEST_PLAY} {play.text}."
 
@@ -151,7 +151,7 @@ def by_network(network: PositionNetwork) -> Answerer:
     judge = NetworkJudge(network)
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
-        return analysis_text(judge.analysed(query.position, query.dice, None, ()))
+        return analysis_text(judge.analyse(query.position, query.dice, None, ()))
 
     return Answerer("the network's own analysis", answer, (NONE,))
 
@@ -197,13 +197,13 @@ def _lost(query: Decision, text: str) -> tuple[float | None, bool]:
     if named is None:
         return None, False
     try:
-        after = play_of(query.position, query.dice, named).after
+        after = legal_play(query.position, query.dice, named).after
     except InputError:
         return None, False
     for rank in range(len(query.candidates)):
         if query.after(rank) == after:
-            return query.lost(rank), True
-    return query.lost(len(query.candidates) - 1), False
+            return query.equity_loss(rank), True
+    return query.equity_loss(len(query.candidates) - 1), False
 
 
 def _cosine(encoder: Encoder, answers: Sequence[str], references: Sequence[str]) -> float:

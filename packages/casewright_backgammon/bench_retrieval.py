@@ -131,7 +131,7 @@ class Representation:
     def with_plays(self, decisions: Sequence[Decision]) -> Floats:
         """Return the means of the positions before and after the play that was made."""
         return self._both(
-            decisions, [decision.after(decision.played_or_best) for decision in decisions]
+            decisions, [decision.after(decision.played_rank) for decision in decisions]
         )
 
     def afters(self, positions: Sequence[Position]) -> Floats:
@@ -287,9 +287,10 @@ def _rows_without_cases(
 ) -> list[dict[str, Any]]:
     lost = {
         "a listed candidate at random": [
-            mean([query.lost(rank) for rank in range(len(query.candidates))]) for query in queries
+            mean([query.equity_loss(rank) for rank in range(len(query.candidates))])
+            for query in queries
         ],
-        "the play that was made": [query.lost(query.played_or_best) for query in queries],
+        "the play that was made": [query.equity_loss(query.played_rank) for query in queries],
     }
     for by in compared:
         if (network := by.network) is not None:
@@ -350,7 +351,7 @@ def _lost(query: Decision, distances: NDArray[np.float64] | Floats) -> float:
     Otherwise the engine's order of the candidates would decide, which is that of their equity.
     """
     nearest_ranks = np.flatnonzero(distances <= distances.min() + _TIE)
-    return mean([query.lost(int(rank)) for rank in nearest_ranks])
+    return mean([query.equity_loss(int(rank)) for rank in nearest_ranks])
 
 
 def _counts(position: Position) -> NDArray[np.float64]:

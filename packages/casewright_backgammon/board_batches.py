@@ -18,16 +18,16 @@ from casewright_backgammon.board_image import LANDMARKS, draw_board
 from casewright_backgammon.board_layout import SLICES, signed_counts
 from casewright_backgammon.board_positions import random_positions
 from casewright_backgammon.board_slices import (
+    RECTIFIED,
     SLICE,
-    STRAIGHT,
     VIEW,
+    rectify_board,
     slice_starts,
-    straight_board,
     view_of,
     whole_box,
 )
 from casewright_backgammon.board_style import BoardStyle, draw_style, luminance
-from casewright_backgammon.non_boards import LEARNED, draw_non_board
+from casewright_backgammon.non_boards import TRAINED, draw_non_board
 from casewright_backgammon.position import CHECKERS, Position
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def draw_pool(
         np.empty((boards, KEPT[1], KEPT[0], 3), dtype=np.uint8),
         np.empty((boards, LANDMARKS, 2), dtype=np.float32),
         np.empty((others, KEPT[1], KEPT[0], 3), dtype=np.uint8),
-        np.empty((boards, STRAIGHT[1], STRAIGHT[0], 3), dtype=np.uint8),
+        np.empty((boards, RECTIFIED[1], RECTIFIED[0], 3), dtype=np.uint8),
         np.empty((boards, SLICES), dtype=np.int64),
         np.empty((boards, 2, 3), dtype=np.float32),
     )
@@ -95,12 +95,12 @@ def draw_pool(
         box = whole_box(image.size)
         pool.views[row] = view_of(image, box, KEPT)
         pool.landmarks[row] = (corners - box[:2]) * (KEPT[0] / (box[2] - box[0]))
-        pool.boards[row] = straight_board(image, corners)
+        pool.boards[row] = rectify_board(image, corners)
         pool.classes[row] = _classes(position, style)
         pool.pairs[row] = style.light, style.dark
         advance(1)
     for row in range(others):
-        image = draw_non_board(LEARNED, rng)
+        image = draw_non_board(TRAINED, rng)
         pool.others[row] = view_of(image, whole_box(image.size), KEPT)
         advance(1)
     return pool
@@ -112,7 +112,7 @@ def _classes(position: Position, style: BoardStyle) -> list[int]:
     return [count if count >= 0 else CHECKERS - count for count in counts]
 
 
-def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+def draw_board_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """Return a random batch for the checker network.
 
     Returns:
@@ -139,17 +139,17 @@ def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         xs = left + SLICE[0] / 2 + (across - SLICE[0] / 2) * wide[:, None] + x_shift[:, None]
         if turned:
             ys = ys[:, ::-1]
-        slant = lean[:, None] * (ys - STRAIGHT[1] / 2)
+        slant = lean[:, None] * (ys - RECTIFIED[1] / 2)
         at[:, index, :, :, 0] = xs[:, None, :] + slant[:, :, None]
         at[:, index, :, :, 1] = ys[:, :, None]
     grid = torch.from_numpy(at.reshape(BOARDS, SLICES * SLICE[1], SLICE[0], 2))
-    grid = grid * torch.tensor([2 / STRAIGHT[0], 2 / STRAIGHT[1]]) - 1
+    grid = grid * torch.tensor([2 / RECTIFIED[0], 2 / RECTIFIED[1]]) - 1
     slices = functional.grid_sample(boards, grid, padding_mode="border", align_corners=False)
     slices = slices.reshape(BOARDS, 3, SLICES, SLICE[1], SLICE[0]).transpose(1, 2).contiguous()
     return slices, torch.from_numpy(pool.classes[rows])
 
 
-def deal_views(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def draw_view_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Return a random batch for the landmark network.
 
     Returns:

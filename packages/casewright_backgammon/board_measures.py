@@ -22,7 +22,7 @@ from casewright_backgammon.board_reader import (
     BoardReading,
 )
 from casewright_backgammon.board_style import draw_style
-from casewright_backgammon.non_boards import LEARNED, UNSEEN, Kind, draw_non_board
+from casewright_backgammon.non_boards import TRAINED, UNSEEN, Kind, draw_non_board
 from casewright_mcbr.fonts import training_fonts
 
 #: An accepted wrong reading costs as much as this number of refused right readings.
@@ -74,14 +74,14 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
         "boards_refused": float(refused.mean()),
         **({} if right.all() else {"wrong_caught": float(refused[~right].mean())}),
         "slices_right": sum(outcome.slices for outcome in outcomes) / count,
-        "non_boards_refused": _refused_share(reader, LEARNED, rng, count),
+        "non_boards_refused": _refused_share(reader, TRAINED, rng, count),
         "unseen_kinds_refused": _refused_share(reader, UNSEEN, rng, count),
         LEAST_BOARD: reader.least_board,
         LEAST_CONFIDENCE: reader.least_confidence,
     }
 
 
-def chosen_thresholds(
+def choose_thresholds(
     folder: Path, *, seed: int = 0, count: int = 1000
 ) -> dict[str, dict[str, float]]:
     """Return the thresholds for each network's file, chosen on new pictures.

@@ -26,14 +26,14 @@ from casewright_backgammon.board_slices import (
     Box,
     Corners,
     board_box,
+    rectify_board,
     slices_of,
-    straight_board,
     view_of,
     whole_box,
 )
 from casewright_backgammon.position import Position, in_words
 from casewright_mcbr.layers import open_network
-from casewright_mcbr.picture import ExpectedPicture, opened_picture
+from casewright_mcbr.picture import ExpectedPicture, open_picture
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -44,7 +44,7 @@ WEIGHTS = Path(__file__).parent / "weights"
 LANDMARKS_FILE, CHECKERS_FILE = "landmarks.onnx", "checkers.onnx"
 #: Names of the thresholds in the model files: least probability of a board, least confidence.
 LEAST_BOARD, LEAST_CONFIDENCE = "least_board", "least_confidence"
-BOARD = ExpectedPicture("a board", "at most three times as wide as high", least=120, oblong=3)
+BOARD = ExpectedPicture("a board", "at most three times as wide as high", min_side=120, max_ratio=3)
 #: Margins around the board in its views, as shares of the board. The first view shows the picture.
 LOOKS = (0.09, 0.09, 0.06, 0.13)
 #: Shifts, in pixels, of the slices: their probabilities are averaged, since landmarks are inexact.
@@ -147,7 +147,7 @@ class BoardReader:
         checked_view(own, home)
         for off in offs:
             checked_off(off)
-        picture = opened_picture(image, BOARD).convert("RGB")
+        picture = open_picture(image, BOARD).convert("RGB")
         corners, board = self.find(picture)
         predicted = self.probabilities(picture, corners)
         readings = []
@@ -226,7 +226,7 @@ class BoardReader:
         Returns:
             Array (26, 31).
         """
-        board = straight_board(picture, corners)
+        board = rectify_board(picture, corners)
         slices = np.stack([slices_of(board, shift) for shift in SHIFTS])
         mean: NDArray[np.float32]
         mean = self._load().checkers.run(None, {"slices": slices})[0].mean(axis=0)

@@ -23,7 +23,7 @@ VIEW = (160, 128)
 #: Width of a slice, height of a half, and margin of a rectified board, in pixels.
 UNIT, HALF, AROUND = 20, 84, 8
 #: Width and height of a rectified board.
-STRAIGHT = (13 * UNIT + 2 * AROUND, 2 * HALF + 2 * AROUND)
+RECTIFIED = (13 * UNIT + 2 * AROUND, 2 * HALF + 2 * AROUND)
 #: Width and height of the checker network's input, a slice with a margin.
 SLICE = (24, 96)
 _BESIDE, _BELOW = (SLICE[0] - UNIT) // 2, 4
@@ -65,7 +65,7 @@ def view_of(image: Image.Image, box: Box, size: tuple[int, int] = VIEW) -> NDArr
     return np.asarray(view)
 
 
-def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
+def rectify_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
     """Return a rectified board, its halves and its bar at fixed pixels.
 
     Args:
@@ -87,9 +87,9 @@ def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
         corners = corners * (size[0] / image.width, size[1] / image.height)
         image = image.resize(size, Image.Resampling.BOX, reducing_gap=None)
     edges = [AROUND, AROUND + 6 * UNIT, AROUND + 7 * UNIT, AROUND + 13 * UNIT]
-    starts = [0, *edges[1:3], STRAIGHT[0]]
+    starts = [0, *edges[1:3], RECTIFIED[0]]
     low, high = AROUND, AROUND + 2 * HALF
-    board = Image.new("RGB", (2 * STRAIGHT[0], 2 * STRAIGHT[1]))
+    board = Image.new("RGB", (2 * RECTIFIED[0], 2 * RECTIFIED[1]))
     # The left half, the bar and the right half have a transform each.
     for part in range(3):
         source = corners[[part, part + 1, part + 5, part + 4]]
@@ -97,7 +97,7 @@ def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
         target = np.array([(left, low), (right, low), (right, high), (left, high)])
         target = 2.0 * (target - (starts[part], 0))
         piece = image.transform(
-            (2 * (starts[part + 1] - starts[part]), 2 * STRAIGHT[1]),
+            (2 * (starts[part + 1] - starts[part]), 2 * RECTIFIED[1]),
             Image.Transform.PERSPECTIVE,
             perspective(source, target).tolist(),
             Image.Resampling.BILINEAR,

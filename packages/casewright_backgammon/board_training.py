@@ -10,9 +10,9 @@ import numpy as np
 from casewright.errors import InputError
 from casewright.stores.encoders.onnx_export import remember
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.board_batches import Pool, deal_boards, deal_views, draw_pool
+from casewright_backgammon.board_batches import Pool, draw_board_batch, draw_pool, draw_view_batch
 from casewright_backgammon.board_layout import SLICES
-from casewright_backgammon.board_measures import chosen_thresholds, measure
+from casewright_backgammon.board_measures import choose_thresholds, measure
 from casewright_backgammon.board_reader import CHECKERS_FILE, LANDMARKS_FILE
 from casewright_backgammon.board_slices import SLICE, VIEW
 from casewright_mcbr.fonts import training_fonts
@@ -83,7 +83,7 @@ def train_board_reader(
     checkers = CheckerProbabilities(_checker_network(pool, seed, checker_steps, progress))
     slices = (SLICES, 3, SLICE[1], SLICE[0])
     export_batched(checkers, slices, folder / CHECKERS_FILE, "slices", ["probabilities"])
-    for name, thresholds in chosen_thresholds(folder, seed=seed + 1, count=measured).items():
+    for name, thresholds in choose_thresholds(folder, seed=seed + 1, count=measured).items():
         remember(folder / name, thresholds)
     return measure(folder, seed=seed + 2, count=measured)
 
@@ -98,7 +98,7 @@ def _landmark_network(pool: Pool, seed: int, steps: int, progress: bool | None) 
     network = LandmarkNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def loss() -> Tensor:
-        views, landmarks, is_whole = deal_views(pool, rng)
+        views, landmarks, is_whole = draw_view_batch(pool, rng)
         maps, board = network(views)
         return _landmark_loss(network, maps, board, landmarks, is_whole)
 
@@ -137,7 +137,7 @@ def _checker_network(pool: Pool, seed: int, steps: int, progress: bool | None) -
     network = CheckerNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def loss() -> Tensor:
-        slices, classes = deal_boards(pool, rng)
+        slices, classes = draw_board_batch(pool, rng)
         return functional.cross_entropy(network(slices).flatten(0, 1), classes.flatten())
 
     train_one_cycle(network, loss, RATE, steps, "Training the checker network", progress)

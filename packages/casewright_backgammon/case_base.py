@@ -18,7 +18,7 @@ from pathlib import Path
 
 from casewright.errors import InputError
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.decision import AnalysedPlay, Decision, five_chances, read_decisions
+from casewright_backgammon.decision import AnalysedPlay, Decision, chances_of, read_decisions
 from casewright_backgammon.engine import GnuBackgammon
 from casewright_backgammon.moves import Dice, legal_plays
 from casewright_backgammon.position import START, Position
@@ -102,10 +102,10 @@ def generate_decisions(
             analysed = engine.analyse(situations, PLIES, MOST)
             for game, candidates in zip(games, analysed, strict=True):
                 decision = _decision(game, [_rounded(candidate) for candidate in candidates])
-                if decision.lost(len(candidates) - 1) > 0:
+                if decision.equity_loss(len(candidates) - 1) > 0:
                     high, low = max(decision.dice), min(decision.dice)
                     decisions.setdefault((decision.position.id, (high, low)), decision)
-                if game.play(decision.after(decision.played_or_best)):
+                if game.play(decision.after(decision.played_rank)):
                     unfinished.append(game)
             games = unfinished
             advance(min(len(decisions), count) - before)
@@ -157,5 +157,5 @@ def _decision(game: _Game, candidates: Sequence[AnalysedPlay]) -> Decision:
 
 
 def _rounded(candidate: AnalysedPlay) -> AnalysedPlay:
-    chances = five_chances(round(chance, _DIGITS) for chance in candidate.chances)
+    chances = chances_of(round(chance, _DIGITS) for chance in candidate.chances)
     return AnalysedPlay(candidate.play, round(candidate.equity, _DIGITS), chances)

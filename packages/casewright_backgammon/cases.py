@@ -15,7 +15,7 @@ from casewright_backgammon.analysis_check import analysis_flaws
 from casewright_backgammon.decision import Decision, decision_of
 from casewright_backgammon.latent import PositionNetwork, combined
 from casewright_backgammon.moves import Dice
-from casewright_backgammon.play_text import written_play
+from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import Position, in_words, position_of_id
 from casewright_mcbr.layers import UNITS
 
@@ -139,4 +139,4 @@ def verified(case: Case) -> str | None:
 def _after(before: Position, problem: Components) -> Position:
     """Return the position after a problem's play; without a play, the position itself."""
     play = problem.get("play")
-    return written_play(before, play)[0] if play else before
+    return parse_play(before, play)[0] if play else before

@@ -49,15 +49,3 @@ class CheckerNetwork(nn.Module):
         hidden = torch.relu(self.own(by_slice) + self.whole(summary).unsqueeze(1))
         logits: Tensor = self.out(self.drop(hidden))
         return logits
-
-
-class CheckerProbabilities(nn.Module):
-    """The network for the export, which returns probabilities (n, 26, 31) instead of logits."""
-
-    def __init__(self, network: CheckerNetwork) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, slices: Tensor) -> Tensor:
-        """Return the probabilities of none, 1 to 15 light and 1 to 15 dark checkers."""
-        return torch.softmax(self.network(slices), dim=-1)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from casewright.errors import InputError, told
 from casewright_backgammon.moves import Dice, checked_dice
-from casewright_backgammon.play_text import written_play
+from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import HOME, POINTS, Position, position_of_id
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ T = TypeVar("T")
 Chances = tuple[float, float, float, float, float]
 
 
-def won_chances(after: Position) -> Chances:
+def chances_after_win(after: Position) -> Chances:
     """Return the chances of the player who has just borne off the last checker.
 
     The win is a gammon if the other player has borne off none, and a backgammon if that player also
@@ -72,17 +72,17 @@ class Decision:
         return self.candidates[0]
 
     @property
-    def played_or_best(self) -> int:
+    def played_rank(self) -> int:
         """Rank of the play that was made, or of the best play if there is none."""
         return self.played or 0
 
-    def lost(self, rank: int) -> float:
+    def equity_loss(self, rank: int) -> float:
         """Return the equity loss of a candidate against the best candidate; 0 or more."""
         return self.best.equity - self.candidates[rank].equity
 
     def after(self, rank: int) -> Position:
         """Return the position after a candidate, from the side of the player who made it."""
-        return written_play(self.position, self.candidates[rank].play)[0]
+        return parse_play(self.position, self.candidates[rank].play)[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the decision as a JSON-plain mapping, which ``decision_of`` reads."""
@@ -111,7 +111,7 @@ def decision_of(read: dict[str, Any]) -> Decision:
     try:
         first, second = read["dice"]
         candidates = [
-            AnalysedPlay(str(row["move"]), float(row["equity"]), five_chances(row["probs"]))
+            AnalysedPlay(str(row["move"]), float(row["equity"]), chances_of(row["probs"]))
             for row in read["candidates"]
         ]
         if not candidates:
@@ -145,10 +145,10 @@ def value_of(read: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
     if read is None:
         return None, None
     names = ("win", "win_g", "win_bg", "lose_g", "lose_bg")
-    return five_chances(read[name] for name in names), int(read["class"])
+    return chances_of(read[name] for name in names), int(read["class"])
 
 
-def five_chances(numbers: Iterable[Any]) -> Chances:
+def chances_of(numbers: Iterable[Any]) -> Chances:
     """Return five numbers as chances; raise ``TypeError`` or ``ValueError`` for anything else."""
     win, win_g, win_bg, lose_g, lose_bg = map(float, numbers)
     return win, win_g, win_bg, lose_g, lose_bg

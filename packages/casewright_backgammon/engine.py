@@ -19,9 +19,9 @@ from typing import IO, TypeVar
 
 from casewright.errors import DependencyError, InputError, ToolError, cleaned
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.decision import AnalysedPlay, Chances, five_chances, won_chances
+from casewright_backgammon.decision import AnalysedPlay, Chances, chances_after_win, chances_of
 from casewright_backgammon.moves import Dice, Play, checked_dice, legal_plays
-from casewright_backgammon.play_text import play_of, written_play
+from casewright_backgammon.play_text import legal_play, parse_play
 from casewright_backgammon.position import Position, checked
 
 #: Path of the program on Debian, which is not in every user's PATH.
@@ -62,7 +62,7 @@ _CUBE = re.compile(rf"^\d\. (No double|Double, pass|Double, take) +{_NUMBER}", r
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class PositionValue:
     """The value of a position for the player on roll, before the roll.
 
     Attributes:
@@ -135,7 +135,7 @@ class GnuBackgammon:
                 advance(len(batch))
         return candidates
 
-    def values(self, positions: Sequence[Position], plies: int = 2) -> list[Worth]:
+    def values(self, positions: Sequence[Position], plies: int = 2) -> list[PositionValue]:
         """Return the values of positions for the player on roll, before the roll.
 
         Raises:
@@ -145,7 +145,7 @@ class GnuBackgammon:
         _check_plies(plies)
         for position in positions:
             checked(position)
-        values: list[Worth] = []
+        values: list[PositionValue] = []
         with progress_bar("Evaluating positions", len(positions)) as advance:
             for batch in _batches(positions):
                 values += self._evaluate(batch, plies)
@@ -162,7 +162,7 @@ class GnuBackgammon:
             ToolError: The program crashed, took too long, or wrote an unknown format.
         """
         _check_plies(plies)
-        legal = play_of(checked(position), checked_dice(dice), play)
+        legal = legal_play(checked(position), checked_dice(dice), play)
         return self._after([legal], plies)[0]
 
     def draw(self, positions: Sequence[Position], folder: Path) -> list[Path]:
@@ -215,7 +215,7 @@ class GnuBackgammon:
             raise self._misunderstood(written, f"{len(decisions)} decisions, not {len(rolls)}")
         return parts[2::3]
 
-    def _evaluate(self, positions: Sequence[Position], plies: int) -> list[Worth]:
+    def _evaluate(self, positions: Sequence[Position], plies: int) -> list[PositionValue]:
         commands = [
             f"set evaluation chequerplay evaluation plies {plies}",
             f"set evaluation cubedecision evaluation plies {plies}",
@@ -230,7 +230,7 @@ class GnuBackgammon:
             raise self._misunderstood(written, f"{len(positions)} positions, not {len(texts)}")
         return [self._value(text, plies) for text in texts]
 
-    def _value(self, text: str, plies: int) -> Worth:
+    def _value(self, text: str, plies: int) -> PositionValue:
         """Return the value of a position from the program's output about it."""
         label = f"{plies} ply" if plies else "static"
         rows = {row[1]: list(map(float, row.groups()[1:])) for row in _VALUE.finditer(text)}
@@ -242,7 +242,7 @@ class GnuBackgammon:
             # The player on roll may double; the opponent then takes or passes, as costs less.
             doubled = min(cube["Double, pass"], cube["Double, take"])
             cubeful = max(cube["No double"], doubled)
-        return Worth(five_chances(chances), cubeful)
+        return PositionValue(chances_of(chances), cubeful)
 
     def _run(self, commands: Sequence[str], count: int, plies: int) -> str:
         """Run the program on commands, in an empty home folder, and return its output."""
@@ -339,7 +339,7 @@ def _candidates(
     for row in _HINT.finditer(text):
         play = row[2]
         try:
-            after, _ = written_play(position, play)
+            after, _ = parse_play(position, play)
         except InputError as error:
             raise _not_legal(play, position, dice, str(error)) from None
         if after not in legal_afters:
@@ -347,7 +347,7 @@ def _candidates(
         equity, *chances = map(float, row.groups()[2:])
         # The fourth chance is that of losing, which the others determine.
         del chances[3]
-        candidates.append(AnalysedPlay(play, equity, five_chances(chances)))
+        candidates.append(AnalysedPlay(play, equity, chances_of(chances)))
     if not candidates:
         raise ToolError(
             f"GNU Backgammon names no play for {dice[0]}-{dice[1]} in {position.id}; it wrote: "
@@ -363,7 +363,7 @@ def _not_legal(play: str, position: Position, dice: Dice, why: str) -> ToolError
     )
 
 
-def _for_mover(play: Play, value: Worth) -> AnalysedPlay:
+def _for_mover(play: Play, value: PositionValue) -> AnalysedPlay:
     """Return a play's analysis from the value of the position after it, for the opponent."""
     win, win_g, win_bg, lose_g, lose_bg = value.chances
     chances = (round(1 - win, 4), lose_g, lose_bg, win_g, win_bg)
@@ -372,5 +372,5 @@ def _for_mover(play: Play, value: Worth) -> AnalysedPlay:
 
 def _won(play: Play) -> AnalysedPlay:
     """Return the analysis of a play that ends the game."""
-    chances = won_chances(play.after)
+    chances = chances_after_win(play.after)
     return AnalysedPlay(play.text, sum(chances), chances)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from casewright_backgammon.decision import won_chances
+from casewright_backgammon.decision import chances_after_win
 from casewright_backgammon.encoding import INPUTS, encode
 from casewright_backgammon.position import Position
 from casewright_mcbr.layers import (
@@ -71,7 +71,7 @@ class PositionNetwork:
         for index, after in enumerate(afters):
             if not any(after.own):
                 # The equity of a finished game is known.
-                equities[index] = sum(won_chances(after))
+                equities[index] = sum(chances_after_win(after))
         return equities
 
     def save(self, file: Path) -> None:

@@ -65,13 +65,13 @@ def examples_of(
             # The network need not learn the known values of finished games.
             if any(after.own):
                 positions.append(after.flipped)
-                chances.append(other_side(candidate.chances))
+                chances.append(flipped_chances(candidate.chances))
     positions += [position for position, _ in more]
     chances += [pool_chances for _, pool_chances in more]
     return Examples(encode(positions), np.array(chances, dtype=np.float32))
 
 
-def other_side(chances: Chances) -> Chances:
+def flipped_chances(chances: Chances) -> Chances:
     """Return the chances of the other player."""
     win, win_g, win_bg, lose_g, lose_bg = chances
     return 1 - win, lose_g, lose_bg, win_g, win_bg

@@ -1,6 +1,6 @@
 """Drawing of pictures without a board, which the reader learns to refuse.
 
-The training uses only the ``LEARNED`` kinds. The share of ``UNSEEN`` kinds that the trained reader
+The training uses only the ``TRAINED`` kinds. The share of ``UNSEEN`` kinds that the trained reader
 refuses is an estimate for other pictures.
 """
 
@@ -213,7 +213,7 @@ def _stripes(rng: np.random.Generator) -> Image.Image:
     return image
 
 
-LEARNED: dict[str, Kind] = {
+TRAINED: dict[str, Kind] = {
     "blank": _blank,
     "noise": _noise,
     "scene": _scene,

@@ -48,6 +48,7 @@ class PlayFeatures:
 
     Attributes:
         hits: Checkers hit.
+        hit_points: Points on which checkers are hit, the highest first.
         entered: Checkers that enter from the bar.
         borne_off: Checkers borne off.
         pips: Pips moved.
@@ -67,6 +68,7 @@ class PlayFeatures:
     """
 
     hits: int
+    hit_points: tuple[int, ...]
     entered: int
     borne_off: int
     pips: int
@@ -115,10 +117,12 @@ def play_features(before: Position, after: Position) -> PlayFeatures:
     own, new = before.own, after.own
     # The bar is not a point.
     pairs = list(zip(range(1, POINTS + 1), own, new, strict=False))
-    hit = {POINTS - index for index in range(POINTS) if after.other[index] < before.other[index]}
+    fewer = [after.other[index] < before.other[index] for index in range(POINTS)]
+    hit = tuple(POINTS - index for index in range(POINTS) if fewer[index])
     new_blots = [point for point, was, now in pairs if now == 1 and was == 0]
     return PlayFeatures(
         hits=after.other[BAR] - before.other[BAR],
+        hit_points=hit,
         entered=max(0, own[BAR] - new[BAR]),
         borne_off=sum(own) - sum(new),
         pips=pips(own) - pips(new),

@@ -25,7 +25,7 @@ def dice_of(text: str) -> Dice:
     return int(match[1]), int(match[2])
 
 
-def play_of(position: Position, dice: Dice, text: str) -> Play:
+def legal_play(position: Position, dice: Dice, text: str) -> Play:
     """Return the legal play that a text describes.
 
     Raises:
@@ -34,7 +34,7 @@ def play_of(position: Position, dice: Dice, text: str) -> Play:
     """
     plays = legal_plays(position, dice)
     try:
-        after, steps = written_play(position, text)
+        after, steps = parse_play(position, text)
     except InputError as error:
         raise _illegal(text, dice, plays, str(error)) from None
     legal = next((play for play in plays if play.after == after), None)
@@ -43,7 +43,7 @@ def play_of(position: Position, dice: Dice, text: str) -> Play:
     raise _illegal(text, dice, plays, _broken_rule(position, dice, steps, plays))
 
 
-def written_play(position: Position, text: str) -> tuple[Position, list[Step]]:
+def parse_play(position: Position, text: str) -> tuple[Position, list[Step]]:
     """Return the position after a play and its steps, for any roll.
 
     A step in the text may use several dice.

@@ -13,7 +13,7 @@ from casewright.planner.chat_call import Chat
 from casewright_backgammon.analysis import best_play_of
 from casewright_backgammon.cases import roll_text
 from casewright_backgammon.moves import Dice, Play
-from casewright_backgammon.play_text import play_of
+from casewright_backgammon.play_text import legal_play
 from casewright_backgammon.position import Position, in_words
 from casewright_mcbr.dialogue import dialogue
 
@@ -65,7 +65,7 @@ def _flaw(answer: str, position: Position, dice: Dice) -> str:
     if play is None:
         return 'There is no line "Best play: …" with a play.'
     try:
-        play_of(position, dice, play)
+        legal_play(position, dice, play)
     except InputError as error:
         return str(error)
     return ""

@@ -82,4 +82,4 @@ def latent_figures(network: PositionNetwork, split: Split) -> dict[str, float]:
 def choice_lost(network: PositionNetwork, decision: Decision) -> float:
     """Return the equity loss of the network's choice among a decision's candidates."""
     afters = [decision.after(rank) for rank in range(len(decision.candidates))]
-    return decision.lost(int(network.after_equities(afters).argmax()))
+    return decision.equity_loss(int(network.after_equities(afters).argmax()))

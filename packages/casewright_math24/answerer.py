@@ -1,4 +1,4 @@
-"""Answers about cards by case-based reasoning: retrieve, reuse or ask a model, revise, retain."""
+"""Answers about cards by case-based reasoning: retrieve, reuse or ask, revise, retain."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class CardAnswer:
         hits: The nearest cases of other puzzles.
         answered_by: ``reuse``, or the chat model's name.
         checks: The checks of all attempts; the last attempt is the answer.
-        retained: The outcome of retaining the answer as a case; ``None`` if this was not requested,
-            or the answer is wrong or not a product of two pairs.
+        retained: The outcome of ``retain``; ``None`` if it was not requested, or the answer is
+            wrong or not a product of two pairs.
     """
 
     reading: CardReading
@@ -56,7 +56,6 @@ class CardAnswerer:
 
     Attributes:
         store: A store with the schema of ``puzzle_schema``.
-        reader: The reader of cards.
         chat: A chat model; without a model, the plans of the nearest cases are reused.
         name: The chat model's name.
     """
@@ -79,7 +78,7 @@ class CardAnswerer:
         reading = self.reader.read(image)
         data = image.read_bytes() if isinstance(image, Path) else image
         problem = problem_of(reading.numbers)
-        # As in the paper's protocol, the same puzzle is not retrieved.
+        # As in the paper's protocol, cases of the same puzzle are not retrieved.
         others = {"puzzle": {"not": puzzle_key(problem)}}
         hits = self.store.search({"card": Binary(media_type(data), data)}, NEAREST, where=others)
         plans = list(dict.fromkeys(plan for hit in hits for plan in plans_of(hit.case)))
@@ -92,8 +91,8 @@ class CardAnswerer:
         for expression in islice(expressions, ATTEMPTS):
             verdict = check(expression, problem)
             if not expression and self.chat is None:
-                which = "next" if checks else "nearest case's"
-                why = f"The {which} plan gives no solution with these numbers."
+                source = "next" if checks else "nearest case's"
+                why = f"The {source} plan gives no solution with these numbers."
                 verdict = replace(verdict, why=why)
             checks.append(verdict)
             if verdict.right:
@@ -102,8 +101,7 @@ class CardAnswerer:
         answer = CardAnswer(reading, problem, hits, self.name, checks)
         if not (retain and answer.right):
             return answer
-        # An answer of another form has no plan that could be reused.
-        proof = product_of_pairs(checks[-1].expression, problem)
-        if proof is None:
+        solution = product_of_pairs(checks[-1].expression, problem)
+        if solution is None:
             return answer
-        return replace(answer, retained=self.store.retain(solved_case(data, problem, [proof])))
+        return replace(answer, retained=self.store.retain(solved_case(data, problem, [solution])))

@@ -114,7 +114,7 @@ def test_what_is_lost_without_cases_is_that_of_the_data(report: dict[str, Any]) 
     queries = [entry for entry in queries if entry.position not in known]
     lost = {entry["chosen by"]: entry["lost"] for entry in rows(report, WITHOUT)}
     assert lost["the play that was made"] == pytest.approx(
-        np.mean([entry.lost(entry.played_or_best) for entry in queries])
+        np.mean([entry.equity_loss(entry.played_rank) for entry in queries])
     )
     assert report["settings"]["queries"] == len(queries)
 
@@ -162,7 +162,7 @@ def test_following_one_s_own_decision_loses_nothing_and_the_engine_s_order_has_n
     assert lost_by_checkers(measured, order) == 0
     # Where all are equally near, it is their mean that is lost, not the best one's nothing.
     flat = Representation("flat", lambda some: np.ones((len(some), 3), dtype=np.float32))
-    mean = np.mean([np.mean([o.lost(p) for p in range(len(o.candidates))]) for o in own])
+    mean = np.mean([np.mean([o.equity_loss(p) for p in range(len(o.candidates))]) for o in own])
     assert lost_by_cosine(measured, flat, order) == pytest.approx(mean)
 
 

@@ -32,7 +32,7 @@ from casewright_backgammon.board_style import PLAIN, BoardStyle, draw_style
 from casewright_backgammon.board_training import train_board_reader
 from casewright_backgammon.engine import find_engine
 from casewright_backgammon.moves import legal_plays
-from casewright_backgammon.non_boards import LEARNED, UNSEEN, draw_non_board
+from casewright_backgammon.non_boards import TRAINED, UNSEEN, draw_non_board
 from casewright_backgammon.position import START, Position, flaw, side_of
 
 #: A stack that does not fit, blots, and both on the bar.
@@ -284,7 +284,7 @@ def test_what_is_no_board_is_refused_in_one_clear_line(name: str) -> None:
     assert message in one_line(error)
 
 
-@pytest.mark.parametrize("kinds", [LEARNED, UNSEEN])
+@pytest.mark.parametrize("kinds", [TRAINED, UNSEEN])
 def test_pictures_of_other_things_are_refused(kinds: Any) -> None:
     rng = np.random.default_rng(17)
     whys = []

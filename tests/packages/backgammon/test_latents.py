@@ -17,7 +17,7 @@ from casewright_backgammon.games import part_of, split_games
 from casewright_backgammon.latent import UNITS, load_network, shipped_network
 from casewright_backgammon.latent_training import (
     examples_of,
-    other_side,
+    flipped_chances,
     read_pool,
     train_network,
 )
@@ -56,7 +56,7 @@ def test_a_trained_network_tells_better_from_worse_on_games_it_never_saw() -> No
     lost = np.mean([choice_lost(network, decision) for decision in OTHERS])
     chance = np.mean(
         [
-            [decision.lost(rank) for rank in range(len(decision.candidates))][-1]
+            [decision.equity_loss(rank) for rank in range(len(decision.candidates))][-1]
             for decision in OTHERS
         ]
     )
@@ -78,7 +78,13 @@ def test_one_seed_trains_one_network_and_it_survives_its_file(tmp_path: Path) ->
 
 
 def test_a_side_s_chances_are_the_other_s_losses() -> None:
-    assert other_side((0.7, 0.2, 0.05, 0.1, 0.01)) == (pytest.approx(0.3), 0.1, 0.01, 0.2, 0.05)
+    assert flipped_chances((0.7, 0.2, 0.05, 0.1, 0.01)) == (
+        pytest.approx(0.3),
+        0.1,
+        0.01,
+        0.2,
+        0.05,
+    )
 
 
 def test_a_game_that_is_over_is_worth_what_it_is() -> None:
