@@ -48,8 +48,8 @@ NOTES = (
     "The vectors are drawn from a seeded mixture of Gaussians, because embedding 100,000 texts "
     "would take longer than the bench. No figure includes an encoder's time.",
     f"Each system runs in its own process. They take turns of {TURN_QUERIES} queries, after up to "
-    f"{WARM_UP_SECONDS:g} s of searches to warm up. A search is a user's whole call; the answer has "
-    "ten cases. NumPy computes with one thread.",
+    f"{WARM_UP_SECONDS:g} s of searches to warm up. A search is a user's whole call, with "
+    "ten cases in its answer. NumPy computes with one thread.",
     "merged: a search for each vector on the same engine, with all cases or 50 as candidates; "
     "NumPy sums the weighted scores. A case that is missing from a list counts 0, or is searched "
     "for (rescored). formula: Qdrant's formula over prefetched candidates. cbrkit: attribute_value "

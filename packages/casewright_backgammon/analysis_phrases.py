@@ -18,8 +18,8 @@ from casewright_backgammon.play_features import (
 )
 from casewright_backgammon.position import HOME, POINTS
 
-#: What is mentioned: the minimum length of a prime, and minimum differences in hitting rolls, in the
-#: chance of winning, and in the chance of a gammon.
+#: Minimum length of a prime in a text, and minimum differences in hitting rolls, in the chance of
+#: winning, and in the chance of a gammon.
 _PRIME, _SHOTS, _WINS, _GAMMONS = 4, 3, 0.005, 0.01
 
 NUMBERS = ("no", "a", "two", "three", "four")

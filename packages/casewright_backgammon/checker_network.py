@@ -1,9 +1,7 @@
-"""The network that counts the checkers in a slice, as in MCBR-RAG (Marom 2024).
+"""The torch network that counts the checkers in a slice, as in MCBR-RAG (Marom 2024).
 
-The same network reads all slices. Its last layers also receive a summary of all 26 slices, which
-has the colours of checkers and of empty points.
-
-This module imports torch; only the training imports this module.
+The same network reads all slices. Its last layers also receive a summary of all 26 slices, from
+which they learn the colours of checkers and of empty points.
 """
 
 from __future__ import annotations

@@ -102,30 +102,26 @@ class Decision:
         }
 
 
-def decision_of(read: dict[str, Any]) -> Decision:
-    """Return a decision from its JSON-plain form.
-
-    Raises:
-        InputError: A field is missing, invalid or impossible; the message names it.
-    """
+def decision_of(record: dict[str, Any]) -> Decision:
+    """Return a record's decision; ``InputError`` names a missing or invalid field."""
     try:
-        first, second = read["dice"]
+        first, second = record["dice"]
         candidates = [
             AnalysedPlay(str(row["move"]), float(row["equity"]), chances_of(row["probs"]))
-            for row in read["candidates"]
+            for row in record["candidates"]
         ]
         if not candidates:
             raise ValueError("no candidate")
-        # In the engine's order, plays that it analysed more deeply may come before better ones.
-        played = None if read["played"] is None else candidates[read["played"]]
+        # The engine lists plays that it analysed more deeply first, even before better ones.
+        played = None if record["played"] is None else candidates[record["played"]]
         candidates.sort(key=lambda row: -row.equity)
         decision = Decision(
-            str(read["game"]),
-            position_of_id(read["position_id"]),
+            str(record["game"]),
+            position_of_id(record["position_id"]),
             checked_dice((first, second)),
             tuple(candidates),
             None if played is None else candidates.index(played),
-            *value_of(read.get("value")),
+            *parse_value(record.get("value")),
         )
         for rank in range(len(candidates)):
             decision.after(rank)
@@ -136,16 +132,16 @@ def decision_of(read: dict[str, Any]) -> Decision:
     return decision
 
 
-def value_of(read: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
-    """Return the chances of a position before the roll, and the engine's class of the position.
+def parse_value(record: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
+    """Return a position's chances before the roll and its engine class, or two ``None``.
 
     Raises:
         KeyError, TypeError, ValueError: A field is missing, or is not a number.
     """
-    if read is None:
+    if record is None:
         return None, None
     names = ("win", "win_g", "win_bg", "lose_g", "lose_bg")
-    return chances_of(read[name] for name in names), int(read["class"])
+    return chances_of(record[name] for name in names), int(record["class"])
 
 
 def chances_of(numbers: Iterable[Any]) -> Chances:
@@ -155,21 +151,12 @@ def chances_of(numbers: Iterable[Any]) -> Chances:
 
 
 def read_decisions(file: Path) -> list[Decision]:
-    """Return the decisions of a JSON Lines file.
-
-    Raises:
-        InputError: The file cannot be read, or a line is not a decision; the message names the
-            line.
-    """
+    """Return the decisions of a JSON Lines file; see ``read_lines`` for errors."""
     return read_lines(file, decision_of)
 
 
 def read_lines(file: Path, parse: Callable[[Any], T]) -> list[T]:
-    """Return the result of ``parse`` for each line of a JSON Lines file.
-
-    Raises:
-        InputError: The file cannot be read, or a line cannot be parsed; the message names the line.
-    """
+    """Parse each line of a JSON Lines file; ``InputError`` names the file or an invalid line."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

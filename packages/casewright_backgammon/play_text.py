@@ -1,4 +1,4 @@
-"""Parsing of plays in the players' notation: ``16/13 2/1``, ``bar/20*/14 6/5(2)``."""
+"""Parsing of rolls, and of plays in the players' notation: ``16/13 2/1``, ``bar/20*/14 6/5(2)``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ _ROLL = re.compile(r"\s*([1-6])\s*[-:, x]?\s*([1-6])\s*")
 
 
 def dice_of(text: str) -> Dice:
-    """Return the dice of a roll such as ``3-1`` or ``31``.
-
-    Raises:
-        InputError: The text is not a roll.
-    """
+    """Return the dice of a text such as ``3-1`` or ``31``; ``InputError`` if it is not a roll."""
     match = _ROLL.fullmatch(text)
     if match is None:
         raise InputError(f"{text!r:.40} is not a roll. Give two numbers from 1 to 6, such as 3-1.")
@@ -26,12 +22,7 @@ def dice_of(text: str) -> Dice:
 
 
 def legal_play(position: Position, dice: Dice, text: str) -> Play:
-    """Return the legal play that a text describes.
-
-    Raises:
-        InputError: The text cannot be parsed, or the play is illegal; the message names legal
-            plays.
-    """
+    """Return the legal play that a text describes; ``InputError`` names legal plays if none."""
     plays = legal_plays(position, dice)
     try:
         after, steps = parse_play(position, text)
@@ -44,9 +35,7 @@ def legal_play(position: Position, dice: Dice, text: str) -> Play:
 
 
 def parse_play(position: Position, text: str) -> tuple[Position, list[Step]]:
-    """Return the position after a play and its steps, for any roll.
-
-    A step in the text may use several dice.
+    """Return the position after a play, and its steps; the roll is not checked.
 
     Raises:
         InputError: The text cannot be parsed, a start point has no checker, or a point is blocked.

@@ -22,7 +22,7 @@ from casewright_backgammon.latent_training import (
     train_network,
 )
 from casewright_backgammon.position import START, Position
-from casewright_backgammon.training import choice_lost
+from casewright_backgammon.training import choice_loss
 
 KNOWN = shipped_decisions()[:300]
 OTHERS = shipped_decisions()[-200:]
@@ -53,14 +53,14 @@ def test_a_trained_network_tells_better_from_worse_on_games_it_never_saw() -> No
     known = examples_of(KNOWN)
     network = train_network(known, 1.0, epochs=12)
     shuffled = train_network(known.shuffled(0), 1.0, epochs=12)
-    lost = np.mean([choice_lost(network, decision) for decision in OTHERS])
+    lost = np.mean([choice_loss(network, decision) for decision in OTHERS])
     chance = np.mean(
         [
             [decision.equity_loss(rank) for rank in range(len(decision.candidates))][-1]
             for decision in OTHERS
         ]
     )
-    assert lost < np.mean([choice_lost(shuffled, decision) for decision in OTHERS])
+    assert lost < np.mean([choice_loss(shuffled, decision) for decision in OTHERS])
     assert lost < chance / 2
 
 
