@@ -113,10 +113,9 @@ class CitingChat(LocalChat):
 
 
 def find_generator(name: str, encoder: Encoder) -> Generator:
-    """Return the generator of a name; ``local:smollm2+grammar`` uses ``CITATION_GRAMMAR``.
+    """Return the generator of a name; ``InputError`` if it does not exist.
 
-    Raises:
-        InputError: There is no such generator.
+    ``local:smollm2+grammar`` generates under ``CITATION_GRAMMAR``.
     """
     if name == EXTRACTIVE:
         return make_generator(name, encoder)

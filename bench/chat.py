@@ -149,21 +149,13 @@ class ServedModel:
         return chat_model(f"openai:{self.name}", base_url=self.url, **limit, **settings)
 
     def round_trips(self, seconds: float) -> list[float]:
-        """Return the milliseconds of completions of one token.
-
-        Raises:
-            InputError: The server does not answer within ``seconds``.
-        """
+        """Return the milliseconds of completions of one token; ``InputError`` if one fails."""
         client = self.client(1)
         call = partial(ask, client, [HumanMessage("Hello")], seconds)
         return self._timed(client, call, WARM_UP + ROUND_TRIPS)[WARM_UP:]
 
     def first_tokens(self) -> list[float]:
-        """Return the milliseconds to the first token of streamed answers.
-
-        Raises:
-            InputError: The server does not stream.
-        """
+        """Return the milliseconds to first tokens; ``InputError`` if the server does not stream."""
         client = self.client(STREAMED_TOKENS)
 
         def wait_for_token() -> None:

@@ -49,11 +49,7 @@ class DocumentQuestion(Record):
 
 
 def read_questions(data: Path) -> list[DocumentQuestion]:
-    """Return the questions in a folder, sorted by tree.
-
-    Raises:
-        InputError: The questions cannot be read, or a tree or file of a question does not exist.
-    """
+    """Return a folder's questions, by tree; ``InputError`` if they, a tree or a file is missing."""
     line_format = 'A line is {"tree": "…", "question": "…", "file": "…", "words": ["…"]}.'
     questions = []
     for number, record in read_records(data / FILE, DocumentQuestion, line_format):

@@ -79,11 +79,7 @@ def measure_selection(
 
 
 def read_sizes(text: str) -> list[tuple[int, int]]:
-    """Return the numbers of candidates and picks in a text like ``1000:50,10000:100``.
-
-    Raises:
-        InputError: The text has another form.
-    """
+    """Return candidates and picks of a text like ``1000:50``; ``InputError`` if it is invalid."""
     try:
         pairs = [tuple(map(int, part.split(":"))) for part in text.split(",")]
         sizes = [(count, k) for count, k in pairs]

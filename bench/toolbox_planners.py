@@ -125,11 +125,7 @@ def planner_factory(name: str, settings: ModelSettings) -> PlannerFactory:
 
 
 def names_with_controls(names: Sequence[str], *, base: bool) -> list[str]:
-    """Return the planners' names and the controls': plan parser, fallback plan, untuned base.
-
-    Raises:
-        InputError: A name occurs twice.
-    """
+    """Return the planners' names and the controls'; ``InputError`` if a name is repeated."""
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"The planner {repeated[0]!r} is given twice. Give each --planner once.")
     controls = [PARSER, *([SMOLLM2] if base else []), FALLBACK]

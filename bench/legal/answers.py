@@ -76,11 +76,7 @@ class ChatAnswerer:
         self.name = f"chat:{model_name(model)}"
 
     def answer(self, question: str, cases: Sequence[str]) -> str:
-        """Return the model's answer.
-
-        Raises:
-            CasewrightError: The model fails, times out, or returns an empty answer.
-        """
+        """Return the model's answer; ``CasewrightError`` if it fails, is late, or is empty."""
         nonce = secrets.token_hex(8)
         role = _WITH_CASES.format(nonce=nonce) if cases else _WITHOUT_CASES
         quoted = [f"<case-{nonce}>\n{case}\n</case-{nonce}>" for case in cases]

@@ -225,8 +225,7 @@ def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
 def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
     """Return the grid's first weighting with the highest F1, a mean over k and sets, and this F1.
 
-    Args:
-        sets: Cosines, order and parents of each set's development questions.
+    ``sets`` are cosines, order and parents of each set's development questions.
     """
 
     def score(weights: Weighting) -> float:

@@ -85,9 +85,7 @@ def weights_of(number: int) -> Weights:
 def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
     """Return each query's weighted sums of cosines, in 64 bits, array (queries, cases).
 
-    Args:
-        cases: Unit vectors, array (facets, cases, dimension).
-        queries: Unit vectors, array (facets, queries, dimension).
+    Cases and queries are unit vectors, arrays (facets, n, dimension).
     """
     weights = np.array([WEIGHTS[i % len(WEIGHTS)] for i in range(queries.shape[1])])
     out = np.zeros((queries.shape[1], cases.shape[1]))

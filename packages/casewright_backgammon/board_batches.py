@@ -108,11 +108,7 @@ def _classes(position: Position, style: BoardStyle) -> list[int]:
 
 
 def draw_board_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Return a random batch for the checker network.
-
-    Returns:
-        Slices (16, 26, 3, 96, 24) of levels from 0 to 1, and their classes (16, 26).
-    """
+    """Return random slices (16, 26, 3, 96, 24), levels from 0 to 1, and their classes (16, 26)."""
     import torch
     from torch.nn import functional
 

@@ -78,11 +78,7 @@ class _Networks:
 
 
 class BoardReader:
-    """Reads boards with trained networks, which it loads at the first use. Thread-safe.
-
-    Args:
-        folder: The folder of the networks' files; ``None`` for the shipped networks.
-    """
+    """Reads boards with a folder's networks, by default the shipped ones. Thread-safe."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or WEIGHTS

@@ -66,14 +66,10 @@ class CardAnswerer:
     name: str = "reuse"
 
     def answer(self, image: bytes | Path, *, retain: bool = False) -> CardAnswer:
-        """Return the answer to a card.
+        """Return the answer to a card, from an image file's path or bytes.
 
-        Args:
-            image: The path of the image file, or its bytes.
-            retain: Retain a proved answer as a case.
-
-        Raises:
-            InputError: The image cannot be read, or does not show a card; then nothing is retained.
+        ``retain`` keeps a proved answer as a case. ``InputError`` if the image cannot be read, or
+        does not show a card; then nothing is retained.
         """
         reading = self.reader.read(image)
         data = image.read_bytes() if isinstance(image, Path) else image

@@ -51,10 +51,9 @@ class Pools:
 def draw_cards(
     rng: np.random.Generator, fonts: Fonts, count: int, *, plain: float = 0.0
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return cards drawn in random styles; a share ``plain`` of them has the plain style.
+    """Draw cards in random styles, a share ``plain`` of them in the plain style.
 
-    Returns:
-        Grey levels (count, 90, 90), and the numbers minus one (count, 4).
+    Return grey levels (count, 90, 90), and the numbers minus one (count, 4).
     """
     numbers = rng.integers(1, LARGEST + 1, (count, COUNT))
     images = np.empty((count, INPUT_SIDE, INPUT_SIDE), dtype=np.uint8)
@@ -94,11 +93,9 @@ def _bytes(grey: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 def draw_batch(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Return a random batch.
+    """Return random images (n, 90, 90) of grey levels from 0 to 1, and their numbers (n, 4).
 
-    Returns:
-        Images (n, 90, 90) of grey levels from 0 to 1, and for each cell the number minus one, or
-        ``NONE`` (n, 4).
+    A number is that of a cell minus one, or ``NONE``.
     """
     import torch
 

@@ -46,11 +46,7 @@ class CardReading:
 
 
 class CardReader:
-    """Reads cards with a trained network, which it loads at the first use. Thread-safe.
-
-    Args:
-        weights: The network's file; ``None`` for the shipped network.
-    """
+    """Reads cards with the network of a file, by default the shipped one. Thread-safe."""
 
     def __init__(self, weights: Path | None = None) -> None:
         self._file = weights or WEIGHTS
