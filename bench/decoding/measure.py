@@ -265,9 +265,9 @@ def grammar_costs(
 
 
 def enlarged(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> Toolbox:
-    """Return the toolbox with up to ``size`` tools; the ``declared`` queries have the added ones.
+    """Return the toolbox with tools of the ``declared`` queries added, up to ``size`` tools.
 
-    If these are too few, they are added again under numbered names.
+    If these tools are too few, they are added again under numbered names.
     """
     records = [record for query in declared for record in query.record.tools_extra]
     tools = {tool.name: tool for tool in map(tool_from_record, records)}

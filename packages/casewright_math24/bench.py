@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from casewright.planner.chat_call import chat_text
 from casewright.stores.progress import progress_bar
 from casewright_math24.answer import check
 from casewright_math24.decomposition import CATEGORIES, PAIRS, Class, attempts, classes
-from casewright_math24.latent import features
+from casewright_math24.latent import LatentNetwork, features
 from casewright_math24.latent_training import (
     Contrast,
     train_contrastive_network,
@@ -203,13 +203,12 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
     def by_features(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
         return np.stack([features(problem) for problem in problems])
 
-    def paper(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
-        training = [problems[index] for index in indices]
-        return train_paper_network(training, labels, seed=run).vectors(problems)
+    def trained(train: Callable[..., LatentNetwork]) -> Represent:
+        return lambda indices, labels, run: train(
+            [problems[index] for index in indices], labels, seed=run
+        ).vectors(problems)
 
-    def contrastive(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
-        training = [problems[index] for index in indices]
-        return train_contrastive_network(training, labels, seed=run).vectors(problems)
+    contrastive = trained(train_contrastive_network)
 
     def tuned_per_run(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
         training = [problems[index] for index in indices]
@@ -224,10 +223,8 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
 
             return float(table_of(inner_split, represent, [0])["SCD"][:, 0].mean())
 
-        best = max(GRID, key=precision)
-        return train_contrastive_network(training, labels, seed=run, contrast=best).vectors(
-            problems
-        )
+        best = partial(train_contrastive_network, contrast=max(GRID, key=precision))
+        return trained(best)(indices, labels, run)
 
     def shuffled(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
         order = np.random.default_rng(run).permutation(len(labels))
@@ -246,7 +243,8 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
         by_tuples = cache(represent)
         return lambda indices, labels, run: by_tuples(tuple(indices), tuple(labels), run)
 
-    functions = {FEATURES: by_features, PAPER: paper, CONTRASTIVE: contrastive, SHUFFLED: shuffled}
+    functions = {FEATURES: by_features, PAPER: trained(train_paper_network)}
+    functions |= {CONTRASTIVE: contrastive, SHUFFLED: shuffled}
     functions |= {NESTED: tuned_per_run} if nested else {}
     functions |= {RANDOM: random, SOLVER: solver}
     return {name: cached(represent) for name, represent in functions.items()}
