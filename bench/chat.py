@@ -119,21 +119,15 @@ class CallLog(BaseCallbackHandler):
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """The outcome and the costs of planning for one query.
-
-    Attributes:
-        fallback: Why the fallback planned; empty for the planner's own plan.
-        unanswered: True if the last call failed or timed out.
-        right: True if the tools are the gold plan's.
-    """
+    """The outcome and the costs of planning for one query."""
 
     milliseconds: float
     calls: int
     call_ms: float
     tokens: Mapping[str, int]
-    fallback: str
-    unanswered: bool
-    right: bool
+    fallback: str  # why the fallback planned; empty for the planner's own plan
+    unanswered: bool  # True if the last call failed or timed out
+    right: bool  # True if the tools are the gold plan's
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,18 +56,13 @@ _NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and the scripts of its plan.
-
-    Attributes:
-        scope: The scope of a user for whom every step of the plan has results.
-        script: The script of the whole plan, for one call.
-        steps: The scripts of the agent's calls: one for each step, and one for the end.
-    """
+    """A question, and the scripts of its plan."""
 
     query: AnnotatedQuery
     request: PlanRequest
-    scope: Mapping[str, str]
-    script: Script
+    scope: Mapping[str, str]  # the scope of a user for whom every step of the plan has results
+    script: Script  # the script of the whole plan, for one call
+    #: The scripts of the agent's calls: one for each step, and one for the end.
     steps: Sequence[Script]
 
 

@@ -114,20 +114,13 @@ def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list
 
 @dataclass(frozen=True, slots=True)
 class OwnToolsTrial:
-    """The options of ``casewright bench own-tools``.
-
-    Attributes:
-        data: A folder with tools and messages; ``None`` measures only on the corpus.
-        cases: The numbers of plan cases.
-        seeds: The number of draws of plan cases.
-        split: The split of the corpus; ``None`` measures only on ``data``.
-    """
+    """The options of ``casewright bench own-tools``."""
 
     planners: Sequence[str]
-    data: Path | None = None
-    cases: Sequence[int] = CASES
-    seeds: int = 5
-    split: Split | None = "measuring"
+    data: Path | None = None  # a folder with tools and messages; None measures only on the corpus
+    cases: Sequence[int] = CASES  # the numbers of plan cases
+    seeds: int = 5  # the number of draws of plan cases
+    split: Split | None = "measuring"  # the split of the corpus; None measures only on data
     limit: int | None = None
     settings: ModelSettings = field(default_factory=ModelSettings)
 

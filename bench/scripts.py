@@ -28,14 +28,10 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The tokens of a text that a model writes under a grammar.
-
-    Attributes:
-        choices: The tokens that the grammar does not force, the end token included.
-    """
+    """The tokens of a text that a model writes under a grammar."""
 
     tokens: tuple[int, ...]
-    choices: tuple[int, ...]
+    choices: tuple[int, ...]  # the tokens that the grammar does not force, the end token included
 
     def choose(self) -> Choose:
         """Return a function that chooses these tokens, once, and takes as long as ``greedy``."""

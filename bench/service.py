@@ -33,20 +33,13 @@ Ask = Callable[[str], Awaitable[float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Measurements while clients ask questions.
+    """Measurements while clients ask questions."""
 
-    Attributes:
-        milliseconds: Response time of each answer.
-        seconds: Duration of the load.
-        cpu_seconds: CPU time of the process that answers.
-        stages: For each answer, the milliseconds in the graph's stages.
-    """
-
-    milliseconds: Sequence[float]
-    seconds: float
+    milliseconds: Sequence[float]  # response time of each answer
+    seconds: float  # duration of the load
     errors: int
-    cpu_seconds: float = 0.0
-    stages: Sequence[float] = ()
+    cpu_seconds: float = 0.0  # CPU time of the process that answers
+    stages: Sequence[float] = ()  # for each answer, the milliseconds in the graph's stages
 
     @property
     def per_second(self) -> float:

@@ -59,20 +59,15 @@ PUBLIC_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class UnseenSet:
-    """Messages with gold plans, sorted by toolbox.
-
-    Attributes:
-        classes: The classes of each item, at least one.
-        groups: The number of each item's toolbox.
-        plan_cases: Plan cases by the fingerprint of their toolbox.
-        rejected: For a public set, the number of rejected records by reason.
-    """
+    """Messages with gold plans, sorted by toolbox."""
 
     name: str
     items: Sequence[EvaluationItem]
-    classes: Sequence[tuple[str, ...]]
-    groups: Sequence[int]
+    classes: Sequence[tuple[str, ...]]  # the classes of each item, at least one
+    groups: Sequence[int]  # the number of each item's toolbox
+    #: Plan cases by the fingerprint of their toolbox.
     plan_cases: Mapping[str, Sequence[AnnotatedQuery]] = field(default_factory=dict)
+    #: For a public set, the number of rejected records by reason.
     rejected: Mapping[str, int] = field(default_factory=dict)
 
     def limited(self, limit: int | None, seed: int) -> UnseenSet:
@@ -282,15 +277,12 @@ def with_intervals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Confidences:
-    """A planner's confidence in its plans, sorted from high to low.
-
-    Attributes:
-        right: True for a plan that equals the gold plan in its graph and all arguments.
-        asks: True for a plan that the planner would confirm with a question to the user.
-    """
+    """A planner's confidence in its plans, sorted from high to low."""
 
     values: tuple[float, ...]
+    #: True for a plan that equals the gold plan in its graph and all arguments.
     right: tuple[bool, ...]
+    #: True for a plan that the planner would confirm with a question to the user.
     asks: tuple[bool, ...]
 
     def bins(self) -> list[tuple[float, float, int]]:

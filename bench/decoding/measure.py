@@ -61,14 +61,11 @@ Figures = Iterator[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingTrial(GenerationTrial):
-    """The options of ``casewright bench decoding``.
-
-    Attributes:
-        pool: The number of annotated queries that may become plan cases; all by default.
-    """
+    """The options of ``casewright bench decoding``."""
 
     plans: int = 20
     examples: int = 1
+    #: The number of annotated queries that may become plan cases; all by default.
     pool: int | None = None
     grammars: int = 200
     held_out: int = 100
@@ -219,18 +216,12 @@ def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class GrammarCost:
-    """Milliseconds that the grammar of one toolbox takes.
-
-    Attributes:
-        first: Until the grammar is ready for the first request with the toolbox.
-        ready: Until the grammar is ready, for each further request.
-        complete: The same, and all masks of a plan.
-    """
+    """Milliseconds that the grammar of one toolbox takes."""
 
     toolbox: str
-    first: float
-    ready: Sequence[float]
-    complete: Sequence[float]
+    first: float  # until the grammar is ready for the first request with the toolbox
+    ready: Sequence[float]  # until the grammar is ready, for each further request
+    complete: Sequence[float]  # the same, and all masks of a plan
 
 
 def grammar_costs(

@@ -29,19 +29,13 @@ MAX_TOKENS = 1024
 
 @dataclass(frozen=True, slots=True)
 class WrittenPlan:
-    """A plan that a system wrote.
-
-    Attributes:
-        plan_tokens: The number of the plan's tokens, without the end token.
-        prompt_tokens: The number of the prompt's tokens that were not cached.
-        milliseconds: The time from the request to the last token, grammar included.
-    """
+    """A plan that a system wrote."""
 
     text: str
-    plan_tokens: int
+    plan_tokens: int  # the number of the plan's tokens, without the end token
     model_steps: int
-    prompt_tokens: int
-    milliseconds: float
+    prompt_tokens: int  # the number of the prompt's tokens that were not cached
+    milliseconds: float  # the time from the request to the last token, grammar included
 
 
 class Generation:

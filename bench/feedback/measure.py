@@ -102,21 +102,15 @@ class LoopResults:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The results for a set's test questions with one weighting of its facets.
-
-    Attributes:
-        post: Runs of the post's loop by the number of cases per round.
-        filtered: The states of the symbol filter.
-        single: Mean recall of one search by the number of results.
-    """
+    """The results for a set's test questions with one weighting of its facets."""
 
     name: str
     data: FeedbackSet
     questions: Sequence[LabelledQuestion]
     loops: Sequence[LoopResults]
-    post: Mapping[int, Sequence[Run]]
-    filtered: Sequence[SearchState]
-    single: Mapping[int, float]
+    post: Mapping[int, Sequence[Run]]  # runs of the post's loop by the number of cases per round
+    filtered: Sequence[SearchState]  # the states of the symbol filter
+    single: Mapping[int, float]  # mean recall of one search by the number of results
 
     def mean(self, measure: Measure, states: Sequence[SearchState]) -> float:
         """Return the mean of a measure over the questions, each with its state."""

@@ -118,17 +118,14 @@ class QuotingAnswerer:
 
 @dataclass(frozen=True, slots=True)
 class PairedComparison:
-    """Mean and standard deviation of cosines, and their mean difference from a base.
-
-    Attributes:
-        t: The statistic of the paired t-test; ``None`` if the differences do not vary.
-        p: The one-tailed p-value of the hypothesis that the answers are no better.
-    """
+    """Mean and standard deviation of cosines, and their mean difference from a base."""
 
     cosine: float
     sd: float
     difference: float
+    #: The statistic of the paired t-test; ``None`` if the differences do not vary.
     t: float | None = None
+    #: The one-tailed p-value of the hypothesis that the answers are no better.
     p: float | None = None
 
 

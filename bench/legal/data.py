@@ -119,16 +119,12 @@ class PairQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QaSet:
-    """Cases ⟨question, support, entities, answer⟩, and questions with exactly two parents.
-
-    Attributes:
-        left_out: The number of the files' questions that do not have exactly two parents.
-    """
+    """Cases ⟨question, support, entities, answer⟩, and questions with exactly two parents."""
 
     name: str
     cases: Sequence[Case]
     questions: Sequence[PairQuestion]
-    left_out: int = 0
+    left_out: int = 0  # the number of the files' questions that do not have exactly two parents
 
     def halves(self) -> tuple[list[int], list[int]]:
         """Return the indices of the questions in the development half and in the test half."""

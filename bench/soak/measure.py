@@ -24,19 +24,12 @@ from casewright.stores.progress import note
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of trials.
+    """A kind of trials."""
 
-    Attributes:
-        run: Runs trials in a folder until a bound is reached.
-        share: The kind's share of the time.
-        figure: The name of the figure that counts the kind's trials.
-        modules: Modules for ``preload``.
-    """
-
-    run: Callable[[Bounds, Path], Counts]
-    share: float
-    figure: str
-    modules: Sequence[str] = ()
+    run: Callable[[Bounds, Path], Counts]  # runs trials in a folder until a bound is reached
+    share: float  # the kind's share of the time
+    figure: str  # the name of the figure that counts the kind's trials
+    modules: Sequence[str] = ()  # modules for preload
 
 
 _TRAINING_MODULES = ("casewright.bench.soak.training", "peft", "trl.trainer.sft_trainer")

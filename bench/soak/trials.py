@@ -30,23 +30,16 @@ MAX_DESCRIBED = 20
 
 @dataclass
 class Counts:
-    """The counts of one kind of trials.
-
-    Attributes:
-        sound: Trials with the right result.
-        told: Trials that ended with a ``CasewrightError``.
-        lost: Acknowledged cases or answers that are gone without an error.
-        wrong: Descriptions of other failures, each with the name of its trial.
-        skipped: The reason why no trial was possible; else empty.
-    """
+    """The counts of one kind of trials."""
 
     name: str
     tried: int = 0
-    sound: int = 0
-    told: int = 0
-    lost: int = 0
+    sound: int = 0  # trials with the right result
+    told: int = 0  # trials that ended with a CasewrightError
+    lost: int = 0  # acknowledged cases or answers that are gone without an error
+    #: Descriptions of other failures, each with the name of its trial.
     wrong: list[str] = field(default_factory=list)
-    skipped: str = ""
+    skipped: str = ""  # the reason why no trial was possible; else empty
 
     def add(self, outcome: str, trial: str) -> None:
         """Count a trial by its outcome: ``sound``, ``told``, or the description of a failure."""
@@ -59,17 +52,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds of one kind of trials.
+    """The bounds of one kind of trials."""
 
-    Attributes:
-        seconds: The approximate duration.
-        max_trials: The maximum number of trials.
-        service: Returns an ASGI application for a toolbox, a planner and a file of threads.
-    """
-
-    seconds: float
+    seconds: float  # the approximate duration
     seed: int = 0
-    max_trials: int | None = None
+    max_trials: int | None = None  # the maximum number of trials
+    #: Returns an ASGI application for a toolbox, a planner and a file of threads.
     service: Callable[..., Any] | None = None
 
     def trials(self, counts: Counts) -> Iterator[int]:

@@ -39,19 +39,12 @@ _IRREGULAR = {"hit": "hitting", "run": "running", "slot": "slotting", "split": "
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """An effect of a play.
+    """An effect of a play."""
 
-    Attributes:
-        key: The kind of effect, and the points that it concerns.
-        verb: The infinitive, such as ``make`` or ``bear off``.
-        object: The words after the verb.
-        good: 1 for a gain, -1 for a cost, 0 for neither.
-    """
-
-    key: str
-    verb: str
-    object: str
-    good: int = 1
+    key: str  # the kind of effect, and the points that it concerns
+    verb: str  # the infinitive, such as "make" or "bear off"
+    object: str  # the words after the verb
+    good: int = 1  # 1 for a gain, -1 for a cost, 0 for neither
 
     @property
     def finite(self) -> str:
@@ -76,20 +69,14 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class CandidateFacts:
-    """The effects of a candidate.
+    """The effects of a candidate."""
 
-    Attributes:
-        features: The effects on the board.
-        facts: The effects as phrases, the most important first.
-        shots: The number of rolls, of 36, with which the opponent hits a blot outside the
-            opponent's home board.
-        has_back_blots: True if there are also blots in the opponent's home board.
-    """
-
-    features: PlayFeatures
-    facts: tuple[Fact, ...]
+    features: PlayFeatures  # the effects on the board
+    facts: tuple[Fact, ...]  # the effects as phrases, the most important first
+    #: The number of rolls, of 36, with which the opponent hits a blot outside the opponent's home
+    #: board.
     shots: int
-    has_back_blots: bool
+    has_back_blots: bool  # True if there are also blots in the opponent's home board
 
 
 def candidate_facts(decision: Decision, rank: int) -> CandidateFacts:

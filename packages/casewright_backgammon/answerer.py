@@ -38,19 +38,12 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True, slots=True)
 class AdvisedPlay:
-    """An attempt to answer: a play, with its equity loss by the judge.
+    """An attempt to answer: a play, with its equity loss by the judge."""
 
-    Attributes:
-        play: The play in the players' notation; empty if the answer names no legal play.
-        equity_loss: Compared with the judge's best play; ``None`` without a play.
-        text: The chat model's answer; empty if the play of a case was reused.
-        why: What is wrong with the play and the answer; empty if nothing is.
-    """
-
-    play: str
-    equity_loss: float | None
-    text: str = ""
-    why: str = ""
+    play: str  # the play in the players' notation; empty if the answer names no legal play
+    equity_loss: float | None  # compared with the judge's best play; None without a play
+    text: str = ""  # the chat model's answer; empty if the play of a case was reused
+    why: str = ""  # what is wrong with the play and the answer; empty if nothing is
 
     @property
     def good(self) -> bool:
@@ -60,32 +53,20 @@ class AdvisedPlay:
 
 @dataclass(frozen=True, slots=True)
 class BoardAnswer:
-    """The answer about a board.
+    """The answer about a board."""
 
-    Attributes:
-        position: The position from the side of the player on roll.
-        played: The play that the question is about.
-        hits: The retrieved cases, the nearest first.
-        answered_by: ``reuse``, or the chat model's name.
-        attempts: All attempts; the attempt with the least loss is the advice.
-        decision: The judge's analysis.
-        judged_by: The judge's name.
-        analysis: The judge's analysis as text.
-        retained: The outcome of retaining the analysis as a case; ``None`` if it was not retained.
-        not_retained: Why the analysis was not retained although this was requested.
-    """
-
-    position: Position
+    position: Position  # the position from the side of the player on roll
     dice: Dice
-    played: Play | None
-    hits: Sequence[Hit]
-    answered_by: str
-    attempts: Sequence[AdvisedPlay]
-    decision: Decision
-    judged_by: str
-    analysis: str
+    played: Play | None  # the play that the question is about
+    hits: Sequence[Hit]  # the retrieved cases, the nearest first
+    answered_by: str  # "reuse", or the chat model's name
+    attempts: Sequence[AdvisedPlay]  # all attempts; the attempt with the least loss is the advice
+    decision: Decision  # the judge's analysis
+    judged_by: str  # the judge's name
+    analysis: str  # the judge's analysis as text
+    #: The outcome of retaining the analysis as a case; ``None`` if it was not retained.
     retained: Retained | None = None
-    not_retained: str = ""
+    not_retained: str = ""  # why the analysis was not retained although this was requested
 
     @property
     def advice(self) -> AdvisedPlay:
@@ -96,21 +77,14 @@ class BoardAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BoardAnswerer:
-    """Answers questions about decisions with the cases of a store.
+    """Answers questions about decisions with the cases of a store."""
 
-    Attributes:
-        store: A store with the schema of ``decision_schema``.
-        network: The network whose latents compare plays.
-        judge: The judge that computes the equities of plays.
-        chat: A chat model; without a model, the best plays of the nearest cases are reused.
-        name: The chat model's name.
-    """
-
-    store: CaseStore
-    network: PositionNetwork
-    judge: PlayJudge
+    store: CaseStore  # a store with the schema of decision_schema
+    network: PositionNetwork  # the network whose latents compare plays
+    judge: PlayJudge  # the judge that computes the equities of plays
+    #: A chat model; without a model, the best plays of the nearest cases are reused.
     chat: Chat | None = None
-    name: str = "reuse"
+    name: str = "reuse"  # the chat model's name
 
     def answer(
         self,

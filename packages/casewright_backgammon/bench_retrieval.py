@@ -107,17 +107,11 @@ def latent_name(value: float, decoder: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """A representation of decisions as vectors.
+    """A representation of decisions as vectors."""
 
-    Attributes:
-        name: The name in the tables.
-        embed: Returns the vectors of positions; the methods scale them to length 1.
-        network: The network of latents; ``None`` for other representations.
-    """
-
-    name: str
-    embed: Embed
-    network: PositionNetwork | None = None
+    name: str  # the name in the tables
+    embed: Embed  # returns the vectors of positions; the methods scale them to length 1
+    network: PositionNetwork | None = None  # the network of latents; None for other representations
 
     def cases(self, decisions: Sequence[Decision]) -> Floats:
         """Return the vectors of cases: means of the positions before and after the best play."""

@@ -43,24 +43,16 @@ BOARDS, VIEWS, OTHERS = 16, 22, 10
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The pool of pictures for batches, with levels from 0 to 255.
+    """The pool of pictures for batches, with levels from 0 to 255."""
 
-    Attributes:
-        views: Whole pictures of boards (n, 192, 240, 3).
-        landmarks: Their landmarks, in pixels (n, 8, 2).
-        others: Pictures without a board (m, 192, 240, 3).
-        boards: The rectified boards (n, 184, 276, 3).
-        classes: Classes of their slices (n, 26): 0 for none, 1 to 15 light checkers, 16 to 30 for 1
-            to 15 dark checkers.
-        pairs: Colours of light and dark checkers (n, 2, 3).
-    """
-
-    views: NDArray[np.uint8]
-    landmarks: NDArray[np.float32]
-    others: NDArray[np.uint8]
-    boards: NDArray[np.uint8]
+    views: NDArray[np.uint8]  # whole pictures of boards (n, 192, 240, 3)
+    landmarks: NDArray[np.float32]  # their landmarks, in pixels (n, 8, 2)
+    others: NDArray[np.uint8]  # pictures without a board (m, 192, 240, 3)
+    boards: NDArray[np.uint8]  # the rectified boards (n, 184, 276, 3)
+    #: Classes of their slices (n, 26): 0 for none, 1 to 15 light checkers, 16 to 30 for 1 to 15
+    #: dark checkers.
     classes: NDArray[np.int64]
-    pairs: NDArray[np.float32]
+    pairs: NDArray[np.float32]  # colours of light and dark checkers (n, 2, 3)
 
 
 def draw_pool(

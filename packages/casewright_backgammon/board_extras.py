@@ -30,23 +30,15 @@ _WORDS = ("Pips", "Match", "Score", "to play", "White", "Black", "Cube", "Undo",
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A board that is being drawn.
+    """A board that is being drawn."""
 
-    Attributes:
-        canvas: The image.
-        style: The style of the board.
-        unit: Width of a slice, in pixels; all other lengths are in pixels too.
-        xs: Left edge of the field, both edges of the bar, right edge of the field.
-        ys: Upper edge, middle and lower edge of the field.
-        trays: Left and right edge of each tray.
-    """
-
-    canvas: Image.Image
-    style: BoardStyle
-    unit: float
+    canvas: Image.Image  # the image
+    style: BoardStyle  # the style of the board
+    unit: float  # width of a slice, in pixels; all other lengths are in pixels too
+    #: Left edge of the field, both edges of the bar, right edge of the field.
     xs: tuple[float, float, float, float]
-    ys: tuple[float, float, float]
-    trays: tuple[tuple[float, float], ...]
+    ys: tuple[float, float, float]  # upper edge, middle and lower edge of the field
+    trays: tuple[tuple[float, float], ...]  # left and right edge of each tray
 
     @property
     def pen(self) -> ImageDraw.ImageDraw:

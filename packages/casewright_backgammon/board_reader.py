@@ -54,19 +54,13 @@ SHIFTS = ((0, 0), (-2, 0), (2, 0), (0, -2), (0, 2))
 
 @dataclass(frozen=True, slots=True)
 class BoardReading:
-    """The reading of a picture of a board.
+    """The reading of a picture of a board."""
 
-    Attributes:
-        position: The position from the side of the player on roll.
-        confidence: The reading's share of the probability of all possible readings, from 0 to 1.
-        counts: Counts of 26 slices; see ``board_layout.signed_counts``.
-        board: The probability that the picture shows a whole board.
-    """
-
-    position: Position
+    position: Position  # the position from the side of the player on roll
+    #: The reading's share of the probability of all possible readings, from 0 to 1.
     confidence: float
-    counts: tuple[int, ...]
-    board: float
+    counts: tuple[int, ...]  # counts of 26 slices; see board_layout.signed_counts
+    board: float  # the probability that the picture shows a whole board
 
 
 @dataclass(frozen=True, slots=True)

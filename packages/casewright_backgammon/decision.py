@@ -30,40 +30,26 @@ def chances_after_win(after: Position) -> Chances:
 
 @dataclass(frozen=True, slots=True)
 class AnalysedPlay:
-    """A play with its analysis.
+    """A play with its analysis."""
 
-    Attributes:
-        play: The play in the players' notation.
-        equity: Equity of the player who makes the play, in points; 1 for a won game.
-        chances: Chances of this player after the play.
-    """
-
-    play: str
-    equity: float
-    chances: Chances
+    play: str  # the play in the players' notation
+    equity: float  # equity of the player who makes the play, in points; 1 for a won game
+    chances: Chances  # chances of this player after the play
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An analysed decision in a game.
+    """An analysed decision in a game."""
 
-    Attributes:
-        game: The name of the game.
-        position: The position from the side of the player on roll.
-        dice: The roll.
-        candidates: Some of the legal plays, the best first, including the play that was made.
-        played: Rank of the play that was made; ``None`` if there is none.
-        value: Chances of the player on roll before the roll; ``None`` if unknown.
-        engine_class: GNU Backgammon's class of the position: 10 contact, 9 crashed, 8 race, lower
-            for its bear-off databases; ``None`` if unknown.
-    """
-
-    game: str
-    position: Position
-    dice: Dice
+    game: str  # the name of the game
+    position: Position  # the position from the side of the player on roll
+    dice: Dice  # the roll
+    #: Some of the legal plays, the best first, including the play that was made.
     candidates: Sequence[AnalysedPlay]
-    played: int | None
-    value: Chances | None = None
+    played: int | None  # rank of the play that was made; None if there is none
+    value: Chances | None = None  # chances of the player on roll before the roll; None if unknown
+    #: GNU Backgammon's class of the position: 10 contact, 9 crashed, 8 race, lower for its bear-off
+    #: databases; ``None`` if unknown.
     engine_class: int | None = None
 
     @property

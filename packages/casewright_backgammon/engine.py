@@ -63,15 +63,10 @@ _CUBE = re.compile(rf"^\d\. (No double|Double, pass|Double, take) +{_NUMBER}", r
 
 @dataclass(frozen=True, slots=True)
 class PositionValue:
-    """The value of a position for the player on roll, before the roll.
+    """The value of a position for the player on roll, before the roll."""
 
-    Attributes:
-        chances: Chances of this player.
-        equity: Equity in points if both players use the cube optimally; 1 for a won game.
-    """
-
-    chances: Chances
-    equity: float
+    chances: Chances  # chances of this player
+    equity: float  # equity in points if both players use the cube optimally; 1 for a won game
 
 
 def find_engine() -> Path | None:
@@ -90,14 +85,11 @@ def find_engine() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class GnuBackgammon:
-    """The installed GNU Backgammon; each call runs it in a separate process.
+    """The installed GNU Backgammon; each call runs it in a separate process."""
 
-    Attributes:
-        path: The path of the program; by default that of the installed program.
-        limit: Time limit of a run in seconds; by default it depends on positions and plies.
-    """
-
+    #: The path of the program; by default that of the installed program.
     path: Path = field(default_factory=lambda: _installed())
+    #: Time limit of a run in seconds; by default it depends on positions and plies.
     limit: float | None = None
 
     def analyse(

@@ -19,19 +19,15 @@ PARTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Cases and queries from different games.
+    """Cases and queries from different games."""
 
-    Attributes:
-        cases: Decisions for retrieval and for training.
-        queries: Decisions of other games; no case has their position, before or after a play.
-        pool: Other positions with chances, for training; no query has them.
-        left_out: Number of decisions in the queries' games that are not queries, because a case has
-            their position (mostly openings).
-    """
-
-    cases: Sequence[Decision]
+    cases: Sequence[Decision]  # decisions for retrieval and for training
+    #: Decisions of other games; no case has their position, before or after a play.
     queries: Sequence[Decision]
+    #: Other positions with chances, for training; no query has them.
     pool: Sequence[tuple[Position, Chances]]
+    #: Number of decisions in the queries' games that are not queries, because a case has their
+    #: position (mostly openings).
     left_out: int
 
 

@@ -27,15 +27,10 @@ PLIES = 2
 
 
 class PlayJudge(ABC):
-    """Base class of judges, which analyse decisions.
+    """Base class of judges, which analyse decisions."""
 
-    Attributes:
-        name: The name that users see.
-        proves: True if the judge's analyses may become cases.
-    """
-
-    name: str
-    proves: bool
+    name: str  # the name that users see
+    proves: bool  # True if the judge's analyses may become cases
 
     def analyse(
         self, position: Position, dice: Dice, played: Play | None, more_plays: Sequence[Play]

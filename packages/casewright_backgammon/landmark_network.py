@@ -19,13 +19,9 @@ _COLUMNS, _ROWS = VIEW[0] // CELL, VIEW[1] // CELL
 
 
 class LandmarkNetwork(nn.Module):
-    """A network from the colours of a view to heat maps of landmarks and the logit of a board.
+    """A network from the colours of a view to heat maps of landmarks and the logit of a board."""
 
-    Attributes:
-        cell_centres: The centres of a heat map's cells, in pixels of the view (1280, 2).
-    """
-
-    cell_centres: Tensor
+    cell_centres: Tensor  # the centres of a heat map's cells, in pixels of the view (1280, 2)
 
     def __init__(self) -> None:
         super().__init__()

@@ -34,19 +34,12 @@ _LAYERS = ("hidden", "latent", "value")
 
 @dataclass(frozen=True, slots=True)
 class PositionNetwork:
-    """A network trained on the values of positions, as NumPy arrays.
+    """A network trained on the values of positions, as NumPy arrays."""
 
-    Attributes:
-        hidden: The layer from the encoding, with ReLU.
-        latent: The layer from the hidden units.
-        value: The layer from the latent, with ReLU, to logits of the chances.
-        name: The name of the training.
-    """
-
-    hidden: Layer
-    latent: Layer
-    value: Layer
-    name: str
+    hidden: Layer  # the layer from the encoding, with ReLU
+    latent: Layer  # the layer from the hidden units
+    value: Layer  # the layer from the latent, with ReLU, to logits of the chances
+    name: str  # the name of the training
 
     def latents(self, positions: Sequence[Position]) -> Floats:
         """Return the raw latents of n positions, array (n, 64), not scaled."""

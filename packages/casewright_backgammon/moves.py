@@ -16,15 +16,10 @@ Dice = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """A way to play a roll.
+    """A way to play a roll."""
 
-    Attributes:
-        steps: The steps of checkers, one per die, in a legal order.
-        after: The position after the steps, still from the side of the player who made them.
-    """
-
-    steps: tuple[Step, ...]
-    after: Position
+    steps: tuple[Step, ...]  # the steps of checkers, one per die, in a legal order
+    after: Position  # the position after the steps, still from the side of the player who made them
 
     @property
     def text(self) -> str:

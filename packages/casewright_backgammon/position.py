@@ -26,15 +26,11 @@ Side = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A position.
+    """A position."""
 
-    Attributes:
-        own: Checkers of the player on roll: 24 points, this player's 1 point first, then the bar.
-        other: Checkers of the other player, on that player's points, then the bar.
-    """
-
+    #: Checkers of the player on roll: 24 points, this player's 1 point first, then the bar.
     own: Side
-    other: Side
+    other: Side  # checkers of the other player, on that player's points, then the bar
 
     @property
     def flipped(self) -> Position:

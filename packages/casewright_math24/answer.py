@@ -25,17 +25,11 @@ _OPERATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The verdict on an answer.
+    """The verdict on an answer."""
 
-    Attributes:
-        expression: The expression of the answer; empty if there is none.
-        right: True if the expression uses each number once and equals 24.
-        why: What is wrong, as a sentence; empty if nothing is.
-    """
-
-    expression: str
-    right: bool
-    why: str = ""
+    expression: str  # the expression of the answer; empty if there is none
+    right: bool  # True if the expression uses each number once and equals 24
+    why: str = ""  # what is wrong, as a sentence; empty if nothing is
 
 
 def final_answer(text: str) -> str:

@@ -25,23 +25,15 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True, slots=True)
 class CardAnswer:
-    """The answer to a card.
+    """The answer to a card."""
 
-    Attributes:
-        reading: The card's numbers.
-        problem: The numbers in ascending order.
-        hits: The nearest cases of other puzzles.
-        answered_by: ``reuse``, or the chat model's name.
-        checks: The checks of all attempts; the last attempt is the answer.
-        retained: The outcome of ``retain``; ``None`` if it was not requested, or the answer is
-            wrong or not a product of two pairs.
-    """
-
-    reading: CardReading
-    problem: Problem
-    hits: Sequence[Hit]
-    answered_by: str
-    checks: Sequence[Check]
+    reading: CardReading  # the card's numbers
+    problem: Problem  # the numbers in ascending order
+    hits: Sequence[Hit]  # the nearest cases of other puzzles
+    answered_by: str  # "reuse", or the chat model's name
+    checks: Sequence[Check]  # the checks of all attempts; the last attempt is the answer
+    #: The outcome of ``retain``; ``None`` if it was not requested, or the answer is wrong or not a
+    #: product of two pairs.
     retained: Retained | None = None
 
     @property
@@ -52,18 +44,13 @@ class CardAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CardAnswerer:
-    """Solves cards with the cases of a store.
+    """Solves cards with the cases of a store."""
 
-    Attributes:
-        store: A store with the schema of ``puzzle_schema``.
-        chat: A chat model; without a model, the plans of the nearest cases are reused.
-        name: The chat model's name.
-    """
-
-    store: CaseStore
+    store: CaseStore  # a store with the schema of puzzle_schema
     reader: CardReader
+    #: A chat model; without a model, the plans of the nearest cases are reused.
     chat: Chat | None = None
-    name: str = "reuse"
+    name: str = "reuse"  # the chat model's name
 
     def answer(self, image: bytes | Path, *, retain: bool = False) -> CardAnswer:
         """Return the answer to a card, from an image file's path or bytes.

@@ -33,19 +33,13 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The pools of images for batches, as grey levels from 0 to 255.
+    """The pools of images for batches, as grey levels from 0 to 255."""
 
-    Attributes:
-        cells: Cells (styles, 1 + 13 + STRANGE, 45, 45); the first cell of a style is empty.
-        cards: Whole cards (n, 90, 90).
-        numbers: The numbers on the whole cards, minus one (n, 4).
-        others: Images without a card (m, 90, 90).
-    """
-
+    #: Cells (styles, 1 + 13 + STRANGE, 45, 45); the first cell of a style is empty.
     cells: NDArray[np.uint8]
-    cards: NDArray[np.uint8]
-    numbers: NDArray[np.int64]
-    others: NDArray[np.uint8]
+    cards: NDArray[np.uint8]  # whole cards (n, 90, 90)
+    numbers: NDArray[np.int64]  # the numbers on the whole cards, minus one (n, 4)
+    others: NDArray[np.uint8]  # images without a card (m, 90, 90)
 
 
 def draw_cards(

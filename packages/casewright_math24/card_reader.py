@@ -34,15 +34,11 @@ THRESHOLD = "least_confidence"
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """The numbers of a card.
+    """The numbers of a card."""
 
-    Attributes:
-        numbers: The numbers upper left, upper right, lower left and lower right, from 1 to 13.
-        confidence: The probability of the least certain number, from 0 to 1.
-    """
-
+    #: The numbers upper left, upper right, lower left and lower right, from 1 to 13.
     numbers: tuple[int, int, int, int]
-    confidence: float
+    confidence: float  # the probability of the least certain number, from 0 to 1
 
 
 class CardReader:

@@ -27,19 +27,12 @@ Class = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """A product of two pairs that equals 24.
+    """A product of two pairs that equals 24."""
 
-    Attributes:
-        larger: The larger factor, one of ``CATEGORIES``.
-        pair: Indices of the two numbers that make it; of equal numbers, the first.
-        larger_by: An expression of this pair, which equals the larger factor.
-        smaller_by: An expression of the other two numbers, which equals the smaller factor.
-    """
-
-    larger: int
-    pair: tuple[int, int]
-    larger_by: str
-    smaller_by: str
+    larger: int  # the larger factor, one of CATEGORIES
+    pair: tuple[int, int]  # indices of the two numbers that make it; of equal numbers, the first
+    larger_by: str  # an expression of this pair, which equals the larger factor
+    smaller_by: str  # an expression of the other two numbers, which equals the smaller factor
 
     @property
     def smaller(self) -> int:

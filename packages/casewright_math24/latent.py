@@ -59,17 +59,12 @@ def inputs(problem: Problem) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class LatentNetwork:
-    """A network of dense layers; the output of the last layer is the latent.
+    """A network of dense layers; the output of the last layer is the latent."""
 
-    Attributes:
-        layers: Weights (out, in) and biases (out) of each layer.
-        name: The name of the training.
-        ends_in_relu: True if ReLU follows the last layer, as in the paper's network, where the
-            latent is a hidden layer.
-    """
-
-    layers: Sequence[Layer]
-    name: str
+    layers: Sequence[Layer]  # weights (out, in) and biases (out) of each layer
+    name: str  # the name of the training
+    #: True if ReLU follows the last layer, as in the paper's network, where the latent is a hidden
+    #: layer.
     ends_in_relu: bool
 
     def vectors(self, problems: Sequence[Problem]) -> Floats:

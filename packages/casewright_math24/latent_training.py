@@ -33,13 +33,10 @@ class Contrast:
     The defaults were chosen on the training cases of all published splits. A test puzzle of one
     split is a training case of others, so it influenced this choice. ``bench math24 --nested``
     chooses the settings in each split, without its test puzzles.
-
-    Attributes:
-        temperature: Temperature of the softmax over similarities.
-        same_class: Weight of the loss for common classes; that for common factors has the rest.
     """
 
-    temperature: float = 0.1
+    temperature: float = 0.1  # temperature of the softmax over similarities
+    #: Weight of the loss for common classes; that for common factors has the rest.
     same_class: float = 0.7
 
 

@@ -21,19 +21,12 @@ MAX_PIXELS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class ExpectedPicture:
-    """The expected subject and limits of a picture.
+    """The expected subject and limits of a picture."""
 
-    Attributes:
-        subject: The subject with its article, for errors: "a card".
-        shape: The shape, for errors: "about as wide as high".
-        min_side: Minimum width and height in pixels.
-        max_ratio: Maximum ratio of the longer side to the shorter.
-    """
-
-    subject: str
-    shape: str
-    min_side: int
-    max_ratio: float
+    subject: str  # the subject with its article, for errors: "a card"
+    shape: str  # the shape, for errors: "about as wide as high"
+    min_side: int  # minimum width and height in pixels
+    max_ratio: float  # maximum ratio of the longer side to the shorter
 
     @property
     def noun(self) -> str:
