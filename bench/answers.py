@@ -72,11 +72,7 @@ class Question:
 
 
 def read_questions(data: Path, limit: int) -> list[Question]:
-    """Return ``limit`` questions from a folder's multi-hop files, which take turns.
-
-    Raises:
-        InputError: The folder has none of the files, or one cannot be read.
-    """
+    """Return ``limit`` questions of the multi-hop files in turn; ``InputError`` for bad files."""
     files = [data / file for file in FILES.values() if (data / file).is_file()]
     if not files:
         raise InputError(f"{data} has none of {', '.join(FILES.values())}. Give their folder.")

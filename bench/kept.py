@@ -13,11 +13,7 @@ from casewright.finetune.records import read_values
 class KeptResults:
     """A file of results that are computed once; a person may add fields to its lines.
 
-    Args:
-        file: ``None`` to keep nothing.
-
-    Raises:
-        InputError: The file cannot be read.
+    ``None`` as file keeps nothing; ``InputError`` if the file cannot be read.
     """
 
     def __init__(self, file: Path | None) -> None:

@@ -129,9 +129,7 @@ def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: Ope
 
     "kept answers" caches every plan that it returns, right or wrong, as if the user had approved
     it. The controls are "always misses", and "always hits", which caches the gold plans.
-
-    Raises:
-        InputError: The domain has too few queries that need no context.
+    ``InputError`` if the domain has too few queries that need no context.
     """
     tested = read_tested_domain(domain_name)
     known = tested.domain.queries()

@@ -170,11 +170,7 @@ def measure_reaper(trial: ReaperTrial) -> Report:
 def trained_rows(data: DataSection, instructions: Path | None) -> list[Row]:
     """Return the rows of Table 2, each without one more part of the data, and of Table 3.
 
-    Args:
-        instructions: A folder with files of generic instructions.
-
-    Raises:
-        InputError: The folder has no such files.
+    ``instructions`` is a folder with files of generic instructions; ``InputError`` if it has none.
     """
     sources = _sources(instructions)
 
@@ -379,10 +375,7 @@ def planner_lines(
     """Yield each planner's lines for each class and for all.
 
     Planners whose labels end in ``NO_GRAMMAR`` also plan with a needed tool removed. Plans of the
-    fallback and invalid plans count as wrong.
-
-    Raises:
-        InputError: A planner failed on a question.
+    fallback and invalid plans count as wrong; a planner that fails is an ``InputError``.
     """
     unconstrained = {n: planner for n, planner in planners.items() if n.endswith(NO_GRAMMAR)}
     evaluation = evaluate(items, planners, removal=unconstrained, seed=seed)

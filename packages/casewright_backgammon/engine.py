@@ -160,11 +160,7 @@ class GnuBackgammon:
         return self._analyse_results([legal], plies)[0]
 
     def draw(self, positions: Sequence[Position], folder: Path) -> list[Path]:
-        """Draw boards as PNG files in a folder; return the files in the positions' order.
-
-        Raises:
-            ToolError: The program crashed, took too long, or drew too few boards.
-        """
+        """Draw boards as PNG files in the positions' order; ``ToolError`` if the program fails."""
         files = [folder / f"{number}.png" for number in range(len(positions))]
         commands = ["new game"]
         for position, file in zip(positions, files, strict=True):

@@ -37,8 +37,7 @@ def legal_play(position: Position, dice: Dice, text: str) -> Play:
 def parse_play(position: Position, text: str) -> tuple[Position, list[Step]]:
     """Return the position after a play, and its steps; the roll is not checked.
 
-    Raises:
-        InputError: The text cannot be parsed, a start point has no checker, or a point is blocked.
+    ``InputError`` if the text cannot be parsed, a start has no checker, or a point is blocked.
     """
     steps: list[Step] = []
     if text.strip().lower() in ("cannot move", "no move", ""):
