@@ -1,4 +1,4 @@
-"""The time of an answer: in a process that has answered before, and from a new process."""
+"""The time of an answer in a warm process, and from the start of a new process."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from casewright.graph import ExtractiveGenerator, RunContext, build_graph
 from casewright.planner import CasePlanner, plan_schema
 from casewright.stores import CaseStore
 
-#: Number of cold starts of each command.
+#: Number of cold starts of each timed command.
 COLD_STARTS = 5
 #: The stages of an answer; its ``usage`` has the milliseconds of each.
 STAGES = ("planning", "execution", "generation")
 
 
 def measure_answer(domain_name: str, count: int) -> Report:
-    """Return the times of whole answers (planning, look-ups, generation), and of cold starts.
+    """Time whole answers (planning, look-ups, generation) to uncached questions, and cold starts.
 
-    Questions are encoded without a cache. Accuracy is not measured: the queries are plan cases.
+    Accuracy is not measured, because the queries are plan cases.
     """
     rows: list[dict[str, Any]] = []
     sampler = LayerSampler()
@@ -45,18 +45,19 @@ def measure_answer(domain_name: str, count: int) -> Report:
         ask = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
         ask(questions[0])
         for question in tracked("Answering", questions):
-            before = time.process_time()
-            state, spent = timed(partial(ask, question))
-            cpu = (time.process_time() - before) * 1000
+            cpu_start = time.process_time()
+            state, milliseconds = timed(partial(ask, question))
+            cpu = (time.process_time() - cpu_start) * 1000
             answer = state["answer"]
             stages = {name: answer["usage"][f"{name}_ms"] for name in STAGES}
-            rows.append({"steps": len(answer["steps"]), "ms": spent, "cpu": cpu, **stages})
+            rows.append({"steps": len(answer["steps"]), "ms": milliseconds, "cpu": cpu, **stages})
         with sampler:
             # Again, since a sampler slows what is timed.
             for question in tracked("Sampling", questions):
                 ask(question)
-    cold = [_start("ask", "--domain", domain_name, domain.questions[0]) for _ in range(COLD_STARTS)]
-    cold_help = [_start("--help") for _ in range(COLD_STARTS)]
+    ask_command = ("ask", "--domain", domain_name, domain.questions[0])
+    cold = [_process_seconds(*ask_command) for _ in range(COLD_STARTS)]
+    cold_help = [_process_seconds("--help") for _ in range(COLD_STARTS)]
     times = [row["ms"] for row in rows]
     rows.sort(key=itemgetter("steps"))
     by_steps = {steps: list(group) for steps, group in groupby(rows, itemgetter("steps"))}
@@ -95,8 +96,8 @@ def measure_answer(domain_name: str, count: int) -> Report:
     )
 
 
-def _start(*arguments: str) -> float:
-    """Return the seconds that a new ``casewright`` process takes."""
+def _process_seconds(*arguments: str) -> float:
+    """Run ``casewright`` in a new process, and return its seconds."""
     command = [sys.executable, "-m", "casewright", *arguments]
     return timed(partial(subprocess.run, command, check=True, capture_output=True))[1] / 1000
 
@@ -104,5 +105,5 @@ def _start(*arguments: str) -> float:
 def _draw(axes: Any, by_steps: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
     times = [[row["ms"] for row in group] for group in by_steps.values()]
     axes.boxplot(times, tick_labels=list(by_steps))
-    axes.set(xlabel="steps of the plan", ylabel="ms an answer", ylim=(0, None))
+    axes.set(xlabel="steps of the plan", ylabel="ms per answer", ylim=(0, None))
     axes.set_title("Warm answers")

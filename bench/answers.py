@@ -1,7 +1,7 @@
-"""Worded answers from numbered evidence: sentences that it supports, facts, length, time.
+"""Generated answers from numbered evidence: supported sentences, right facts, length, time.
 
-The questions are of HotpotQA, 2WikiMultihopQA and MuSiQue; the evidence is the paragraphs that
-support the answer among others of the same question.
+The questions are from HotpotQA, 2WikiMultihopQA and MuSiQue. The evidence is the paragraphs that
+support the answer, filled up with other paragraphs of the same question.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from casewright.planner.local_chat import LocalChat, local_chat
 from casewright.planner.prompt import Prompt
 from casewright.stores import Encoder
 
-#: Pieces of evidence that a question is answered from.
+#: Number of paragraphs in the evidence of a question.
 EVIDENCE = 4
-#: Least cosine of a sentence with a part of its evidence: the second method.
-SAME = 0.6
-#: Tokens and seconds of a chat model's answer.
+#: Least cosine of a sentence with a part of its evidence that supports it ``by_meaning``.
+MIN_COSINE = 0.6
+#: Limits of tokens and seconds of a chat model's answer.
 TOKENS, SECONDS = 120, 900.0
-#: Ends the name of a local model that writes under the grammar ``CITING``.
-GRAMMAR = "+grammar"
-CITING = r"""
+#: Suffix of the name of a local model that generates under ``CITATION_GRAMMAR``.
+GRAMMAR_SUFFIX = "+grammar"
+CITATION_GRAMMAR = r"""
 start: sentence (" " sentence)?
 sentence: TEXT " " cited cited?
 cited: "[E1]" | "[E2]" | "[E3]" | "[E4]"
@@ -57,55 +57,51 @@ TEXT: /([^\[\]\n.!?]|[.!?][^\[\]\s]){8,240}[.!?]/
 """
 NOTES = (
     "cited: share of the sentences with a citation; by_words and by_meaning: share that the cited "
-    "evidence bears out (a sentence without a citation: any evidence), by the check of answers and "
-    "by the cosine of the encoder, which the check does not use. facts: share of the answers with "
-    "the right answer's words. letters, ms: medians.",
+    "evidence supports (a sentence without a citation: any evidence), by the check of answers and "
+    "by the encoder's cosine, which the check does not use. facts: share of the answers that "
+    "contain the right answer. letters, ms: medians.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its evidence; ``answers`` are the wordings of the right answer."""
+    """A question with its evidence; ``answers`` are the right answer and its aliases."""
 
     request: GenerationRequest
     answers: Sequence[str]
 
 
 def read_questions(data: Path, limit: int) -> list[Question]:
-    """Return the first questions of each multi-hop file of a folder, the sets in turn.
-
-    Raises:
-        InputError: The folder has none of the files, or one cannot be read.
-    """
+    """Return ``limit`` questions of the multi-hop files in turn; ``InputError`` for bad files."""
     files = [data / file for file in FILES.values() if (data / file).is_file()]
     if not files:
         raise InputError(f"{data} has none of {', '.join(FILES.values())}. Give their folder.")
-    sets = []
-    for file in files:
-        items = [item for item in read_items(file) if item.record["answer"] not in ("yes", "no")]
-        sets.append([_question(item) for item in items])
+    sets = [
+        [_question(item) for item in read_items(file) if item.record["answer"] not in ("yes", "no")]
+        for file in files
+    ]
     return [question for row in zip_longest(*sets) for question in row if question][:limit]
 
 
 def _question(item: Item) -> Question:
-    draw = random.Random(item.record["question"])
+    rng = random.Random(item.record["question"])
     others = sorted(item.paragraphs - item.supporting)
-    chosen = [*sorted(item.supporting), *draw.sample(others, len(others))][:EVIDENCE]
-    draw.shuffle(chosen)
+    paragraphs = [*sorted(item.supporting), *rng.sample(others, len(others))][:EVIDENCE]
+    rng.shuffle(paragraphs)
     evidence = [
         Evidence(f"E{number}", "s1", "search", f"# {title}\n\n{text}", title, {}, final=True)
-        for number, (title, text) in enumerate(chosen, 1)
+        for number, (title, text) in enumerate(paragraphs, 1)
     ]
     answers = [item.record["answer"], *item.record.get("answer_aliases", ())]
     return Question(GenerationRequest(item.record["question"], evidence), answers)
 
 
 class CitingChat(LocalChat):
-    """A local model that writes one or two sentences, each with citations of evidence there is."""
+    """A local model that writes one or two sentences, each with citations of existing evidence."""
 
     def _call(self, messages: list[BaseMessage], *arguments: Any, **options: Any) -> str:
         tokenizer = self.model.grammar_tokenizer
-        matcher = PlanMatcher(compile_grammar(tokenizer, CITING), tokenizer)
+        matcher = PlanMatcher(compile_grammar(tokenizer, CITATION_GRAMMAR), tokenizer)
         prompt = self.model.encode(Prompt("", "\n\n".join(str(m.text) for m in messages)))
         limits = DecodingLimits(tokens=self.tokens)
         written = Decoder(self.model).write(prompt, matcher, limits=limits)
@@ -113,19 +109,17 @@ class CitingChat(LocalChat):
 
 
 def find_generator(name: str, encoder: Encoder) -> Generator:
-    """Return the generator of a name; ``local:smollm2+grammar`` writes its citations by a grammar.
+    """Return the generator of a name; ``InputError`` if it does not exist.
 
-    Raises:
-        InputError: There is no such generator.
+    ``local:smollm2+grammar`` generates under ``CITATION_GRAMMAR``.
     """
     if name == EXTRACTIVE:
         return make_generator(name, encoder)
-    bare = name.removesuffix(GRAMMAR)
-    if bare == name:
+    model_name = name.removesuffix(GRAMMAR_SUFFIX)
+    if model_name == name:
         return ChatGenerator(chat_model(name, max_tokens=TOKENS), seconds=SECONDS)
-    local = local_chat(bare.removeprefix("local:"))
-    model = CitingChat(model=local.model, tokens=2 * TOKENS)
-    return ChatGenerator(model, seconds=SECONDS)
+    local = local_chat(model_name.removeprefix("local:"))
+    return ChatGenerator(CitingChat(model=local.model, tokens=2 * TOKENS), seconds=SECONDS)
 
 
 def measure_answers(
@@ -139,31 +133,31 @@ def measure_answers(
 ) -> Report:
     """Answer the same questions with each generator.
 
-    A person may add ``supported`` to the answers in the file ``keep`` (see ``KeptResults``): a list
-    of true and false, one a sentence. ``claims`` is SciFact's folder.
+    Args:
+        keep: A file for ``KeptResults``. A person may add a list ``supported`` to its answers, with
+            true or false for each sentence.
+        claims: SciFact's folder.
     """
     questions, kept = read_questions(data, limit), KeptResults(keep)
     rows: list[dict[str, Any]] = []
-    read: list[dict[str, Any] | None] = []
+    agreements: list[dict[str, Any] | None] = []
     for name in generators:
+        # Kept answers need no generator, so it is loaded for the first new answer.
         find = cache(partial(find_generator, name, encoder))
-        answers = [
-            (
-                question,
-                kept.get((name, question.request.question), partial(_answer, question, find)),
-            )
-            for question in tracked(name, questions)
-        ]
-        judged = [(*pair, _judged(*pair, encoder)) for pair in answers]
+        judged = []
+        for question in tracked(name, questions):
+            key = (name, question.request.question)
+            answer = kept.get(key, partial(_generate, question, find))
+            judged.append((question, answer, _sentence_verdicts(question, answer, encoder)))
         rows.append(_row(name, judged))
-        read.append(_agreement(name, judged))
+        agreements.append(_agreement(name, judged))
     figures = {
         f"{row['generator']}.{figure}": row[figure]
         for row in rows
         for figure in ("by_words", "by_meaning", "facts")
     }
     settings = {"data": str(data), "questions": len(questions), "evidence": EVIDENCE}
-    rows += [row for row in read if row] + ([] if claims is None else measure_claims(claims))
+    rows += [row for row in agreements if row] + ([] if claims is None else measure_claims(claims))
     titles = {
         "answers": "answers",
         "read": "sentences that a person has read",
@@ -173,26 +167,26 @@ def measure_answers(
 
 
 def measure_claims(folder: Path) -> list[dict[str, Any]]:
-    """Return for each half of SciFact's claims what the check keeps, by the label of the abstract.
+    """Return the share of SciFact's claims that the check accepts, by file and by abstract's label.
 
-    An abstract that a claim cites supports it, contradicts it, or says nothing of it.
+    An abstract that a claim cites supports it, contradicts it, or does not mention it.
     """
     abstracts = {item["doc_id"]: item["abstract"] for _, _, item in read_values(folder / CORPUS)}
     rows = []
     for file in sorted(folder.glob(CLAIMS)):
-        kept: dict[str, list[bool]] = {"SUPPORT": [], "CONTRADICT": [], "NONE": []}
+        accepted: dict[str, list[bool]] = {"SUPPORT": [], "CONTRADICT": [], "NONE": []}
         for _, _, item in read_values(file):
-            labels = {one["doc_id"]: one["label"] for one in item["evidence"]}
+            labels = {e["doc_id"]: e["label"] for e in item["evidence"]}
             for cited in item["cited_doc_ids"]:
                 share = adjacent_share(item["claim"], abstracts[cited])
-                kept[labels.get(cited, "NONE")].append(share >= SUPPORTED)
-        counts = {f"{label.lower()}_kept": mean(values) for label, values in kept.items()}
-        pairs = sum(map(len, kept.values()))
+                accepted[labels.get(cited, "NONE")].append(share >= SUPPORTED)
+        counts = {f"{label.lower()}_kept": mean(values) for label, values in accepted.items()}
+        pairs = sum(map(len, accepted.values()))
         rows.append({"table": "claims", "file": file.stem, "pairs": pairs, **counts})
     return rows
 
 
-def _answer(question: Question, find: Callable[[], Generator]) -> dict[str, Any]:
+def _generate(question: Question, find: Callable[[], Generator]) -> dict[str, Any]:
     generation, milliseconds = timed(lambda: find().generate(question.request))
     if "failed" in generation.generator:
         raise CasewrightError(f"A question was not answered: {generation.generator}.")
@@ -200,12 +194,12 @@ def _answer(question: Question, find: Callable[[], Generator]) -> dict[str, Any]
     return {"text": text, "ms": round(milliseconds)}
 
 
-def _judged(
+def _sentence_verdicts(
     question: Question, answer: Mapping[str, Any], encoder: Encoder
 ) -> list[tuple[bool, bool]]:
-    """Return for each sentence whether its evidence bears it out, by words and by meaning."""
+    """Return for each sentence whether its evidence supports it, by words and by meaning."""
     evidence = question.request.evidence
-    judged = []
+    verdicts = []
     for sentence in sentences(answer["text"]):
         cited = ID.findall("".join(CITATIONS.findall(sentence)))
         parts = [
@@ -215,14 +209,14 @@ def _judged(
             for part in quotables(item.text)
         ]
         vectors = encoder.embed([CITATIONS.sub("", sentence), *parts])
-        meant = float((vectors[1:] @ vectors[0]).max()) >= SAME
-        judged.append((is_supported(sentence, evidence), meant))
-    return judged
+        by_meaning = float((vectors[1:] @ vectors[0]).max()) >= MIN_COSINE
+        verdicts.append((is_supported(sentence, evidence), by_meaning))
+    return verdicts
 
 
 def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -> dict[str, Any]:
     texts = [answer["text"] for _, answer, _ in judged]
-    pairs = [pair for *_, its in judged for pair in its]
+    pairs = [pair for *_, verdicts in judged for pair in verdicts]
     lines = [line for text in texts for line in sentences(text)]
     return {
         "table": "answers",
@@ -247,21 +241,21 @@ def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -
 def _agreement(
     name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]
 ) -> dict[str, Any] | None:
-    """Return what the two methods make of the sentences that a person has read, if any."""
-    read = [
+    """Return the verdicts of both methods on the sentences that a person has labelled, if any."""
+    labelled = [
         (label, *pair)
-        for _, answer, its in judged
-        for label, pair in zip(answer.get("supported", ()), its, strict=False)
+        for _, answer, verdicts in judged
+        for label, pair in zip(answer.get("supported", ()), verdicts, strict=False)
     ]
-    if not read:
+    if not labelled:
         return None
     return {
         "table": "read",
         "generator": name,
-        "sentences": len(read),
-        "supported": mean([label for label, *_ in read]),
-        "by_words_of_supported": mean([words for label, words, _ in read if label]),
-        "by_words_of_others": mean([words for label, words, _ in read if not label]),
-        "by_meaning_of_supported": mean([meant for label, _, meant in read if label]),
-        "by_meaning_of_others": mean([meant for label, _, meant in read if not label]),
+        "sentences": len(labelled),
+        "supported": mean([label for label, *_ in labelled]),
+        "by_words_of_supported": mean([words for label, words, _ in labelled if label]),
+        "by_words_of_others": mean([words for label, words, _ in labelled if not label]),
+        "by_meaning_of_supported": mean([meaning for label, _, meaning in labelled if label]),
+        "by_meaning_of_others": mean([meaning for label, _, meaning in labelled if not label]),
     }

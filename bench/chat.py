@@ -1,4 +1,4 @@
-"""A chat model over HTTP in every role: planner (beside the case planner), generator and judge."""
+"""A chat model over HTTP as planner (compared with the case planner), generator and judge."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typing import Any
 from urllib.request import ProxyHandler, build_opener
 from uuid import UUID
 
+import numpy as np
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
@@ -47,17 +48,17 @@ from casewright.stores import Hit
 from casewright.stores.feedback import Candidate, JudgeRequest
 from casewright.tools import Toolbox
 
-#: Plan cases that an answer is worded from, and that are judged.
+#: Number of plan cases that are evidence of an answer, and that are judged.
 NEAREST = 3
-#: The small base's limit of written tokens: those of a long plan.
+#: The small base's limit of generated tokens: the length of a long plan.
 BASE_TOKENS = 64
-#: The numbers of timed completions of one token, and of untimed ones before: the first are slow.
-ROUND_TRIPS, WARM = 20, 2
-#: The numbers of streamed answers, and of tokens of each.
+#: Number of timed completions of one token, and of untimed ones before, since the first are slow.
+ROUND_TRIPS, WARM_UP = 20, 2
+#: Number of streamed answers, and of tokens of each.
 STREAMS, STREAMED_TOKENS = 5, 8
-#: The packages that `transformers serve` needs beside transformers, and the server's code: it ends
-#: when its standard input closes, which the parent's death causes.
-NEEDED = ("fastapi", "openai", "uvicorn")
+#: The packages that `transformers serve` needs in addition to transformers, and the server's code.
+#: The server ends when its standard input closes, as it does if the parent process dies.
+SERVER_PACKAGES = ("fastapi", "openai", "uvicorn")
 SERVER = """\
 import os, sys, threading
 threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
@@ -78,7 +79,7 @@ COLUMNS = (
 
 @dataclass(slots=True)
 class Call:
-    """The ``time.perf_counter`` of a chat model's call; an abandoned call has no end.
+    """A chat model's call, with times of ``time.perf_counter``; an abandoned call has no end.
 
     ``cut`` is True if the limit of tokens ended the answer.
     """
@@ -108,8 +109,8 @@ class CallLog(BaseCallbackHandler):
         """See LangChain."""
         call = self._calls[run_id]
         call.ended, call.answered = time.perf_counter(), True
-        settings = response.generations[0][0].message.response_metadata
-        call.cut = settings.get("finish_reason") == "length"
+        metadata = response.generations[0][0].message.response_metadata
+        call.cut = metadata.get("finish_reason") == "length"
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **options: Any) -> None:
         """See LangChain."""
@@ -117,26 +118,20 @@ class CallLog(BaseCallbackHandler):
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """The plan of a query.
-
-    Attributes:
-        fallback: The reason for a fallback's plan; empty for the planner's plan.
-        unanswered: True if the last call failed or timed out.
-        right: True if the tools are the gold plan's.
-    """
+class PlanOutcome:
+    """The outcome and the costs of planning for one query."""
 
     milliseconds: float
     calls: int
     call_ms: float
     tokens: Mapping[str, int]
-    fallback: str
-    unanswered: bool
-    right: bool
+    fallback: str  # why the fallback planned; empty for the planner's own plan
+    unanswered: bool  # True if the last call failed or timed out
+    right: bool  # True if the tools are the gold plan's
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedModel:
     """A model behind an OpenAI-compatible API."""
 
     url: str
@@ -148,27 +143,19 @@ class Served:
         return chat_model(f"openai:{self.name}", base_url=self.url, **limit, **settings)
 
     def round_trips(self, seconds: float) -> list[float]:
-        """Return the milliseconds of completions of one token.
-
-        Raises:
-            InputError: The server does not answer within ``seconds``.
-        """
+        """Return the milliseconds of completions of one token; ``InputError`` if one fails."""
         client = self.client(1)
         call = partial(ask, client, [HumanMessage("Hello")], seconds)
-        return self._timed(client, call, WARM + ROUND_TRIPS)[WARM:]
+        return self._timed(client, call, WARM_UP + ROUND_TRIPS)[WARM_UP:]
 
     def first_tokens(self) -> list[float]:
-        """Return the milliseconds to the first token of streamed answers.
-
-        Raises:
-            InputError: The server does not stream.
-        """
+        """Return the milliseconds to first tokens; ``InputError`` if the server does not stream."""
         client = self.client(STREAMED_TOKENS)
 
-        def first() -> None:
+        def wait_for_token() -> None:
             next(chunk for chunk in client.stream("Count from 1 to 20.") if chunk.text)
 
-        return self._timed(client, first, STREAMS)
+        return self._timed(client, wait_for_token, STREAMS)
 
     def _timed(self, client: BaseChatModel, call: Callable[[], Any], count: int) -> list[float]:
         try:
@@ -178,8 +165,8 @@ class Served:
 
 
 @contextmanager
-def served(url: str | None, model: str | None) -> Iterator[Served]:
-    """Yield the model at a URL, or without one the small base behind a server on this machine.
+def served(url: str | None, model: str | None) -> Iterator[ServedModel]:
+    """Yield the model at a URL; without a URL, serve the small base on this machine.
 
     Raises:
         InputError: Only one of ``url`` and ``model`` is given.
@@ -188,11 +175,11 @@ def served(url: str | None, model: str | None) -> Iterator[Served]:
     if (url is None) != (model is None):
         raise InputError("--url and --model go together: a server's address, and its model's name.")
     if url is not None and model is not None:
-        yield Served(url, model)
+        yield ServedModel(url, model)
         return
     folder = smollm2_folder()
     with local_server(folder) as address:
-        yield Served(address, folder.name)
+        yield ServedModel(address, folder.name)
 
 
 @contextmanager
@@ -200,22 +187,22 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
     """Run `transformers serve` for a model's folder, and yield the URL of its API.
 
     Raises:
-        DependencyError: A package of ``NEEDED`` is not installed.
+        DependencyError: A package of ``SERVER_PACKAGES`` is not installed.
         CasewrightError: The server does not start in time, or ends early.
     """
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
+    if missing := [name for name in SERVER_PACKAGES if find_spec(name) is None]:
         raise DependencyError(
             f"A local server needs {', '.join(missing)}. Run: pip install 'casewright[bench]'"
         )
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
     command = [sys.executable, "-c", SERVER, "serve", folder.name]
     command += ["--host", "127.0.0.1", "--port", port, "--device", "cpu"]
-    # An environment's proxy does not apply to this machine.
+    # A proxy from the environment must not be used for this machine.
     opener = build_opener(ProxyHandler({}))
 
-    def address(log: str) -> str | None:
+    def find_address(log: str) -> str | None:
         with suppress(OSError, HTTPException):
             opener.open(f"http://127.0.0.1:{port}/health", timeout=1).close()
             return f"http://127.0.0.1:{port}/v1"
@@ -225,7 +212,7 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
         # The server downloads nothing, and its caches are in a temporary folder.
         settings = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_UPDATE_CHECK": "1", "HF_HOME": caches}
         options: dict[str, Any] = {"cwd": folder.parent, "env": {**os.environ, **settings}}
-        with running(command, address, seconds=seconds, **options) as (url, _):
+        with running(command, find_address, seconds=seconds, **options) as (url, _):
             yield url
 
 
@@ -240,16 +227,16 @@ def measure_chat(
 ) -> Report:
     """Plan for the same queries with a chat model over HTTP and with the case planner.
 
-    The model also words an answer to each query from the nearest plan cases, and judges these.
+    The model also answers each query from the nearest plan cases, and judges their relevance.
     """
     tested = read_tested_domain(domain_name)
-    known, measuring = tested.domain.queries(), tested.measuring(queries)
-    sample = [measuring[number * len(measuring) // queries] for number in range(queries)]
+    known, held_out = tested.domain.queries(), tested.held_out_queries(queries)
+    sample = [held_out[number * len(held_out) // queries] for number in range(queries)]
     limit = BASE_TOKENS if tokens is None and url is None else tokens
     log = CallLog()
     with served(url, model) as server:
         chat, trips = server.client(limit, callbacks=[log]), server.round_trips(seconds)
-        firsts = server.first_tokens()
+        first_token_ms = server.first_tokens()
         with plan_store(known, tested.uncached) as cases:
             case_planner = make_planner(CASE_PLANNER, cases, tested.domain.open_reader())
             planner = ChatPlanner(chat, fallback=case_planner, plan_cases=cases, seconds=seconds)
@@ -260,9 +247,11 @@ def measure_chat(
             nearest = [cases.search(query.query, NEAREST) for query in sample]
         pairs = list(zip(sample, nearest, strict=True))
         roles = []
-        for name, use in (("generator", _answered), ("judge", _judged)):
-            used = (use(chat, query.query, hits, seconds) for query, hits in tracked(name, pairs))
-            roles.append(_role(name, log, used))
+        for name, use in (("generator", _generate), ("judge", _judge)):
+            results = (
+                use(chat, query.query, hits, seconds) for query, hits in tracked(name, pairs)
+            )
+            roles.append(_role_row(name, log, results))
     reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
     notes = [COLUMNS, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
     return Report(
@@ -278,11 +267,11 @@ def measure_chat(
             "queries": float(len(sample)),
             "one_token_ms_p50": p50(trips),
             "one_token_ms_p95": p95(trips),
-            "streamed_first_token_ms_p50": p50(firsts),
+            "streamed_first_token_ms_p50": p50(first_token_ms),
             "chat_ms_outside_calls_p50": p50([p.milliseconds - p.call_ms for p in planned["chat"]]),
         },
         rows=[
-            *({"table": "plans", "planner": name, **_row(p)} for name, p in planned.items()),
+            *({"table": "plans", "planner": name, **_plan_cells(p)} for name, p in planned.items()),
             *roles,
         ],
         notes=notes,
@@ -293,7 +282,7 @@ def measure_chat(
 
 def _plan_all(
     planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: CallLog
-) -> list[Planned]:
+) -> list[PlanOutcome]:
     """Return the plans of the queries in turn, after an untimed plan of the first query."""
     planner.plan(queries[0].record.request(toolbox))
     plans = []
@@ -302,7 +291,7 @@ def _plan_all(
         result = planner.plan(query.record.request(toolbox))
         now, calls = time.perf_counter(), log.calls[before:]
         plans.append(
-            Planned(
+            PlanOutcome(
                 result.milliseconds,
                 len(calls),
                 sum(((call.ended or now) - call.started) * 1000 for call in calls),
@@ -315,34 +304,35 @@ def _plan_all(
     return plans
 
 
-def _answered(
+def _generate(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Return whether an answer from the hits came, whether it cites any, and its tokens."""
+    """Answer from the hits; return whether the model replied, whether it cites any, its tokens."""
     evidence = [
         Evidence(f"E{number}", "s1", "cases", _text(hit), "", {}, final=True)
         for number, hit in enumerate(hits, 1)
     ]
     generator = ChatGenerator(chat, seconds=seconds)
     generation = generator.generate(GenerationRequest(query, evidence))
-    came = generation.generator == generator.name
-    return came, came and bool(checked_citations(generation.text, evidence)[1]), generation.tokens
+    replied = generation.generator == generator.name
+    cited = checked_citations(generation.text, evidence)[1]
+    return replied, replied and bool(cited), generation.tokens
 
 
-def _judged(
+def _judge(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Return whether verdicts on the hits came, whether on each of them, and their tokens."""
+    """Judge the hits; return whether the model replied, whether on every hit, its tokens."""
     candidates = [Candidate(hit, _text(hit), 0.0, 1) for hit in hits]
     verdicts = ChatJudge(chat, seconds=seconds).judge(JudgeRequest(query, (), candidates))
     return not verdicts.failed, not verdicts.note, verdicts.tokens
 
 
-def _role(
+def _role_row(
     name: str, log: CallLog, results: Iterable[tuple[bool, bool, Mapping[str, int]]]
 ) -> dict[str, Any]:
     before = len(log.calls)
-    came, usable, tokens = zip(*results, strict=True)
+    replied, usable, tokens = zip(*results, strict=True)
     calls = log.calls[before:]
     times = [(call.ended - call.started) * 1000 for call in calls if call.ended is not None]
     return {
@@ -352,7 +342,7 @@ def _role(
         "tokens_in": round(mean([count.get("input", 0) for count in tokens]), 1),
         "tokens_out": round(mean([count.get("output", 0) for count in tokens]), 1),
         "ms_p50": round(p50(times or [0]), 2),
-        "no_answer": mean([not one for one in came]),
+        "no_answer": mean(np.logical_not(replied)),
         "cut": mean([call.cut for call in calls]),
         "usable": mean(usable),
     }
@@ -362,8 +352,8 @@ def _text(hit: Hit) -> str:
     return f"{hit.case.problem['question']}\n{hit.case.solution}"
 
 
-def _row(plans: Sequence[Planned]) -> dict[str, Any]:
-    """Return a planner's row of means and shares over its plans."""
+def _plan_cells(plans: Sequence[PlanOutcome]) -> dict[str, Any]:
+    """Return the means and shares over a planner's plans."""
     times = [plan.milliseconds for plan in plans]
     shares = {
         "valid_at_first": [not plan.fallback and plan.calls < 2 for plan in plans],
@@ -384,7 +374,7 @@ def _row(plans: Sequence[Planned]) -> dict[str, Any]:
     }
 
 
-def _draw(axes: Any, planned: Mapping[str, Sequence[Planned]], trips: Sequence[float]) -> None:
+def _draw(axes: Any, planned: Mapping[str, Sequence[PlanOutcome]], trips: Sequence[float]) -> None:
     times = {name: [plan.milliseconds for plan in plans] for name, plans in planned.items()}
     for name, milliseconds in {**times, "a call of one token": trips}.items():
         axes.ecdf(milliseconds, label=name)

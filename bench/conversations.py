@@ -1,4 +1,4 @@
-"""The accuracy of planners on follow-up messages with their history, none, or an unrelated one."""
+"""The accuracy of planners on follow-ups, with their own history, none, or an unrelated one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ from casewright.tools import Toolbox
 
 
 def measure_conversations(domain_name: str) -> Report:
-    """Plan for the follow-ups of a domain's test conversations.
-
-    Raises:
-        InputError: The domain has no such conversations.
-    """
+    """Plan for the follow-ups in a domain's test conversations; ``InputError`` if it has none."""
     tested = read_tested_domain(domain_name)
     domain, toolbox = tested.domain, tested.toolbox
     conversations = [c for c in domain.conversations() if c.measuring]
@@ -34,12 +30,12 @@ def measure_conversations(domain_name: str) -> Report:
         )
     follow_ups = [turn for conversation in conversations for turn in conversation.follow_ups]
     kinds, queries = [kind for kind, _ in follow_ups], [query for _, query in follow_ups]
-    complete = [query for query in domain.measuring_queries() if not query.record.tools_extra]
+    standalone = [query for query in domain.measuring_queries() if not query.record.tools_extra]
     rows: list[dict[str, Any]] = []
     figures = {
         "conversations": float(len(conversations)),
         "follow_ups": float(len(follow_ups)),
-        "questions_that_stand_alone": float(len(complete)),
+        "questions_that_stand_alone": float(len(standalone)),
     }
     with plan_store(domain.queries(), tested.uncached) as store:
         reader = domain.open_reader()
@@ -52,7 +48,7 @@ def measure_conversations(domain_name: str) -> Report:
                 figures[f"tool_accuracy_{suffix}"] = rows[-1]["tools"]
                 figures[f"argument_accuracy_{suffix}"] = rows[-1]["arguments"]
                 figures[f"plan_ms_p50_{suffix}"] = p50([v.milliseconds for v in verdicts])
-            unchanged = _share_unchanged(planner, complete, toolbox, conversations)
+            unchanged = _share_unchanged(planner, standalone, toolbox, conversations)
             figures[f"share_unchanged_{name}_standing_alone"] = unchanged
     return Report(
         bench="conversations",
@@ -69,12 +65,12 @@ def measure_conversations(domain_name: str) -> Report:
 
 
 def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence[Turn]]]:
-    """Return each follow-up's histories by name: its own, none, another conversation's."""
+    """Return three histories for each follow-up: its own, none, and another conversation's."""
     histories, others = list[Sequence[Turn]](), list[Sequence[Turn]]()
     for number, conversation in enumerate(conversations):
         length = len(conversation.turns)
-        rest = [*conversations[number + 1 :], *conversations[:number]]
-        other = next(c for c in rest if len(c.turns) == length)
+        following = [*conversations[number + 1 :], *conversations[:number]]
+        other = next(c for c in following if len(c.turns) == length)
         histories += [query.record.turns() for _, query in conversation.follow_ups]
         others += [query.record.turns() for _, query in other.follow_ups]
     return {
@@ -85,14 +81,14 @@ def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence
 
 
 def _rows(
-    head: dict[str, str], kinds: Sequence[str], verdicts: Sequence[Verdict]
+    labels: dict[str, str], kinds: Sequence[str], verdicts: Sequence[Verdict]
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each kind of follow-up, then a row for all."""
     for kind in [*sorted(set(kinds)), "all"]:
         pairs = zip(verdicts, kinds, strict=True)
         subset = [v for v, verdict_kind in pairs if kind in (verdict_kind, "all")]
         shares = {"tools": share_right(subset), "arguments": mean([v.arguments for v in subset])}
-        yield {**head, "kind": kind, "count": len(subset), **shares}
+        yield {**labels, "kind": kind, "count": len(subset), **shares}
 
 
 def _share_unchanged(
@@ -101,7 +97,7 @@ def _share_unchanged(
     toolbox: Toolbox,
     conversations: Sequence[Conversation],
 ) -> float:
-    """Return the share of queries whose plan does not change with an unrelated conversation."""
+    """Return the share of queries whose plan is the same after an unrelated conversation."""
     equal = []
     for number, query in enumerate(tracked("Questions that need no history", queries)):
         request = query.record.request(toolbox)

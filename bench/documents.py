@@ -1,4 +1,4 @@
-"""Answers to questions about trees of documents: right answers, right citations, refusals.
+"""Questions about trees of documents: right answers, right citations, and right refusals.
 
 The data folder has a subfolder for each tree and a file ``questions.jsonl``. Each line is an object
 with a ``tree`` and a ``question``. If the tree answers the question, the object also has a ``file``
@@ -51,11 +51,7 @@ class DocumentQuestion(Record):
 
 
 def read_questions(data: Path) -> list[DocumentQuestion]:
-    """Return the questions in a folder, sorted by tree.
-
-    Raises:
-        InputError: The questions cannot be read, or a tree or file of a question does not exist.
-    """
+    """Return a folder's questions, by tree; ``InputError`` if they, a tree or a file is missing."""
     line_format = 'A line is {"tree": "…", "question": "…", "file": "…", "words": ["…"]}.'
     questions = []
     for number, record in read_records(data / FILE, DocumentQuestion, line_format):
@@ -73,7 +69,7 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
     """Answer every question as ``casewright ask`` does, with each generator."""
     rows: list[dict[str, Any]] = []
     misses: list[dict[str, Any]] = []
-    for tree, store, questions in _stored(data, encoder):
+    for tree, store, questions in _ingested(data, encoder):
         opened = open_documents(store, encoder)
         planner = make_planner(
             CASE_PLANNER, opened.plan_cases, queries=DOMAIN.queries, encoder=encoder
@@ -85,9 +81,9 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
                 for question in tracked(f"{tree}, {name}", questions)
             ]
             rows.append(_row(tree, name, answers))
-            head = {"table": "misses", "tree": tree, "generator": name}
+            labels = {"table": "misses", "tree": tree, "generator": name}
             misses += [
-                {**head, "question": question.question, "why": fault}
+                {**labels, "question": question.question, "why": fault}
                 for question, answer in answers
                 if (fault := _fault(question, answer))
             ]
@@ -107,7 +103,7 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 
 
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
-    """Train the judge of sufficiency on all questions of a folder.
+    """Train the judge of whether evidence is sufficient on all questions of a folder.
 
     The questions of a tree are off-topic in the other trees. The threshold is the lowest at which
     ``REFUSED`` of the off-topic questions are refused that a tree has itself, which are nearer.
@@ -117,7 +113,7 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     questions = read_questions(data)
     values: list[float] = []
     kinds: list[str] = []
-    for tree, location, _ in _stored(data, encoder):
+    for tree, location, _ in _ingested(data, encoder):
         with CaseStore(document_schema(encoder), location) as store:
             search = PassageSearch(store)
             for question in questions:
@@ -146,15 +142,15 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     return SufficiencyJudge(Regression(weights, regression.bias, threshold), training)
 
 
-def _stored(data: Path, encoder: Encoder) -> Iterator[tuple[str, Path, list[DocumentQuestion]]]:
-    """Yield each tree's name, the location of its up-to-date store, and its questions."""
-    for tree, members in groupby(read_questions(data), key=lambda question: question.tree):
+def _ingested(data: Path, encoder: Encoder) -> Iterator[tuple[str, Path, list[DocumentQuestion]]]:
+    """Ingest each tree; yield its name, the location of its store, and its questions."""
+    for tree, questions in groupby(read_questions(data), key=lambda question: question.tree):
         folder = (data / tree).resolve()
         name = f"{tree}-{hashlib.sha256(f'{folder} {encoder.name}'.encode()).hexdigest()[:8]}"
         location = data_folder() / "bench-documents" / name
         with CaseStore(document_schema(encoder), location) as store:
             ingest(store, folder)
-        yield tree, location, list(members)
+        yield tree, location, list(questions)
 
 
 def _row(
@@ -168,8 +164,8 @@ def _row(
         "tree": tree,
         "generator": generator,
         "questions": len(on_topic),
-        "right": mean([_right(*pair) for pair in on_topic]),
-        "right_and_cited": mean([_right(*pair) and _cited(*pair) for pair in on_topic]),
+        "right": mean([_is_right(*pair) for pair in on_topic]),
+        "right_and_cited": mean([_is_right(*pair) and _cites_file(*pair) for pair in on_topic]),
         "off_topic": len(off_topic),
         "refused": mean([answer.refused for answer in off_topic]),
         "letters": p50([len(answer.text) for answer in answered] or [0]),
@@ -178,22 +174,22 @@ def _row(
 
 
 def _fault(question: DocumentQuestion, answer: Answer) -> str:
-    """Return the fault of an answer; empty for a right one."""
+    """Return what is wrong with an answer; empty if nothing is."""
     if not question.file:
         return "" if answer.refused else "answered, and off-topic"
     if answer.refused:
         return "refused"
-    if not _right(question, answer):
+    if not _is_right(question, answer):
         return "not all of the words"
-    return "" if _cited(question, answer) else "another file is cited"
+    return "" if _cites_file(question, answer) else "another file is cited"
 
 
-def _right(question: DocumentQuestion, answer: Answer) -> bool:
+def _is_right(question: DocumentQuestion, answer: Answer) -> bool:
     text = " ".join(answer.text.lower().split())
     return all(" ".join(word.lower().split()) in text for word in question.words)
 
 
-def _cited(question: DocumentQuestion, answer: Answer) -> bool:
+def _cites_file(question: DocumentQuestion, answer: Answer) -> bool:
     cited = [item["source"] for item in answer.evidence if item["id"] in answer.citations]
-    # Lines, a page, or headings follow the file in a source.
+    # In a source, lines, a page or headings follow the file.
     return any(f"/{question.file}{end}" in f"{source}," for source in cited for end in (",", " ("))

@@ -1,4 +1,4 @@
-"""Speed and retrieval of the packaged encoder, compared with integer weights or another encoder."""
+"""Speed and retrieval of the packaged encoder, beside its integer weights or another encoder."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def measure_encoder(
     """Search the same cases with two encoders, and time both on the same texts.
 
     Args:
-        data: A folder with the sets of ``bench legal`` and ``bench feedback``. Without it, the
-            sets are the shipped legal cases and code.
+        data: A folder with sets of ``bench legal`` or ``bench feedback``; by default the shipped
+            legal cases and code.
         against: The encoder to compare with, see ``named_encoder``; by default integer weights.
 
     Raises:
@@ -61,9 +61,9 @@ def measure_encoder(
             values = scores[second][measure]
             names = ("points", "points from", "points to")
             points = [100 * value for value in paired_difference([values], [base])]
-            head = {"table": "retrieval", "set": data_set.name, "measure": measure}
-            means = {"fp32": float(base.mean()), second: float(values.mean())}
-            rows.append({**head, **means, **dict(zip(names, points, strict=True))})
+            row = {"table": "retrieval", "set": data_set.name, "measure": measure}
+            row |= {"fp32": float(base.mean()), second: float(values.mean())}
+            rows.append(row | dict(zip(names, points, strict=True)))
     differences = [row["points"] for row in rows]
     questions = [question.text for data_set in sets for question in data_set.questions][:texts]
     for encoder in encoders.values():
@@ -94,19 +94,19 @@ def _sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[An
 
 
 def _retrieval(data_set: Any, encoder: CachedEncoder) -> Iterator[tuple[str, Scores]]:
-    """Yield each measure's name, and its values by question of the set."""
+    """Yield each measure's name, and its value for each question of the set."""
     if not isinstance(data_set, FeedbackSet):
         with Trial(data_set, encoder) as trial:
             yield "F1", trial.scores(PAPERS_BEST).mean(axis=1)
         return
-    recalls, gains = [], []
+    recalls, ndcgs = [], []
     discounts = 1 / np.log2(np.arange(2, K + 2))
     with data_set.store(encoder) as store:
         for question in data_set.questions:
             hits = store.search(question.text, K)
-            found = np.array([hit.case.id in question.relevant for hit in hits])
-            recalls.append(found.sum() / len(question.relevant))
+            is_relevant = np.array([hit.case.id in question.relevant for hit in hits])
+            recalls.append(is_relevant.sum() / len(question.relevant))
             ideal = discounts[: len(question.relevant)].sum()
-            gains.append(found @ discounts[: len(found)] / ideal)
+            ndcgs.append(is_relevant @ discounts[: len(hits)] / ideal)
     yield f"recall@{K}", np.array(recalls)
-    yield f"nDCG@{K}", np.array(gains)
+    yield f"nDCG@{K}", np.array(ndcgs)

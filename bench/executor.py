@@ -1,4 +1,4 @@
-"""Run times of plans over their critical paths, by the executor and by LangGraph's ``Send``."""
+"""Run times of plans, in critical paths, with the executor and with LangGraph's ``Send``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from casewright.planner.fixed import FixedPlanner
 
 
 def measure_executor(dags: int, seed: int) -> Report:
-    """Return the times of random plans of 1 to 12 steps of 50 to 150 ms, async and blocking.
+    """Time random plans of 1 to 12 steps of 50 to 150 ms, async and blocking.
 
-    The times are those of the whole graph, LangGraph's overhead included; the plan is given.
+    The times are those of the whole graph, with LangGraph's overhead and without planning.
     """
     rng = random.Random(seed)
     plans = [random_dag(rng) for _ in range(dags)]
@@ -84,7 +84,7 @@ async def _time_all(plans: Sequence[Dag]) -> list[tuple[float, float, float]]:
 
 
 def _is_costly(dag: Dag) -> bool:
-    """Return true if the waves, each of which waits for its slowest step, take longer."""
+    """Return true if waves that wait for their slowest steps take longer than the critical path."""
     by_waves = sum(max(dag.seconds[step] for step in wave) for wave in dag.waves())
     return by_waves > dag.critical_path() + 1e-9
 
@@ -95,7 +95,7 @@ class _State(TypedDict, total=False):
 
 
 def send_waves(dag: Dag) -> Any:
-    """Return a graph that runs a plan in waves of parallel steps with ``Send``, LangGraph's way."""
+    """Return a graph that runs a plan with LangGraph's ``Send``, in waves of parallel steps."""
     waves = dag.waves()
 
     async def step(state: dict[str, int]) -> dict[str, list[int]]:

@@ -17,7 +17,7 @@ from casewright.planner.shipped import SHIPPED, is_shipped
 
 
 def shipped_planners() -> tuple[str, ...]:
-    """Return the names of the case planner, the plan parser, and the language model if it ships."""
+    """Return the names of the planners that ship, some only with the packaged language model."""
     return (CASE_PLANNER, PARSER, *((SHIPPED, ENSEMBLE) if is_shipped() else ()))
 
 
@@ -25,7 +25,7 @@ def measure_frozen(domain_name: str) -> Report:
     """Measure accuracy on queries that were written after the planners were final."""
     tested = read_tested_domain(domain_name)
     domain, encoder = tested.domain, tested.encoder
-    frozen, known = tested.measuring(), domain.queries()
+    frozen, known = tested.held_out_queries(), domain.queries()
     groups = similarity_groups([query.query for query in (*known, *frozen)], encoder)
     known_groups = set(groups[: len(known)])
     has_neighbour = [group in known_groups for group in groups[len(known) :]]
@@ -40,9 +40,9 @@ def measure_frozen(domain_name: str) -> Report:
             planner.plan(frozen[0].record.request(tested.toolbox))
             verdicts = verdicts_of(planner, frozen, tested.toolbox, name)
             rows += [{"planner": name, **as_row(score)} for score in score_classes(verdicts)]
-            far = [v for v, near in zip(verdicts, has_neighbour, strict=True) if not near]
+            distant = [v for v, near in zip(verdicts, has_neighbour, strict=True) if not near]
             figures |= planner_figures(f"_{name}", verdicts)
-            figures[f"tool_accuracy_{name}_without_neighbours"] = share_right(far)
+            figures[f"tool_accuracy_{name}_without_neighbours"] = share_right(distant)
             figures[f"plan_ms_p50_{name}"] = p50([v.milliseconds for v in verdicts])
     return Report(
         bench="frozen",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
-#: The printed lines of a failed server's log; seconds between a server's SIGTERM and SIGKILL.
+#: Lines of a failed server's log that are printed; seconds between a server's SIGTERM and SIGKILL.
 LOG_LINES, GRACE_SECONDS = 30, 5.0
 
 
@@ -55,7 +55,7 @@ class TestedDomain:
         """The encoder without its cache of questions."""
         return UncachedQuestions(self.encoder)
 
-    def measuring(self, count: int = 1) -> list[AnnotatedQuery]:
+    def held_out_queries(self, count: int = 1) -> list[AnnotatedQuery]:
         """Return the test queries; ``InputError`` if there are fewer than ``count``."""
         queries = self.domain.measuring_queries()
         if len(queries) < count:
@@ -72,8 +72,8 @@ def open_tested_domain(name: str, *, uncached: bool = False) -> Iterator[TestedD
     from casewright.domains import find_domain
 
     domain, encoder = find_domain(name), default_encoder()
-    searching = UncachedQuestions(encoder) if uncached else encoder
-    opened = domain.open(data_folder() / domain.name, searching, False)
+    store_encoder = UncachedQuestions(encoder) if uncached else encoder
+    opened = domain.open(data_folder() / domain.name, store_encoder, False)
     try:
         yield TestedDomain(domain, opened, encoder)
     finally:
@@ -106,7 +106,7 @@ def verdicts_of(
     label: str = "Planning",
     histories: Sequence[Sequence[Turn]] | None = None,
 ) -> list[Verdict]:
-    """Return the verdicts on a planner's plans of queries, each with its conversation history."""
+    """Plan for each query, with its conversation history if given, and return the verdicts."""
     verdicts = []
     for number, query in enumerate(tracked(label, queries)):
         request = query.record.request(toolbox)
@@ -138,17 +138,21 @@ def take_turns(
     work: Sequence[Work],
     repeats: int,
     description: str,
-    warmed: Collection[str] = (),
-    warm: int = 1,
+    fully_warmed: Collection[str] = (),
+    warm_items: int = 1,
 ) -> dict[str, list[Result]]:
     """Return each system's results on all items, in the order of ``work``, ``repeats`` times.
 
     The systems take turns at each item, in rotating order, so that other load affects all alike.
-    To warm up, each system first runs on the first ``warm`` items, and ``warmed`` systems on all.
+    To warm up, a system first runs on ``warm_items`` items, or on all if in ``fully_warmed``.
     """
     names = list(systems)
     results: dict[str, list[Result]] = {name: [] for name in names}
-    warm_up = [(name, item) for name in names for item in (work if name in warmed else work[:warm])]
+    warm_up = [
+        (name, item)
+        for name in names
+        for item in (work if name in fully_warmed else work[:warm_items])
+    ]
     count = len(warm_up) + len(names) * len(work) * repeats
     with show_progress(description, count) as advance:
         for name, item in warm_up:
@@ -164,7 +168,7 @@ def take_turns(
 
 
 def timed(work: Callable[[], Result], device: torch.device | None = None) -> tuple[Result, float]:
-    """Return a call's result and its milliseconds; with a GPU, those until its work is done."""
+    """Return a call's result and its milliseconds; on a GPU, until the queued work is done."""
     synchronize(device)
     started = time.perf_counter()
     result = work()
@@ -207,7 +211,7 @@ def grouped_bars(
 
 
 def finish(axes: Any, title: str, **settings: Any) -> None:
-    """Set title, grid, legend and other settings of a line plot."""
+    """Give a line plot its title, grid, legend and other settings."""
     axes.set(title=title, **settings)
     axes.grid(alpha=0.3)
     axes.legend()
@@ -224,7 +228,7 @@ def synchronize(device: torch.device | None) -> None:
 @contextmanager
 def running(
     command: Sequence[str],
-    address: Callable[[str], str | None],
+    find_address: Callable[[str], str | None],
     *,
     seconds: float = 120.0,
     may_end: bool = False,
@@ -236,8 +240,8 @@ def running(
     server's log is printed to stderr.
 
     Args:
-        address: Returns the address from the server's log so far; ``None`` until the server is up.
-        may_end: The end of the server in the block is no error.
+        find_address: Returns the address from the log so far; ``None`` until the server is up.
+        may_end: The server may end in the block without an error.
 
     Raises:
         CasewrightError: The server does not start within ``seconds``, or ends by itself.
@@ -249,7 +253,7 @@ def running(
                 command, stdin=subprocess.PIPE, stdout=output, stderr=output, **options
             )
         try:
-            yield _wait_for_address(process, log, address, seconds), process.pid
+            yield _wait_for_address(process, log, find_address, seconds), process.pid
             if (code := process.poll()) is not None and not may_end:
                 raise CasewrightError(f"The server ended by itself, with code {code}.")
         except CasewrightError:
@@ -276,24 +280,24 @@ def serving(
     # The user's settings of a service must not change the figures.
     environment = {**os.environ, "CASEWRIGHT_LOG_LEVEL": "warning", "CASEWRIGHT_RETAIN": "off"}
 
-    def address(log: str) -> str | None:
+    def find_address(log: str) -> str | None:
         match = re.search(r"Serving on (http://\S+)", log)
         return match and match[1]
 
-    return running(command, address, may_end=may_end, env=environment)
+    return running(command, find_address, may_end=may_end, env=environment)
 
 
 def _wait_for_address(
     process: subprocess.Popen[bytes],
     log: Path,
-    address: Callable[[str], str | None],
+    find_address: Callable[[str], str | None],
     seconds: float,
 ) -> str:
     deadline = time.perf_counter() + seconds
     while time.perf_counter() < deadline:
         if (code := process.poll()) is not None:
             raise CasewrightError(f"The server ended with code {code} before it was up.")
-        if url := address(log.read_text("utf-8", "replace")):
+        if url := find_address(log.read_text("utf-8", "replace")):
             return url
         time.sleep(0.1)
     raise CasewrightError(f"The server was not up within {seconds:g} s.")

@@ -1,4 +1,4 @@
-"""The time to index a source tree, by the packaged encoder in float32 and with integer weights."""
+"""The time to index a source tree with the packaged encoder, in float32 and in integer weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.stores.encoders.onnx_graph import fitting_bits
 
 
 def measure_index(source: Path) -> Report:
-    """Index a source tree twice by each encoder, into new stores, and search it.
+    """Index a source tree with each encoder in a new store, index it again, and search it.
 
     Raises:
         InputError: The source is not a folder, or has no readable source code.
@@ -29,11 +29,11 @@ def measure_index(source: Path) -> Report:
         encoder = CachedEncoder(MiniLMEncoder(bits))
         encoder.embed(["Load the weights first."])
         with TemporaryDirectory() as folder:
-            opening = partial(_indexed_cases, Path(folder), encoder, tree)
-            before = time.process_time()
-            cases, index_ms = timed(opening)
-            cpu = time.process_time() - before
-            _, reopening_ms = timed(opening)
+            index = partial(_index, Path(folder), encoder, tree)
+            cpu_start = time.process_time()
+            cases, index_ms = timed(index)
+            cpu = time.process_time() - cpu_start
+            _, reopening_ms = timed(index)
             with open_tree(Path(folder), encoder, tree) as store:
                 search_ms = [timed(partial(store.search, text, 10))[1] for text in QUESTIONS]
         rows.append(
@@ -60,6 +60,7 @@ def measure_index(source: Path) -> Report:
     )
 
 
-def _indexed_cases(folder: Path, encoder: CachedEncoder, tree: Path) -> int:
+def _index(folder: Path, encoder: CachedEncoder, tree: Path) -> int:
+    """Index a tree, or only its changes if it is indexed; return the number of cases."""
     with open_tree(folder, encoder, tree) as store:
         return store.count()

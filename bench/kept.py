@@ -1,4 +1,4 @@
-"""Results of a bench's slow calls, kept in a file of JSON Lines from run to run."""
+"""Results of slow calls, which a JSON Lines file keeps for later runs of a bench."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from casewright.finetune.records import read_values
 class KeptResults:
     """A file of results that are computed once; a person may add fields to its lines.
 
-    Args:
-        file: ``None`` to keep nothing.
-
-    Raises:
-        InputError: The file cannot be read.
+    ``None`` as file keeps nothing; ``InputError`` if the file cannot be read.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -28,7 +24,7 @@ class KeptResults:
         }
 
     def get(self, key: tuple[str, ...], compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the fields that are kept by the key, or compute, keep and return them."""
+        """Return the result kept under a key, or compute and keep it; it may have added fields."""
         if key not in self._kept:
             self._kept[key] = {"key": key, **compute()}
             if self._file is not None:

@@ -1,4 +1,4 @@
-"""The times of a whole plan in one call and of a step-by-step agent, with the same model."""
+"""The times to plan in one call and to plan step by step, as an agent does, with one model."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ NAMES = {
     STATELESS: "stateless_agent",
     THINKING: "thinking_agent",
 }
-#: Numbers of steps of the plans.
+#: The numbers of steps of the measured plans.
 STEPS = (1, 2, 3, 4)
-#: Runs by system, in the order of the questions, ``repeats`` times.
+#: The runs of each system, in the order of the questions, ``repeats`` times.
 Runs = Mapping[str, Sequence[AgentRun]]
 _NOTES = (
     "All systems use the same model, grammar and decoder, and cache the prompt's head; forced "
@@ -56,23 +56,18 @@ _NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and the scripts of its plan.
-
-    Attributes:
-        scope: The scope of a user for whom every step of the plan has results.
-        script: The script of the whole plan, for one call.
-        steps: The scripts of the agent's calls: one for each step, and one for the end.
-    """
+    """A question, and the scripts of its plan."""
 
     query: AnnotatedQuery
     request: PlanRequest
-    scope: Mapping[str, str]
-    script: Script
+    scope: Mapping[str, str]  # the scope of a user for whom every step of the plan has results
+    script: Script  # the script of the whole plan, for one call
+    #: The scripts of the agent's calls: one for each step, and one for the end.
     steps: Sequence[Script]
 
 
 def measure_latency(trial: GenerationTrial) -> Report:
-    """Return the times of one call and of the agent on the same questions, with a domain's tools.
+    """Time one call and the agent on the same questions, with a domain's tools.
 
     ``trial.plans`` is the number of questions for each number of steps.
 
@@ -89,14 +84,16 @@ def measure_latency(trial: GenerationTrial) -> Report:
         if not questions:
             raise trial.no_queries_error()
         systems = _systems(measured.model, toolbox)
-        warmed = list(systems) if measured.needs_warmup else ()
-        runs = take_turns(systems, questions, trial.repeats, "Asking", warmed)
+        fully_warmed = list(systems) if measured.needs_warmup else ()
+        runs = take_turns(systems, questions, trial.repeats, "Asking", fully_warmed)
     measured.measure_again()
     steps = [len(question.query.plan.steps) for question in questions]
     by_steps: dict[int, Runs] = {
         count: {
-            name: [r for number, r in enumerate(of) if steps[number % len(steps)] == count]
-            for name, of in runs.items()
+            name: [
+                r for r, step_count in zip(group, cycle(steps), strict=False) if step_count == count
+            ]
+            for name, group in runs.items()
         }
         for count in sorted(set(steps))
     }
@@ -122,9 +119,9 @@ def _questions(
     queries: Iterable[AnnotatedQuery],
     scopes: Sequence[Mapping[str, str]],
 ) -> Iterator[Question]:
-    """Yield questions in the order of the queries, ``trial.plans`` for each number of steps.
+    """Yield ``trial.plans`` questions for each number of steps, in the order of the queries.
 
-    A query is excluded if the grammar refuses its plan, or in each scope a step has no results.
+    Each has a plan that the grammar allows, and a scope in which every step has results.
     """
     scripts, grammar = ScriptWriter(model), PlanGrammar(model.grammar_tokenizer)
     missing = dict.fromkeys(STEPS, trial.plans)
@@ -143,7 +140,7 @@ def _questions(
         except GrammarError:
             continue
         for scope in scopes:
-            if all(end.status == "done" for end in run_plan(toolbox, query, scope)):
+            if all(outcome.status == "done" for outcome in run_plan(toolbox, query, scope)):
                 missing[len(steps)] -= 1
                 yield Question(query, request, scope, script, step_scripts)
                 break
@@ -154,18 +151,18 @@ def _systems(
 ) -> Mapping[str, Callable[[Question], AgentRun]]:
     """Return the systems by name; they share a model, a decoder and a grammar."""
     grammar, decoder = PlanGrammar(model.grammar_tokenizer), Decoder(model)
-    # The context of each run replaces this planner.
+    # Each run replaces this planner by that of its context.
     graph = build_graph(toolbox, FixedPlanner(parse_plan("s1 = no_evidence()")))
 
     def one_call(question: Question) -> AgentRun:
         prompt = model.encode(render_prompt(question.request))
         choose = question.script.choose()
 
-        def planned() -> tuple[Written, Any]:
+        def generate() -> tuple[Written, Any]:
             written = decoder.write(prompt, grammar.plan(question.request), choose=choose)
             return written, parse_plan(model.decode(written.tokens))
 
-        (written, plan), spent = timed(planned, model.device)
+        (written, plan), model_ms = timed(generate, model.device)
         answer = graph.invoke(
             {"question": question.query.query, "context": dict(question.request.context)},
             context=RunContext(scope=question.scope, planner=FixedPlanner(plan)),
@@ -177,7 +174,7 @@ def _systems(
             model_steps=written.model_steps,
             prompt_tokens=len(prompt.tail),
             written_tokens=len(written.tokens),
-            model_ms=spent,
+            model_ms=model_ms,
             tools_ms=answer["usage"]["execution_ms"],
         )
 
@@ -212,27 +209,25 @@ def _rows(by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, An
             "memory_limit_ms": p50(_values(runs, "model_steps") * min_step_ms),
             "tools_ms_p50": p50(_values(runs, "tools_ms")),
             "total_ms_p50": p50(_values(runs, "total_ms")),
-            "over_one_call": _ratio(runs, part[ONE_CALL], "model_ms"),
+            "over_one_call": _ratio(runs, systems[ONE_CALL], "model_ms"),
         }
-        for count, part in by_steps.items()
-        for name, runs in part.items()
+        for count, systems in by_steps.items()
+        for name, runs in systems.items()
     ]
 
 
 def _figures(
     questions: Sequence[Question], runs: Runs, by_steps: Mapping[int, Runs]
 ) -> Iterator[tuple[str, float]]:
-    for group, part in {
-        **{f"{count}_steps": p for count, p in by_steps.items()},
-        "all": runs,
-    }.items():
-        one_call = part[ONE_CALL]
+    groups = {**{f"{count}_steps": group for count, group in by_steps.items()}, "all": runs}
+    for group, systems in groups.items():
+        one_call = systems[ONE_CALL]
         yield f"one_call_model_ms_p50_{group}", p50(_values(one_call, "model_ms"))
         for name in (AGENT, STATELESS, THINKING):
             ratio = f"ratio_{NAMES[name]}_over_one_call"
             for column in ("model_ms", "total_ms"):
-                yield f"{ratio}_{column}_{group}", _ratio(part[name], one_call, column)
-            tokens = [mean(_values(of, "prompt_tokens")) for of in (part[name], one_call)]
+                yield f"{ratio}_{column}_{group}", _ratio(systems[name], one_call, column)
+            tokens = [mean(_values(r, "prompt_tokens")) for r in (systems[name], one_call)]
             yield f"{ratio}_prompt_tokens_{group}", tokens[0] / tokens[1]
     for name, system_runs in runs.items():
         gold = cycle(str(question.query.plan) for question in questions)
@@ -247,7 +242,7 @@ def _values(runs: Sequence[AgentRun], column: str) -> np.ndarray[Any, np.dtype[n
 
 
 def _ratio(above: Sequence[AgentRun], below: Sequence[AgentRun], column: str) -> float:
-    """Return the median of the ratios by question."""
+    """Return the median over questions of the ratio ``above`` / ``below``."""
     return p50(_values(above, column) / _values(below, column))
 
 

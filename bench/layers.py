@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter
-from types import FrameType, TracebackType
+from types import FrameType
 
 #: Seconds between samples.
 INTERVAL = 0.002
@@ -26,7 +26,7 @@ _WAITING = ("threading.py", "selectors.py", "queue.py", "futures/thread.py", "to
 
 
 class LayerSampler:
-    """Counts, while it is entered, the samples of the other threads' stacks by layer.
+    """Counts the samples of the other threads' stacks by layer, during a ``with`` block.
 
     A sample counts for the layer of the innermost frame that belongs to one: NumPy's time counts
     for its caller. Threads that wait do not count; a thread that waits for Python's lock does.
@@ -41,17 +41,12 @@ class LayerSampler:
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
     def __enter__(self) -> LayerSampler:
-        """Start to sample."""
+        """Start sampling."""
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Stop."""
+    def __exit__(self, *exception: object) -> None:
+        """Stop sampling."""
         self._ended.set()
         self._thread.join()
 

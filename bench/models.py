@@ -42,13 +42,13 @@ SIZES: Mapping[str, Mapping[str, Any]] = {
     "100m": _mistral_config(32_000, 768, 12, 12, 4, 3072),
     "7b": _mistral_config(32_768, 4096, 32, 32, 8, 14_336, rope_theta=1e6),
 }
-#: Bytes of the tensor that measures the bandwidth, larger than any cache.
+#: Bytes of the tensor that measures the bandwidth: larger than any cache.
 HOST_BYTES, DEVICE_BYTES = 2**28, 2**32
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A bench's choice of a model; without a name, random weights.
+    """The options that choose a bench's model; without a name, its weights are random.
 
     Raises:
         InputError: The size, device or dtype does not exist, or an adapter has no model.
@@ -149,7 +149,7 @@ def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationTrial:
-    """The options of the benches in which a model generates plans."""
+    """The options of a bench in which a model generates plans."""
 
     domain: str = "shopping"
     model: ModelChoice = field(default_factory=ModelChoice)

@@ -1,4 +1,4 @@
-"""The accuracy that narrowing costs in large toolboxes, which are unions of corpus toolboxes."""
+"""The accuracy lost by narrowing large toolboxes, which are unions of corpus toolboxes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan for messages with only their toolbox, and with joined toolboxes.
+    """Plan for messages with their own toolbox only, and with joined toolboxes.
 
     Args:
         joins: The numbers of toolboxes to join.
@@ -67,14 +67,20 @@ def measure_narrowing(
     measured: dict[int, list[Mapping[str, float]]] = defaultdict(list)
     for number, box in enumerate(tracked("Planning", boxes)):
         shuffled = random.Random(f"{seed}:{number}").sample(others, len(others))
-        # Of tools with one name, the message's toolbox has priority; its tools come first.
-        parts = {count: (box, *reversed(shuffled[: count - 1]), box) for count in joins}
+        # The message's toolbox is first, so that its tools lead, and last, so that they replace
+        # others of the same name.
         joined = {
-            count: Toolbox({t.name: t for part in of for t in part.toolbox}.values())
-            for count, of in parts.items()
+            count: Toolbox(
+                {
+                    tool.name: tool
+                    for part in (box, *reversed(shuffled[: count - 1]), box)
+                    for tool in part.toolbox
+                }.values()
+            )
+            for count in joins
         }
-        known = draw_cases(box, cases, seed)
-        for count, row in _measured(box, joined, known, encoder, factory, messages):
+        plan_cases = draw_cases(box, cases, seed)
+        for count, row in _measure_messages(box, joined, plan_cases, encoder, factory, messages):
             measured[count].append(row)
     return Report(
         bench="narrowing",
@@ -95,32 +101,33 @@ def measure_narrowing(
     )
 
 
-def _measured(
+def _measure_messages(
     box: CorpusToolbox,
     joined: Mapping[int, Toolbox],
-    known: Sequence[AnnotatedQuery],
+    plan_cases: Sequence[AnnotatedQuery],
     encoder: CachedEncoder,
     factory: PlannerFactory,
     messages: int | None,
 ) -> Iterator[tuple[int, dict[str, float]]]:
     """Yield the number of joined toolboxes and the figures, for each message and joined toolbox."""
-    with plan_store(known, encoder) as store:
+    with plan_store(plan_cases, encoder) as store:
         planner = factory(store)
         narrowing = {
-            count: NarrowingPlanner(planner, encoder, store if known else None) for count in joined
+            count: NarrowingPlanner(planner, encoder, store if plan_cases else None)
+            for count in joined
         }
-        queries = [query for query in box.queries if query not in known and _needed(query)]
+        queries = [query for query in box.queries if query not in plan_cases and _needed(query)]
         for number, query in enumerate(queries):
             planned = messages is None or number < messages
             alone = _right_tools(planner, query, box.toolbox) if planned else 0.0
             for count, toolbox in joined.items():
                 request = query.record.request(toolbox)
                 narrowing[count].index(toolbox)
-                narrowed, spent = timed(partial(narrowing[count].narrowed, request))
+                narrowed, milliseconds = timed(partial(narrowing[count].narrowed, request))
                 row = {
                     "tools": float(len(toolbox)),
                     "kept": float(_needed(query) <= set(narrowed.toolbox.names)),
-                    "ms": spent,
+                    "ms": milliseconds,
                 }
                 if planned:
                     right = _right_tools(planner, query, narrowed.toolbox)
@@ -145,7 +152,7 @@ def _row(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
 def _first_plans(
     count: int, boxes: Sequence[CorpusToolbox], factory: PlannerFactory
 ) -> dict[str, float]:
-    """Return the seconds of the first plan with ``count`` tools, with narrowing and without."""
+    """Return the seconds of a first plan with ``count`` tools, with and without narrowing."""
     tools = [tool for box in boxes for tool in box.toolbox if tool.name != NO_EVIDENCE.name]
     # Copies of the tools with numbered names fill the toolbox.
     copies = enumerate(islice(cycle(tools), count))

@@ -56,7 +56,7 @@ NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class OwnFolder:
-    """A user's toolbox with annotated messages: ``learn`` for plan cases, ``items`` as test."""
+    """A user's toolbox with messages: ``learn`` become plan cases, ``items`` are the test."""
 
     name: str
     toolbox: Toolbox
@@ -98,12 +98,12 @@ def own_folder(folder: Path) -> OwnFolder:
 
 
 def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return a sample stratified by class; the sample of a smaller count is a subset of it."""
+    """Return a sample stratified by class, which includes the samples of smaller counts."""
     rng = random.Random(seed)
     by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
         by_class[query.label or plan_class(query.plan)].append(query)
-    # Each class has evenly spaced positions in the order in which queries are taken.
+    # The members of a class get evenly spaced positions, and the first positions are the sample.
     positions = []
     for members in by_class.values():
         rng.shuffle(members)
@@ -114,26 +114,19 @@ def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list
 
 @dataclass(frozen=True, slots=True)
 class OwnToolsTrial:
-    """The options of ``casewright bench own-tools``.
-
-    Attributes:
-        data: A folder with tools and messages; ``None`` measures only on the corpus.
-        cases: The numbers of plan cases.
-        seeds: The number of draws of plan cases.
-        split: The split of the corpus; ``None`` measures only on ``data``.
-    """
+    """The options of ``casewright bench own-tools``."""
 
     planners: Sequence[str]
-    data: Path | None = None
-    cases: Sequence[int] = CASES
-    seeds: int = 5
-    split: Split | None = "measuring"
+    data: Path | None = None  # a folder with tools and messages; None measures only on the corpus
+    cases: Sequence[int] = CASES  # the numbers of plan cases
+    seeds: int = 5  # the number of draws of plan cases
+    split: Split | None = "measuring"  # the split of the corpus; None measures only on data
     limit: int | None = None
     settings: ModelSettings = field(default_factory=ModelSettings)
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Measurement:
     """A row's table, its number of plan cases, and a test set for each draw of the plan cases."""
 
     table: str
@@ -142,11 +135,8 @@ class _Run:
 
 
 def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None) -> Report:
-    """Plan for every message with every planner, for each number and draw of plan cases.
-
-    Controls are the plan parser and the fallback plan.
-    """
-    runs = _runs(trial)
+    """Plan for every message with every planner and control, for each draw of plan cases."""
+    measurements = _measurements(trial)
     names = names_with_controls(trial.planners, base=False)
     factories = {name: planner_factory(name, trial.settings) for name in names}
     encoder = encoder or default_encoder()
@@ -154,18 +144,18 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     # The fallback plan uses no cases, so it runs once.
     pairs = [
         (name, run)
-        for name, run in product(factories, runs)
+        for name, run in product(factories, measurements)
         if name != FALLBACK or run.cases == min(trial.cases)
     ]
     with show_progress("Planning", sum(len(run.sets) for _, run in pairs), "runs") as advance:
         for name, run in pairs:
             outcomes: list[PlanOutcome] = []
-            cpu: list[float] = []
+            cpu_ms: list[float] = []
             for data in run.sets:
                 with stores_of([data], encoder) as (stores, empty):
                     planner = ToolboxPlanner(name, factories[name], stores, empty)
                     outcomes += evaluate(data.items, {name: planner}).outcomes[name]
-                cpu += planner.cpu
+                cpu_ms += planner.cpu_ms
                 advance(1)
             groups = [group for data in run.sets for group in data.groups]
             rows.append(
@@ -174,8 +164,8 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
                     "planner": name,
                     "cases": run.cases,
                     "draws": len(run.sets),
-                    **figures_of(outcomes, partial(_clustered, groups=groups)),
-                    "cpu ms": round(float(np.median(cpu)), 1) if cpu else None,
+                    **figures_of(outcomes, partial(_clustered_share, groups=groups)),
+                    "cpu ms": round(float(np.median(cpu_ms)), 1) if cpu_ms else None,
                 }
             )
     tables = dict.fromkeys(row["table"] for row in rows)
@@ -187,9 +177,9 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
             "limit": trial.limit,
         },
         figures={
-            f"{words}, {row['table']}, {row['planner']}, {row['cases']} cases": row[words]
+            f"{column}, {row['table']}, {row['planner']}, {row['cases']} cases": row[column]
             for row in rows
-            for words in COLUMNS.values()
+            for column in COLUMNS.values()
         },
         rows=rows,
         notes=NOTES,
@@ -198,15 +188,15 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     )
 
 
-def _runs(trial: OwnToolsTrial) -> list[_Run]:
-    runs = []
+def _measurements(trial: OwnToolsTrial) -> list[_Measurement]:
+    measurements = []
     if trial.data is not None:
         folder = own_folder(trial.data)
         available = len(folder.learn)
         for cases in _case_numbers(trial, available):
             draws = 1 if cases in (0, available) else trial.seeds
             sets = [folder.test_set(cases, seed) for seed in range(draws)]
-            runs.append(_Run(folder.name, cases, sets))
+            measurements.append(_Measurement(folder.name, cases, sets))
     if trial.split is not None:
         available = min(len(box.queries) for box in read_corpus(trial.split)) - 1
         numbers = _case_numbers(trial, available)
@@ -215,14 +205,17 @@ def _runs(trial: OwnToolsTrial) -> list[_Run]:
             sets = [
                 replace(
                     corpus_set(trial.split, numbers[-1], seed),
-                    known=corpus_set(trial.split, cases, seed).known,
+                    plan_cases=corpus_set(trial.split, cases, seed).plan_cases,
                 )
                 for seed in range(trial.seeds)
             ]
-            runs.append(_Run(trial.split, cases, sets))
-    if not runs:
+            measurements.append(_Measurement(trial.split, cases, sets))
+    if not measurements:
         raise InputError("No messages are given. Give --data DIR, or --corpus.")
-    return [replace(run, sets=[data.limited(trial.limit, 0) for data in run.sets]) for run in runs]
+    return [
+        replace(run, sets=[data.limited(trial.limit, 0) for data in run.sets])
+        for run in measurements
+    ]
 
 
 def _case_numbers(trial: OwnToolsTrial, available: int) -> list[int]:
@@ -230,7 +223,7 @@ def _case_numbers(trial: OwnToolsTrial, available: int) -> list[int]:
     return [cases for cases in sorted(set(trial.cases)) if cases <= available]
 
 
-def _clustered(values: Sequence[bool], groups: Sequence[int]) -> Figure:
+def _clustered_share(values: Sequence[bool], groups: Sequence[int]) -> Figure:
     """Return a share with the interval of a bootstrap over equally weighted groups."""
     interval = percentile_interval(shares(values, Resamples(len(values), tuple(groups))))
     return Figure(sum(values) / len(values), *interval, len(values))

@@ -1,4 +1,4 @@
-"""A cache of plans in front of a chat planner: hit rate, share of wrong reuse, saved costs."""
+"""A cache of plans in front of a chat planner: hit rate, share of wrong reuse, savings."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
 #: Kinds of questions and their shares of the stream. as_is: an annotated question; reworded: with
-#: other words around it; neighbour: the most similar other annotated question; swapped: with
-#: another value instead of a literal of its plan.
+#: changed case, ending or greeting; neighbour: the most similar other annotated question; swapped:
+#: with another value for a literal of its plan.
 KINDS = {"as_is": 0.5, "reworded": 0.25, "neighbour": 0.125, "swapped": 0.125}
-#: The assumed speed of a chat model: seconds of a call without output, output tokens per second.
+#: The assumed costs of a chat model's call: seconds without output, and output tokens per second.
 CALL_SECONDS, TOKENS_PER_SECOND = 0.5, 50.0
 ASKED_BEFORE = "asked before"
 REWORDINGS: Sequence[Callable[[str], str]] = (
@@ -54,16 +54,20 @@ class Cache(Protocol):
     """A cache of plans by their questions."""
 
     def reusing(self, planner: Planner) -> Planner:
-        """Return a planner that reuses cached plans; without one, it calls the given planner."""
+        """Return a planner that reuses cached plans, and calls the given planner on a miss."""
 
     def nearest(self, question: str) -> Plan | None:
-        """Return the plan of the nearest cached question at any distance."""
+        """Return the plan of the nearest cached question, however far; None if there is none."""
 
     def keep(self, question: str, plan: Plan) -> None:
-        """Cache a question with the plan of its answer."""
+        """Cache the plan of a question."""
 
     def close(self) -> None:
         """Close the cache."""
+
+
+#: Returns an empty cache for an encoder.
+OpenCache = Callable[[Encoder], Cache]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +79,10 @@ class StreamQuestion:
 
 
 @dataclass(slots=True)
-class ChatPriced:
+class PricedGoldPlanner:
     """A planner that returns each question's gold plan with the costs of a chat model's call.
 
-    LangChain's approximate count gives the tokens of the prompt, plan cases included, and the plan.
+    LangChain's approximate count gives the tokens of the prompt, with plan cases, and of the plan.
     """
 
     toolbox: Toolbox
@@ -88,18 +92,18 @@ class ChatPriced:
     _results: dict[str, PlanResult] = field(default_factory=dict)
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan with the call's tokens and assumed milliseconds."""
+        """Return the gold plan, with the tokens and assumed milliseconds of a call."""
         question = request.question
         if question not in self._results:
             prompt = render_prompt(request, similar_plans(self.cases, request, EXAMPLES))
             plan = self.gold[question]
-            spent = {
+            tokens = {
                 name: count_tokens_approximately([HumanMessage(text)])
                 for name, text in (("input", f"{prompt.head}{prompt.tail}"), ("output", str(plan)))
             }
-            seconds = CALL_SECONDS + spent["output"] / TOKENS_PER_SECOND
+            seconds = CALL_SECONDS + tokens["output"] / TOKENS_PER_SECOND
             self._results[question] = PlanResult(
-                plan, self.name, milliseconds=seconds * 1000, tokens=spent
+                plan, self.name, milliseconds=seconds * 1000, tokens=tokens
             )
         return self._results[question]
 
@@ -110,7 +114,7 @@ class ChatPriced:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a question, and its costs."""
+    """The outcome of a question, and its costs: tokens, and milliseconds with the search."""
 
     question: StreamQuestion
     reused: bool
@@ -120,56 +124,48 @@ class Result:
     search_ms: float
 
 
-def measure_plan_cache(
-    domain_name: str, questions: int, seed: int, opening: Callable[[Encoder], Cache]
-) -> Report:
-    """Plan a stream of a domain's queries with ``ChatPriced``, behind a cache and two controls.
+def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: OpenCache) -> Report:
+    """Plan a stream of ``length`` questions with a ``PricedGoldPlanner`` behind caches.
 
-    The cache keeps each question with its plan, right or wrong, as if the user had approved it. The
-    control that always hits keeps the gold plans.
-
-    Args:
-        questions: The length of the stream.
-        opening: Returns an empty cache for an encoder.
-
-    Raises:
-        InputError: The domain has too few queries that need no context.
+    "kept answers" caches every plan that it returns, right or wrong, as if the user had approved
+    it. The controls are "always misses", and "always hits", which caches the gold plans.
+    ``InputError`` if the domain has too few queries that need no context.
     """
     tested = read_tested_domain(domain_name)
     known = tested.domain.queries()
-    complete = [query for query in known if _needs_no_context(query)]
-    if len(complete) < 2:
+    standalone = [query for query in known if _needs_no_context(query)]
+    if len(standalone) < 2:
         raise InputError(f"Domain {domain_name!r} has no queries without context. Give shopping.")
-    stream = list(_stream(complete, questions, random.Random(seed), tested.encoder))
+    stream = list(_stream(standalone, length, random.Random(seed), tested.encoder))
     gold = {question.query.query: question.query.plan for question in stream}
     with plan_store(known, tested.encoder) as cases:
-        chat = ChatPriced(tested.toolbox, cases, gold)
+        chat = PricedGoldPlanner(tested.toolbox, cases, gold)
         results = {
-            name: list(_results(name, stream, chat, tested, opening))
+            name: list(_results(name, stream, chat, tested, open_cache))
             for name in ("always misses", "kept answers", "always hits")
         }
     rows = [
-        {"table": "caches", **_row(name, of, results["always misses"])}
-        for name, of in results.items()
+        {"table": "caches", **_row(name, outcomes, results["always misses"])}
+        for name, outcomes in results.items()
     ]
     for kind in (ASKED_BEFORE, *KINDS):
-        part = [result for result in results["kept answers"] if result.question.kind == kind]
-        reused = [result for result in part if result.reused]
+        of_kind = [result for result in results["kept answers"] if result.question.kind == kind]
+        reused = [result for result in of_kind if result.reused]
         rows.append(
             {
                 "table": "kinds",
                 "kind": kind,
-                "questions": len(part),
+                "questions": len(of_kind),
                 "reused": len(reused),
                 "wrong": sum(not result.right for result in reused),
             }
         )
-    kept = rows[1]
+    kept_answers = rows[1]
     return Report(
         bench="plan-cache",
-        settings={"domain": domain_name, "questions": questions, "seed": seed, "kinds": KINDS},
+        settings={"domain": domain_name, "questions": length, "seed": seed, "kinds": KINDS},
         figures={
-            name: float(kept[name])
+            name: float(kept_answers[name])
             for name in ("hit_rate", "wrong_reuse", "time_saved", "tokens_saved")
         },
         rows=rows,
@@ -193,7 +189,7 @@ def _needs_no_context(query: AnnotatedQuery) -> bool:
 def _stream(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random, encoder: Encoder
 ) -> Iterator[StreamQuestion]:
-    """Yield ``count`` questions, with frequencies by Zipf's law and the shares of ``KINDS``."""
+    """Yield ``count`` questions drawn by Zipf's law, of kinds with the shares of ``KINDS``."""
     texts = [query.query for query in queries]
     vectors = unit_embeddings(encoder, texts)
     values: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -244,36 +240,36 @@ def _swapped(
 def _results(
     name: str,
     stream: Sequence[StreamQuestion],
-    chat: ChatPriced,
+    chat: PricedGoldPlanner,
     tested: TestedDomain,
-    opening: Callable[[Encoder], Cache],
+    open_cache: OpenCache,
 ) -> Iterator[Result]:
     """Yield the results of the stream's questions in order, with a new cache."""
-    # Searches are timed, so the encoder must not cache the questions' vectors.
-    cache = opening(tested.uncached)
+    # Searches are timed with the encoding of the question, which must not be cached.
+    cache = open_cache(tested.uncached)
     planner = cache.reusing(chat)
     try:
         for question in tracked(name, stream):
             request = PlanRequest(question.query.query, chat.toolbox)
-            planned, nearest, spent = chat.plan(request), None, 0.0
+            planned, reused, search_ms = chat.plan(request), None, 0.0
             if name == "always hits":
-                nearest, spent = timed(partial(cache.nearest, request.question))
+                reused, search_ms = timed(partial(cache.nearest, request.question))
             elif name == "kept answers":
-                result, spent = timed(partial(planner.plan, request))
-                nearest = None if result is planned else result.plan
-            plan = planned.plan if nearest is None else nearest
+                result, search_ms = timed(partial(planner.plan, request))
+                reused = None if result is planned else result.plan
+            plan = planned.plan if reused is None else reused
             if name == "kept answers":
                 cache.keep(request.question, plan)
             elif name == "always hits":
-                # If it kept the reused plans, it would soon hold nothing but the first plan.
+                # If it kept the plans that it reused, it would soon hold only the first plan.
                 cache.keep(request.question, planned.plan)
             yield Result(
                 question,
-                nearest is not None,
+                reused is not None,
                 judge(question.query, plan).arguments,
-                spent + planned.milliseconds * (nearest is None),
-                sum(planned.tokens.values()) * (nearest is None),
-                spent,
+                search_ms + planned.milliseconds * (reused is None),
+                sum(planned.tokens.values()) * (reused is None),
+                search_ms,
             )
     finally:
         cache.close()
@@ -285,7 +281,7 @@ def _row(name: str, results: Sequence[Result], misses: Sequence[Result]) -> dict
     wrong = sum(not result.right for result in reused)
 
     def saved(cost: str) -> float:
-        with_cache, without = (sum(getattr(r, cost) for r in part) for part in (results, misses))
+        with_cache, without = (sum(getattr(r, cost) for r in rs) for rs in (results, misses))
         return float(round(1 - with_cache / without, 4))
 
     return {

@@ -44,7 +44,7 @@ FIRST_SIZE = 125
 
 
 def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool = False) -> Report:
-    """Cross-validate a planner, which for each fold knows only the queries of the other folds.
+    """Cross-validate a planner; for each fold, it knows only the queries of the other folds.
 
     A planner with a reader is trained for every fold. Controls: an untrained reader, the ensemble
     of classifiers if scikit-learn is installed, and the fallback plan of one step.
@@ -53,14 +53,13 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     tested = read_tested_domain(domain_name)
     domain, queries = tested.domain, tested.domain.queries()
     groups = similarity_groups([query.query for query in queries], tested.encoder)
-    parts = group_folds(groups, folds)
-    trial = Trial(domain, tested.toolbox, queries, parts, tested.uncached)
-    trained = planner == CASE_PLANNER and domain.reader is not None
+    trial = Trial(domain, tested.toolbox, queries, group_folds(groups, folds), tested.uncached)
+    trains_reader = planner == CASE_PLANNER and domain.reader is not None
     verdicts = trial.cross_validated(planner)
     controls = {"fallback plan": trial.cross_validated("fallback")}
     if planner == CASE_PLANNER and find_spec("sklearn") is not None:
         controls[CLASSIFIERS] = trial.cross_validated(CLASSIFIERS)
-    if trained:
+    if trains_reader:
         controls["reader not trained"] = trial.cross_validated("untrained")
     points = trial.curve(planner, verdicts) if curve else []
     rows: list[dict[str, Any]] = [dict(as_row(score)) for score in score_classes(verdicts)]
@@ -102,16 +101,16 @@ class Trial:
     domain: Domain
     toolbox: Toolbox
     queries: Queries
-    parts: Sequence[Sequence[int]]
+    folds: Sequence[Sequence[int]]
     encoder: UncachedQuestions
 
     def cross_validated(self, name: str) -> list[Verdict]:
         """Return a verdict on every query, by a planner that does not know the query's fold."""
         verdicts_at: dict[int, Verdict] = {}
-        for fold, part in enumerate(self.parts, 1):
-            with self._planner(name, self._others(part)) as planner:
-                verdicts = self._verdicts(planner, part, f"Planner {name}, fold {fold}")
-            verdicts_at |= zip(part, verdicts, strict=True)
+        for number, fold in enumerate(self.folds, 1):
+            with self._planner(name, self._others(fold)) as planner:
+                verdicts = self._verdicts(planner, fold, f"Planner {name}, fold {number}")
+            verdicts_at |= zip(fold, verdicts, strict=True)
         return [verdict for _, verdict in sorted(verdicts_at.items())]
 
     def curve(self, name: str, verdicts: Sequence[Verdict]) -> list[Point]:
@@ -119,42 +118,42 @@ class Trial:
 
         The cross-validation's ``verdicts`` give the last point, where all other queries are known.
         """
-        part = self.parts[0]
-        known = self._others(part)
+        fold = self.folds[0]
+        known = self._others(fold)
         random.Random(0).shuffle(known)
         doubling = (FIRST_SIZE * 2**exponent for exponent in count())
         sizes = list(takewhile(lambda size: size < len(known), doubling))
         points = []
         for size in tracked("Learning curve", sizes):
             with self._planner(name, known[:size]) as planner:
-                part_verdicts = self._verdicts(planner, part, f"{name}, {size} queries")
-            points.append((size, *_one_and_several(part_verdicts)))
-        return [*points, (len(known), *_one_and_several([verdicts[i] for i in part]))]
+                fold_verdicts = self._verdicts(planner, fold, f"{name}, {size} queries")
+            points.append((size, *_one_and_several(fold_verdicts)))
+        return [*points, (len(known), *_one_and_several([verdicts[i] for i in fold]))]
 
-    def _others(self, part: Sequence[int]) -> list[AnnotatedQuery]:
-        held_out = set(part)
+    def _others(self, fold: Sequence[int]) -> list[AnnotatedQuery]:
+        held_out = set(fold)
         return [query for i, query in enumerate(self.queries) if i not in held_out]
 
     @contextmanager
     def _planner(self, name: str, known: Queries) -> Iterator[Planner]:
         """Make a planner that knows only these queries."""
-        reads = name == CASE_PLANNER and self.domain.reader is not None
+        trains_reader = name == CASE_PLANNER and self.domain.reader is not None
         with TemporaryDirectory() as folder:
             if name == "fallback":
                 yield FallbackPlanner()
-            elif reads or name == "untrained":
-                yield CasePlanner(None, _trained(known, Path(folder), fit=name != "untrained"))
+            elif trains_reader or name == "untrained":
+                yield CasePlanner(None, _train_reader(known, Path(folder), fit=name != "untrained"))
             elif name == CLASSIFIERS:
                 yield train_classifiers(known, self.encoder)
             else:
                 with plan_store(known, self.encoder) as store:
                     yield make_planner(name, store)
 
-    def _verdicts(self, planner: Planner, part: Sequence[int], label: str) -> list[Verdict]:
-        return verdicts_of(planner, [self.queries[i] for i in part], self.toolbox, label)
+    def _verdicts(self, planner: Planner, fold: Sequence[int], label: str) -> list[Verdict]:
+        return verdicts_of(planner, [self.queries[i] for i in fold], self.toolbox, label)
 
 
-def _trained(known: Queries, folder: Path, *, fit: bool) -> Reader:
+def _train_reader(known: Queries, folder: Path, *, fit: bool) -> Reader:
     from casewright.finetune.reader_training import ReaderSettings, train_reader
 
     settings = ReaderSettings(epochs=None if fit else 0)
@@ -163,7 +162,7 @@ def _trained(known: Queries, folder: Path, *, fit: bool) -> Reader:
 
 
 def planner_figures(suffix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Return the accuracies of verdicts by name; each name ends with the suffix."""
+    """Return the accuracies of verdicts, by names that end with the suffix."""
     single, several = _one_and_several(verdicts)
     return {
         f"tool_accuracy{suffix}": share_right(verdicts),
@@ -180,6 +179,7 @@ def share_right(verdicts: Sequence[Verdict]) -> float:
 
 
 def _one_and_several(verdicts: Sequence[Verdict]) -> tuple[float, float]:
+    """Return the tool accuracy on queries with one task, and on queries with several."""
     single = share_right([v for v in verdicts if v.gold != MULTI_STEP])
     return single, share_right([v for v in verdicts if v.gold == MULTI_STEP])
 

@@ -1,7 +1,8 @@
-"""REAPER's tables (Joshi et al. 2024) for a small model, with the paper's figures.
+"""REAPER's tables (Joshi et al. 2024) for a small model, beside the paper's figures.
 
-Table 1 measures the shipped planners. Each row of Tables 2 and 3 trains a planner: for Table 2
-without parts of the training data, for Table 3 with a share of generic instructions (section 4.3).
+Table 1 measures the shipped planners. For each row of Tables 2 and 3 a planner is trained: for
+Table 2 without parts of the training data, for Table 3 with another mixture of generic instructions
+and tasks (section 4.3).
 """
 
 from __future__ import annotations
@@ -55,17 +56,18 @@ COLUMNS = (
     *("tokens", "steps", "seconds", "note"),
 )
 #: The suffix of the label of a planner without a grammar.
-FREE = ", grammar off"
+NO_GRAMMAR = ", grammar off"
 #: Seconds until a batch times out, so long that a slow machine does not change the figures.
 SECONDS = 600.0
-#: The number of questions in a batch (1 if each plan is timed), and of random networks in Table 1.
+#: Number of questions in a batch (1 if each plan is timed), and of random networks in Table 1.
 BATCH, SEEDS = 16, 3
-#: Limit of tokens of a plan where a model may loop; the longest annotated plan has 112.
+#: Limit of a plan's tokens for models that may not end; the longest annotated plan has 112.
 LOOP_TOKENS = 128
-#: The paper's best mixture, in the first row of Table 2: the share of the generic instructions, and
-#: the number of tasks per query, planning included.
-SHARE, TASKS = 1.0, 4
-#: The start of a result's ``fallback`` after an error of the planner.
+UNCONSTRAINED: Mapping[str, Any] = {"constrained": False, "tokens": LOOP_TOKENS}
+#: The paper's best mixture, in the first row of Table 2: share of the generic instructions, and
+#: number of tasks per query, planning included.
+BEST_SHARE, BEST_TASKS = 1.0, 4
+#: The text in a result's ``fallback`` after an error of the planner.
 FAILED = "It failed"
 #: The file of questions for a tool that only the prompt declares (section 5.5), and their class.
 #: The first question is the paper's.
@@ -115,7 +117,7 @@ class ReaperTrial:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of Table 2 or 3; ``data`` is ``None`` if it needs instructions and none were given."""
+    """A row of Table 2 or 3; ``data`` is ``None`` if instructions are needed but not given."""
 
     table: str
     name: str
@@ -125,7 +127,7 @@ class Row:
 
 
 def measure_reaper(trial: ReaperTrial) -> Report:
-    """Measure the shipped planners, train the planners of the rows, and measure these."""
+    """Measure the shipped planners; train and measure a planner for each row of Tables 2 and 3."""
     recipe = Recipe.read(find_recipe(trial.recipe))
     name = recipe.data.domain
     if name is None or recipe.data.queries is not None:
@@ -136,8 +138,8 @@ def measure_reaper(trial: ReaperTrial) -> Report:
         section = recipe.training.model_copy(update={"steps": trial.steps, "epochs": None})
         recipe = recipe.model_copy(update={"training": section})
     tested = read_tested_domain(name)
-    frozen = items_of(tested.measuring()[: trial.limit], tested.toolbox)
-    rows = [r for r in training_rows(recipe.data, trial.instructions) if r.table in trial.tables]
+    frozen = items_of(tested.held_out_queries()[: trial.limit], tested.toolbox)
+    rows = [r for r in trained_rows(recipe.data, trial.instructions) if r.table in trial.tables]
     lines = list(_first_table(trial, tested, frozen)) if FIRST in trial.tables else []
     with show_progress("Training and measuring", len(rows), "rows") as advance:
         for row in rows:
@@ -161,26 +163,24 @@ def measure_reaper(trial: ReaperTrial) -> Report:
         notes=NOTES,
         draw=lambda axes: draw_lines(axes, lines),
         titles={name: f"Table {name}" for name in TABLES},
-        cells=_shown,
+        cells=_nonempty_columns,
     )
 
 
-def training_rows(data: DataSection, instructions: Path | None) -> list[Row]:
+def trained_rows(data: DataSection, instructions: Path | None) -> list[Row]:
     """Return the rows of Table 2, each without one more part of the data, and of Table 3.
 
-    Args:
-        instructions: A folder with files of generic instructions.
-
-    Raises:
-        InputError: The folder has no such files.
+    ``instructions`` is a folder with files of generic instructions; ``InputError`` if it has none.
     """
     sources = _sources(instructions)
 
-    def row(table: str, name: str, slug: str, paper: Mapping[str, Any], **parts: Any) -> Row:
-        missing = parts.pop("needed", False) and not sources
-        return Row(table, name, slug, paper, None if missing else mixture(data, sources, **parts))
+    def row(
+        table: str, name: str, slug: str, paper: Mapping[str, Any], *, needed: bool, **parts: Any
+    ) -> Row:
+        section = mixture(data, sources, **parts) if sources or not needed else None
+        return Row(table, name, slug, paper, section)
 
-    rows = [row(SECOND, "all parts", "all-parts", PAPER["table_1"]["reaper"])]
+    rows = [row(SECOND, "all parts", "all-parts", PAPER["table_1"]["reaper"], needed=False)]
     omitted: dict[str, bool] = {}
     slugs = {
         "evolved": "no-evolve",
@@ -192,8 +192,8 @@ def training_rows(data: DataSection, instructions: Path | None) -> list[Row]:
         rows.append(row(SECOND, name, slug, paper, needed=part == "evolved", **omitted))
     for key, paper in PAPER["table_3"].items():
         share, tasks = float(key.split()[0]), int(key.split()[1])
-        best = (share, tasks) == (SHARE, TASKS)
-        slug = "all-parts" if best else f"ift-{share:g}-tasks-{tasks}"
+        is_best = (share, tasks) == (BEST_SHARE, BEST_TASKS)
+        slug = "all-parts" if is_best else f"ift-{share:g}-tasks-{tasks}"
         name = f"{share:.0%} of the instructions, {tasks} tasks"
         rows.append(row(THIRD, name, slug, paper, needed=share > 0, share=share, tasks=tasks))
     return rows
@@ -216,15 +216,17 @@ def mixture(
     data: DataSection,
     sources: tuple[InstructionSource, ...],
     *,
-    share: float = SHARE,
-    tasks: int = TASKS,
+    share: float = BEST_SHARE,
+    tasks: int = BEST_TASKS,
     evolved: bool = True,
     sampled: bool = True,
     tools_evolved: bool = True,
 ) -> DataSection:
-    """Return the recipe's data section without the parts whose flag is false.
+    """Return a recipe's data section for a row, without the parts whose flag is false.
 
     Args:
+        share: Share of the generic instructions.
+        tasks: Number of tasks per query, planning included.
         evolved: Add constraints to some instructions.
         sampled: Sample the queries by the recipe's method, not at random.
         tools_evolved: Vary the tools, their names and descriptions.
@@ -254,9 +256,9 @@ def _row_lines(
     from casewright.finetune.training.train import train
     from casewright.planner.language_model import load_language_model
 
-    head = {"table": row.table, "row": row.name}
+    labels = {"table": row.table, "row": row.name}
     if row.data is None:
-        yield _line(**head, planner=TRAINED, note=NO_INSTRUCTIONS)
+        yield _line(**labels, planner=TRAINED, note=NO_INSTRUCTIONS)
         return
     inputs = _training_inputs(tested)
     settings = {
@@ -287,21 +289,21 @@ def _row_lines(
     with plan_store(cases, tested.uncached) as store:
         shots = row.data.tevo.shots
         planners: dict[str, Planner] = {
-            TRAINED: writer(model, store, shots),
-            TRAINED + FREE: writer(model, store, shots, constrained=False, tokens=LOOP_TOKENS),
+            TRAINED: model_planner(model, store, shots),
+            TRAINED + NO_GRAMMAR: model_planner(model, store, shots, **UNCONSTRAINED),
             CASES: CasePlanner(store),
         }
-        for line in measured(frozen, planners, trial.seed):
+        for line in planner_lines(frozen, planners, trial.seed):
             if line["class"] == "all":
                 if line["planner"] == TRAINED:
-                    line |= training_cells | _paper(row.paper, line)
-                yield {**line, **head}
+                    line |= training_cells | _published_cell(row.paper, line)
+                yield {**line, **labels}
 
 
 def _training_inputs(tested: TestedDomain) -> TrainingInputs:
     """Return the inputs of training sets, without the held-out test queries."""
     domain, toolbox = tested.domain, tested.toolbox
-    test = [query.query for query in tested.measuring()]
+    test = [query.query for query in tested.held_out_queries()]
     pool = query_pool(domain.queries(), toolbox, test).queries
     # items_of gives a class to queries without one.
     queries = [item.query for item in items_of(pool, toolbox)]
@@ -319,16 +321,17 @@ def _first_table(
     shots = shipped_examples(folder) if is_shipped(folder) else EXAMPLES
     source, known = find_source(folder, None), tested.domain.queries()
     paper = PAPER["table_1"]
-    # Each plan is timed.
+    # Batches of one, so that each plan is timed.
     settings: dict[str, Any] = {"batch": 1}
     new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), tested.toolbox)
 
     def lines(
         name: str, planners: Mapping[str, Planner], published: Mapping[str, Any]
     ) -> Iterator[Line]:
-        new = (n for n in measured(new_tool, planners, trial.seed) if n["class"] == NEW_TOOL)
-        for line in (*new, *measured(frozen, planners, trial.seed)):
-            yield {**line, "table": FIRST, "row": name, **_paper(published, line)}
+        new_lines = planner_lines(new_tool, planners, trial.seed)
+        new_lines = (line for line in new_lines if line["class"] == NEW_TOOL)
+        for line in (*new_lines, *planner_lines(frozen, planners, trial.seed)):
+            yield {**line, "table": FIRST, "row": name, **_published_cell(published, line)}
 
     with plan_store(known, tested.uncached) as store:
         tuned = load_language_model(folder)
@@ -336,14 +339,16 @@ def _first_table(
         if source.adapter is not None:
             models.append((BASE, load_language_model(source.base), paper["untuned"]))
         for name, model, published_figures in models:
-            constrained = writer(model, store, shots, **settings)
-            free = writer(model, store, shots, constrained=False, tokens=LOOP_TOKENS, **settings)
-            yield from lines(name, {name: constrained, name + FREE: free}, published_figures)
+            constrained = model_planner(model, store, shots, **settings)
+            unconstrained = model_planner(model, store, shots, **UNCONSTRAINED, **settings)
+            planners = {name: constrained, name + NO_GRAMMAR: unconstrained}
+            yield from lines(name, planners, published_figures)
         if source.adapter is None:
             reason = "the planner is not an adapter and names no base"
             yield _line(table=FIRST, row=BASE, planner=BASE, note=reason)
         for seed in range(trial.seed, trial.seed + SEEDS):
-            twin = writer(random_twin(tuned, seed), store, shots, tokens=LOOP_TOKENS, **settings)
+            network = random_twin(tuned, seed)
+            twin = model_planner(network, store, shots, tokens=LOOP_TOKENS, **settings)
             yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: twin}, {})
         if (reader := tested.domain.open_reader()) is not None:
             name = "case planner with its reader"
@@ -356,25 +361,24 @@ def _first_table(
             yield from lines(CLASSIFIERS, {CLASSIFIERS: classifiers}, paper["ensemble"])
 
 
-def writer(model: LanguageModel, store: CaseStore, examples: int, **settings: Any) -> ModelPlanner:
-    """Return a planner with a language model, and plan cases of a store in its prompt."""
+def model_planner(
+    model: LanguageModel, store: CaseStore, examples: int, **settings: Any
+) -> ModelPlanner:
+    """Return a planner with a language model, and ``examples`` plan cases in its prompt."""
     options = {"batch": BATCH, "seconds": SECONDS, **settings}
     return ModelPlanner(model, plan_cases=store, examples=examples, **options)
 
 
-def measured(
+def planner_lines(
     items: Sequence[EvaluationItem], planners: Mapping[str, Planner], seed: int
 ) -> Iterator[Line]:
     """Yield each planner's lines for each class and for all.
 
-    Planners whose labels end in ``FREE`` also plan with a needed tool removed. Plans of the
-    fallback and invalid plans count as wrong.
-
-    Raises:
-        InputError: A planner failed on a question.
+    Planners whose labels end in ``NO_GRAMMAR`` also plan with a needed tool removed. Plans of the
+    fallback and invalid plans count as wrong; a planner that fails is an ``InputError``.
     """
-    free = {label: planner for label, planner in planners.items() if label.endswith(FREE)}
-    evaluation = evaluate(items, planners, removal=free, seed=seed)
+    unconstrained = {n: planner for n, planner in planners.items() if n.endswith(NO_GRAMMAR)}
+    evaluation = evaluate(items, planners, removal=unconstrained, seed=seed)
     for label, outcomes in evaluation.outcomes.items():
         failed = [o.error for o in outcomes if o.error]
         failed += [o.result.fallback for o in outcomes if o.result and FAILED in o.result.fallback]
@@ -396,10 +400,10 @@ def measured(
             "ms_p50": figures["ms_p50"].value,
         }
         is_model = isinstance(planners[label], ModelPlanner)
-        grammar = ("off" if label in free else "on") if is_model else None
-        head = {"planner": label.removesuffix(FREE), "grammar": grammar}
+        grammar = ("off" if label in unconstrained else "on") if is_model else None
+        labels = {"planner": label.removesuffix(NO_GRAMMAR), "grammar": grammar}
         for score in (*classes, overall):
-            yield _line(**head, **{n: cell for n, cell in score.items() if n in COLUMNS})
+            yield _line(**labels, **{n: cell for n, cell in score.items() if n in COLUMNS})
 
 
 def _line(**cells: Any) -> Line:
@@ -407,29 +411,29 @@ def _line(**cells: Any) -> Line:
     return {**dict.fromkeys(COLUMNS), "class": "all", **cells}
 
 
-def _paper(paper: Mapping[str, Any], line: Line) -> Line:
-    """Return the published figures of a line; without a grammar that is only ``only_provided``."""
-    free = line["grammar"] == "off"
+def _published_cell(paper: Mapping[str, Any], line: Line) -> Line:
+    """Return the cell with the paper's figures; without a grammar, only ``only_provided``."""
+    unconstrained = line["grammar"] == "off"
     if line["class"] != "all":
         rates = paper.get("classes", {}).get(line["class"])
-        if rates is None or free:
+        if rates is None or unconstrained:
             return {}
         precision, recall, f1, trained = rates
         text = f"precision {precision:g}, recall {recall:g}, f1 {f1:g} ({trained})"
         return {"published": text}
-    names = ("only_provided",) if free else ("tools", "arguments_paper", "ms_p50")
+    names = ("only_provided",) if unconstrained else ("tools", "arguments_paper", "ms_p50")
     text = ", ".join(f"{name} {paper[name]:g}" for name in names if name in paper)
     trained = f" ({paper['trained']})" if "trained" in paper else ""
     return {"published": f"{text}{trained}" if text else None}
 
 
-def _shown(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _nonempty_columns(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     names = [n for n in COLUMNS[1:] if any(line[n] is not None for line in lines)]
     return [{name: line[name] for name in names} for line in lines]
 
 
 def _overall(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
-    """Yield a name for figures and the line, for lines over all classes without ``FREE``."""
+    """Yield a name for figures and each line over all classes, except of ``NO_GRAMMAR``."""
     for line in lines:
         if line["class"] == "all" and line["grammar"] != "off" and line["tools"] is not None:
             row = _slug(line["row"])
@@ -437,7 +441,7 @@ def _overall(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
 
 
 def _figures(lines: Sequence[Line]) -> dict[str, float]:
-    """Return the figures of each planner without ``FREE``, and those of trained planners' gains.
+    """Return the figures of planners without ``NO_GRAMMAR``, and the gains of trained planners.
 
     A gain is the difference in tool accuracy from the case planner with the same plan cases.
     """
@@ -462,7 +466,7 @@ def _slug(text: str) -> str:
 
 
 def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
-    """Draw the tool accuracy of the trained rows with their controls, or else of Table 1's rows."""
+    """Draw the tool accuracy of trained planners and their controls; without them, of Table 1."""
     rows: dict[str, dict[str, float]] = {}
     for name, line in _overall(lines):
         rows.setdefault(name, {})[line["planner"]] = line["tools"]

@@ -57,19 +57,16 @@ class _AnyTool:
         return self.plan(request)
 
 
-class _Widened(_AnyTool):
-    """A control whose new plan is the first one, with the whole question in the failed calls."""
+class _SameTool(_AnyTool):
+    """A control whose new plan is the first plan, with the whole question in the failed calls."""
 
     def plan(self, request: PlanRequest) -> PlanResult:
         if not request.failures:
             self._first = self._planner.plan(request)
             return self._first
         failed = {step.tool for step in request.failures}
-        steps = tuple(
-            step.mapped(as_question) if step.tool in failed else step
-            for step in self._first.plan.steps
-        )
-        plan = Plan(steps)
+        steps = self._first.plan.steps
+        plan = Plan(tuple(s.mapped(as_question) if s.tool in failed else s for s in steps))
         return self._first if any(request.violations(plan)) else PlanResult(plan, self.name)
 
 
@@ -82,7 +79,7 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
         questions = list(_questions(tested))
         reader = tested.domain.open_reader()
         planner = make_planner(CASE_PLANNER, tested.opened.plan_cases, reader)
-        controls = {"any tool": _AnyTool(planner), "same tool": _Widened(planner)}
+        controls = {"any tool": _AnyTool(planner), "same tool": _SameTool(planner)}
         rows: list[dict[str, Any]] = []
         faults: tuple[Fault, ...] = ("none", "miss", "failure")
         for fault in faults:
@@ -117,7 +114,7 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
 
 def _questions(tested: TestedDomain) -> Iterator[_Question]:
     """Yield the test queries for which every step of the gold plan has results in some scope."""
-    for query in tested.measuring():
+    for query in tested.held_out_queries():
         if query.plan.tools == (NO_EVIDENCE.name,):
             continue
         for scope in scope_combinations(tested.domain):
@@ -132,13 +129,13 @@ def _questions(tested: TestedDomain) -> Iterator[_Question]:
 def _run(
     question: _Question, toolbox: Toolbox, planner: Planner, mend: Mend, fault: Fault, seed: int
 ) -> dict[str, float]:
-    """Answer a question with a faulty tool; return the row's columns for this run."""
+    """Answer a question with a faulty tool; return the run's values in the row's columns."""
     record = question.query.record
     tools = planner.plan(record.request(toolbox)).plan.tools
     faulty = random.Random(f"{record.id} {seed}").choice(tools)
     calls: list[str] = []
     broken = Toolbox(
-        _watched(tool, calls, fault if tool.name == faulty else "none")
+        _faulty_tool(tool, calls, fault if tool.name == faulty else "none")
         for tool in toolbox
         if tool.name != NO_EVIDENCE.name
     )
@@ -157,8 +154,8 @@ def _run(
     }
 
 
-def _watched(tool: ToolSpec, calls: list[str], fault: Fault) -> ToolSpec:
-    """Return a tool that records its calls, and has no results or fails as ``fault`` says."""
+def _faulty_tool(tool: ToolSpec, calls: list[str], fault: Fault) -> ToolSpec:
+    """Return a tool that adds its name to ``calls``, and has the given fault."""
     missed: list[Mapping[str, Any]] = []
 
     def run(arguments: Mapping[str, Any], context: CallContext) -> Any:
@@ -166,7 +163,8 @@ def _watched(tool: ToolSpec, calls: list[str], fault: Fault) -> ToolSpec:
         if fault == "failure":
             raise ToolError("It does not answer.")
         if fault == "miss":
-            missed.append(missed[0] if missed else arguments)
+            # All calls with the arguments of the first call have no results.
+            missed.append(arguments)
             if arguments == missed[0]:
                 return []
         assert tool.run is not None

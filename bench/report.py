@@ -19,23 +19,20 @@ def without_table(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of one bench.
-
-    Attributes:
-        rows: The rows of all tables. If there are several tables, the cell ``table`` of each row
-            has its table's name.
-        draw: Draws the plot onto matplotlib axes.
-        titles: The titles of the tables by name, in order; empty for a single table.
-        cells: Returns the printed form of a table's rows.
-    """
+    """The result of one bench."""
 
     bench: str
     settings: Mapping[str, Any]
     figures: Mapping[str, float]
+    #: The rows of all tables. If there are several tables, the cell ``table`` of each row has its
+    #: table's name.
     rows: Sequence[Row]
     notes: Sequence[str] = ()
+    #: Draws the plot onto matplotlib axes.
     draw: Callable[[Any], None] | None = field(default=None, repr=False)
+    #: The titles of the tables by name, in order; empty for a single table.
     titles: Mapping[str, str] = field(default_factory=dict)
+    #: Returns the printed form of a table's rows.
     cells: Callable[[Sequence[Row]], Sequence[Row]] = field(default=without_table, repr=False)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Scripts that make a language model write the gold plans of annotated queries.
 
 A model with random weights would write meaningless texts of any length. With a script, each step
-computes the network's logits and the likeliest allowed token, as in greedy decoding, but then
+computes the network's logits and the most probable allowed token, as greedy decoding does, but then
 writes the longest allowed token that continues the gold plan.
 """
 
@@ -28,17 +28,13 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The tokens of a text that a model writes under a grammar.
-
-    Attributes:
-        choices: The tokens that the grammar does not force, the end token included.
-    """
+    """The tokens of a text that a model writes under a grammar."""
 
     tokens: tuple[int, ...]
-    choices: tuple[int, ...]
+    choices: tuple[int, ...]  # the tokens that the grammar does not force, the end token included
 
     def choose(self) -> Choose:
-        """Return a choice function that writes these tokens once, at the cost of ``greedy``."""
+        """Return a function that chooses these tokens, once, and takes as long as ``greedy``."""
         choices: Iterator[int] = iter(self.choices)
 
         def follow(logits: NDArray[np.float32], matcher: Matcher) -> int:
@@ -54,7 +50,7 @@ class ScriptWriter:
     def __init__(self, model: LanguageModel) -> None:
         self._ends = model.ends
         self._decode = model.grammar_tokenizer.decode_bytes
-        # Several tokens may stand for the same bytes.
+        # Several tokens may have the same bytes.
         self._tokens: dict[bytes, list[int]] = {}
         for token in sorted(model.tokenizer.get_vocab().values()):
             if token not in self._ends:
@@ -62,7 +58,7 @@ class ScriptWriter:
         self._longest = max(map(len, self._tokens))
 
     def script(self, matcher: PlanMatcher, text: str, *, forced: bool = True) -> Script:
-        """Return the script of a text; without ``forced``, forced tokens are choices too.
+        """Return the script of a text; with ``forced=False``, forced tokens are choices too.
 
         Args:
             matcher: The grammar's matcher; this call advances it to the end of the text.
@@ -70,30 +66,30 @@ class ScriptWriter:
         Raises:
             GrammarError: The grammar cannot write this text.
         """
-        rest = text.encode()
+        remaining = text.encode()
         tokens: list[int] = []
         choices: list[int] = []
         while True:
-            new = matcher.forced() if forced else []
-            if not rest.startswith(start := self._decode(new)):
-                raise GrammarError(f"The grammar writes {start[:40]!r}, not {rest[:40]!r}.")
-            tokens += new
-            rest = rest[len(start) :]
-            if matcher.finished or not rest:
+            forced_tokens = matcher.forced() if forced else []
+            if not remaining.startswith(prefix := self._decode(forced_tokens)):
+                raise GrammarError(f"The grammar writes {prefix[:40]!r}, not {remaining[:40]!r}.")
+            tokens += forced_tokens
+            remaining = remaining[len(prefix) :]
+            if matcher.finished or not remaining:
                 break
-            token = self._longest_start(matcher.allowed(), rest)
+            token = self._longest_start(matcher.allowed(), remaining)
             matcher.consume(token)
             choices.append(token)
             tokens.append(token)
-            rest = rest[len(self._decode([token])) :]
-        if rest or not matcher.accepting:
+            remaining = remaining[len(self._decode([token])) :]
+        if remaining or not matcher.accepting:
             raise GrammarError(f"The grammar does not end a plan where {text[:40]!r} ends.")
         if not (forced and matcher.finished):
             choices.append(self._ends[0])
         return Script(tuple(tokens), tuple(choices))
 
     def _longest_start(self, allowed: NDArray[np.intp], text: bytes) -> int:
-        """Return the longest token among ``allowed`` that begins a text."""
+        """Return the longest token among ``allowed`` that the text starts with."""
         for length in range(min(self._longest, len(text)), 0, -1):
             for token in self._tokens.get(text[:length], ()):
                 if token in allowed:
@@ -103,7 +99,7 @@ class ScriptWriter:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A query, and scripts of its plan: with forced tokens, and with every token as a choice."""
+    """A query, and scripts of its plan: ``forced``, and ``masked`` with every token as a choice."""
 
     query: AnnotatedQuery
     request: PlanRequest
@@ -135,17 +131,17 @@ def make_tasks(
 
 
 def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[AnnotatedQuery]:
-    """Return in random order the queries that share a prompt head: they use the whole toolbox."""
-    plain = [q for q in queries if not (q.record.tools_extra or q.record.tools_removed)]
-    random.Random(seed).shuffle(plain)
-    return plain
+    """Return, in random order, the queries that change no tool: they share a prompt head."""
+    unchanged = [q for q in queries if not (q.record.tools_extra or q.record.tools_removed)]
+    random.Random(seed).shuffle(unchanged)
+    return unchanged
 
 
 @contextmanager
 def other_plan_cases(
     queries: Sequence[AnnotatedQuery], questions: Sequence[AnnotatedQuery], encoder: Encoder
 ) -> Iterator[CaseStore]:
-    """Open a store with the plan cases of the ``queries`` that are not similar to a question."""
+    """Open a store of plan cases: the ``queries`` that are not similar to any of the questions."""
     groups = similarity_groups([query.query for query in (*queries, *questions)], encoder)
     excluded = set(groups[len(queries) :])
     others = [q for q, group in zip(queries, groups, strict=False) if group not in excluded]

@@ -1,4 +1,4 @@
-"""The time of diverse selection, compared with LangChain's and a naive one; certified picks."""
+"""The time of diverse selection, beside LangChain's and a naive one; certified selections."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ PICKS, CANDIDATES = 8, 20
 def measure_selection(
     domain_name: str, sizes: Sequence[tuple[int, int]], queries: int | None, repeats: int, seed: int
 ) -> Report:
-    """Time selections from synthetic candidates, and certified ones of a domain's queries."""
+    """Time selections from synthetic candidates, and certified selections of a domain's queries."""
     tested = read_tested_domain(domain_name)
-    questions = [query.query for query in tested.measuring()[:queries]]
+    questions = [query.query for query in tested.held_out_queries()[:queries]]
     rows, figures = [], {}
     for (count, k), lambda_d in tracked("Timing selections", list(product(sizes, LAMBDAS))):
-        row = _timed(count, k, lambda_d, repeats, seed)
+        row = _time_systems(count, k, lambda_d, repeats, seed)
         rows.append(row)
         name = f"{count}_to_{k}_lambda_{lambda_d}"
         for system in SYSTEMS:
@@ -79,11 +79,7 @@ def measure_selection(
 
 
 def read_sizes(text: str) -> list[tuple[int, int]]:
-    """Return the numbers of candidates and picks in a text like ``1000:50,10000:100``.
-
-    Raises:
-        InputError: The text has another form.
-    """
+    """Return candidates and picks of a text like ``1000:50``; ``InputError`` if it is invalid."""
     try:
         pairs = [tuple(map(int, part.split(":"))) for part in text.split(",")]
         sizes = [(count, k) for count, k in pairs]
@@ -99,7 +95,7 @@ def read_sizes(text: str) -> list[tuple[int, int]]:
 def naive(
     vectors: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[int]:
-    """Return the rows of Algorithm 1's picks, with all similarities computed at every pick."""
+    """Return the rows that Algorithm 1 picks; it computes all similarities at every pick."""
     order = np.lexsort((np.array(ids), -scores.round(DECIMALS)))
     rank = np.argsort(order)
     picked: list[int] = []
@@ -112,7 +108,7 @@ def naive(
     return picked
 
 
-def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict[str, Any]:
+def _time_systems(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict[str, Any]:
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
     query, vectors = _clustered(count, seed)
@@ -121,11 +117,13 @@ def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict
     ids = [hit.case.id for hit in hits]
     # LangChain's function is faster with arrays than with the lists of its signature.
     candidates: Any = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
-    own_ms, picks = _median(partial(select, hits, k, schema, lambda_d=lambda_d), repeats)
-    naive_ms, naive_rows = _median(
+    casewright_ms, picks = _median_time(
+        partial(select, hits, k, schema, lambda_d=lambda_d), repeats
+    )
+    naive_ms, naive_rows = _median_time(
         partial(naive, np.array(candidates), scores, ids, k, lambda_d), max(1, repeats // 3)
     )
-    langchain_ms, langchain_rows = _median(
+    langchain_ms, langchain_rows = _median_time(
         partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k), 1
     )
     picked = [pick.hit.case.id for pick in picks]
@@ -133,11 +131,11 @@ def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict
         "candidates": count,
         "picks": k,
         "lambda_d": lambda_d,
-        "casewright_ms": own_ms,
+        "casewright_ms": casewright_ms,
         "naive_ms": naive_ms,
         "langchain_ms": langchain_ms,
-        "naive_over": naive_ms / own_ms,
-        "langchain_over": langchain_ms / own_ms,
+        "naive_over": naive_ms / casewright_ms,
+        "langchain_over": langchain_ms / casewright_ms,
         "same_as_naive": picked == [ids[row] for row in naive_rows],
         "shared_with_langchain": mean([ids[row] in picked for row in langchain_rows]),
     }
@@ -154,7 +152,7 @@ def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
 
 
 class _NoEncoder:
-    """A placeholder encoder for a schema whose vectors are given."""
+    """A placeholder for the encoder of a schema whose vectors are given."""
 
     name, dimension = "given", DIMENSION
 
@@ -163,7 +161,7 @@ class _NoEncoder:
 
 
 def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
-    """Return the schema, and the vectors as the hits of a search, best first."""
+    """Return a schema, and the vectors as hits of a search, best first."""
     rows = vectors.astype(np.float32)
     scores = [float(score) for score in rows.astype(np.float64) @ query]
     hits = [
@@ -173,7 +171,8 @@ def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
     return CaseSchema("given", (text_facet("text", _NoEncoder()),)), hits
 
 
-def _median(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+def _median_time(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    """Return the median milliseconds of a call, and its result."""
     results, times = zip(*(timed(work) for _ in range(repeats)), strict=True)
     return p50(times), results[-1]
 
@@ -181,7 +180,7 @@ def _median(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 def _certified(
     encoder: Encoder, known: Sequence[str], questions: Sequence[str]
 ) -> dict[str, float]:
-    """Return by lambda_d the shares of certified and of exact selections, and the times."""
+    """Return the shares of certified and of exact selections, and the times, for each lambda_d."""
     schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:
@@ -196,16 +195,17 @@ def _certified(
             for question, vector in tracked(f"Certifying, λ_d {lambda_d}", pairs):
                 picks = naive(vectors, vectors @ vector, ids, PICKS, lambda_d)
                 exact = [ids[row] for row in picks]
-                ask = partial(
+                select_certified = partial(
                     store.select, question, PICKS, lambda_d=lambda_d, candidates=CANDIDATES
                 )
-                for call in (partial(ask, most=CANDIDATES), ask):
+                for call in (partial(select_certified, most=CANDIDATES), select_certified):
                     selected, ms = timed(call)
                     is_exact = [hit.case.id for hit in selected.hits] == exact
                     rows.append((selected.certified, is_exact, selected.candidates, ms))
-            columns = np.array(rows, dtype=np.float64)
-            first_certified, first_exact, _, first_ms = columns[::2].T
-            certified, is_exact, candidates, certified_ms = columns[1::2].T
+            # The two calls take turns in the rows.
+            table = np.array(rows, dtype=np.float64)
+            first_certified, first_exact, _, first_ms = table[::2].T
+            certified, is_exact, candidates, certified_ms = table[1::2].T
             values = {
                 f"certified_from_{CANDIDATES}_candidates": mean(first_certified),
                 f"exact_from_{CANDIDATES}_candidates": mean(first_exact),

@@ -1,4 +1,4 @@
-"""Response times of the service over HTTP and of the graph in one process; the service's memory."""
+"""Response times of the service over HTTP and of the graph alone, and the service's memory."""
 
 from __future__ import annotations
 
@@ -25,44 +25,39 @@ from casewright.graph.named import EXTRACTIVE
 from casewright.stores.progress import progress_bar
 
 CLIENTS = (1, 8, 32)
-#: The share of the requests after which caches are full and memory is first measured.
+#: The share of the requests after which memory is first measured, since caches are then full.
 WARM_UP = 0.1
-#: A function from a question to the milliseconds of the graph's stages; ``None`` without an answer.
+#: Asks a question; returns the milliseconds in the graph's stages, ``None`` without an answer.
 Ask = Callable[[str], Awaitable[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The measurements of a load of questions.
+    """Measurements while clients ask questions."""
 
-    Attributes:
-        cpu_seconds: CPU time of the process that answers.
-        stages: For each answer, the milliseconds in the graph's stages.
-    """
-
-    milliseconds: Sequence[float]
-    seconds: float
+    milliseconds: Sequence[float]  # response time of each answer
+    seconds: float  # duration of the load
     errors: int
-    cpu_seconds: float = 0.0
-    stages: Sequence[float] = ()
+    cpu_seconds: float = 0.0  # CPU time of the process that answers
+    stages: Sequence[float] = ()  # for each answer, the milliseconds in the graph's stages
 
     @property
     def per_second(self) -> float:
-        """Answers a second."""
+        """Answers per second."""
         return len(self.milliseconds) / self.seconds
 
     @property
     def cpu_milliseconds(self) -> float:
-        """CPU time of one answer."""
+        """CPU time per answer."""
         return self.cpu_seconds * 1000 / max(1, len(self.milliseconds))
 
-    def percentile(self, share: float) -> float:
-        """Return a percentile of the milliseconds of an answer; 0 without answers."""
-        return float(np.percentile(self.milliseconds, share)) if self.milliseconds else 0.0
+    def percentile(self, percent: float) -> float:
+        """Return a percentile of the response times; 0 without answers."""
+        return float(np.percentile(self.milliseconds, percent)) if self.milliseconds else 0.0
 
     @property
     def outside_milliseconds(self) -> float:
-        """The median of an answer's milliseconds outside its stages; 0 if these are unknown."""
+        """Median milliseconds of an answer outside the graph's stages; 0 if these are unknown."""
         return p50(np.subtract(self.milliseconds, self.stages)) if self.stages else 0.0
 
 
@@ -73,7 +68,7 @@ async def load(
     advance: Callable[[int], None] = lambda number: None,
     cpu: Callable[[], float] = time.process_time,
 ) -> Load:
-    """Ask the questions with concurrent clients; ``cpu`` returns CPU seconds of the answering."""
+    """Ask the questions with concurrent clients; ``cpu`` returns the answering process's time."""
     remaining = iter(questions)
     times: list[float] = []
     stages: list[float] = []
@@ -134,10 +129,10 @@ def measure_service(
         raise InputError(f"The domain {domain!r} has no annotated queries. Choose shopping.")
     random.Random(seed).shuffle(known)
     questions = list(islice(cycle(known), each))
-    bare = asyncio.run(_bare(open_session(domain), questions))
+    bare = asyncio.run(_load_graph(open_session(domain), questions))
     with serving(domain) as (url, pid):
         service = Service(url, pid)
-        over_http, memory = asyncio.run(_service(service, questions, known, requests))
+        over_http, memory = asyncio.run(_load_service(service, questions, known, requests))
     rows = [
         {"way": way, "clients": clients, **_cells(loads[clients])}
         for clients in CLIENTS
@@ -158,7 +153,7 @@ def measure_service(
     )
 
 
-async def _bare(session: Any, questions: Sequence[str]) -> dict[int, Load]:
+async def _load_graph(session: Any, questions: Sequence[str]) -> dict[int, Load]:
     try:
         graph = session.graph(EXTRACTIVE)
         context = RunContext(scope=first_scope(session.domain))
@@ -167,26 +162,26 @@ async def _bare(session: Any, questions: Sequence[str]) -> dict[int, Load]:
             state = await graph.ainvoke({"question": question}, context=context)
             return _stages_ms(state["answer"])
 
-        return await _loads(ask, questions, "The bare graph", time.process_time)
+        return await _load_by_clients(ask, questions, "The bare graph", time.process_time)
     finally:
         session.close()
 
 
-async def _loads(
+async def _load_by_clients(
     ask: Ask, questions: Sequence[str], label: str, cpu: Callable[[], float]
 ) -> dict[int, Load]:
-    # To warm up: the first questions load models, and each question's vector is then cached.
+    # This warm-up loads the models and caches the vectors of the questions.
     await load(ask, questions, max(CLIENTS))
     with progress_bar(label, len(CLIENTS) * len(questions), show=None) as advance:
         return {n: await load(ask, questions, n, advance, cpu) for n in CLIENTS}
 
 
-async def _service(
+async def _load_service(
     service: Service, questions: Sequence[str], known: Sequence[str], requests: int
 ) -> tuple[dict[int, Load], dict[str, float]]:
-    """Return the loads, and figures of memory during the requests."""
-    async with _asking(service) as ask:
-        loads = await _loads(ask, questions, "The service", service.cpu_seconds)
+    """Return the load for each number of clients, and the service's memory during ``requests``."""
+    async with _http_client(service) as ask:
+        loads = await _load_by_clients(ask, questions, "The service", service.cpu_seconds)
         return loads, await _memory(ask, service.pid, known, requests) if requests else {}
 
 
@@ -198,8 +193,8 @@ async def _memory(ask: Ask, pid: int, known: Sequence[str], requests: int) -> di
     errors = completed = 0
     with progress_bar("Watching memory", requests, show=None) as advance:
         for until in (first, middle, requests):
-            part = list(islice(questions, until - completed))
-            errors += (await load(ask, part, max(CLIENTS), advance)).errors
+            batch = list(islice(questions, until - completed))
+            errors += (await load(ask, batch, max(CLIENTS), advance)).errors
             memory = (resident_bytes(pid) or 0) / 2**20
             figures[f"service_memory_mb_after_{until}_requests"] = memory
             completed = until
@@ -207,7 +202,7 @@ async def _memory(ask: Ask, pid: int, known: Sequence[str], requests: int) -> di
 
 
 @asynccontextmanager
-async def _asking(service: Service) -> AsyncIterator[Ask]:
+async def _http_client(service: Service) -> AsyncIterator[Ask]:
     limits = httpx.Limits(max_connections=max(CLIENTS), max_keepalive_connections=max(CLIENTS))
     async with httpx.AsyncClient(base_url=service.url, timeout=120, limits=limits) as client:
 

@@ -1,7 +1,7 @@
-"""REAPER's class ``human_small_talk``, added to planners by examples (section 5.5).
+"""REAPER's class ``human_small_talk``, which planners learn from examples only (section 5.5).
 
-Its messages are those queries of the domain's class ``no_evidence`` whose ids are in
-``small_talk.json``. One half is the test, the other half are examples.
+Its messages are the domain's queries of class ``no_evidence`` whose ids are in ``small_talk.json``.
+Half of them are the test, the others are examples.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from casewright.bench.harness import TestedDomain, read_tested_domain
-from casewright.bench.reaper import CASES, PAPER, Line, measured, writer
+from casewright.bench.reaper import CASES, PAPER, Line, model_planner, planner_lines
 from casewright.bench.report import Report
 from casewright.finetune.evaluation import items_of
 from casewright.planner import CasePlanner, Planner, plan_store
@@ -24,7 +24,7 @@ from casewright.planner.parse import parse_plan
 from casewright.planner.shipped import SHIPPED, is_runnable, shipped_examples, shipped_planner
 from casewright.tools import tool_from_record
 
-#: The file with the class's tool and the ids of its queries, and the class that they had before.
+#: The file with the new class's tool and the ids of its queries, and their former class.
 FILE, NO_EVIDENCE = Path(__file__).with_name("small_talk.json"), "no_evidence"
 COLUMNS = ("examples", "planner", "class", "count", "tools", "f1", "published")
 NOTES = (
@@ -36,7 +36,7 @@ NOTES = (
 
 
 def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -> Report:
-    """Measure the planners without examples of the class, and with all its examples.
+    """Measure the planners without examples of the new class, and with all of them.
 
     Args:
         limit: Maximum number of test messages of each class.
@@ -44,12 +44,8 @@ def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -
     """
     tested = read_tested_domain("shopping")
     rows = list(_lines(tested, limit, seed, model=model and is_runnable()))
-    figures = {
-        f"f1_{row['class']}_{row['examples']}_examples_{row['planner'].replace(' ', '_')}": row[
-            "f1"
-        ]
-        for row in rows
-    }
+    name = "f1_{class}_{examples}_examples_{planner}"
+    figures = {name.format(**row).replace(" ", "_"): row["f1"] for row in rows}
     return Report("small-talk", {"limit": limit, "seed": seed}, figures, rows, NOTES)
 
 
@@ -62,7 +58,7 @@ def _lines(tested: TestedDomain, limit: int, seed: int, *, model: bool) -> Itera
     other = [q for q in queries if q.label == NO_EVIDENCE and q.record.id not in file["ids"]]
     talk, other = (Random(seed).sample(messages, len(messages)) for messages in (talk, other))
     half = len(talk) // 2
-    frozen = [q for q in tested.measuring() if q.label != NO_EVIDENCE]
+    frozen = [q for q in tested.held_out_queries() if q.label != NO_EVIDENCE]
     test = items_of([*talk[:half][:limit], *other[:half][:limit], *frozen[:limit]], toolbox)
     network = load_language_model(shipped_planner()) if model else None
     for count in (0, len(talk) - half):
@@ -72,14 +68,14 @@ def _lines(tested: TestedDomain, limit: int, seed: int, *, model: bool) -> Itera
             planners: dict[str, Planner] = {CASES: CasePlanner(store)}
             if network is not None:
                 shots = shipped_examples(shipped_planner())
-                planners[SHIPPED] = writer(network, store, shots)
+                planners[SHIPPED] = model_planner(network, store, shots)
             if find_spec("sklearn") is not None:
                 planners[CLASSIFIERS] = make_planner(
                     CLASSIFIERS, store, queries=list(known).copy, encoder=tested.encoder
                 )
-            for line in measured(test, planners, seed):
+            for line in planner_lines(test, planners, seed):
                 if line["class"] in (tool.name, NO_EVIDENCE):
-                    comparable = count and line["class"] == tool.name
-                    paper = PAPER["small_talk"] if comparable else None
+                    is_published = count and line["class"] == tool.name
+                    paper = PAPER["small_talk"] if is_published else None
                     cells = {name: line.get(name) for name in COLUMNS}
                     yield {**cells, "examples": count, "published": paper}

@@ -1,4 +1,4 @@
-"""Planners for the benches of many toolboxes, with the plan cases of each toolbox."""
+"""Planners for benches with many toolboxes; each toolbox has its own plan cases."""
 
 from __future__ import annotations
 
@@ -34,11 +34,14 @@ PlannerFactory = Callable[[CaseStore], Planner]
 class ToolboxPlanner:
     """A planner that delegates each request to a planner with the toolbox's plan cases.
 
-    Only the last toolbox's planner is cached, so sort requests by toolbox. ``stores`` maps the
-    fingerprint of a toolbox to its store of plan cases; other toolboxes use ``default``.
+    Only the last toolbox's planner is cached, so sort requests by toolbox.
+
+    Args:
+        stores: Stores of plan cases by the fingerprint of their toolbox.
+        default: The store of plan cases for other toolboxes.
 
     Attributes:
-        cpu: CPU milliseconds, over all cores, of each plan outside of a batch.
+        cpu_ms: CPU milliseconds, over all cores, of each plan outside of a batch.
     """
 
     def __init__(
@@ -52,18 +55,18 @@ class ToolboxPlanner:
         self._factory, self._stores, self._default = factory, stores, default
         self._key = ""
         self._planner = factory(default)
-        self.cpu: list[float] = []
+        self.cpu_ms: list[float] = []
         self.batch = self._planner.batch if isinstance(self._planner, BatchPlanner) else 1
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan of the toolbox's planner."""
+        """Return the plan by the planner of the request's toolbox."""
         planner, started = self._planner_for(self._key_of(request)), process_time()
         result = planner.plan(request)
-        self.cpu.append((process_time() - started) * 1000)
+        self.cpu_ms.append((process_time() - started) * 1000)
         return result
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan without blocking the event loop."""
+        """Return the plan of ``plan`` without blocking the event loop."""
         return await self._planner_for(self._key_of(request)).aplan(request)
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
@@ -92,8 +95,8 @@ def planner_factory(name: str, settings: ModelSettings) -> PlannerFactory:
     """Return a function from a store of plan cases to a planner; its model is loaded once.
 
     Args:
-        settings: Settings of a language model. Without a number of examples, a model that was
-            trained here gets as many plan cases as its training prompts had.
+        settings: Settings of a language model. By default a model that Casewright trained gets as
+            many plan cases in its prompt as in its training prompts.
 
     Raises:
         InputError: The planner or model does not exist, or the planner calls tools.
@@ -122,12 +125,8 @@ def planner_factory(name: str, settings: ModelSettings) -> PlannerFactory:
 
 
 def names_with_controls(names: Sequence[str], *, base: bool) -> list[str]:
-    """Return the planners' names with the controls: plan parser, fallback plan, untuned base.
-
-    Raises:
-        InputError: A name occurs twice.
-    """
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"The planner {twice[0]!r} is given twice. Give each --planner once.")
+    """Return the planners' names and the controls'; ``InputError`` if a name is repeated."""
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"The planner {repeated[0]!r} is given twice. Give each --planner once.")
     controls = [PARSER, *([SMOLLM2] if base else []), FALLBACK]
     return list(dict.fromkeys([*names, *controls]))

@@ -63,15 +63,15 @@ SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity, bias": RELEVANCE_DIVERSITY_BIAS,
 }
 NAMES = (PRIMER, *SELECTORS)
-#: Other selectors of the paper. The first prefers answers that the model finds unlikely (section
-#: 4.3). The others complete "relevance, diversity" (0.75) and "relevance" (1) to a curve over λ_d
-#: (Figure 1).
+#: Other selectors of the paper. The first prefers answers that the model finds improbable (section
+#: 4.3). The others give a curve over λ_d (Figure 1), with "relevance, diversity" at 0.75 and
+#: "relevance" at 1.
 OTHER_SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity, reversed bias": MarginalSelector(0.75, 1.05),
     **{f"relevance, diversity, λ_d {d:g}": MarginalSelector(d, 1.0) for d in (0.0, 0.25, 0.5)},
 }
-#: The retriever for the control with shuffled labels, and the number of shuffles.
-_SHUFFLED, SHUFFLES = "relevance, diversity, bias", 20
+#: The retriever whose labels the control shuffles, and the number of shuffles.
+SHUFFLED, SHUFFLES = "relevance, diversity, bias", 20
 READING = CaseReading("question")
 #: Columns of this report by the paper's names of the measures.
 PAPER = {
@@ -101,7 +101,7 @@ class Study:
 def read_truthfulqa(folder: Path) -> list[JudgedQuestion]:
     """Return the questions with right answers, the best one first, and wrong answers.
 
-    The ``group`` of a question excludes its own cases from its prompts.
+    A question's prompts exclude the cases of its ``group``, which are its own right answers.
 
     Raises:
         InputError: The folder has no ``mc_task.json``, or the file has another format.
@@ -146,9 +146,9 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         InputError: A file cannot be read, or the model is a chat model.
     """
     all_questions = read_truthfulqa(study.data)
-    pairs = None if study.primer is None else read_demonstrations(study.primer)
+    primer = None if study.primer is None else read_demonstrations(study.primer)
     scorer = open_scorer(study.model, adapter=study.adapter, device=study.device, dtype=study.dtype)
-    # The questions of a lower limit are a subset of a higher limit's, so their scores are cached.
+    # A higher limit adds questions to those of a lower limit, whose scores stay cached.
     shuffled = random.Random(study.seed).sample(all_questions, len(all_questions))
     questions = shuffled[: study.limit]
     started = time.perf_counter()
@@ -164,17 +164,17 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         measure_quality(store, recorded, READING)
         note(f"Selecting for {len(questions)} questions …")
         shown = {"no demonstrations": [ChosenDemonstrations()] * len(questions)}
-        shown |= _retrieved(study, store, questions, pairs)
+        shown |= _demonstrations(study, store, questions, primer)
         prompts = [
-            cases.asked(question)
-            for row in shown.values()
-            for cases, question in zip(row, questions, strict=True)
+            demonstrations.asked(question)
+            for by_question in shown.values()
+            for demonstrations, question in zip(by_question, questions, strict=True)
         ]
         new = sum(len(prompt.answers) for prompt in recorded.missing(prompts))
         note(f"Scoring {new:,} answers …")
-        flat = score_all(recorded, prompts)
+        scores = score_all(recorded, prompts)
     seconds, count = time.perf_counter() - started, len(questions)
-    logprobs = {name: flat[n * count : (n + 1) * count] for n, name in enumerate(shown)}
+    logprobs = {name: scores[n * count : (n + 1) * count] for n, name in enumerate(shown)}
     rows = _rows(study, questions, shown, logprobs)
     retrievers = [row for row in rows if row["retriever"] in NAMES]
     return Report(
@@ -199,19 +199,17 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     )
 
 
-def _retrieved(
-    study: Study, store: CaseStore, questions: Sequence[JudgedQuestion], pairs: list[Case] | None
+def _demonstrations(
+    study: Study, store: CaseStore, questions: Sequence[JudgedQuestion], primer: list[Case] | None
 ) -> Iterator[tuple[str, list[ChosenDemonstrations]]]:
     """Yield each retriever's name, and its demonstrations for each question."""
-    if pairs is not None:
-        primer = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in pairs)
-        yield PRIMER, [ChosenDemonstrations(primer)] * len(questions)
+    if primer is not None:
+        pairs = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in primer)
+        yield PRIMER, [ChosenDemonstrations(pairs)] * len(questions)
     for name, selector in {**SELECTORS, **OTHER_SELECTORS}.items():
         yield name, select_by(store, selector, questions, study.k, READING)
-    yield (
-        "cases drawn at random",
-        select_at_random(store, questions, study.k, READING, study.seed),
-    )
+    random_cases = select_at_random(store, questions, study.k, READING, study.seed)
+    yield "cases drawn at random", random_cases
 
 
 def _rows(
@@ -229,16 +227,14 @@ def _rows(
         cosines = [cases.cosine for cases in shown[name] if cases.cosine is not None]
         cosine = mean(cosines) if cosines else None
         rows.append(_row(name, verdicts, cosine, len(questions)))
-    # In the control, the labels of each question's answers are shuffled.
     rng = np.random.default_rng(study.seed)
-    control = []
+    control = []  # each question's answers with shuffled labels
     for _ in range(SHUFFLES):
-        for question, *values in zip(questions, logprobs[_SHUFFLED], without_cases, strict=True):
+        for question, *values in zip(questions, logprobs[SHUFFLED], without_cases, strict=True):
             order = rng.permutation(len(values[0]))
-            control.append(
-                measure_question(question, *(tuple(scores[i] for i in order) for scores in values))
-            )
-    rows.append(_row(f"{_SHUFFLED}: labels shuffled", control, None, len(questions)))
+            shuffled = (tuple(scores[i] for i in order) for scores in values)
+            control.append(measure_question(question, *shuffled))
+    rows.append(_row(f"{SHUFFLED}: labels shuffled", control, None, len(questions)))
     if PRIMER not in shown:
         rows.insert(1, {**dict.fromkeys(rows[0]), "retriever": f"{PRIMER}: no file was given"})
     return rows
@@ -255,7 +251,7 @@ def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _row(
     name: str, verdicts: Sequence[AnswerMeasures], cosine: float | None, questions: int
 ) -> dict[str, Any]:
-    """Return a retriever's row; ``verdicts`` may have several draws of all questions, in turn."""
+    """Return a retriever's row; ``verdicts`` are one or more rounds over all questions."""
     margins = np.concatenate([verdict.margins.ravel() for verdict in verdicts])
     per_question = np.array([verdict.margin for verdict in verdicts])
     ratios = np.array([verdict.mass_ratio for verdict in verdicts], dtype=np.float64)

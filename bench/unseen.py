@@ -1,4 +1,4 @@
-"""The accuracy and the confidence of planners on toolboxes that are in no training data."""
+"""The accuracy and the confidence of planners with toolboxes that are in no training data."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
 CORPUS, SEALTOOLS, BFCL = "corpus", "sealtools", "bfcl"
-#: Seal-Tools' out-of-domain file, and its in-domain files, of which the first is for training.
+#: Seal-Tools' out-of-domain file, and its in-domain files: first the training file.
 OUT_OF_DOMAIN, IN_DOMAIN = FILES[2], FILES[:2]
 #: The class of messages whose tools are in no in-domain file.
 NEW_TOOLS = "no tool of the in-domain files"
 ALL, DIFFERENCES, CONFIDENCE = "all", "differences", "confidence"
-#: Column names by the names of the evaluation's figures.
+#: The evaluation's figures, with the names of their columns.
 COLUMNS = {"tools": "right tools", "graph_arguments": "whole plans"}
-#: Coverages: shares of the messages, those with the most confident plans first.
+#: Shares of the messages, those with the most confident plans first.
 COVERAGES = (0.25, 0.5, 0.75, 0.9, 1.0)
-#: Number of bins of the calibration, which have equal sizes.
+#: Number of bins for the calibration error, each with equally many plans.
 BINS = 8
 NOTES = (
     "right tools: the plan's tool sequence is that of the gold plan. whole plans: tools, "
@@ -59,53 +59,44 @@ PUBLIC_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class UnseenSet:
-    """Messages with gold plans, sorted by toolbox.
-
-    Attributes:
-        classes: The classes of each item, at least one.
-        groups: The number of each item's toolbox.
-        known: Plan cases by the fingerprint of their toolbox.
-        refused: For a public set, the number of rejected records by reason.
-    """
+    """Messages with gold plans, sorted by toolbox."""
 
     name: str
     items: Sequence[EvaluationItem]
-    classes: Sequence[tuple[str, ...]]
-    groups: Sequence[int]
-    known: Mapping[str, Sequence[AnnotatedQuery]] = field(default_factory=dict)
-    refused: Mapping[str, int] = field(default_factory=dict)
+    classes: Sequence[tuple[str, ...]]  # the classes of each item, at least one
+    groups: Sequence[int]  # the number of each item's toolbox
+    #: Plan cases by the fingerprint of their toolbox.
+    plan_cases: Mapping[str, Sequence[AnnotatedQuery]] = field(default_factory=dict)
+    #: For a public set, the number of rejected records by reason.
+    rejected: Mapping[str, int] = field(default_factory=dict)
 
     def limited(self, limit: int | None, seed: int) -> UnseenSet:
-        """Return a set with a random sample of at most ``limit`` items, in their order."""
+        """Return the set, or a random sample of ``limit`` items in their order if it has more."""
         if limit is None or limit >= len(self.items):
             return self
         sample = sorted(random.Random(seed).sample(range(len(self.items)), limit))
-        return replace(
-            self,
-            items=[self.items[number] for number in sample],
-            classes=[self.classes[number] for number in sample],
-            groups=[self.groups[number] for number in sample],
-        )
+        columns = {name: getattr(self, name) for name in ("items", "classes", "groups")}
+        return replace(self, **{n: [column[i] for i in sample] for n, column in columns.items()})
 
 
 def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:
     """Return the messages of a split's toolboxes, except ``cases`` plan cases of each."""
     items: list[EvaluationItem] = []
     groups: list[int] = []
-    known = {}
+    plan_cases = {}
     for number, box in enumerate(read_corpus(split)):
-        known[box.toolbox.fingerprint()] = plan_cases = draw_cases(box, cases, seed)
-        others = [query for query in box.queries if query not in plan_cases]
+        plan_cases[box.toolbox.fingerprint()] = drawn = draw_cases(box, cases, seed)
+        others = [query for query in box.queries if query not in drawn]
         items += items_of(others, box.toolbox)
         groups += [number] * len(others)
-    return UnseenSet(CORPUS, items, [_classes(item.query) for item in items], groups, known)
+    return UnseenSet(CORPUS, items, [_classes(item.query) for item in items], groups, plan_cases)
 
 
 def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return ``count`` random messages of a toolbox; those of a smaller count are a subset.
+    """Return ``count`` random messages of a toolbox, which include those of a smaller count.
 
     Raises:
-        InputError: The toolbox has no further message.
+        InputError: The toolbox has no other message.
     """
     if count >= len(box.queries):
         raise InputError(
@@ -116,32 +107,31 @@ def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery
 
 
 def public_sets(folder: Path) -> list[UnseenSet]:
-    """Return Seal-Tools' out-of-domain messages and BFCL, from subfolders of a folder."""
-    refused: Counter[str] = Counter()
-    queries = tool_queries(SEALTOOLS, folder / SEALTOOLS / OUT_OF_DOMAIN, refused)
-    sealtools = _public(SEALTOOLS, queries, refused)
+    """Return Seal-Tools' out-of-domain messages and BFCL's, from subfolders of a folder."""
+    rejected: Counter[str] = Counter()
+    queries = tool_queries(SEALTOOLS, folder / SEALTOOLS / OUT_OF_DOMAIN, rejected)
+    sealtools = _public_set(SEALTOOLS, queries, rejected)
     files = [file for name in IN_DOMAIN if (file := folder / SEALTOOLS / name).is_file()]
-    in_domain = {
-        name for file in files for _, box in tool_queries(SEALTOOLS, file) for name in box.names
-    }
+    boxes = [box for file in files for _, box in tool_queries(SEALTOOLS, file)]
+    in_domain = {name for box in boxes for name in box.names}
     classes = [
         (*names, NEW_TOOLS) if files and in_domain.isdisjoint(item.query.plan.tools) else names
         for item, names in zip(sealtools.items, sealtools.classes, strict=True)
     ]
-    refused = Counter()
-    queries = tool_queries(BFCL, folder / BFCL, refused)
-    bfcl = _public(BFCL, queries, refused)
+    rejected = Counter()
+    queries = tool_queries(BFCL, folder / BFCL, rejected)
+    bfcl = _public_set(BFCL, queries, rejected)
     pairs = zip(bfcl.classes, queries, strict=True)
     labelled = [(*names, query.label) for names, (query, _) in pairs]
     return [replace(sealtools, classes=classes), replace(bfcl, classes=labelled)]
 
 
-def _public(
-    name: str, queries: Iterable[tuple[AnnotatedQuery, Toolbox]], refused: Mapping[str, int]
+def _public_set(
+    name: str, queries: Iterable[tuple[AnnotatedQuery, Toolbox]], rejected: Mapping[str, int]
 ) -> UnseenSet:
     items = [item for query, toolbox in queries for item in items_of([query], toolbox)]
     classes = [_classes(item.query) for item in items]
-    return UnseenSet(name, items, classes, range(len(items)), refused=refused)
+    return UnseenSet(name, items, classes, range(len(items)), rejected=rejected)
 
 
 def _classes(query: AnnotatedQuery) -> tuple[str, ...]:
@@ -164,16 +154,12 @@ class UnseenTrial:
 
 
 def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> Report:
-    """Plan for every message of every set with every planner and the controls.
-
-    Controls are the plan parser with the same plan cases, the base without tuning, and the fallback
-    plan.
-    """
+    """Plan for every message of every set with every planner, and with ``names_with_controls``."""
     names = names_with_controls(trial.planners, base=trial.base)
     sets = [corpus_set(trial.split, trial.cases, trial.seed)]
     sets += [] if trial.data is None else public_sets(trial.data)
     sets = [data.limited(trial.limit, trial.seed) for data in sets]
-    # The factories load the models first, so that an error shows at once.
+    # The models are loaded first, so that a model that cannot be loaded is reported at once.
     factories = {name: planner_factory(name, trial.settings) for name in names}
     with stores_of(sets, encoder or default_encoder()) as (stores, empty):
         planners: dict[str, Planner] = {
@@ -191,13 +177,14 @@ def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> 
 def stores_of(
     sets: Sequence[UnseenSet], encoder: CachedEncoder
 ) -> Iterator[tuple[dict[str, CaseStore], CaseStore]]:
-    """Open the stores of plan cases by toolbox, and an empty store."""
+    """Open the sets' stores of plan cases by toolbox, and an empty store."""
     uncached = UncachedQuestions(encoder)
-    known = {key: queries for data in sets for key, queries in data.known.items() if queries}
     with ExitStack() as stack:
         stores = {
             key: stack.enter_context(plan_store(queries, uncached))
-            for key, queries in known.items()
+            for data in sets
+            for key, queries in data.plan_cases.items()
+            if queries
         }
         yield stores, stack.enter_context(plan_store([], uncached))
 
@@ -207,14 +194,14 @@ def _report(
 ) -> Report:
     rows = [row for data in sets for row in _rows(data, evaluations[data.name])]
     figures = {
-        f"{words}, {data.name}, {planner}": shares[name].value or 0.0
+        f"{column}, {data.name}, {planner}": shares[name].value or 0.0
         for data in sets
         for planner, shares in evaluations[data.name].figures.items()
-        for name, words in COLUMNS.items()
+        for name, column in COLUMNS.items()
     }
     # Confidence is measured on the corpus only: all its messages are annotated by the same rules.
     outcomes = evaluations[sets[0].name].outcomes
-    curves = {name: c for name, answers in outcomes.items() if (c := confidences(answers))}
+    curves = {name: c for name, plans in outcomes.items() if (c := confidences(plans))}
     for name, confidence in curves.items():
         rows += [{"table": CONFIDENCE, "planner": name, **row} for row in confidence.rows()]
         figures |= {f"{figure}, {name}": value for figure, value in confidence.figures().items()}
@@ -229,8 +216,8 @@ def _report(
         bench="unseen",
         settings={
             **{n: getattr(trial, n) for n in ("planners", "split", "cases", "limit", "seed")},
-            "toolboxes": len(sets[0].known),
-            "refused": {data.name: dict(data.refused) for data in sets if data.refused},
+            "toolboxes": len(sets[0].plan_cases),
+            "refused": {data.name: dict(data.rejected) for data in sets if data.rejected},
         },
         figures=figures,
         rows=rows,
@@ -261,7 +248,7 @@ def _rows(data: UnseenSet, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
 def figures_of(
     outcomes: Sequence[PlanOutcome], share_of: Callable[[Sequence[bool]], Figure] = share
 ) -> dict[str, Any]:
-    """Return the figures of a planner's row; ``share_of`` computes a share with its interval."""
+    """Return the cells of a planner's row; ``share_of`` computes a share with its interval."""
     times = [o.result.milliseconds for o in outcomes if o.result is not None]
     row: dict[str, Any] = {"messages": len(outcomes)}
     for name, right in (
@@ -290,19 +277,16 @@ def with_intervals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Confidences:
-    """A planner's confidence in each plan, in falling order.
-
-    Attributes:
-        right: True for a plan that equals the gold plan in its graph and all arguments.
-        asks: True for a plan that the planner would confirm with a question to the user.
-    """
+    """A planner's confidence in its plans, sorted from high to low."""
 
     values: tuple[float, ...]
+    #: True for a plan that equals the gold plan in its graph and all arguments.
     right: tuple[bool, ...]
+    #: True for a plan that the planner would confirm with a question to the user.
     asks: tuple[bool, ...]
 
     def bins(self) -> list[tuple[float, float, int]]:
-        """Return mean confidence, share of right plans and size of each bin."""
+        """Return the mean confidence, the share of right plans and the size of each bin."""
         groups = np.array_split(np.arange(len(self.values)), min(BINS, len(self.values)))
         values, right = np.array(self.values), np.array(self.right)
         return [
@@ -323,7 +307,7 @@ class Confidences:
     def figures(self) -> dict[str, float]:
         """Return the expected calibration error, and shares of the plans that ask back.
 
-        The error is that of Guo et al. (2017), with bins of equal size.
+        The error is that of Guo et al. (2017), with equally many plans in each bin.
         """
         error = sum(size * abs(value - share) for value, share, size in self.bins())
         count, asking = len(self.values), sum(self.asks)

@@ -134,7 +134,7 @@ SLOW = {
         "refused[kinds1",
         "random_positions",
     ),
-    "packages/math24/test_answering": ("train_contrastive_latent",),
+    "packages/math24/test_answering": ("train_contrastive_network",),
     "packages/math24/test_bench": ("every_way_has", "nested_settings"),
     "planner/test_case_planner_shopping": (
         "greatest_length",

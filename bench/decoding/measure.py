@@ -1,4 +1,4 @@
-"""The time that transformers' ``generate``, masked ``generate`` and our decoder take for a plan."""
+"""The time for a plan with transformers' ``generate``, masked ``generate`` and our decoder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from casewright.bench.decoding.systems import (
     DRAFTED,
     GENERATED,
-    KEPT,
+    HEAD_KEPT,
     MASKED,
     OWN,
     PLAIN,
@@ -48,11 +48,11 @@ from casewright.stores import CaseStore
 from casewright.stores.progress import show_progress
 from casewright.tools import Toolbox, tool_from_record
 
-#: Numbers of plan cases in prompts.
+#: The numbers of plan cases in prompts.
 COUNTS = (0, 1, 2, 4, 8)
-#: Numbers of tools of the larger toolboxes.
+#: The numbers of tools in the larger toolboxes.
 SIZES = (30, 100)
-#: Numbers of tokens in one call of the network, and the number of timed calls of each.
+#: The numbers of tokens in a call of the network, and the number of timed calls for each.
 WIDTHS, ROUNDS = (1, 2, 4, 8, 32, 128), 5
 #: Plans by system, in the order of the tasks.
 Plans = Mapping[str, Sequence[WrittenPlan]]
@@ -61,21 +61,18 @@ Figures = Iterator[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingTrial(GenerationTrial):
-    """The options of ``casewright bench decoding``.
-
-    Attributes:
-        pool: The number of annotated queries that may become plan cases; all by default.
-    """
+    """The options of ``casewright bench decoding``."""
 
     plans: int = 20
     examples: int = 1
+    #: The number of annotated queries that may become plan cases; all by default.
     pool: int | None = None
     grammars: int = 200
     held_out: int = 100
 
 
 def measure_decoding(trial: DecodingTrial) -> Report:
-    """Time the systems, which write the gold plans of the same annotated queries.
+    """Time the systems; they write the gold plans of the same annotated queries.
 
     Raises:
         InputError: The model cannot be loaded, or the domain has no queries with such plans.
@@ -85,16 +82,16 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     toolbox, queries = tested.toolbox, tested.domain.queries()
     measured = MeasuredModel(trial, tested)
     model, shuffled = measured.model, shuffled_queries(queries, trial.seed)
-    # A grammar caches what it has seen, so the timed one must not be that of the scripts.
-    scripting, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
-    tasks, refused = make_tasks(model, scripting, toolbox, shuffled, trial.plans)
+    # A grammar caches its states, so the timed grammar must not be that of the scripts.
+    script_grammar, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
+    tasks, refused = make_tasks(model, script_grammar, toolbox, shuffled, trial.plans)
     if not tasks:
         raise trial.no_queries_error()
-    measuring = [] if trial.model.random else tested.domain.measuring_queries()
-    held_out = measuring[: trial.held_out]
-    unscripted = shuffled_queries(measuring, trial.seed)[: trial.plans]
+    test_queries = [] if trial.model.random else tested.domain.measuring_queries()
+    held_out = test_queries[: trial.held_out]
+    unscripted = shuffled_queries(test_queries, trial.seed)[: trial.plans]
     measured_queries = [*(task.query for task in tasks), *held_out, *unscripted]
-    prompting: dict[str, float] = {}
+    prompt_ms: dict[str, float] = {}
     with other_plan_cases(queries[: trial.pool], measured_queries, tested.uncached) as store:
 
         def prompts_with(count: int) -> list[PromptTokens]:
@@ -108,12 +105,13 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         ) -> Callable[[int], WrittenPlan]:
             return lambda number: write(tasks[number], prompts[number])
 
-        writers = {name: writer(write, prompts) for name, write in systems.named().items()}
+        writers = {name: writer(write, prompts) for name, write in systems.scripted().items()}
         for count in COUNTS:
-            longer, spent = timed(partial(prompts_with, count))
-            prompting[f"prompting_ms_{count}_plan_cases"] = spent / len(tasks)
+            longer, milliseconds = timed(partial(prompts_with, count))
+            prompt_ms[f"prompting_ms_{count}_plan_cases"] = milliseconds / len(tasks)
             writers[_with_cases(count)] = writer(systems.decoded, longer)
-        warmed = [name for name in writers if name.startswith(OWN)] if measured.needs_warmup else ()
+        ours = [name for name in writers if name.startswith(OWN)]
+        warmed = ours if measured.needs_warmup else ()
         plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", warmed)
         unscripted_plans = (
             _unscripted_plans(measured, trial, tested, unscripted, store) if unscripted else {}
@@ -124,7 +122,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     steps = _step_costs(model, prompts[0].head)
     measured.measure_again()
     # Milliseconds to read the weights from memory in all model steps of a plan.
-    limits = np.array([plan.model_steps * measured.min_step_ms for plan in plans[OWN + KEPT]])
+    limits = np.array([plan.model_steps * measured.min_step_ms for plan in plans[OWN + HEAD_KEPT]])
     return Report(
         bench="decoding",
         settings={
@@ -143,7 +141,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
             **dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], limits)),
             **(dict(_choice_figures(unscripted_plans)) if unscripted_plans else {}),
             **dict(_grammar_figures(grammars)),
-            **prompting,
+            **prompt_ms,
             **{f"tool_accuracy_{count}_plan_cases": share for count, share in right.items()},
             **{f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()},
             **measured.figures,
@@ -161,7 +159,7 @@ def _prompt(
 
 
 def _with_cases(count: int) -> str:
-    """Return the decoder's name with ``count`` plan cases in prompts."""
+    """Return the name of the decoder's row with ``count`` plan cases in prompts."""
     return f"{OWN}, {count} plan cases"
 
 
@@ -176,7 +174,7 @@ def _unscripted_plans(
     model, requests = measured.model, [query.record.request(tested.toolbox) for query in queries]
     prompts = [_prompt(model, request, store, trial.examples) for request in requests]
     systems = Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
-    writers = systems.of_own_choice(requests, prompts, store)
+    writers = systems.unscripted(requests, prompts, store)
     warmed = (UNDRAFTED, DRAFTED) if measured.needs_warmup else ()
     label = "Writing plans without scripts"
     return take_turns(writers, range(len(requests)), trial.repeats, label, warmed)
@@ -197,8 +195,8 @@ def _right_tools(
 def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
     """Return the median milliseconds of a network call by the number of tokens after a head.
 
-    A call of few tokens waits for memory and costs about as much as a call of one token. Reading
-    forced tokens together with the next one then saves time.
+    If a call of several tokens takes about as long as a call of one, because both wait for memory,
+    it saves time to read forced tokens together with the next one.
     """
     import torch
 
@@ -218,18 +216,12 @@ def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class GrammarCost:
-    """Milliseconds of the grammar of one toolbox.
-
-    Attributes:
-        first: To make the grammar for the first request with the toolbox.
-        ready: To make the grammar for each request.
-        complete: To make the grammar for each request, and all masks of its plan.
-    """
+    """Milliseconds that the grammar of one toolbox takes."""
 
     toolbox: str
-    first: float
-    ready: Sequence[float]
-    complete: Sequence[float]
+    first: float  # until the grammar is ready for the first request with the toolbox
+    ready: Sequence[float]  # until the grammar is ready, for each further request
+    complete: Sequence[float]  # the same, and all masks of a plan
 
 
 def grammar_costs(
@@ -238,35 +230,35 @@ def grammar_costs(
     queries: Sequence[AnnotatedQuery],
     declared: Sequence[AnnotatedQuery],
 ) -> list[GrammarCost]:
-    """Return the grammar's costs for the toolbox, and for larger ones that ``filled`` makes."""
-    boxes = [filled(toolbox, declared, size) for size in (len(toolbox), *SIZES)]
+    """Return the grammar's costs for the toolbox, and for ``enlarged`` ones."""
+    boxes = [enlarged(toolbox, declared, size) for size in (len(toolbox), *SIZES)]
     toolboxes = {f"{len(box)}_tools": box for box in boxes}
     scripts = ScriptWriter(model)
     costs = []
     with show_progress("Timing grammars", len(toolboxes) * len(queries)) as advance:
         for name, box in toolboxes.items():
-            grammar, scripting = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
+            grammar, script_grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
             requests = [query.record.request(box) for query in queries]
             first = timed(partial(grammar.plan, requests[0]))[1]
             ready, complete = [], []
             for query, request in zip(queries, requests, strict=True):
                 advance(1)
-                matcher, spent = timed(partial(grammar.plan, request))
-                ready.append(spent)
+                matcher, ready_ms = timed(partial(grammar.plan, request))
+                ready.append(ready_ms)
                 try:
-                    script = scripts.script(scripting.plan(request), str(query.plan))
+                    script = scripts.script(script_grammar.plan(request), str(query.plan))
                 except GrammarError:
                     continue
-                followed = timed(partial(_follow, matcher, script.choices, model.ends))[1]
-                complete.append(spent + followed)
+                masks_ms = timed(partial(_follow, matcher, script.choices, model.ends))[1]
+                complete.append(ready_ms + masks_ms)
             costs.append(GrammarCost(name, first, ready, complete))
     return costs
 
 
-def filled(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> Toolbox:
-    """Return the toolbox with up to ``size`` tools; the added ones are of the ``declared`` queries.
+def enlarged(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> Toolbox:
+    """Return the toolbox with tools of the ``declared`` queries added, up to ``size`` tools.
 
-    If these queries declare too few tools, the tools are added again under numbered names.
+    If these tools are too few, they are added again under numbered names.
     """
     records = [record for query in declared for record in query.record.tools_extra]
     tools = {tool.name: tool for tool in map(tool_from_record, records)}
@@ -281,7 +273,7 @@ def filled(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> T
 
 
 def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -> None:
-    """Consume the choices up to the plan's end, with the decoder's calls of the matcher."""
+    """Consume the choices up to the plan's end, and call the matcher as the decoder does."""
     matcher.forced()
     for token in choices:
         if matcher.finished:
@@ -334,7 +326,7 @@ def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dic
 
 
 def _plan_figures(plans: Plans, gold: Sequence[str], limits: np.ndarray[Any, Any]) -> Figures:
-    decoded = plans[OWN + KEPT]
+    decoded = plans[OWN + HEAD_KEPT]
     times = _times(decoded)
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)
@@ -342,7 +334,7 @@ def _plan_figures(plans: Plans, gold: Sequence[str], limits: np.ndarray[Any, Any
     # Ratios are medians of the ratios by plan.
     yield "ratio_casewright_over_memory_limit_p50", p50(times / limits)
     for name, system in (("generate", PLAIN), ("masked_generate", MASKED)):
-        cached, uncached = plans[system + KEPT], plans[system]
+        cached, uncached = plans[system + HEAD_KEPT], plans[system]
         steps = [sum(plan.model_steps for plan in group) for group in (decoded, cached)]
         yield f"share_of_{name}_model_steps", steps[0] / steps[1]
         # In the first two, both systems cache the head or neither does.
@@ -350,7 +342,7 @@ def _plan_figures(plans: Plans, gold: Sequence[str], limits: np.ndarray[Any, Any
         yield f"ratio_{name}_over_casewright_head_read", p50(_times(uncached) / _times(plans[OWN]))
         yield f"ratio_{name}_over_casewright_as_called", p50(_times(uncached) / times)
     repeated = list(gold) * (len(decoded) // len(gold))
-    for name, system in (("casewright", OWN + KEPT), ("masked_generate", MASKED + KEPT)):
+    for name, system in (("casewright", OWN + HEAD_KEPT), ("masked_generate", MASKED + HEAD_KEPT)):
         pairs = zip(plans[system], repeated, strict=True)
         yield f"scripted_plans_right_{name}", mean([plan.text == text for plan, text in pairs])
 
@@ -381,14 +373,14 @@ def _times(plans: Sequence[WrittenPlan]) -> np.ndarray[Any, np.dtype[np.float64]
 
 
 def _draw(axes: Any, plans: Plans) -> None:
-    """Draw each plan's milliseconds over its model steps; markers are filled for a cached head."""
+    """Draw each plan's milliseconds over its model steps; a filled marker shows a cached head."""
     for number, system in enumerate((PLAIN, MASKED, OWN)):
-        for name in (system, system + KEPT):
+        for name in (system, system + HEAD_KEPT):
             steps = [plan.model_steps for plan in plans[name]]
-            fill = f"C{number}" if name.endswith(KEPT) else "none"
+            fill = f"C{number}" if name.endswith(HEAD_KEPT) else "none"
             style = {"color": f"C{number}", "markerfacecolor": fill, "label": name}
             axes.plot(steps, list(_times(plans[name])), "s^o"[number], alpha=0.8, **style)
-    axes.set(xlabel="model steps of a plan", ylabel="milliseconds a plan")
+    axes.set(xlabel="model steps of a plan", ylabel="milliseconds per plan")
     finish(axes, "Writing the same plans with one model", ylim=(0, None))
 
 
@@ -404,7 +396,7 @@ def _notes(trial: DecodingTrial) -> list[str]:
         "limit of memory: the bytes of weights that a model step reads, times the steps of "
         "“casewright, head kept”, over the measured memory bandwidth.",
         "network_: one call of the network after the prompt's head. Reading forced tokens together "
-        "saves time if a call of a few tokens costs little more than a call of one.",
+        "saves time if a call of a few tokens takes little longer than a call of one.",
         f"Plan cases ({', '.join(map(str, COUNTS))} in the prompt) are selected by maximal "
         "marginal relevance with quality bias, without neighbours of the query.",
     ]

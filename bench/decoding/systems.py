@@ -17,41 +17,35 @@ from casewright.planner.language_model import LanguageModel, PromptTokens
 from casewright.stores import CaseStore
 
 PLAIN, MASKED, OWN = "generate", "generate, masked", "casewright"
-#: The end of the name of a system that caches the KV states of the prompt's head.
-KEPT = ", head kept"
-#: Names of the systems without a script: the model chooses the tokens.
-CHOICE = "own choice: "
-DRAFTED, UNDRAFTED = f"{CHOICE}{OWN}, drafted{KEPT}", f"{CHOICE}{OWN}{KEPT}"
-GENERATED = f"{CHOICE}{MASKED}{KEPT}"
+#: The suffix of the name of a system that caches the KV states of the prompt's head.
+HEAD_KEPT = ", head kept"
+#: Names of the systems in which no script but the model chooses the tokens.
+UNSCRIPTED = "own choice: "
+DRAFTED, UNDRAFTED = f"{UNSCRIPTED}{OWN}, drafted{HEAD_KEPT}", f"{UNSCRIPTED}{OWN}{HEAD_KEPT}"
+GENERATED = f"{UNSCRIPTED}{MASKED}{HEAD_KEPT}"
 #: The maximum number of tokens of masked generation.
 MAX_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPlan:
-    """A plan that a system wrote.
-
-    Attributes:
-        plan_tokens: The number of written tokens, without the end token.
-        prompt_tokens: The number of the prompt's tokens that were not cached.
-        milliseconds: The time from the request to the last token, grammar included.
-    """
+    """A plan that a system wrote."""
 
     text: str
-    plan_tokens: int
+    plan_tokens: int  # the number of the plan's tokens, without the end token
     model_steps: int
-    prompt_tokens: int
-    milliseconds: float
+    prompt_tokens: int  # the number of the prompt's tokens that were not cached
+    milliseconds: float  # the time from the request to the last token, grammar included
 
 
 class Generation:
-    """Greedy ``generate`` with a dynamic cache; see ``head_states`` for the argument ``head``."""
+    """Transformers' greedy ``generate``; ``head`` is the result of ``head_states``, or ``None``."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
     def head_states(self, head: Sequence[int]) -> Any:
-        """Return a KV cache of a prompt's head."""
+        """Return the KV cache of a prompt's head."""
         import torch
         from transformers import DynamicCache
 
@@ -113,7 +107,7 @@ def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
     """
     import torch
 
-    script: Iterator[int] | None = None if choices is None else iter(choices)
+    remaining: Iterator[int] | None = None if choices is None else iter(choices)
     started = False
 
     def process(input_ids: Any, scores: Any) -> Any:
@@ -122,15 +116,15 @@ def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
             matcher.consume(int(input_ids[0, -1]))
         started = True
         mask = torch.from_numpy(matcher.mask(scores.shape[-1])).to(scores.device)
-        if script is not None:
-            mask &= torch.arange(len(mask), device=mask.device) == next(script)
+        if remaining is not None:
+            mask &= torch.arange(len(mask), device=mask.device) == next(remaining)
         return scores.masked_fill(~mask, float("-inf"))
 
     return process
 
 
 class Systems:
-    """The systems of one model, with and without a KV cache of ``head``, the prompts' prefix."""
+    """The systems with one model, with and without a KV cache of ``head``, the prompts' prefix."""
 
     def __init__(self, model: LanguageModel, grammar: PlanGrammar, head: Sequence[int]) -> None:
         self._model = model
@@ -139,8 +133,8 @@ class Systems:
         self._states = self._generation.head_states(head)
         self._decoder, self._uncached_decoder = Decoder(model), Decoder(model, prefix_bytes=0)
 
-    def named(self) -> dict[str, Callable[[Task, PromptTokens], WrittenPlan]]:
-        """Return the systems that write a task's plan, by name."""
+    def scripted(self) -> dict[str, Callable[[Task, PromptTokens], WrittenPlan]]:
+        """Return by name the systems that write a task's plan with its script."""
 
         def masked(task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
             return self._masked(task.request, prompt, task.masked, cached=cached)
@@ -151,19 +145,19 @@ class Systems:
             OWN: self.decoded,
         }
         return {
-            name + end: partial(write, cached=bool(end))
+            name + suffix: partial(write, cached=bool(suffix))
             for name, write in writers.items()
-            for end in ("", KEPT)
+            for suffix in ("", HEAD_KEPT)
         }
 
     def decoded(self, task: Task, prompt: PromptTokens, *, cached: bool = True) -> WrittenPlan:
         """Write a task's plan with Casewright's decoder."""
         return self._decoded(task.request, prompt, task.forced, cached=cached)
 
-    def of_own_choice(
+    def unscripted(
         self, requests: Sequence[PlanRequest], prompts: Sequence[PromptTokens], store: CaseStore
     ) -> dict[str, Callable[[int], WrittenPlan]]:
-        """Return the systems in which a trained model chooses; each takes a request's index.
+        """Return by name the systems in which a trained model chooses; they take a request's index.
 
         The case planner makes the drafts, and its time counts.
         """
@@ -179,13 +173,13 @@ class Systems:
         }
 
     def _plain(self, task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
-        # The time of the copy does not count: a cache could be cropped instead.
+        # The copy is not timed, because a cache could be cropped instead.
         head = deepcopy(self._states) if cached else None
         count = len(task.masked.tokens)
-        tokens, spent = timed(
+        tokens, milliseconds = timed(
             lambda: self._generation.plain(prompt, count, head), self._model.device
         )
-        return self._plan(tokens, len(tokens), prompt, spent, cached=cached)
+        return self._plan(tokens, len(tokens), prompt, milliseconds, cached=cached)
 
     def _masked(
         self,
@@ -197,12 +191,12 @@ class Systems:
     ) -> WrittenPlan:
         head = deepcopy(self._states) if cached else None
         choices = script.choices if script else None
-        tokens, spent = timed(
+        tokens, milliseconds = timed(
             lambda: self._generation.masked(prompt, self._grammar.plan(request), head, choices),
             self._model.device,
         )
         # The last model step ends the plan.
-        return self._plan(tokens, len(tokens) + 1, prompt, spent, cached=cached)
+        return self._plan(tokens, len(tokens) + 1, prompt, milliseconds, cached=cached)
 
     def _decoded(
         self,
@@ -215,17 +209,25 @@ class Systems:
     ) -> WrittenPlan:
         decoder = self._decoder if cached else self._uncached_decoder
         choose = script.choose() if script else greedy
-        written, spent = timed(
+        written, milliseconds = timed(
             lambda: decoder.write(
                 prompt, self._grammar.plan(request), choose=choose, draft=draft()
             ),
             self._model.device,
         )
         reused = written.prefix_cached
-        return self._plan(list(written.tokens), written.model_steps, prompt, spent, cached=reused)
+        return self._plan(
+            list(written.tokens), written.model_steps, prompt, milliseconds, cached=reused
+        )
 
     def _plan(
-        self, tokens: list[int], steps: int, prompt: PromptTokens, spent: float, *, cached: bool
+        self,
+        tokens: list[int],
+        steps: int,
+        prompt: PromptTokens,
+        milliseconds: float,
+        *,
+        cached: bool,
     ) -> WrittenPlan:
-        read = len(prompt.tail) + (0 if cached else len(prompt.head))
-        return WrittenPlan(self._model.decode(tokens), len(tokens), steps, read, spent)
+        uncached = len(prompt.tail) + (0 if cached else len(prompt.head))
+        return WrittenPlan(self._model.decode(tokens), len(tokens), steps, uncached, milliseconds)

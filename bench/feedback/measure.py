@@ -1,4 +1,4 @@
-"""Relevance feedback compared with one search of as many cases, and with RepoGPT's loop."""
+"""Relevance feedback, compared with one search for as many cases and with RepoGPT's loop."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from casewright.bench.feedback.runs import (
     GoldJudge,
     K,
     Run,
+    SearchState,
     ShuffledJudge,
-    State,
     SymbolFilter,
-    looped,
+    loop_run,
     post_loop,
-    single,
+    single_search,
 )
 from casewright.bench.harness import mean, panels
 from casewright.bench.report import Report
@@ -47,7 +47,7 @@ from casewright.stores.feedback import (
 )
 from casewright.stores.progress import note, progress_bar
 
-#: Wide bounds, so that figures do not depend on the clock.
+#: Bounds so wide that the figures do not depend on the machine's speed.
 LIMITS = FeedbackLimits(tokens=1_000_000, seconds=600.0)
 JUDGES: Mapping[str, Callable[[LabelledQuestion], Judge]] = {
     GOLD: GoldJudge,
@@ -55,8 +55,8 @@ JUDGES: Mapping[str, Callable[[LabelledQuestion], Judge]] = {
     SHUFFLED: ShuffledJudge,
     BLIND: lambda question: BlindJudge(),
 }
-#: Facet weights of searches by set, which replace the schema's. The code domain's own weights suit
-#: only questions that name a symbol.
+#: Facet weights by set, and by a suffix of the set's name; by default the schema's. The weights of
+#: the code domain suit only questions that name a symbol.
 SYMBOL_WEIGHTS, TEXT_WEIGHTS = {"text": 0.3, "title": 0.7}, {"text": 0.8, "title": 0.2}
 WEIGHTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     CODE: {"": SYMBOL_WEIGHTS, ", documents' weights": TEXT_WEIGHTS},
@@ -64,13 +64,13 @@ WEIGHTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 }
 #: Numbers of results of a search without feedback.
 SINGLE_KS = (5, 10, 20, 30, 50)
-#: The line styles of judges in the plot.
-STROKES = {GOLD: "-", OFFLINE: "--", SHUFFLED: ":", BLIND: "-."}
+#: The judges' line styles in the plot.
+LINE_STYLES = {GOLD: "-", OFFLINE: "--", SHUFFLED: ":", BLIND: "-."}
 _NOTES = (
     "Test questions only. The offline judge was trained on the other half of each set's questions, "
     "over the same cases.",
     "first two, unread: a control that marks the first two cases without reading them. A judge's "
-    "further gain is the gain of reading.",
+    "gain over this control is the gain of reading.",
     "judged: number of cases per question; found: recall of the judged cases; single: recall of "
     "one search with as many cases; gain: found minus single in points, with its standard error; "
     "answer: recall of the marked cases; precision: that of the marked cases; "
@@ -78,59 +78,53 @@ _NOTES = (
     "The post's loop judges all results of every round, also those judged before; a token is "
     "estimated at four characters.",
 )
-#: The number of judged cases and their recall after each round.
+#: Points of the plot: the number of judged cases, and their recall, after each round.
 Line = Sequence[tuple[float, float]]
-Share = Callable[[State, LabelledQuestion], float]
+Measure = Callable[[SearchState, LabelledQuestion], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
-    """Results of a strategy with a judge: each question's run, and a search of as many cases."""
+class LoopResults:
+    """A strategy with a judge: the run of each question, and single searches for as many cases."""
 
     strategy: str
     judge: str
     runs: Sequence[Run]
-    singles: Sequence[State]
+    singles: Sequence[SearchState]
 
     @property
-    def rounds(self) -> list[list[State]]:
-        """The states of all runs after each round; a run that has ended keeps its last state."""
+    def rounds(self) -> list[list[SearchState]]:
+        """The states of all runs after each round; a run that has ended stays in its last state."""
         longest = max(len(run.states) for run in self.runs)
         return [[run.after(number) for run in self.runs] for number in range(1, longest + 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The results for a set's test questions with one weighting of its facets.
-
-    Attributes:
-        post: Runs of the post's loop by the number of cases per round.
-        filtered: The states of the symbol filter.
-        single: Mean recall of one search by the number of results.
-    """
+    """The results for a set's test questions with one weighting of its facets."""
 
     name: str
     data: FeedbackSet
     questions: Sequence[LabelledQuestion]
-    arms: Sequence[Arm]
-    post: Mapping[int, Sequence[Run]]
-    filtered: Sequence[State]
-    single: Mapping[int, float]
+    loops: Sequence[LoopResults]
+    post: Mapping[int, Sequence[Run]]  # runs of the post's loop by the number of cases per round
+    filtered: Sequence[SearchState]  # the states of the symbol filter
+    single: Mapping[int, float]  # mean recall of one search by the number of results
 
-    def mean(self, share: Share, states: Sequence[State]) -> float:
-        """Return the mean of a share over the states of the questions."""
-        return mean([share(s, q) for s, q in zip(states, self.questions, strict=True)])
+    def mean(self, measure: Measure, states: Sequence[SearchState]) -> float:
+        """Return the mean of a measure over the questions, each with its state."""
+        return mean([measure(s, q) for s, q in zip(states, self.questions, strict=True)])
 
-    def gain(self, arm: Arm) -> tuple[float, float]:
-        """Return an arm's mean gain over single searches, in points, and its standard error."""
+    def gain(self, loop: LoopResults) -> tuple[float, float]:
+        """Return a loop's mean gain over single searches, in points, and its standard error."""
         differences = [
-            100 * (run.last.coverage(question) - search.coverage(question))
-            for run, search, question in zip(arm.runs, arm.singles, self.questions, strict=True)
+            100 * (run.last.judged_recall(question) - search.judged_recall(question))
+            for run, search, question in zip(loop.runs, loop.singles, self.questions, strict=True)
         ]
         return mean(differences), float(np.std(differences) / np.sqrt(len(differences)))
 
-    def precision(self, states: Sequence[State]) -> float:
-        """Return the precision of the marked cases."""
+    def precision(self, states: Sequence[SearchState]) -> float:
+        """Return the share of the marked cases that are relevant."""
         right = sum(len(s.marked & q.relevant) for s, q in zip(states, self.questions, strict=True))
         return right / max(sum(len(state.marked) for state in states), 1)
 
@@ -145,7 +139,11 @@ def measure_feedback(
         bench="feedback",
         settings={
             "sets": {t.data.name: {**t.data.size(), **t.data.origin} for t in trials},
-            "weights": {f"{s}{n}": dict(w) for s, of in WEIGHTS.items() for n, w in of.items()},
+            "weights": {
+                f"{name}{suffix}": dict(weights)
+                for name, by_suffix in WEIGHTS.items()
+                for suffix, weights in by_suffix.items()
+            },
             "encoder": encoder.name,
             "limits": {name: getattr(LIMITS, name) for name in ("first", "more", "rounds")},
         },
@@ -182,50 +180,52 @@ def _trial(
     labelled = data.half(training=False)
     strategies, default = _strategies(data)
     # Only the default strategy is also tried with the control judges.
-    loops = [
+    pairings = [
         (strategy, judge)
         for strategy in strategies
         for judge in (JUDGES if strategy.name == default else (GOLD, OFFLINE))
     ]
-    note(f"Asking {len(labelled)} questions of {name}, with {len(loops)} loops each.")
+    note(f"Asking {len(labelled)} questions of {name}, with {len(pairings)} loops each.")
     pairs: list[tuple[LabelledQuestion, Question]] = []
     for item in labelled:
         question = store.question(item.text, weights=weights)
         assert question is not None, "the store of a set has cases"
         pairs.append((item, question))
-    arms, recalls = [], {k: list[float]() for k in SINGLE_KS}
+    loops, recalls = [], {k: list[float]() for k in SINGLE_KS}
     post: dict[int, list[Run]] = {k: [] for k in POST_KS}
-    total = len(labelled) * (len(loops) + 1)
+    total = len(labelled) * (len(pairings) + 1)
     with progress_bar(f"Questions of {name}", total, show=None) as advance:
-        for strategy, judge_name in loops:
+        for strategy, judge_name in pairings:
             runs, singles = [], []
             for item, question in pairs:
                 judge = JUDGES[judge_name](item)
-                loop = build_feedback(store, judge, strategy, limits=LIMITS, weights=weights)
-                run = looped(FeedbackResult.from_state(loop.invoke({"question": item.text})))
+                graph = build_feedback(store, judge, strategy, limits=LIMITS, weights=weights)
+                run = loop_run(FeedbackResult.from_state(graph.invoke({"question": item.text})))
                 runs.append(run)
-                singles.append(single(question, judge, len(run.last.judged)))
+                singles.append(single_search(question, judge, len(run.last.judged)))
                 advance(1)
-            arms.append(Arm(strategy.name, judge_name, runs, singles))
+            loops.append(LoopResults(strategy.name, judge_name, runs, singles))
         for item, question in pairs:
             ranking = [near.hit.case.id for near in question.best(max(SINGLE_KS))]
             for k in SINGLE_KS:
-                recalls[k].append(State(ranking[:k]).coverage(item))
+                recalls[k].append(SearchState(ranking[:k]).judged_recall(item))
             for k in POST_KS:
                 post[k].append(post_loop(question, item, k))
             advance(1)
     filtered = []
     if data.kind == "code":
         symbols = SymbolFilter(data.cases)
-        filtered = [State(ids, frozenset(ids)) for ids in (symbols.find(q.text) for q in labelled)]
+        filtered = [
+            SearchState(ids, frozenset(ids)) for ids in (symbols.find(q.text) for q in labelled)
+        ]
     means = {k: mean(values) for k, values in recalls.items()}
-    return Trial(name, data, labelled, arms, post, filtered, means)
+    return Trial(name, data, labelled, loops, post, filtered, means)
 
 
 def _summary(trial: Trial) -> dict[str, Any]:
     """Return the row of a set's default strategy with the gain of each judge."""
     strategy = _strategies(trial.data)[1]
-    gains = {arm.judge: trial.gain(arm) for arm in trial.arms if arm.strategy == strategy}
+    gains = {loop.judge: trial.gain(loop) for loop in trial.loops if loop.strategy == strategy}
     return {
         "table": "sets",
         "set": trial.name,
@@ -236,46 +236,50 @@ def _summary(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
-    """Yield the rows of each arm, of the post's loop, and for code of the symbol filter."""
+def _mean_judged(states: Sequence[SearchState]) -> float:
+    return mean([len(state.judged) for state in states])
 
-    def row(strategy: str, judge: str, states: Sequence[State]) -> dict[str, Any]:
+
+def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the loops, of the post's loop, and for code of the symbol filter."""
+
+    def row(strategy: str, judge: str, states: Sequence[SearchState]) -> dict[str, Any]:
         return {
             "table": "all",
             "set": trial.name,
             "strategy": strategy,
             "judge": judge,
             "rounds": None,
-            "judged": mean([len(state.judged) for state in states]),
-            "found": trial.mean(State.coverage, states),
-            "answer": trial.mean(State.answer, states),
+            "judged": _mean_judged(states),
+            "found": trial.mean(SearchState.judged_recall, states),
+            "answer": trial.mean(SearchState.marked_recall, states),
         }
 
-    def by_round(share: Share, rounds: Sequence[Sequence[State]]) -> str:
-        return " ".join(f"{trial.mean(share, states):.3f}" for states in rounds)
+    def by_round(measure: Measure, rounds: Sequence[Sequence[SearchState]]) -> str:
+        return " ".join(f"{trial.mean(measure, states):.3f}" for states in rounds)
 
-    for arm in trial.arms:
-        gain, error = trial.gain(arm)
+    for loop in trial.loops:
+        gain, error = trial.gain(loop)
         yield {
-            **row(arm.strategy, arm.judge, arm.rounds[-1]),
-            "rounds": mean([len(run.states) for run in arm.runs]),
-            "single": trial.mean(State.coverage, arm.singles),
+            **row(loop.strategy, loop.judge, loop.rounds[-1]),
+            "rounds": mean([len(run.states) for run in loop.runs]),
+            "single": trial.mean(SearchState.judged_recall, loop.singles),
             "gain": f"{gain:+.1f} ± {error:.1f}",
-            "single answer": trial.mean(State.answer, arm.singles),
-            "precision": trial.precision(arm.rounds[-1]),
-            f"recall@{K}": trial.mean(State.at_k, arm.rounds[-1]),
-            f"single recall@{K}": trial.mean(State.at_k, arm.singles),
-            "tokens": round(mean([run.tokens for run in arm.runs])),
-            "answer by round": by_round(State.answer, arm.rounds),
-            f"recall@{K} by round": by_round(State.at_k, arm.rounds),
+            "single answer": trial.mean(SearchState.marked_recall, loop.singles),
+            "precision": trial.precision(loop.rounds[-1]),
+            f"recall@{K}": trial.mean(SearchState.recall_at_k, loop.rounds[-1]),
+            f"single recall@{K}": trial.mean(SearchState.recall_at_k, loop.singles),
+            "tokens": round(mean([run.tokens for run in loop.runs])),
+            "answer by round": by_round(SearchState.marked_recall, loop.rounds),
+            f"recall@{K} by round": by_round(SearchState.recall_at_k, loop.rounds),
         }
     for k, runs in trial.post.items():
-        lasts = [run.last for run in runs]
+        last_states = [run.last for run in runs]
         yield {
-            **row(f"the post's loop, {k} a round", GOLD, lasts),
+            **row(f"the post's loop, {k} a round", GOLD, last_states),
             "rounds": mean([len(run.states) for run in runs]),
             "judged": mean([run.judgements for run in runs]),
-            f"recall@{K}": trial.mean(State.at_k, lasts),
+            f"recall@{K}": trial.mean(SearchState.recall_at_k, last_states),
             "tokens": round(mean([run.tokens for run in runs])),
         }
     if trial.filtered:
@@ -284,58 +288,60 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
 
 
 def _figures(trial: Trial) -> dict[str, float]:
-    """Return each arm's gain, the share of one search's misses that it finds, and its cost."""
+    """Return each loop's gain, the share that it finds of what one search misses, and its costs."""
 
-    def plain(text: str) -> str:
+    def slug(text: str) -> str:
         return "_".join(re.findall(r"\w+", text))
 
-    name = plain(trial.name)
+    name = slug(trial.name)
     figures = {f"single_recall_at_{k}_{name}": share for k, share in trial.single.items()}
-    gains = {(arm.strategy, arm.judge): trial.gain(arm)[0] for arm in trial.arms}
-    for arm in trial.arms:
-        key, gain = plain(f"{name}_{arm.strategy}_{arm.judge}"), gains[arm.strategy, arm.judge]
+    gains = {(loop.strategy, loop.judge): trial.gain(loop)[0] for loop in trial.loops}
+    for loop in trial.loops:
+        key, gain = slug(f"{name}_{loop.strategy}_{loop.judge}"), gains[loop.strategy, loop.judge]
         figures[f"gain_points_{key}"] = gain
-        missed = 1 - trial.mean(State.coverage, arm.singles)
-        if arm.judge in (GOLD, OFFLINE) and missed:
+        missed = 1 - trial.mean(SearchState.judged_recall, loop.singles)
+        if loop.judge in (GOLD, OFFLINE) and missed:
             figures[f"share_of_missed_found_{key}"] = gain / 100 / missed
-        best = gains[arm.strategy, GOLD]
-        if arm.judge == OFFLINE and best > 0:
+        best = gains[loop.strategy, GOLD]
+        if loop.judge == OFFLINE and best > 0:
             figures[f"share_of_gold_gain_kept_{key}"] = gain / best
-        if arm.judge == GOLD:
-            figures |= _ratios_to_post(trial, key, arm)
+        if loop.judge == GOLD:
+            figures |= _ratios_to_post(trial, key, loop)
     return figures
 
 
-def _ratios_to_post(trial: Trial, key: str, arm: Arm) -> dict[str, float]:
-    """Return an arm's costs over those of the post's loop, at the least k and at equal recall."""
+def _ratios_to_post(trial: Trial, key: str, loop: LoopResults) -> dict[str, float]:
+    """Return a loop's costs over those of the post's loop, at its least k and at equal recall."""
     figures: dict[str, float] = {}
-    ours = trial.mean(State.answer, arm.rounds[-1])
-    judged = mean([len(state.judged) for state in arm.rounds[-1]])
+    ours = trial.mean(SearchState.marked_recall, loop.rounds[-1])
+    judged = _mean_judged(loop.rounds[-1])
     for k, runs in trial.post.items():
-        answer = trial.mean(State.answer, [run.last for run in runs])
-        over = judged / mean([run.judgements for run in runs])
+        answer = trial.mean(SearchState.marked_recall, [run.last for run in runs])
+        ratio = judged / mean([run.judgements for run in runs])
         if k == POST_KS[0]:
-            figures[f"judged_ratio_to_post_of_{k}_{key}"] = over
+            figures[f"judged_ratio_to_post_of_{k}_{key}"] = ratio
         if answer >= ours or k == POST_KS[-1]:
             kind = "of_equal_recall" if answer >= ours else f"of_{k}_which_finds_less"
-            tokens = [mean([run.tokens for run in group]) for group in (arm.runs, runs)]
-            figures[f"judged_ratio_to_post_{kind}_{key}"] = over
+            tokens = [mean([run.tokens for run in group]) for group in (loop.runs, runs)]
+            figures[f"judged_ratio_to_post_{kind}_{key}"] = ratio
             figures[f"tokens_ratio_to_post_{kind}_{key}"] = tokens[0] / tokens[1]
             break
     return figures
 
 
 def _lines(trial: Trial) -> dict[str, Line]:
-    """Return the plot's lines by ``"strategy, judge"``, and the line of one search."""
+    """Return the plot's lines by their labels: ``"strategy, judge"``, and "one search"."""
     lines: dict[str, Line] = {
-        f"{arm.strategy}, {arm.judge}": [
-            (mean([len(state.judged) for state in states]), trial.mean(State.coverage, states))
-            for states in arm.rounds
+        f"{loop.strategy}, {loop.judge}": [
+            (_mean_judged(states), trial.mean(SearchState.judged_recall, states))
+            for states in loop.rounds
         ]
-        for arm in trial.arms
+        for loop in trial.loops
     }
-    widest = max(x for line in lines.values() for x, _ in line)
-    lines["one search"] = [(k, share) for k, share in trial.single.items() if 10 <= k <= 2 * widest]
+    max_judged = max(x for line in lines.values() for x, _ in line)
+    lines["one search"] = [
+        (k, share) for k, share in trial.single.items() if 10 <= k <= 2 * max_judged
+    ]
     return lines
 
 
@@ -352,7 +358,7 @@ def _draw(axes: Any, sets: Mapping[str, Mapping[str, Line]]) -> None:
                 "marker": "o" if judge else None,
             }
             points = zip(*line, strict=True)
-            panel.plot(*points, STROKES.get(judge, "-"), markersize=3, label=label, **style)
+            panel.plot(*points, LINE_STYLES.get(judge, "-"), markersize=3, label=label, **style)
         panel.set_title(name, fontsize=10)
         panel.set_xlabel("cases judged, mean", fontsize=9)
         panel.set_ylabel("share of the relevant among them", fontsize=9)

@@ -1,4 +1,4 @@
-"""Searches for a question: a feedback loop, one search, the post's loop, or a symbol filter."""
+"""Searches for a question's relevant cases: feedback loop, one search, post's loop, symbols."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from casewright.stores.feedback import Candidate, Judge, JudgeRequest, Verdicts,
 K = 10
 #: The judges' names in tables.
 GOLD, OFFLINE, SHUFFLED, BLIND = "labels", "offline", "labels shuffled", "first two, unread"
-#: Our bound of the rounds of the post's loop, and the numbers of cases per round.
+#: Maximum number of rounds of the post's loop (set here), and its numbers of cases per round.
 POST_ROUNDS, POST_KS = 10, (10, 15, 20, 30, 40, 60)
 _FILE = re.compile(r"[\w./-]+\.py\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SearchState:
     """The ids of the cases judged so far, and of those ``marked`` as relevant."""
 
     judged: Sequence[str]
     marked: frozenset[str] = frozenset()
 
-    def coverage(self, question: LabelledQuestion) -> float:
+    def judged_recall(self, question: LabelledQuestion) -> float:
         """Return the recall of the judged cases."""
         return len(question.relevant.intersection(self.judged)) / len(question.relevant)
 
-    def answer(self, question: LabelledQuestion) -> float:
+    def marked_recall(self, question: LabelledQuestion) -> float:
         """Return the recall of the marked cases."""
         return len(question.relevant & self.marked) / len(question.relevant)
 
-    def at_k(self, question: LabelledQuestion) -> float:
+    def recall_at_k(self, question: LabelledQuestion) -> float:
         """Return recall@k of the judged cases, with the marked ones first."""
         ranking = sorted(self.judged, key=lambda id_: id_ not in self.marked)
         return len(question.relevant.intersection(ranking[:K])) / len(question.relevant)
@@ -49,32 +49,32 @@ class State:
 class Run:
     """A search for a question's relevant cases: the states after each round, and the costs."""
 
-    states: Sequence[State]
+    states: Sequence[SearchState]
     tokens: int
     judgements: int = 0
 
-    def after(self, number: int) -> State:
+    def after(self, number: int) -> SearchState:
         """Return the state after round ``number`` (from 1), or the last state."""
         return self.states[min(number, len(self.states)) - 1]
 
     @property
-    def last(self) -> State:
-        """The state at the end."""
+    def last(self) -> SearchState:
+        """The state after the last round."""
         return self.states[-1]
 
 
-def looped(result: FeedbackResult) -> Run:
-    """Return the run of a feedback loop's result."""
+def loop_run(result: FeedbackResult) -> Run:
+    """Return a feedback loop's result as a run."""
     states = []
     judged = [candidate for candidate in result.candidates if candidate["relevant"] is not None]
     for number in range(1, len(result.rounds) + 1):
-        until = [candidate for candidate in judged if candidate["round"] <= number]
-        marked = frozenset(candidate["id"] for candidate in until if candidate["relevant"])
-        states.append(State([candidate["id"] for candidate in until], marked))
+        so_far = [candidate for candidate in judged if candidate["round"] <= number]
+        marked = frozenset(candidate["id"] for candidate in so_far if candidate["relevant"])
+        states.append(SearchState([candidate["id"] for candidate in so_far], marked))
     return Run(states, result.tokens)
 
 
-def single(question: Question, judge: Judge, judged: int) -> State:
+def single_search(question: Question, judge: Judge, judged: int) -> SearchState:
     """Return the state after one search for ``judged`` cases, and one call of the judge."""
     candidates = [
         Candidate(near.hit, case_text(near.hit.case), near.nearness, 1)
@@ -82,18 +82,18 @@ def single(question: Question, judge: Judge, judged: int) -> State:
     ]
     request = JudgeRequest(question.text, (), candidates)
     verdicts = checked(judge.judge(request), request)
-    return State([candidate.id for candidate in candidates], verdicts.relevant)
+    return SearchState([candidate.id for candidate in candidates], verdicts.relevant)
 
 
 def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
     """Return a run of the RepoGPT post's loop with the labels as judge.
 
-    Every round searches for k cases with the question and the texts of all relevant cases as query,
-    and judges all k, also those judged before. The loop ends when a round adds no relevant case.
+    The query of a round is the question with the texts of all relevant cases. A round judges all k
+    cases that it finds, also those judged before. The last round adds no relevant case.
     """
     relevant: dict[str, str] = {}
     seen: dict[str, None] = {}
-    states: list[State] = []
+    states: list[SearchState] = []
     judged = tokens = 0
     nearest = question.best(k)
     while True:
@@ -101,10 +101,10 @@ def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
         texts = {near.hit.case.id: case_text(near.hit.case) for near in nearest}
         tokens += estimated_tokens(question.text, *texts.values())
         seen |= dict.fromkeys(texts)
-        before = len(relevant)
+        count_before = len(relevant)
         relevant |= {id_: text for id_, text in texts.items() if id_ in labelled.relevant}
-        states.append(State(list(seen), frozenset(relevant)))
-        if len(relevant) == before or len(states) == POST_ROUNDS:
+        states.append(SearchState(list(seen), frozenset(relevant)))
+        if len(relevant) == count_before or len(states) == POST_ROUNDS:
             return Run(states, tokens, judged)
         query = "\n".join([question.text, *relevant.values()])
         nearest = question.nearest(question.embed([query]), k)
@@ -148,16 +148,16 @@ class BlindJudge:
 
     def judge(self, request: JudgeRequest) -> Verdicts:
         """Return the first two candidates of the first round."""
-        first = [] if request.relevant else request.candidates[:2]
-        return Verdicts(frozenset(candidate.id for candidate in first))
+        marked = [] if request.relevant else request.candidates[:2]
+        return Verdicts(frozenset(candidate.id for candidate in marked))
 
 
 class SymbolFilter:
-    """A filter without similarity search: the code chunks of the symbols that a question names.
+    """A control without similarity search: the code chunks of the symbols that a question names.
 
-    A question names a symbol if the symbol's last part is a word of the question. If it also names
-    a file, only that file's symbols count. Of these, only the symbols with the most named parts
-    count: ``Client.send`` if the question also has "Client".
+    A question names a symbol if it has the symbol's last part as a word. If it names files, symbols
+    in other files are dropped if any remain. Of the rest, those with the most parts in the question
+    are taken: ``Client.send`` if the question also has "Client".
     """
 
     def __init__(self, cases: Sequence[Case]) -> None:
@@ -165,9 +165,9 @@ class SymbolFilter:
         for case in cases:
             if symbol := str(case.metadata.get("symbol", "")):
                 self._chunks[symbol].append(case)
-        self._named: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_last_part: defaultdict[str, list[str]] = defaultdict(list)
         for symbol in self._chunks:
-            self._named[symbol.rpartition(".")[2]].append(symbol)
+            self._by_last_part[symbol.rpartition(".")[2]].append(symbol)
 
     def find(self, question: str) -> list[str]:
         """Return the ids of the chunks, ordered by file and position."""
@@ -176,7 +176,7 @@ class SymbolFilter:
         named = [
             (sum(part in words for part in symbol.split(".")), case)
             for word in words
-            for symbol in self._named.get(word, ())
+            for symbol in self._by_last_part.get(word, ())
             for case in self._chunks[symbol]
         ]
         named = [(n, case) for n, case in named if case.metadata["source"] in files] or named

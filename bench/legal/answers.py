@@ -1,7 +1,7 @@
 """CBR-RAG's answer quality (section 6): how much cases in the prompt improve answers.
 
-Prompts have no cases, the 1 or 3 best cases in one of three formats, or the 3 best cases of another
-question. The measure is the cosine similarity of an answer and its reference.
+Prompts have no cases, the 1 or 3 nearest cases in one of three formats, or the 3 nearest cases of
+another question. The measure is the cosine of an answer and its reference answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from casewright.bench.legal.data import QaSet, find_sets
-from casewright.bench.legal.retrieval import Scores, strangers
+from casewright.bench.legal.retrieval import Scores, other_question_indices
 from casewright.bench.report import Report, published
 from casewright.domains.legal.cases import QA_COMPONENTS, context_text, entities_text, qa_schema
 from casewright.errors import CasewrightError, told
@@ -29,12 +29,12 @@ from casewright.stores.progress import progress_bar
 
 #: The numbers of cases in a prompt, and their formats (see ``context_text``).
 COUNTS = (1, 3)
-FORMS = {"support": "support only", "full": "full case", "qsa": "question, support, answer"}
+FORMATS = {"support": "support only", "full": "full case", "qsa": "question, support, answer"}
 #: Smaller differences of cosines are rounding errors.
 ROUNDING = 1e-9
 NO_CASES, THREE_FULL = "no cases", "3 × full case"
 OTHERS = "3 × full case, of another question"
-#: The timeout of an answer, so long that a busy machine does not change the figures.
+#: Seconds until an answer times out, so long that a busy machine does not change the figures.
 SECONDS = 900.0
 _WITHOUT_CASES = "Answer the legal or factual question in one or two sentences."
 _WITH_CASES = """\
@@ -44,19 +44,19 @@ Answer the question in one or two sentences. Use the cases below as context. Eac
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The context of a prompt: a number of cases in a format."""
+    """The context of a prompt: the ``count`` nearest cases, in a format of ``context_text``."""
 
     name: str
     count: int = 0
-    form: str = "support"
+    format: str = "support"
 
 
 SETTINGS = (
     Setting(NO_CASES),
     *(
-        Setting(f"{count} × {words}", count, form)
+        Setting(f"{count} × {words}", count, name)
         for count in COUNTS
-        for form, words in FORMS.items()
+        for name, words in FORMATS.items()
     ),
 )
 #: The nearest cases merged into one (the paper proposes aggregation in section 7).
@@ -76,11 +76,7 @@ class ChatAnswerer:
         self.name = f"chat:{model_name(model)}"
 
     def answer(self, question: str, cases: Sequence[str]) -> str:
-        """Return the model's answer.
-
-        Raises:
-            CasewrightError: The model fails, times out, or returns an empty answer.
-        """
+        """Return the model's answer; ``CasewrightError`` if it fails, is late, or is empty."""
         nonce = secrets.token_hex(8)
         role = _WITH_CASES.format(nonce=nonce) if cases else _WITHOUT_CASES
         quoted = [f"<case-{nonce}>\n{case}\n</case-{nonce}>" for case in cases]
@@ -98,7 +94,7 @@ class ChatAnswerer:
 
 
 class QuotingAnswerer:
-    """An extractive generator, which quotes the cases' sentences most similar to the question."""
+    """An extractive generator: it quotes the cases' sentences most similar to the question."""
 
     needs_cases = True
     notes: Sequence[str] = (
@@ -122,17 +118,14 @@ class QuotingAnswerer:
 
 @dataclass(frozen=True, slots=True)
 class PairedComparison:
-    """Mean and standard deviation of cosines, and their mean difference from a base.
-
-    Attributes:
-        t: The statistic of the paired t-test; ``None`` if the differences do not vary.
-        p: The one-tailed p-value of the hypothesis that the answers are no better.
-    """
+    """Mean and standard deviation of cosines, and their mean difference from a base."""
 
     cosine: float
     sd: float
     difference: float
+    #: The statistic of the paired t-test; ``None`` if the differences do not vary.
     t: float | None = None
+    #: The one-tailed p-value of the hypothesis that the answers are no better.
     p: float | None = None
 
 
@@ -169,11 +162,11 @@ def measure_answers(
             figures[f"ratio_three_full_cases_over_anothers_{data.name}"] = three / others
         pair = _paired(cosines[MERGED.name], cosines[THREE_FULL])
         rows.append({"context": f"{data.name}: merged minus {THREE_FULL}", **asdict(pair)})
-        if (tested := anova([cosines[setting.name] for setting in SETTINGS])) is not None:
-            figures[f"anova_f_{data.name}"], figures[f"anova_p_{data.name}"] = tested
+        if (f_and_p := anova([cosines[setting.name] for setting in SETTINGS])) is not None:
+            figures[f"anova_f_{data.name}"], figures[f"anova_p_{data.name}"] = f_and_p
         if against is not None:
-            other = _cosines(data, against, encoder, answerer)
-            for name, pair in compare_encoders(cosines, other).items():
+            against_cosines = _cosines(data, against, encoder, answerer)
+            for name, pair in compare_encoders(cosines, against_cosines).items():
                 context = f"{data.name}: {name}: {encoder.name} minus {against.name}"
                 rows.append({"context": context, **asdict(pair)})
     paper = published("cbr_rag")["cosines"]
@@ -206,14 +199,14 @@ def measure_answers(
 
 
 def compare(cosines: Mapping[str, Scores]) -> dict[str, PairedComparison]:
-    """Return the comparison of each setting with ``"no cases"``, from cosines by setting."""
+    """Compare the cosines of each setting with those of ``NO_CASES``."""
     return {name: _paired(sample, cosines[NO_CASES]) for name, sample in cosines.items()}
 
 
 def compare_encoders(
     cosines: Mapping[str, Scores], other: Mapping[str, Scores]
 ) -> dict[str, PairedComparison]:
-    """Return the comparison of two encoders' cosines for each setting with cases."""
+    """Compare the cosines of two encoders for each of ``SETTINGS`` with cases."""
     names = [setting.name for setting in SETTINGS if setting.count]
     return {name: _paired(cosines[name], other[name]) for name in names}
 
@@ -244,27 +237,27 @@ def anova(groups: Sequence[Scores]) -> tuple[float, float] | None:
 def _cosines(
     data: QaSet, retriever: Encoder, encoder: Encoder, answerer: ChatAnswerer | QuotingAnswerer
 ) -> dict[str, Scores]:
-    """Return for each setting the cosines of answers and references, in order of the questions.
+    """Answer all questions in each setting; return the cosines of answers and references.
 
     ``retriever`` finds the cases; ``encoder`` computes the cosines.
     """
     questions = data.questions
     with CaseStore(qa_schema(retriever, "bench_legal")) as store:
         store.add(data.cases)
-        best = [[h.case for h in store.search(q.text, max(COUNTS))] for q in questions]
+        nearest = [[h.case for h in store.search(q.text, max(COUNTS))] for q in questions]
     answers: dict[str, list[str]] = {}
     total = len(questions) * (len(SETTINGS) + 2)
     with progress_bar(f"Answering {data.name}", total, show=None) as advance:
         for setting in (*SETTINGS, CONTROL, MERGED):
-            retrieved = best
+            case_lists = nearest
             if setting is CONTROL:
-                # Each question gets the cases of the question with this index.
-                retrieved = [best[other] for other in strangers(len(questions))[0]]
+                others = other_question_indices(len(questions))[0]
+                case_lists = [nearest[index] for index in others]
             answers[setting.name] = []
-            for question, cases in zip(questions, retrieved, strict=True):
-                nearest = cases[: setting.count]
-                texts = [merged_text(nearest)] if setting is MERGED else []
-                texts = texts or [context_text(case, setting.form) for case in nearest]
+            for question, case_list in zip(questions, case_lists, strict=True):
+                cases = case_list[: setting.count]
+                texts = [merged_text(cases)] if setting is MERGED else []
+                texts = texts or [context_text(case, setting.format) for case in cases]
                 answers[setting.name].append(answerer.answer(question.text, texts))
                 advance(1)
     references = _units(encoder, [question.reference for question in questions])
@@ -274,7 +267,7 @@ def _cosines(
 
 
 def merged_text(cases: Sequence[Case]) -> str:
-    """Return the text of one case with the components of all; equal texts occur once."""
+    """Return the components of all cases as the text of one case, without repeated texts."""
     parts = {
         name: dict.fromkeys(entities_text(c.problem[name]) for c in cases if name in c.problem)
         for name in QA_COMPONENTS

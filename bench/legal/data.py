@@ -36,11 +36,11 @@ _ABBREVIATED = re.compile(
 _PARENTHESES = re.compile(r"\s*\([^()]*\)")
 _COPULA = re.compile(r"^(?P<subject>.+?)(?:,.*?)?\s(?P<verb>is|are|was|were)\s(?P<rest>.+)$")
 _DATED = re.compile(
-    r"^(?P<done>\w+(?:ed|born|built|made|held|won|written|sung|set|led))\b"
+    r"^(?P<participle>\w+(?:ed|born|built|made|held|won|written|sung|set|led))\b"
     r"[^,;.]*?\b(?:in|on|between|from)\s(?:[A-Z][a-z]+\s)?(?:\d{1,2}\s)?(?:[A-Z][a-z]+\s)?\d{4}\b"
 )
 _LIFE = re.compile(r"\([^()]*?(?:\bborn\b|\bdied\b|\d{4}\s*(?:–|-+|—)\s*[^()]*\d{4})[^()]*\)")
-_PERSONAL = re.compile(r"[.!?][\"'”’)\]]*\s(?:He|She|His|Her)\s")
+_PERSONAL_PRONOUN = re.compile(r"[.!?][\"'”’)\]]*\s(?:He|She|His|Her)\s")
 _TIME = re.compile(r"^(?P<time>(?:In|On|During|Since|By|After|Before|From)\s[^,]{0,40}\d{4}s?),")
 _WORD = re.compile(r"\w+")
 
@@ -49,16 +49,16 @@ def paragraph_case(paragraph: Paragraph) -> Case:
     """Return a paragraph of an encyclopedia as a case.
 
     The support is the paragraph. The answer is its first sentence, and the question is derived from
-    this sentence. The entities are those of title and text.
+    this sentence. The entities are those in title and text.
     """
     title, text = paragraph
-    named = dict.fromkeys([title, *extract_entities(f"{title}. {text}")])
-    entities = [entity for entity in named if entity]
+    unique = dict.fromkeys([title, *extract_entities(f"{title}. {text}")])
+    entities = [entity for entity in unique if entity]
     return qa_case(paragraph_question(paragraph), text, entities, first_sentence(text), key=title)
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a text, or the whole text."""
+    """Return the first sentence of a text; the whole text if it has no further sentence."""
     for end in _SENTENCE_END.finditer(text):
         sentence = text[: end.end()]
         complete = len(sentence.split()) >= MIN_SENTENCE_WORDS
@@ -80,8 +80,8 @@ def paragraph_question(paragraph: Paragraph) -> str:
     copula = _COPULA.match(plain)
     if copula and _is_title(copula["subject"], title):
         if dated := _DATED.match(copula["rest"]):
-            return f"When {copula['verb']} {title} {dated['done']}?"
-        person = _LIFE.search(sentence) or _PERSONAL.search(text)
+            return f"When {copula['verb']} {title} {dated['participle']}?"
+        person = _LIFE.search(sentence) or _PERSONAL_PRONOUN.search(text)
         return f"{'Who' if person else 'What'} {copula['verb']} {title}?"
     if time := _TIME.match(plain):
         return f"What happened to {title} {time['time'][0].lower()}{time['time'][1:]}?"
@@ -110,7 +110,7 @@ _FOLDER = (
 
 @dataclass(frozen=True, slots=True)
 class PairQuestion:
-    """A question whose answer needs two cases; ``parents`` are their positions in the set."""
+    """A question whose answer needs two cases; ``parents`` are their indices in the set."""
 
     text: str
     parents: tuple[int, int]
@@ -119,19 +119,15 @@ class PairQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QaSet:
-    """Cases ⟨question, support, entities, answer⟩, and questions with exactly two parents.
-
-    Attributes:
-        left_out: The number of the files' questions that do not have exactly two parents.
-    """
+    """Cases ⟨question, support, entities, answer⟩, and questions with exactly two parents."""
 
     name: str
     cases: Sequence[Case]
     questions: Sequence[PairQuestion]
-    left_out: int = 0
+    left_out: int = 0  # the number of the files' questions that do not have exactly two parents
 
     def halves(self) -> tuple[list[int], list[int]]:
-        """Return the positions of the questions in the development half and in the test half."""
+        """Return the indices of the questions in the development half and in the test half."""
         order = list(range(len(self.questions)))
         random.Random(SEED).shuffle(order)
         middle = len(order) // 2
@@ -207,7 +203,7 @@ def reference_sentence(question: str, answer: str) -> str:
 
 
 def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
-    """Return cases, and questions that name parents by unambiguous citation, or number from 0."""
+    """Return a set; its questions name their parents by a unique citation or by number, from 0."""
     cases = read_alqa(cases_file)
     numbers: dict[str | int, list[int]] = {number: [number] for number in range(len(cases))}
     for number, case in enumerate(cases):
@@ -221,7 +217,7 @@ def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
 def _question(
     numbers: Mapping[str | int, Sequence[int]], record: Mapping[str, Any]
 ) -> PairQuestion | None:
-    """Return a question; ``None`` if a parent's citation is ambiguous."""
+    """Return a question; ``None`` if it has not two parents with unique citations."""
     question, answer, parents = record["question"], record["answer"], record["parents"]
     if not all(isinstance(text, str) and text for text in (question, answer)):
         raise TypeError("question and answer are texts")

@@ -33,7 +33,7 @@ from casewright.stores import Encoder
 #: The name of the mean over the sets, which have equal weights.
 ALL = "all sets"
 SHUFFLED, CHANCE = "labels shuffled", "random order, expected"
-#: A row's name: weighted cosine of a question and its k-th case; and percentiles of this cosine.
+#: A row's name (weighted cosine of a question and its k-th case), and percentiles in further rows.
 COSINES, PERCENTILES = "cosine of the k-th case", (10, 90)
 #: The paper's encoders.
 ENCODERS = ("BERT", "LegalBERT", "AnglEBERT")
@@ -44,9 +44,9 @@ Rows = dict[str, Scores]
 def measure_legal(
     data: Path | None, encoder: Encoder, *, only: str | None = None, limit: int | None = None
 ) -> Report:
-    """Return F1@k with the paper's six weightings, and with the best weighting of a grid.
+    """Measure F1@k with the paper's six weightings, and with the best weighting of a grid.
 
-    The best weighting is selected on one half of each set's questions and scored on the other.
+    The best weighting is selected on one half of each set's questions, and scored on the other.
     """
     sets = find_sets(data, only, limit)
     with ExitStack() as stack:
@@ -56,12 +56,12 @@ def measure_legal(
         sizes = {trial.data.name: trial.size() for trial in trials}
     rows = {**_flat(groups), **_flat(test_groups, " (test half)")}
     means = {name: float(row.mean()) for name, row in list(groups.values())[-1].items()}
-    papers, chance = means[label_of(PAPERS_BEST)], means[CHANCE]
+    paper_f1, chance_f1 = means[label_of(PAPERS_BEST)], means[CHANCE]
     figures = {
-        "f1_papers_best_weighting": papers,
+        "f1_papers_best_weighting": paper_f1,
         "f1_labels_shuffled": means[SHUFFLED],
-        "f1_random_order_expected": chance,
-        "ratio_papers_best_weighting_over_random_order": papers / chance,
+        "f1_random_order_expected": chance_f1,
+        "ratio_papers_best_weighting_over_random_order": paper_f1 / chance_f1,
         **figures,
     }
     for name in ENCODERS:
@@ -85,23 +85,23 @@ def measure_legal(
 
 
 def _on_all_questions(trials: Sequence[Trial]) -> dict[str, Rows]:
-    """Return the scores on all questions of every set, and the controls."""
+    """Return the rows of every set over all questions, with the controls, and their mean."""
     groups: dict[str, Rows] = {}
     for trial in trials:
         rows = {label_of(w): trial.scores(w).mean(axis=0) for w in WEIGHTINGS}
         rows[SHUFFLED] = shuffled_f1_at_k(partial(trial.ranks, PAPERS_BEST), len(trial.parents))
         rows[CHANCE] = random_f1_at_k(len(trial))
         ranked = np.sort(blend(trial.cosines(), PAPERS_BEST), axis=1)
-        kth = ranked[:, [-min(k, len(trial)) for k in KS]]
-        rows[COSINES] = kth.mean(axis=0)
-        for percentile in PERCENTILES:
-            rows[f"{COSINES}, {percentile} %"] = np.percentile(kth, percentile, axis=0)
+        kth_cosines = ranked[:, [-min(k, len(trial)) for k in KS]]
+        rows[COSINES] = kth_cosines.mean(axis=0)
+        for percent in PERCENTILES:
+            rows[f"{COSINES}, {percent} %"] = np.percentile(kth_cosines, percent, axis=0)
         groups[trial.data.name] = rows
     return _with_mean(groups)
 
 
 def _grid_search(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict[str, float]]:
-    """Return rows of the test halves, the best weighting on development halves, and figures."""
+    """Return the rows of the test halves, the development halves' best weighting, and figures."""
     halves = [trial.data.halves() for trial in trials]
     cosines = [trial.cosines() for trial in trials]
     best, development_f1 = best_weighting(
@@ -123,8 +123,8 @@ def _grid_search(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, d
     difference = paired_difference(ours, papers)
     scores = [trial.scores(PAPERS_BEST) for trial in trials]
     development_at_k, test_at_k = (
-        np.mean([s[half].mean(axis=0) for s, half in zip(scores, part, strict=True)], axis=0)
-        for part in zip(*halves, strict=True)
+        np.mean([s[half].mean(axis=0) for s, half in zip(scores, split, strict=True)], axis=0)
+        for split in zip(*halves, strict=True)
     )
     best_k = int(np.argmax(development_at_k))
     figures = {
@@ -148,7 +148,7 @@ def _grid_search(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, d
 
 
 def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:
-    """Return the rows of each set, and if there are several sets, those of their mean."""
+    """Return the rows by set; if there are several sets, add the means over the sets."""
     if len(groups) < 2:
         return groups
     labels = next(iter(groups.values()))
@@ -156,9 +156,9 @@ def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:
     return {**groups, ALL: mean}
 
 
-def _flat(groups: Mapping[str, Rows], part: str = "") -> Rows:
+def _flat(groups: Mapping[str, Rows], suffix: str = "") -> Rows:
     return {
-        f"{name}{part}: {label}": scores
+        f"{name}{suffix}: {label}": scores
         for name, rows in groups.items()
         for label, scores in rows.items()
     }
@@ -179,7 +179,7 @@ def _notes(encoder: Encoder) -> list[str]:
 
 
 def _draw(axes: Any, ours: Rows, rows: Rows) -> None:
-    """Draw F1@k of the paper's six weightings, and the best curve that the paper published."""
+    """Draw our F1@k for the paper's six weightings, and the best curve in the paper."""
     best = f"paper, {ENCODERS[-1]}: {label_of(PAPERS_BEST)}"
     lines = {label_of(w): ours[label_of(w)] for w in WEIGHTINGS} | {best: rows[best]}
     for name, scores in lines.items():

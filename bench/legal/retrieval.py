@@ -1,7 +1,7 @@
 """Retrieval of cases with any weighting of facets: F1@k, its controls, and a grid search.
 
-If h of a question's two parents are among the first k cases, precision is h/k and recall h/2, so
-that F1 is 2h/(k + 2) (CBR-RAG, section 6). Ranks count from 1.
+If h of a question's two parents are among the first k cases, precision is h/k and recall is h/2, so
+F1 is 2h/(k + 2) (CBR-RAG, section 6). Ranks count from 1.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ WEIGHTINGS = (
     (0.25, 0.40, 0.35),
 )
 PAPERS_BEST = WEIGHTINGS[-1]
-#: The numbers of label shuffles, and of bootstrap samples for an interval.
+#: Number of label shuffles, and of bootstrap samples for an interval.
 SHUFFLES, RESAMPLES = 20, 10_000
-#: Weights of the grid are multiples of 1 / STEPS.
+#: The weights in the grid are multiples of 1 / STEPS.
 STEPS = 20
 #: The rank of a parent that was not retrieved; it exceeds every k.
 NOT_FOUND = 1_000_000
@@ -48,8 +48,8 @@ class Trial(AbstractContextManager["Trial"]):
     """A set's cases in a store in memory, for a ``with`` block.
 
     Attributes:
-        parents: The columns of the parents in ``cosines``, array (questions, 2).
-        order: Each case's position in the order of ids, array (cases,).
+        parents: For each question, the columns of its parents in ``cosines``, array (questions, 2).
+        order: For each case, its rank among the sorted ids, array (cases,).
     """
 
     def __init__(self, data: QaSet, encoder: Encoder) -> None:
@@ -83,7 +83,7 @@ class Trial(AbstractContextManager["Trial"]):
         }
 
     def rankings(self, weights: Weighting) -> list[list[int]]:
-        """Return the columns of each question's retrieved cases, best first."""
+        """Return for each question the columns of the retrieved cases, best first."""
         if weights not in self._rankings:
             by_facet = dict(zip(QA_COMPONENTS, weights, strict=True))
             label = f"Searching {self.data.name} by {label_of(weights)}"
@@ -98,8 +98,8 @@ class Trial(AbstractContextManager["Trial"]):
         """Return the ranks of the parents, array (questions, 2).
 
         Args:
-            labels: For each question, the index of the question whose parents it gets; by default
-                its own.
+            labels: For each question, the index of the question whose parents are ranked; by
+                default its own.
         """
         labels = range(len(self.parents)) if labels is None else labels
         return np.array(
@@ -114,11 +114,11 @@ class Trial(AbstractContextManager["Trial"]):
         )
 
     def scores(self, weights: Weighting) -> Scores:
-        """Return F1@k of every question, array (questions, len(KS))."""
+        """Return each question's F1@k, array (questions, len(KS))."""
         return f1_at_k(self.ranks(weights))
 
     def cosines(self) -> Scores:
-        """Return every facet's cosines, array (3, questions, cases)."""
+        """Return the cosines by facet, array (3, questions, cases)."""
         schema = self._schema
         cases = schema.vectors([case.problem for case in self._cases])
         questions = [schema.query(question.text) for question in self.data.questions]
@@ -127,14 +127,14 @@ class Trial(AbstractContextManager["Trial"]):
         return np.stack([queries[:, f] @ cases[:, f].T for f in facets]).astype(np.float64)
 
     def agreement(self, weights: Weighting, cosines: Scores) -> float:
-        """Return the share of questions that the store and the cosines rank alike."""
+        """Return the share of questions for which the store ranks cases as the cosines do."""
         scores = blend(cosines, weights)
         best = [np.lexsort((self.order, -row))[: KS[-1]].tolist() for row in scores]
         return float(np.mean([a == b for a, b in zip(best, self.rankings(weights), strict=True)]))
 
 
 def label_of(weights: Weighting) -> str:
-    """Return a weighting as tables print it."""
+    """Return a weighting as text for tables."""
     return " ".join(f"{weight:.2f}" for weight in weights)
 
 
@@ -146,14 +146,14 @@ def f1_at_k(ranks: Ranks) -> Scores:
 
 
 def random_f1_at_k(cases: int) -> Scores:
-    """Return the expected F1@k of cases in random order, array (len(KS),)."""
+    """Return the expected F1@k with ``cases`` cases in random order, array (len(KS),)."""
     ks = np.array(KS)
     # Of two parents among n cases, 2k/n are expected among the first k.
     return np.asarray(2 * (2 * np.minimum(ks, cases) / cases) / (ks + 2), dtype=np.float64)
 
 
-def strangers(count: int) -> list[list[int]]:
-    """Return for each shuffle the index of another question, drawn for each question."""
+def other_question_indices(count: int) -> list[list[int]]:
+    """Return for each shuffle a random other question's index for each question."""
     rng = random.Random(SEED)
     shuffles = []
     for _ in range(SHUFFLES):
@@ -166,9 +166,9 @@ def strangers(count: int) -> list[list[int]]:
 def shuffled_f1_at_k(ranks_of: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
     """Return the mean F1@k with shuffled labels, array (len(KS),).
 
-    ``ranks_of`` returns the ranks, array (questions, 2), for the ``strangers`` of a shuffle.
+    ``ranks_of`` returns the ranks (questions, 2) with the labels of a shuffle.
     """
-    trials = [f1_at_k(ranks_of(labels)).mean(axis=0) for labels in strangers(count)]
+    trials = [f1_at_k(ranks_of(labels)).mean(axis=0) for labels in other_question_indices(count)]
     return np.asarray(np.mean(trials, axis=0), dtype=np.float64)
 
 
@@ -181,7 +181,7 @@ class Difference(NamedTuple):
 
 
 def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Difference:
-    """Return the mean over sets of paired differences, with the interval of a bootstrap.
+    """Return the mean over sets of ours minus theirs, with the interval of a bootstrap.
 
     The bootstrap (percentile method) resamples the questions of each set.
     """
@@ -190,10 +190,10 @@ def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Diffe
     differences = [np.asarray(a) - np.asarray(b) for a, b in zip(ours, theirs, strict=True)]
 
     def macro(*sets: Scores, axis: int = -1) -> Any:
-        return np.mean([part.mean(axis=axis) for part in sets], axis=0)
+        return np.mean([differences.mean(axis=axis) for differences in sets], axis=0)
 
     mean = float(macro(*differences))
-    if all((part == part[0]).all() for part in differences):
+    if all((values == values[0]).all() for values in differences):
         return Difference(mean, mean, mean)
     sampling: dict[str, Any] = {"n_resamples": RESAMPLES, "vectorized": True, "batch": 500}
     sampling |= {"method": "percentile", "rng": np.random.default_rng(SEED)}
@@ -202,7 +202,7 @@ def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Diffe
 
 
 def simplex() -> Iterator[Weighting]:
-    """Yield all weightings of three facets with a sum of 1, in steps of 1 / STEPS."""
+    """Yield all weightings of the grid: three weights, multiples of 1 / STEPS, with the sum 1."""
     for first in range(STEPS + 1):
         for second in range(STEPS + 1 - first):
             third = STEPS - first - second
@@ -210,28 +210,29 @@ def simplex() -> Iterator[Weighting]:
 
 
 def blend(cosines: Scores, weights: Weighting) -> Scores:
-    """Return weighted sums of cosines (3, questions, cases), rounded as a store does."""
+    """Return the weighted sums (questions, cases) of cosines (3, …), rounded as in a store."""
     scores: Scores = np.tensordot(np.asarray(weights), cosines, axes=1)
     return scores.round(DECIMALS)
 
 
 def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
-    """Return the parents' ranks (questions, 2), with ties in the store's order; see ``Trial``."""
+    """Return the parents' ranks (questions, 2); ties are in the order of ``Trial.order``."""
     parent_scores, rows = np.take_along_axis(scores, parents, axis=1)[:, :, None], scores[:, None]
     tied_before = (rows == parent_scores) & (order < order[parents][:, :, None])
     return np.asarray(((rows > parent_scores) | tied_before).sum(axis=2) + 1, dtype=np.int64)
 
 
 def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
-    """Return the grid's first weighting with the highest F1 (a mean over k and sets), and this F1.
+    """Return the grid's first weighting with the highest F1, a mean over k and sets, and this F1.
 
-    Args:
-        sets: Cosines, order and parents of each set's development questions.
+    ``sets`` are cosines, order and parents of each set's development questions.
     """
 
     def score(weights: Weighting) -> float:
-        ranks = [ranks_of(blend(cosines, weights), *rest) for cosines, *rest in sets]
-        return float(np.mean([f1_at_k(part).mean() for part in ranks]))
+        ranks = [
+            ranks_of(blend(cosines, weights), order, parents) for cosines, order, parents in sets
+        ]
+        return float(np.mean([f1_at_k(set_ranks).mean() for set_ranks in ranks]))
 
     scores = {weights: score(weights) for weights in simplex()}
     best = max(scores, key=lambda weights: scores[weights])

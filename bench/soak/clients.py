@@ -1,4 +1,4 @@
-"""Kills of a service with many clients, some of which disconnect before the answer."""
+"""Kills of a service with many clients, of which some disconnect before the answer."""
 
 from __future__ import annotations
 
@@ -51,43 +51,43 @@ domain = own_domain("plant", toolbox, [AnnotatedQuery.read(case)])
 '''
 
 
-def served_clients(bounds: Bounds, folder: Path) -> Counts:
-    """Ask with 64 clients, kill the service and restart it; no answer may be lost."""
+def kills_with_clients(bounds: Bounds, folder: Path) -> Counts:
+    """Ask with 64 clients, kill the service and restart it: no kept answer may be lost."""
     counts = Counts("64 clients, and the service killed")
     deadline = time.monotonic() + bounds.seconds
     (folder / "plant.py").write_text(DOMAIN)
     command = (f"{folder / 'plant.py'}:domain", "--threads", str(folder / "t.db"))
     clients = _Clients(counts)
-    for turn in bounds.trials(counts):
+    for number in bounds.trials(counts):
         seconds = max(3.0, min(20.0, deadline - time.monotonic()))
         with serving(*command, may_end=True) as (url, pid):
-            rng = random.Random(f"{bounds.seed}.{turn}")
-            asyncio.run(clients.turn(url, pid, seconds, rng))
+            rng = random.Random(f"{bounds.seed}.{number}")
+            asyncio.run(clients.ask_and_kill(url, pid, seconds, rng))
     with serving(*command) as (url, _):
         asyncio.run(clients.compare_threads(url))
     return counts
 
 
 class _Clients:
-    """Concurrent clients of a service, and its answers by thread."""
+    """Concurrent clients of a service, and the answers that they got, by thread."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
         self._answers: dict[str, str] = {}
 
     async def compare_threads(self, url: str) -> None:
-        """Compare the answers in the latest threads with those before the kill."""
+        """Compare the answers in the latest threads with those that the clients got."""
         async with httpx.AsyncClient(base_url=url, timeout=90) as client:
             for thread in list(self._answers)[-200:]:
                 reply = await client.get(f"/threads/{thread}")
-                thread_exists = reply.status_code == 200
-                text = reply.json().get("answer", {}).get("text") if thread_exists else None
+                is_found = reply.status_code == 200
+                text = reply.json().get("answer", {}).get("text") if is_found else None
                 is_equal = text == self._answers[thread]
                 self._counts.lost += not is_equal
                 outcome = "sound" if is_equal else f"{reply.status_code} {text!r}"
                 self._counts.add(outcome, f"thread {thread}")
 
-    async def turn(self, url: str, pid: int, seconds: float, rng: random.Random) -> None:
+    async def ask_and_kill(self, url: str, pid: int, seconds: float, rng: random.Random) -> None:
         """Compare the threads, ask for ``seconds``, and kill the service under load."""
         await self.compare_threads(url)
         limits = httpx.Limits(max_connections=CLIENTS + 1)
@@ -107,8 +107,8 @@ class _Clients:
 
             tasks = [asyncio.create_task(ask(number)) for number in range(CLIENTS)]
             await asyncio.sleep(seconds)
-            async with httpx.AsyncClient(base_url=url, timeout=60) as other:
-                code = (await other.get("/healthz")).status_code
+            async with httpx.AsyncClient(base_url=url, timeout=60) as monitor:
+                code = (await monitor.get("/healthz")).status_code
             self._counts.add("sound" if code == 200 else f"{code}", "/healthz")
             os.kill(pid, signal.SIGKILL)
             killed.set()
@@ -117,8 +117,8 @@ class _Clients:
     async def _request(self, client: httpx.AsyncClient, kind: str, rng: random.Random) -> str:
         """Send a request of a kind, and return its outcome.
 
-        Kinds: ``ask`` waits for an answer, ``kept`` asks in a thread, ``gone`` and ``cut``
-        disconnect before the answer and in its stream, ``garbage`` is not valid.
+        Kinds: ``ask`` waits for an answer; ``kept`` asks in a thread; ``gone`` disconnects before
+        the answer, ``cut`` during its stream; ``garbage`` is an invalid request.
         """
         body: dict[str, Any] = {"question": f"how warm is the lathe {rng.randrange(1000)}"}
         if kind == "gone":

@@ -1,4 +1,4 @@
-"""Trials with damaged files and full disks: the result is an error, or the same answers."""
+"""Trials with damaged files and full disks: they must give an error, or the right results."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import numpy as np
 from casewright.bench.soak.trials import Bounds, Counts, in_child
 from casewright.bench.soak.workload import (
     WordEncoder,
-    answers,
-    ingested,
+    ingest_and_read,
     notes,
     schema,
+    store_contents,
     write_documents,
     write_notes,
 )
@@ -27,15 +27,17 @@ from casewright.stores import CachedEncoder, CaseStore
 from casewright.stores.engines.checksums import blocks, copy_files
 from casewright.stores.engines.upkeep import repair_folder
 
-#: Every how many trials a damaged store is repaired.
+#: A damaged store is repaired in every fifth trial.
 REPAIR_EVERY = 5
 TEXTS = [f"text {number}" for number in range(50)]
-#: Returns a trial's outcome from its number, the original folder, the copy, and the damage.
+#: A function of a trial's number, original folder, damaged copy, and damage; returns the outcome.
 Judge = Callable[[int, Path, Path, str], str]
 
 
-def damages(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Judge) -> Counts:
-    """Damage a copy of one of the folders ``kinds`` in every trial, and count the outcomes."""
+def damage_copies(
+    bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Judge
+) -> Counts:
+    """Damage a copy of a random one of the folders ``kinds`` in every trial; count the outcomes."""
     rng = random.Random(bounds.seed)
     for number in bounds.trials(counts):
         original = folder / rng.choice(kinds)
@@ -49,12 +51,11 @@ def damages(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Ju
 
 def damage(folder: Path, rng: random.Random) -> str:
     """Damage a file below a folder; return a description: kind, file and offset."""
-    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.stat().st_size]
-    file = rng.choice(files)
+    file = rng.choice([f for f in sorted(folder.rglob("*")) if f.is_file() and f.stat().st_size])
     kind = rng.choice(("flip", "flip", "flip", "zero", "noise", "cut", "gone"))
     size = file.stat().st_size
     with file.open("r+b") as stream:
-        # Most blocks of an engine's files are holes: damage a block with data.
+        # Most blocks of an engine's files are holes, so choose a block with data.
         start = rng.choice([offset for offset, _ in blocks(stream.fileno(), 0, size)] or [0])
         offset = rng.randrange(start, min(start + (1 << 16), size))
         if kind == "gone":
@@ -73,34 +74,34 @@ def damage(folder: Path, rng: random.Random) -> str:
 
 
 def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a file of a store, closed or as after a kill, and compare its answers."""
+    """Damage a file of a store, closed or as after a kill, and compare the store's contents."""
     counts = Counts("damaged store")
     write_notes(folder / "edge")
     with CaseStore(schema(), folder / "edge") as store:
         store.delete(store.add(notes(900, 901)))
         copy_files(folder / "edge", folder / "killed")
-    right = answers(folder / "edge")
+    right = store_contents(folder / "edge")
 
     def judge(number: int, original: Path, copy: Path, damage: str) -> str:
-        outcome, result = in_child(answers, copy)
+        outcome, result = in_child(store_contents, copy)
         if outcome == "done" and result == right:
             return "sound"
         if outcome == "told" and ("Damaged" in result or "InputError" in result):
-            return _repaired(copy, right, counts) if number % REPAIR_EVERY == 0 else "told"
+            return _repair_outcome(copy, right, counts) if number % REPAIR_EVERY == 0 else "told"
         if isinstance(result, dict):
             result = [name for name in right if result.get(name) != right[name]]
         return f"{outcome}, differences: {result!r:.200}"
 
-    return damages(bounds, counts, folder, "edge", "killed", judge=judge)
+    return damage_copies(bounds, counts, folder, "edge", "killed", judge=judge)
 
 
-def _repaired(copy: Path, before: Mapping[str, Any], counts: Counts) -> str:
-    """Return the outcome of a repair, which may change no case and must report all lost cases."""
+def _repair_outcome(copy: Path, before: Mapping[str, Any], counts: Counts) -> str:
+    """Repair a store: return ``told`` if no case changed and all lost cases were reported."""
     outcome, repairs = in_child(repair_folder, copy)
     if outcome == "told":
         # The settings of the collection are damaged too.
         return "told"
-    outcome_after, after = in_child(answers, copy)
+    outcome_after, after = in_child(store_contents, copy)
     if outcome != "done" or outcome_after != "done":
         return f"repair {outcome} {repairs!r:.200}, then {outcome_after} {after!r:.200}"
     if not repairs:
@@ -120,7 +121,7 @@ def _repaired(copy: Path, before: Mapping[str, Any], counts: Counts) -> str:
 
 
 def damaged_caches(bounds: Bounds, folder: Path) -> Counts:
-    """Damage files of a cache of vectors: the cache must still return the right vectors."""
+    """Damage a file of a cache of vectors: the cache must still return the right vectors."""
     cached_vectors(folder / "vectors")
     right = WordEncoder().embed(TEXTS).tobytes()
 
@@ -129,7 +130,7 @@ def damaged_caches(bounds: Bounds, folder: Path) -> Counts:
         is_right = outcome == "done" and vectors == right
         return "sound" if is_right else f"{outcome} {vectors!r:.200}"
 
-    return damages(bounds, Counts("damaged cache"), folder, "vectors", judge=judge)
+    return damage_copies(bounds, Counts("damaged cache"), folder, "vectors", judge=judge)
 
 
 def cached_vectors(folder: Path) -> bytes:
@@ -137,26 +138,26 @@ def cached_vectors(folder: Path) -> bytes:
     return np.asarray(CachedEncoder(WordEncoder(), folder).embed(TEXTS)).tobytes()
 
 
-#: Bytes of the disk.
-SIZE = 64_000_000
+#: Bytes of the small disk.
+DISK_SIZE = 64_000_000
 
 
 def full_disks(bounds: Bounds, folder: Path) -> Counts:
     """Ingest with little free space, and again with enough: the store must then be complete."""
     counts, rng = Counts("full disk"), random.Random(bounds.seed)
     documents = write_documents(folder / "documents")
-    right = ingested(folder / "whole", documents)
+    right = ingest_and_read(folder / "whole", documents)
     try:
-        with _mounted(folder / "disk") as disk:
+        with _small_disk(folder / "disk") as disk:
             for number in bounds.trials(counts):
                 free = rng.randrange(0, 30_000_000)
-                filler = disk / "filling"
+                filler = disk / "filler"
                 with filler.open("wb") as file:
                     size = shutil.disk_usage(disk).free - free
                     os.posix_fallocate(file.fileno(), 0, max(1, size))
-                first, error = in_child(ingested, disk / "store", documents)
+                first, error = in_child(ingest_and_read, disk / "store", documents)
                 filler.unlink()
-                second, result = in_child(ingested, disk / "store", documents)
+                second, result = in_child(ingest_and_read, disk / "store", documents)
                 if second != "done" or result != right:
                     counts.lost += 1
                     outcome = f"then {second} {result!r:.200}"
@@ -172,9 +173,9 @@ def full_disks(bounds: Bounds, folder: Path) -> Counts:
 
 
 @contextmanager
-def _mounted(folder: Path) -> Iterator[Path]:
+def _small_disk(folder: Path) -> Iterator[Path]:
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_SIZE}", "tmpfs", str(folder)]
     if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
         raise PermissionError("only root may mount a small disk")
     try:

@@ -1,4 +1,4 @@
-"""Trials with damaged files other than stores: they are read, or refused with an error."""
+"""Trials with damaged files that are not stores: they must be read, or refused with an error."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.soak.damage import damages
-from casewright.bench.soak.service import KEY, QuestionPlanner, served
+from casewright.bench.soak.damage import damage_copies
+from casewright.bench.soak.service import KEY, QuestionPlanner, run_service
 from casewright.bench.soak.trials import Bounds, Counts, in_child
 from casewright.errors import CasewrightError, told
 from casewright.finetune.recipe.recipe import Recipe
@@ -24,7 +24,7 @@ from casewright.stores.feedback.offline_judge import JudgeModel
 from casewright.tools import Toolbox, tool_from_function
 from casewright.tools.from_file import toolbox_from_file, toolbox_to_records
 
-#: The readers of the files of ``write_texts``, which have no checksum: any readable text is sound.
+#: The readers of the files of ``write_texts``; without checksums, any readable file is sound.
 READERS: Mapping[str, Callable[[Path], Any]] = {
     "run.json": read_run,
     "toolbox.json": toolbox_from_file,
@@ -32,15 +32,15 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     "judge.json": JudgeModel.load,
     "recipe.toml": lambda file: Recipe.read(file, files=False),
 }
-#: Every how many trials, on average, a training's checkpoint is damaged.
+#: On average, one in so many trials damages a training's checkpoint instead of a text file.
 CHECKPOINT_EVERY = 10
 QUESTION = {"question": "please plan: s1 = look(text=question)", "thread_id": "t"}
 
 
 def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
-    """Damage text files, which must be read, or refused with a ``CasewrightError``.
+    """Damage text files: they must be read, or refused with a ``CasewrightError``.
 
-    Damage to a training's checkpoint, which has checksums, must be detected.
+    A training's checkpoint has checksums, so its damage must be detected.
     """
     write_texts(folder / "texts")
     checkpoint = folder / "training" / "checkpoint-1"
@@ -61,11 +61,11 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
         return "sound"
 
     kinds = ["texts"] * (CHECKPOINT_EVERY - 1) + ["training"]
-    return damages(bounds, Counts("damaged text or checkpoint"), folder, *kinds, judge=judge)
+    return damage_copies(bounds, Counts("damaged text or checkpoint"), folder, *kinds, judge=judge)
 
 
 def write_texts(folder: Path) -> None:
-    """Write one file of each kind."""
+    """Write a file for each of ``READERS``."""
     folder.mkdir()
 
     def look(text: str) -> str:
@@ -84,11 +84,11 @@ def write_texts(folder: Path) -> None:
 
 
 def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a closed file of threads: the result must be the same answer, or a clear error."""
+    """Damage a closed service's files: its answer must be the same, or a clear error."""
     (folder / "threads").mkdir()
     _, right = in_child(thread_state, bounds.service, folder / "threads", True)
-    for other in ("log", "threads.db.lock"):
-        (folder / "threads" / other).unlink(missing_ok=True)
+    for name in ("log", "threads.db.lock"):
+        (folder / "threads" / name).unlink(missing_ok=True)
 
     def judge(number: int, original: Path, copy: Path, damage: str) -> str:
         outcome, state = in_child(thread_state, bounds.service, copy, False)
@@ -97,20 +97,20 @@ def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
         is_clear = outcome == "told" or "damaged" in str(state)
         return "told" if is_clear else f"{outcome} {state!r:.300}"
 
-    return damages(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
+    return damage_copies(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
 
 
 def thread_state(service: Callable[..., Any], folder: Path, first: bool) -> Any:
-    """Return a thread's state, and the answer to a repetition of its first request.
+    """Return a thread's state, and the answer to its request, which is sent again.
 
-    With ``first``, this call also sends the first request.
+    With ``first``, the request is sent for the first time before.
     """
 
-    async def look() -> Any:
-        async with served(service, folder) as client:
+    async def ask() -> Any:
+        async with run_service(service, folder) as client:
             if first:
                 await client.post("/ask", json=QUESTION, headers=KEY)
             state = (await client.get("/threads/t")).json()
             return state, (await client.post("/ask", json=QUESTION, headers=KEY)).json()
 
-    return asyncio.run(look())
+    return asyncio.run(ask())

@@ -1,4 +1,4 @@
-"""Trials with hostile input: a parser reads it, or refuses it with a ``CasewrightError``."""
+"""Trials with hostile input: a parser must read it, or refuse it with a ``CasewrightError``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from casewright.tools import Toolbox
 
 #: Number of inputs in a trial.
 BATCH = 200
-#: Valid texts, which ``_hostile`` changes, and characters that it inserts.
+#: Valid texts, which ``_hostile_text`` changes, and characters that it inserts.
 TEXTS = (
     's1 = find(query="mill")\ns2 = read(id=s1.id, n=3)',
     "<div><h1>A</h1><pre>x</pre><table><tr><td>1</table><!-- c --><a href='x'>",
@@ -36,21 +36,21 @@ MARKS = (
 NAMES = ("a.md", "a.html", "a.txt", "a.py", "a.js", "a.json", "a.csv", "a.pdf")
 
 
-def fuzzed(bounds: Bounds, folder: Path) -> Counts:
+def fuzz_parsers(bounds: Bounds, folder: Path) -> Counts:
     """Parse hostile texts as plans, documents, questions, contexts and annotated messages."""
     counts, rng = Counts("hostile input"), random.Random(bounds.seed)
     parsers: Mapping[str, Callable[[str], Any]] = {
         "plan": parse_plan,
         "question": lambda text: PlanRequest(text, Toolbox([])),
         "context": lambda text: PlanRequest("where", Toolbox([]), {"text": text, text: [text]}),
-        "annotated": _annotated,
-        **{name: partial(_document, name) for name in NAMES},
+        "annotated": _read_annotated,
+        **{name: partial(_split_document, name) for name in NAMES},
     }
     # Documents take a hundred times as long as plans and requests, so they are rarer.
     weights = [60, 30, 30, 20, *(1 for _ in NAMES)]
     for _ in bounds.trials(counts):
         for name in rng.choices(list(parsers), weights, k=BATCH):
-            text = _hostile(rng)
+            text = _hostile_text(rng)
             try:
                 parsers[name](text)
                 counts.add("sound", "")
@@ -61,23 +61,23 @@ def fuzzed(bounds: Bounds, folder: Path) -> Counts:
     return counts
 
 
-def _hostile(rng: random.Random) -> str:
+def _hostile_text(rng: random.Random) -> str:
     text = rng.choice(TEXTS)
     for _ in range(rng.randrange(1, 6)):
         start, end = sorted(rng.choices(range(len(text) + 1), k=2))
-        part, letter = text[start:end], chr(rng.randrange(0x3000))
-        new = rng.choice((rng.choice(MARKS), part, letter, ""))
+        copy, letter = text[start:end], chr(rng.randrange(0x3000))
+        new = rng.choice((rng.choice(MARKS), copy, letter, ""))
         text = text[:start] + new + text[rng.choice((start, end)) :]
     return text
 
 
-def _document(name: str, text: str) -> Any:
+def _split_document(name: str, text: str) -> Any:
     kind = kind_of(name)
     assert kind is not None
     return split(read_document(text.encode("utf-8", "surrogatepass"), kind))
 
 
-def _annotated(text: str) -> Any:
+def _read_annotated(text: str) -> Any:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):

@@ -17,20 +17,20 @@ from typing import Any
 from casewright.bench.soak.trials import Bounds, Counts, in_child, running
 from casewright.bench.soak.workload import (
     BATCH,
-    answers,
-    ingested,
+    ingest_and_read,
     notes,
     schema,
+    store_contents,
     write_documents,
     write_notes,
 )
 from casewright.errors import CasewrightError
 from casewright.stores import CaseStore
 
-#: A process is killed at every seventh step, so that few trials reach all parts of its work; the
-#: next round begins at another step.
+#: A process is killed at every seventh step, so that few trials cover all its work; when the work
+#: ends before the kill, a next round begins one step later.
 STRIDE = 7
-#: The steps: Python's audit events of changes to files; ``open`` counts if it is for writing.
+#: The steps: Python's audit events for changes to files, with ``open`` for writing.
 STEPS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
 
 
@@ -39,7 +39,7 @@ def random_kills(bounds: Bounds, folder: Path) -> Counts:
     counts, rng = Counts("killed at any moment"), random.Random(bounds.seed)
     for number in bounds.trials(counts):
         store = folder / f"random{number // 4}"
-        acknowledged = _killed_writer(store, rng.uniform(0, 0.2))
+        acknowledged = _kill_writer(store, rng.uniform(0, 0.2))
         outcome, numbers = in_child(stored_numbers, store)
         if outcome == "done" and set(range(acknowledged)) <= set(numbers):
             counts.add("sound", str(number))
@@ -58,9 +58,9 @@ def stored_numbers(folder: Path) -> list[int]:
 
 
 def write_until_killed(acknowledged: Connection, folder: Path) -> None:
-    """Add notes to a store without end, and send the number of acknowledged notes."""
+    """Add notes to a store without end; send the number of notes after each acknowledged batch."""
     with CaseStore(schema(), folder, lock_seconds=10) as store:
-        # An unacknowledged batch may be in the store, whole or in part.
+        # The store may also have all or some notes of an unacknowledged batch.
         first = store.count() // BATCH * BATCH
         while True:
             store.add(notes(first, first + BATCH), progress=False)
@@ -68,7 +68,7 @@ def write_until_killed(acknowledged: Connection, folder: Path) -> None:
             acknowledged.send(first)
 
 
-def _killed_writer(folder: Path, delay: float) -> int:
+def _kill_writer(folder: Path, delay: float) -> int:
     """Kill a writer after ``delay`` seconds; return the number of acknowledged notes."""
     count = 0
     with running(write_until_killed, folder) as (acknowledged, process), suppress(EOFError):
@@ -84,25 +84,25 @@ def kills_of_ingest(bounds: Bounds, folder: Path) -> Counts:
     """Kill an ingestion at each step: the next ingestion must complete it."""
     documents = write_documents(folder / "documents")
     counts = Counts("killed at each step of ingest")
-    return each_step(bounds, folder, counts, ingested, documents)
+    return kill_at_steps(bounds, folder, counts, ingest_and_read, documents)
 
 
 def kills_of_writes(bounds: Bounds, folder: Path) -> Counts:
     """Kill a process at each step of its writes to a store: a repetition must complete them."""
-    return each_step(bounds, folder, Counts("killed at each step of writes"), written)
+    return kill_at_steps(bounds, folder, Counts("killed at each step of writes"), write_and_read)
 
 
-def written(folder: Path) -> dict[str, Any]:
-    """Write notes to a new or existing store, and return its answers."""
+def write_and_read(folder: Path) -> dict[str, Any]:
+    """Write notes to a new or existing store, and return its contents."""
     write_notes(folder)
-    result = answers(folder)
+    result = store_contents(folder)
     return {**result, "cases": {id_: case["solution"] for id_, case in result["cases"].items()}}
 
 
-def each_step(
+def kill_at_steps(
     bounds: Bounds, folder: Path, counts: Counts, work: Callable[..., Any], *arguments: Any
 ) -> Counts:
-    """Kill ``work`` at each step: the result of its repetition must be as without a kill.
+    """Kill ``work`` at each step: a repetition must have the same result as without a kill.
 
     The arguments of ``work`` are a new folder and ``arguments``.
     """
@@ -112,7 +112,8 @@ def each_step(
     step = bounds.seed % STRIDE
     for number in bounds.trials(counts):
         trial_folder = folder / f"step{number}"
-        outcome, _ = in_child(killed_at, step, str(trial_folder), work, trial_folder, *arguments)
+        killing = (run_until_step, step, str(trial_folder), work)
+        outcome, _ = in_child(*killing, trial_folder, *arguments)
         second, result = in_child(work, trial_folder, *arguments)
         is_right = second == "done" and result == right
         counts.lost += not is_right
@@ -122,10 +123,10 @@ def each_step(
     return counts
 
 
-def killed_at(step: int, folder: str, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of ``work``; kill this process at the work's ``step``, counted from 0.
+def run_until_step(step: int, folder: str, work: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of ``work``, or kill this process at the work's ``step``, from 0.
 
-    Only steps in files below ``folder`` count.
+    Only changes of files below ``folder`` are steps.
     """
     remaining = step
 

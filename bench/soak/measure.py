@@ -1,4 +1,4 @@
-"""The soak test: trials of all kinds, each for its share of the time."""
+"""The soak test: trials of all kinds, each kind for its share of the time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from casewright.bench.report import Report
-from casewright.bench.soak.clients import served_clients
+from casewright.bench.soak.clients import kills_with_clients
 from casewright.bench.soak.damage import damaged_caches, damaged_stores, full_disks
 from casewright.bench.soak.files import damaged_texts, damaged_threads
-from casewright.bench.soak.fuzz import fuzzed
+from casewright.bench.soak.fuzz import fuzz_parsers
 from casewright.bench.soak.kills import kills_of_ingest, kills_of_writes, random_kills
 from casewright.bench.soak.service import kills_of_service
 from casewright.bench.soak.training import kills_of_training
@@ -24,36 +24,29 @@ from casewright.stores.progress import note
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of trials.
+    """A kind of trials."""
 
-    Attributes:
-        run: Runs trials in a folder until a bound is reached.
-        share: The kind's share of the time.
-        group: The figure that counts the kind's trials.
-        modules: Modules for ``preload``.
-    """
-
-    run: Callable[[Bounds, Path], Counts]
-    share: float
-    group: str
-    modules: Sequence[str] = ()
+    run: Callable[[Bounds, Path], Counts]  # runs trials in a folder until a bound is reached
+    share: float  # the kind's share of the time
+    figure: str  # the name of the figure that counts the kind's trials
+    modules: Sequence[str] = ()  # modules for preload
 
 
-_TRAINING = ("casewright.bench.soak.training", "peft", "trl.trainer.sft_trainer")
+_TRAINING_MODULES = ("casewright.bench.soak.training", "peft", "trl.trainer.sft_trainer")
 #: Each kind, by its name on the command line.
 KINDS: Mapping[str, Kind] = {
     "random": Kind(random_kills, 0.1, "kills"),
     "writes": Kind(kills_of_writes, 0.1, "kills"),
     "ingest": Kind(kills_of_ingest, 0.1, "kills"),
     "service": Kind(kills_of_service, 0.1, "kills", ["casewright.bench.soak.service"]),
-    "training": Kind(kills_of_training, 0.1, "kills", _TRAINING),
+    "training": Kind(kills_of_training, 0.1, "kills", _TRAINING_MODULES),
     "stores": Kind(damaged_stores, 0.2, "damages"),
     "caches": Kind(damaged_caches, 0.05, "damages"),
     "texts": Kind(damaged_texts, 0.02, "damages"),
     "threads": Kind(damaged_threads, 0.05, "damages", ["casewright.bench.soak.files"]),
     "disks": Kind(full_disks, 0.05, "full disks"),
-    "clients": Kind(served_clients, 0.15, "requests"),
-    "input": Kind(fuzzed, 0.05, "inputs"),
+    "clients": Kind(kills_with_clients, 0.15, "requests"),
+    "input": Kind(fuzz_parsers, 0.05, "inputs"),
 }
 
 
@@ -62,7 +55,7 @@ def soak(
     minutes: float,
     seed: int = 0,
     kinds: Sequence[str] = (),
-    most: int | None = None,
+    max_trials: int | None = None,
 ) -> Report:
     """Run trials of the given kinds, by default of all; see ``Bounds`` for the other arguments.
 
@@ -75,22 +68,22 @@ def soak(
     rows: list[dict[str, Any]] = []
     tried = Counter[str]()
     for name, kind in selected.items():
-        bounds = Bounds(60 * minutes * kind.share / shares, seed, most, service)
+        bounds = Bounds(60 * minutes * kind.share / shares, seed, max_trials, service)
         note(f"{name}: about {bounds.seconds:.0f} s …")
         started = time.monotonic()
         with TemporaryDirectory(prefix="casewright-soak-") as folder:
             counts = kind.run(bounds, Path(folder))
         results.append(counts)
-        tried[kind.group] += counts.tried
+        tried[kind.figure] += counts.tried
         row = {"trials": counts.name, **asdict(counts), "wrong": len(counts.wrong)}
         del row["name"], row["skipped"]
         rows.append({**row, "seconds": round(time.monotonic() - started)})
     wrong = [line for counts in results for line in counts.wrong]
     return Report(
         bench="soak",
-        settings={"minutes": minutes, "seed": seed, "kinds": list(selected), "most": most},
+        settings={"minutes": minutes, "seed": seed, "kinds": list(selected), "most": max_trials},
         figures={
-            **{group: float(count) for group, count in tried.items()},
+            **{figure: float(count) for figure, count in tried.items()},
             "lost": float(sum(counts.lost for counts in results)),
             "wrong": float(len(wrong)),
         },

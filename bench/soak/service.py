@@ -1,4 +1,4 @@
-"""Trials that kill a service after each write of a request; a new service continues the run."""
+"""Trials that kill a service after a write of a request; a new service continues the run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from casewright.tools import CallContext, Toolbox, tool_from_function
 
 #: The requests: a thread's first question, its second question, a reply to a tool.
 REQUESTS = ("first", "second", "reply")
-#: How a trial continues the run: it resumes the run, or repeats the request.
+#: How a trial continues the killed run: resume the thread, or repeat the request.
 WAYS = ("resume", "repeat")
 KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
+#: A plan whose tools ask the user, and the replies.
 ASKING = ("s1 = look(text=question)", "s2 = ask(text=s1.value)", "s3 = ask(text=s2.value)")
 REPLIES = ("red", "blue")
 #: The methods that write for a request; the service is killed after each of their calls.
@@ -53,8 +54,10 @@ class QuestionPlanner:
 
 
 @asynccontextmanager
-async def served(service: Callable[..., Any], folder: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """Serve in this process for the block; threads and a log of calls are in the folder."""
+async def run_service(
+    service: Callable[..., Any], folder: Path
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Run a service in this process; its threads and a log of tool calls are in the folder."""
 
     def log(context: CallContext) -> None:
         with (folder / "log").open("a") as file:
@@ -82,7 +85,7 @@ async def served(service: Callable[..., Any], folder: Path) -> AsyncIterator[htt
 
 
 def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a service after each write of a request in turn, and compare the continued run."""
+    """Kill a service after each write of a request in turn, and check the continued run."""
     counts, rng = Counts("killed after each write of a request"), random.Random(bounds.seed)
     request, writes = "", 0
     plan: tuple[str, ...] = ASKING
@@ -104,7 +107,7 @@ def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
             counts.lost += state_outcome == "done" and state.startswith("lost")
             counts.add(state if state_outcome == "done" else f"{state_outcome} {state}", name)
         shutil.rmtree(trial_folder)
-        # A request that has ended makes no further write: the next trial takes another one.
+        # If the request ended before the kill, it makes no more writes: take another request.
         request, writes = ("" if outcome == "done" else request), writes + 1
     return counts
 
@@ -138,7 +141,7 @@ class Trial:
         """Bring the thread into the state that the request needs."""
 
         async def prepare() -> None:
-            async with served(self.service, self.folder) as client:
+            async with run_service(self.service, self.folder) as client:
                 if self.request == "second":
                     await client.post("/ask", json={"question": "before", "thread_id": "t"})
                 else:
@@ -152,38 +155,38 @@ class Trial:
         """Serve the request, and kill this process after ``writes`` writes."""
         remaining = self.writes
 
-        def kill_at_end() -> None:
+        def kill_if_due() -> None:
             if remaining == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        def count_calls(class_: Any, method: str) -> None:
+        def count_writes(class_: Any, method: str) -> None:
             write = getattr(class_, method)
 
-            async def counting(*arguments: Any, **options: Any) -> Any:
+            async def counted_write(*arguments: Any, **options: Any) -> Any:
                 nonlocal remaining
-                kill_at_end()
+                kill_if_due()
                 result = await write(*arguments, **options)
                 remaining -= 1
-                kill_at_end()
+                kill_if_due()
                 return result
 
-            setattr(class_, method, counting)
+            setattr(class_, method, counted_write)
 
         async def serve() -> None:
-            async with served(self.service, self.folder) as client:
+            async with run_service(self.service, self.folder) as client:
                 for class_, method in WRITES:
-                    count_calls(class_, method)
+                    count_writes(class_, method)
                 await self._send(client)
 
         asyncio.run(serve())
 
     def outcome(self) -> str:
-        """Continue the run; return ``sound``, or a description of the fault."""
+        """Continue the run; return ``sound``, or a description of what is wrong."""
         return asyncio.run(self._outcome())
 
     async def _outcome(self) -> str:
-        before = self._calls()
-        async with served(self.service, self.folder) as client:
+        calls_before = self._calls()
+        async with run_service(self.service, self.folder) as client:
             thread = await client.get("/threads/t")
             if thread.status_code != 200:
                 was_not_written = not self.writes and self.request == "first"
@@ -197,15 +200,15 @@ class Trial:
                     return f"the repeated request returned {second.text}, not {first.text}"
             elif state["status"] == "interrupted":
                 await client.post("/threads/t/resume", json={})
-            last = await _reply_to_all(client)
-        calls = self._calls()[len(before) :]
+            end_state = await _reply_to_all(client)
+        calls = self._calls()[len(calls_before) :]
         finished = {step["id"] for step in state["steps"]}
         if finished & set(calls) or len(set(calls)) < len(calls):
             return f"finished steps {finished}, later calls {calls}"
-        steps = (last["answer"] or {"steps": []})["steps"]
+        steps = (end_state["answer"] or {"steps": []})["steps"]
         values = [step["rows"][0]["value"] for step in steps]
         expected = (self.question["question"], self.expected_values())
-        return "sound" if (last["question"], values) == expected else f"lost: {last}"
+        return "sound" if (end_state["question"], values) == expected else f"lost: {end_state}"
 
     async def _send(self, client: httpx.AsyncClient) -> httpx.Response:
         if self.request != "reply":
@@ -214,7 +217,7 @@ class Trial:
         return await client.post("/threads/t/resume", json=body, headers=KEY)
 
     def expected_values(self) -> list[str]:
-        """Return the values of the plan's steps if all goes well."""
+        """Return the values that the steps of the plan must have."""
         values, replies = {"question": self.question["question"]}, iter(REPLIES)
         for line in self.plan:
             step, _, call = line.partition(" = ")

@@ -1,11 +1,11 @@
-"""Trials that kill a training at each write to a file; a new process resumes the training."""
+"""Trials that kill a training at its changes of files; a new process resumes the training."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
 
-from casewright.bench.soak.kills import each_step
+from casewright.bench.soak.kills import kill_at_steps
 from casewright.bench.soak.trials import Bounds, Counts
 from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.examples.training_set import TrainingSet, write_training_set
@@ -31,7 +31,7 @@ TRAINING = TrainingSection(
 
 
 def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a training at each step: after it is resumed, it must end with the same weights."""
+    """Kill a training at each step: resumed, it must end with the same weights."""
     examples = [
         TrainingExample(
             str(number),
@@ -44,10 +44,12 @@ def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
     ]
     data = folder / "data"
     write_training_set(TrainingSet.of(examples[: EXAMPLES[0]], examples[EXAMPLES[0] :]), data)
-    return each_step(bounds, folder, Counts("killed at each step of a training"), trained, data)
+    return kill_at_steps(
+        bounds, folder, Counts("killed at each step of a training"), train_and_hash, data
+    )
 
 
-def trained(output: Path, data: Path) -> str:
+def train_and_hash(output: Path, data: Path) -> str:
     """Start or resume a training; return a digest of the weights."""
     train(MODEL, LORA, TRAINING, data, output, resume=True, progress=False)
     return hashlib.sha256((output / "adapter_model.safetensors").read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""Bounds of trials, counts of their outcomes, and calls in child processes that may die."""
+"""Bounds of trials, counts of their outcomes, and calls in child processes that may be killed."""
 
 from __future__ import annotations
 
@@ -30,23 +30,16 @@ MAX_DESCRIBED = 20
 
 @dataclass
 class Counts:
-    """The counts of one kind of trials.
-
-    Attributes:
-        sound: Trials with the right result.
-        told: Trials that ended with a ``CasewrightError``.
-        lost: Acknowledged cases or answers that are gone without an error.
-        wrong: Descriptions of other failures, each with the name of its trial.
-        skipped: The reason why no trial was possible; else empty.
-    """
+    """The counts of one kind of trials."""
 
     name: str
     tried: int = 0
-    sound: int = 0
-    told: int = 0
-    lost: int = 0
+    sound: int = 0  # trials with the right result
+    told: int = 0  # trials that ended with a CasewrightError
+    lost: int = 0  # acknowledged cases or answers that are gone without an error
+    #: Descriptions of other failures, each with the name of its trial.
     wrong: list[str] = field(default_factory=list)
-    skipped: str = ""
+    skipped: str = ""  # the reason why no trial was possible; else empty
 
     def add(self, outcome: str, trial: str) -> None:
         """Count a trial by its outcome: ``sound``, ``told``, or the description of a failure."""
@@ -59,28 +52,23 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds of one kind of trials.
+    """The bounds of one kind of trials."""
 
-    Attributes:
-        seconds: The approximate duration.
-        most: The maximum number of trials.
-        service: Returns an ASGI application for a toolbox, a planner and a file of threads.
-    """
-
-    seconds: float
+    seconds: float  # the approximate duration
     seed: int = 0
-    most: int | None = None
+    max_trials: int | None = None  # the maximum number of trials
+    #: Returns an ASGI application for a toolbox, a planner and a file of threads.
     service: Callable[..., Any] | None = None
 
     def trials(self, counts: Counts) -> Iterator[int]:
         """Yield the trials' numbers from 0 until a bound is reached, at least one."""
         deadline = time.monotonic() + self.seconds
-        with show_progress(counts.name, self.most, "trials") as advance:
+        with show_progress(counts.name, self.max_trials, "trials") as advance:
             for number in itertools.count():
-                before = counts.tried
+                tried_before = counts.tried
                 yield number
-                advance(counts.tried - before)
-                if time.monotonic() >= deadline or counts.tried >= (self.most or math.inf):
+                advance(counts.tried - tried_before)
+                if time.monotonic() >= deadline or counts.tried >= (self.max_trials or math.inf):
                     return
 
 
@@ -94,11 +82,12 @@ PRELOADED = [
     "qdrant_client.local.qdrant_local",
     "qdrant_edge",
 ]
+#: Result, ``CasewrightError``, other error, signal or exit code of a dead process, or timeout.
 Outcome = tuple[Literal["done", "told", "failed", "died", "late"], Any]
 
 
 def preload(*modules: str) -> None:
-    """Let the fork server import more modules; this has no effect after the first child."""
+    """Let the fork server import more modules; this works only before the first child starts."""
     PRELOADED.extend(modules)
 
 
@@ -111,7 +100,7 @@ def _context() -> ForkServerContext:
 
 @contextmanager
 def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connection, Any]]:
-    """Call ``work`` in a process, with a pipe for its answers; yield the pipe and the process."""
+    """Call ``work`` with a pipe's end in a child process; yield the other end and the process."""
     reader, writer = _context().Pipe(duplex=False)
     process: ForkServerProcess = _context().Process(
         target=work, args=(writer, *arguments), daemon=True
@@ -127,7 +116,7 @@ def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connec
 
 
 def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) -> Outcome:
-    """Return the outcome of a call: result, ``CasewrightError``, other error, death, or timeout."""
+    """Call ``work`` in a child process, and return the outcome; see ``Outcome``."""
     with running(_send_outcome, work, arguments) as (answers, process):
         try:
             if not answers.poll(seconds):
@@ -141,7 +130,7 @@ def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) 
 
 
 def _send_outcome(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    # An engine that dies writes to stderr; nobody needs that.
+    # Killed engines write messages to stderr, which nobody needs.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
         with patch.object(edge_child, "child_process", _in_fork):

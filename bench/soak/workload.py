@@ -36,8 +36,8 @@ class WordEncoder:
         out = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in enumerate(texts):
             for word in re.findall(r"\w+", text):
-                number = zlib.crc32(word.encode())
-                out[row, number % self.dimension] += 1.0 if number >> 31 else -1.0
+                hashed = zlib.crc32(word.encode())
+                out[row, hashed % self.dimension] += 1.0 if hashed >> 31 else -1.0
         return out
 
 
@@ -49,7 +49,7 @@ def schema() -> CaseSchema:
 
 
 def notes(first: int, last: int) -> list[Case]:
-    """Return the notes with the numbers from ``first`` to below ``last``."""
+    """Return the notes with numbers from ``first`` to ``last`` - 1."""
     return [
         Case(
             {
@@ -76,8 +76,8 @@ def write_notes(folder: Path, size: int = SIZE) -> None:
         store.retain(notes(size, size + 1)[0])
 
 
-def answers(folder: Path) -> dict[str, Any]:
-    """Return a store's contents: counts, cases and search results, to compare two stores."""
+def store_contents(folder: Path) -> dict[str, Any]:
+    """Return a store's counts, cases and search results, to compare them with another store's."""
     with CaseStore(schema(), folder) as store:
         return {
             "count": store.count(),
@@ -104,8 +104,8 @@ def write_documents(folder: Path, files: int = 6) -> Path:
     return folder
 
 
-def ingested(folder: Path, documents: Path) -> dict[str, str]:
-    """Ingest a folder of documents into a store, then read the store: return its chunks by id.
+def ingest_and_read(folder: Path, documents: Path) -> dict[str, str]:
+    """Ingest a folder of documents into a store, and return the store's chunks by id.
 
     The documents are read in this process, because the start of another process takes long.
     """

@@ -1,4 +1,4 @@
-"""Random vectors for the bench of stores, and measures of exactness."""
+"""Random vectors for the bench of stores, and measures of an answer's exactness."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ K = 10
 WEIGHTS = ((1 / 3, 1 / 3, 1 / 3), (1.0, 0.0, 0.0), (0.25, 0.40, 0.35), (0.6, 0.3, 0.1))
 #: The mixture of Gaussians: number of clusters; length of the offset from a cluster's centre, which
 #: has length 1; share of the offset's variance that the facets have in common; exponent of the
-#: offset's spectrum. With these values, the 1st, 10th and 50th neighbours are as near as in
-#: MiniLM's vectors of equally many Wikipedia paragraphs.
-TOPICS, SPREAD, SHARED, FALL = 50, 2.0, 0.5, 0.8
-#: Number of cases that are drawn at once, and the tolerance within which scores are equal in
-#: stores of 32 bits.
+#: offset's spectrum. With these values, the 1st, 10th and 50th neighbours are as near as those of
+#: MiniLM's vectors of as many Wikipedia paragraphs.
+TOPICS, SPREAD, SHARED, DECAY = 50, 2.0, 0.5, 0.8
+#: Number of cases that are drawn at once, and the tolerance for equal scores, since stores compute
+#: in 32 bits.
 CHUNK, TOLERANCE = 5000, 1e-6
 
 _TEXTS = (
@@ -48,12 +48,13 @@ def texts_of(number: int) -> dict[str, Any]:
 def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
     """Write unit vectors from a mixture of Gaussians to a file, array (facets, count, dimension).
 
-    Each case is near the centres of one topic. Its offsets have a falling spectrum, as embeddings
-    of text do, and are correlated between facets. All streams of a seed have the same centres.
+    Each case is near the centres of one topic. As in embeddings of text, the offsets have a falling
+    spectrum, and those of a case's facets are correlated. All streams of a seed have the same
+    centres.
     """
     centres = np.random.default_rng(seed).normal(size=(len(FACETS), TOPICS, DIMENSION))
     centres /= np.linalg.norm(centres, axis=2, keepdims=True)
-    spectrum = (1 + np.arange(DIMENSION) / 8) ** -FALL
+    spectrum = (1 + np.arange(DIMENSION) / 8) ** -DECAY
     spectrum *= SPREAD / np.linalg.norm(spectrum)
     rng = np.random.default_rng([seed, stream])
     shape = (len(FACETS), count, DIMENSION)
@@ -72,21 +73,19 @@ def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
 
 
 def query_of(vectors: Vectors, number: int) -> Query:
-    """Return one row of an array (facets, rows, dimension) as vectors by facet."""
+    """Return one row of an array (facets, rows, dimension), as vectors by facet."""
     return {name: vectors[facet, number] for facet, name in enumerate(FACETS)}
 
 
 def weights_of(number: int) -> Weights:
-    """Return the weights of a query, by facet."""
+    """Return the weights of the query with this number, by facet."""
     return dict(zip(FACETS, WEIGHTS[number % len(WEIGHTS)], strict=True))
 
 
 def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
-    """Return the weighted sums of cosines, computed in 64 bits, array (queries, cases).
+    """Return each query's weighted sums of cosines, in 64 bits, array (queries, cases).
 
-    Args:
-        cases: Unit vectors, array (facets, cases, dimension).
-        queries: Unit vectors, array (facets, queries, dimension).
+    Cases and queries are unit vectors, arrays (facets, n, dimension).
     """
     weights = np.array([WEIGHTS[i % len(WEIGHTS)] for i in range(queries.shape[1])])
     out = np.zeros((queries.shape[1], cases.shape[1]))
@@ -100,8 +99,8 @@ def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
 
 def recall(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> float:
     """Return the share of the k best cases among the first k case numbers of an answer."""
-    lowest = np.partition(scores, -k)[-k]
-    return float(np.sum(scores[list(set(answer[:k]))] >= lowest - TOLERANCE)) / k
+    kth_best = np.partition(scores, -k)[-k]
+    return float(np.sum(scores[list(set(answer[:k]))] >= kth_best - TOLERANCE)) / k
 
 
 def same_order(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> bool:

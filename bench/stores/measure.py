@@ -26,13 +26,20 @@ from casewright.bench.stores.data import (
     write_vectors,
 )
 from casewright.bench.stores.systems import check_cbrkit
-from casewright.bench.stores.worker import CASES, QUERIES, TURN, WARM, Measured, measure_size
+from casewright.bench.stores.worker import (
+    CASES,
+    QUERIES,
+    TURN_QUERIES,
+    WARM_UP_SECONDS,
+    SystemResults,
+    measure_size,
+)
 from casewright.errors import InputError
 from casewright.stores.progress import note
 
 #: The minimum number of cases.
-SMALLEST = 100
-#: Exact searches of the other systems by the names in figures of their ratios to Casewright's.
+MIN_CASES = 100
+#: Exact searches of the other systems, by their names in the figures of ratios to Casewright.
 RATIOS = {"merged": "merged_all", "formula": "formula_all"}
 RATIOS |= {name: name for name in ("cbrkit", "cbrkit_documented")}
 _COLOURS = {"casewright": "C0", "merged": "C1", "formula": "C2", "cbrkit": "C3"}
@@ -40,9 +47,9 @@ _MARKERS = {"merged_50_rescored": "s", "formula_100": "s", "cbrkit_documented": 
 NOTES = (
     "The vectors are drawn from a seeded mixture of Gaussians, because embedding 100,000 texts "
     "would take longer than the bench. No figure includes an encoder's time.",
-    f"Each system runs in its own process. They take turns of {TURN} queries, after up to "
-    f"{WARM:g} s of searches to warm up. A search is a user's whole call, with ten cases in its "
-    "answer. NumPy computes with one thread.",
+    f"Each system runs in its own process. They take turns of {TURN_QUERIES} queries, after up to "
+    f"{WARM_UP_SECONDS:g} s of searches to warm up. A search is a user's whole call, with "
+    "ten cases in its answer. NumPy computes with one thread.",
     "merged: a search for each vector on the same engine, with all cases or 50 as candidates; "
     "NumPy sums the weighted scores. A case that is missing from a list counts 0, or is searched "
     "for (rescored). formula: Qdrant's formula over prefetched candidates. cbrkit: attribute_value "
@@ -58,11 +65,11 @@ NOTES = (
 
 
 def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
-    """Compare all systems at every size; they take turns at the queries."""
-    if not sizes or min(sizes) < SMALLEST or len(set(sizes)) < len(sizes):
+    """Compare all systems with every number of cases; they take turns at the queries."""
+    if not sizes or min(sizes) < MIN_CASES or len(set(sizes)) < len(sizes):
         raise InputError(
             f"The --sizes {list(sizes)} cannot be measured. Give different numbers of at least "
-            f"{SMALLEST}."
+            f"{MIN_CASES}."
         )
     if queries < len(WEIGHTS):
         raise InputError(f"{queries} queries do not use all {len(WEIGHTS)} weight sets. Give more.")
@@ -77,9 +84,9 @@ def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
             write_vectors(folder / QUERIES, queries, seed, stream=1)
             scores = exact_scores(np.load(folder / CASES, "r"), np.load(folder / QUERIES))
             measured = measure_size(folder, queries)
-        new = [row for system in measured for row in _rows(size, system, scores)]
-        rows += new
-        figures |= _figures(size, measured, new)
+        size_rows = [row for system in measured for row in _rows(size, system, scores)]
+        rows += size_rows
+        figures |= _figures(size, measured, size_rows)
     return Report(
         bench="stores",
         settings={
@@ -100,31 +107,31 @@ def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
     )
 
 
-def _rows(size: int, measured: Measured, scores: NDArray[np.float64]) -> list[dict[str, Any]]:
+def _rows(size: int, measured: SystemResults, scores: NDArray[np.float64]) -> list[dict[str, Any]]:
     costs = measured.costs
     return [
         {
             "cases": size,
             "search": name,
-            "ms_p50": p50([t.milliseconds for t in timed]),
-            "ms_p95": p95([t.milliseconds for t in timed]),
-            "recall": mean([recall(t.numbers, scores[t.query]) for t in timed]),
-            "order": mean([same_order(t.numbers, scores[t.query]) for t in timed]),
+            "ms_p50": p50([t.milliseconds for t in searches]),
+            "ms_p95": p95([t.milliseconds for t in searches]),
+            "recall": mean([recall(t.numbers, scores[t.query]) for t in searches]),
+            "order": mean([same_order(t.numbers, scores[t.query]) for t in searches]),
             "build_s": costs.build_s,
             "open_s": costs.open_s,
             "memory_mb": costs.memory_mb and round(costs.memory_mb),
             "disk_mb": costs.disk_mb and round(costs.disk_mb),
             "one_facet_ms": p50(
-                [t.milliseconds for t in timed if 1 in weights_of(t.query).values()]
+                [t.milliseconds for t in searches if 1 in weights_of(t.query).values()]
             ),
-            "queries": len(timed),
+            "queries": len(searches),
         }
-        for name, timed in measured.searches.items()
+        for name, searches in measured.searches.items()
     ]
 
 
 def _figures(
-    size: int, measured: Sequence[Measured], rows: Sequence[Mapping[str, Any]]
+    size: int, measured: Sequence[SystemResults], rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, float]:
     figures: dict[str, float] = {}
     for row in rows:
@@ -135,13 +142,13 @@ def _figures(
         for name, value in system.costs._asdict().items():
             if value is not None:
                 figures[f"{name}_{system.system}_{size}"] = value
-        for name, timed in system.searches.items():
-            times[name] = [t.milliseconds for t in timed]
-    own = times["casewright"]
+        for name, searches in system.searches.items():
+            times[name] = [t.milliseconds for t in searches]
+    casewright = times["casewright"]
     for ratio_name, name in RATIOS.items():
         other = times[name]
-        common = min(len(own), len(other))
-        ratio = p50(other[:common]) / p50(own[:common])
+        common = min(len(casewright), len(other))
+        ratio = p50(other[:common]) / p50(casewright[:common])
         figures[f"ratio_{ratio_name}_over_casewright_{size}"] = ratio
     return figures
 
@@ -159,7 +166,7 @@ def _draw(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
             linewidth=2.5 if name == "casewright" else 1.2,
             label=name,
         )
-    axes.set(xscale="log", yscale="log", xlabel="cases", ylabel="ms a search, median")
+    axes.set(xscale="log", yscale="log", xlabel="cases", ylabel="ms per search, median")
     axes.set_title("Ten cases by three weighted facets (dashed: not exact)")
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     axes.grid(alpha=0.3)

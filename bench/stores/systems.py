@@ -3,9 +3,9 @@
 cbrkit compares the query with every case in Python (Lenz et al. 2024). It is fastest with
 similarity functions over all cases and a custom aggregator.
 
-In Qdrant the facets are named vectors. NumPy merges one search for each vector, or Qdrant scores
-prefetched candidates by a formula. A case that is missing from a vector's list scores 0 there, so
-both are exact only if every case is a candidate.
+In Qdrant the facets are named vectors. Either NumPy merges one search for each vector, or Qdrant
+scores prefetched candidates by a formula. A case that is missing from a vector's list scores 0
+there, so both ways are exact only if every case is a candidate.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from casewright.stores import Case, CaseSchema, CaseStore, Facet, Hit
 from casewright.stores.facet import Components
 
 Search = Callable[[Query, Weights], Any]
-#: The newest cbrkit for Python 3.11; later versions have another interface.
+#: The newest versions of cbrkit for Python 3.11; later ones have another interface.
 SUPPORTED = "0.14."
 
 
 class System(ABC):
-    """A system with its own folder and process."""
+    """A compared system; it has its own folder and process."""
 
     @abstractmethod
     def build(self, cases: Vectors) -> None:
         """Add all cases: unit vectors (facets, cases, dimension) and the texts of ``texts_of``."""
 
     def open(self) -> None:  # noqa: B027
-        """Open the built system; a system on disk is opened in another process."""
+        """Open the built system, in another process than ``build``; in memory, do nothing."""
 
     @abstractmethod
     def searches(self) -> Mapping[str, Search]:
@@ -65,7 +65,7 @@ class System(ABC):
 class Casewright(System):
     """A ``CaseStore``, which has all facets in one vector.
 
-    The number in a text selects its vector, so that no encoder's time is measured.
+    Its facets look vectors up by the number in a text, so that no encoder's time is measured.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -76,13 +76,13 @@ class Casewright(System):
     def build(self, cases: Vectors) -> None:
         """Add all cases in one call; see ``System``."""
         self._store = CaseStore(self._schema, self._folder)
-        new = (Case(**texts_of(n), id=str(UUID(int=n))) for n in range(cases.shape[1]))
+        new_cases = (Case(**texts_of(n), id=str(UUID(int=n))) for n in range(cases.shape[1]))
         empty, self._rows = self._rows, cases
-        self._store.add(new, progress=False)
+        self._store.add(new_cases, progress=False)
         self._rows = empty
 
     def open(self) -> None:
-        """Open the store and read a case, which loads it; see ``System``."""
+        """Open the store, and read a case so that the store is loaded; see ``System``."""
         self._store = CaseStore(self._schema, self._folder)
         self._store.get(str(UUID(int=0)))
 
@@ -134,7 +134,7 @@ class Cbrkit(System):
 
     def build(self, cases: Vectors) -> None:
         """Put all cases into memory; see ``System``."""
-        # The vectors are views of one array, in which those of one attribute are contiguous.
+        # The vectors are views of one array; those of one attribute are contiguous in it.
         rows = np.array(cases)
         self._cases: dict[int, dict[str, Any]] = {
             n: {**{name: rows[facet, n] for facet, name in enumerate(FACETS)}, **texts_of(n)}
@@ -142,7 +142,7 @@ class Cbrkit(System):
         }
 
     def searches(self) -> Mapping[str, Search]:
-        """Return cbrkit's fastest form, and that of its documentation; see ``System``."""
+        """Return cbrkit's fastest search, and the documented one; see ``System``."""
         return {"cbrkit": self._fast, "cbrkit_documented": self._documented}
 
     def numbers(self, answer: Any) -> Sequence[int]:
@@ -153,12 +153,12 @@ class Cbrkit(System):
     def _fast(self, query: Query, weights: Weights) -> Any:
         import cbrkit
 
-        used = _used(weights)
+        positive = _positive(weights)
 
         def weighted(similarities: Any) -> float:
-            return float(sum(used[name] * value for name, value in similarities.items()))
+            return float(sum(positive[name] * value for name, value in similarities.items()))
 
-        functions = dict.fromkeys(used, _all_cosines)
+        functions = dict.fromkeys(positive, _all_cosines)
         compare = cbrkit.sim.attribute_value(
             attributes=functions, aggregator=weighted, value_getter=getitem
         )
@@ -188,7 +188,7 @@ def _cosine(x: Vectors, y: Vectors) -> float:
 #: Number of points in one write.
 BATCH = 1000
 #: Numbers of cases and their scores, best first.
-Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
+ScoredCases = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Point(NamedTuple):
@@ -253,21 +253,21 @@ class NamedVectors(System):
         """Score prefetched candidates by a sum of products."""
         import qdrant_edge as edge
 
-        used = _used(weights)
+        positive = _positive(weights)
         prefetches = [
             edge.Prefetch(
                 query=edge.Query.Nearest(query[name].tolist(), using=name),
-                limit=candidates if len(used) > 1 else K,
+                limit=candidates if len(positive) > 1 else K,
                 params=edge.SearchParams(exact=True),
             )
-            for name in used
+            for name in positive
         ]
         expression = edge.Expression
-        # In a formula, this is the name of the score of a prefetch.
-        scores = [f"$score[{number}]" for number in range(len(used))]
+        # A formula refers to the scores of the prefetches by these names.
+        scores = [f"$score[{number}]" for number in range(len(positive))]
         terms = [
             expression.Mult([expression.Constant(weight), expression.Variable(score)])
-            for weight, score in zip(used.values(), scores, strict=True)
+            for weight, score in zip(positive.values(), scores, strict=True)
         ]
         request = edge.QueryRequest(
             prefetches=prefetches,
@@ -281,13 +281,13 @@ class NamedVectors(System):
     def _merged(
         self, query: Query, weights: Weights, *, candidates: int, rescored: bool = False
     ) -> list[Point]:
-        used = _used(weights)
+        positive = _positive(weights)
         # With one vector, the K nearest are exact.
-        limit = candidates if len(used) > 1 else K
-        lists = self._search([self._nearest(query, name, limit) for name in used])
-        list_weights = list(used.values())
-        if rescored and len(used) > 1:
-            list_weights, lists = self._with_missing(query, used, lists)
+        limit = candidates if len(positive) > 1 else K
+        lists = self._search([self._nearest(query, name, limit) for name in positive])
+        list_weights = list(positive.values())
+        if rescored and len(positive) > 1:
+            list_weights, lists = self._with_missing(query, positive, lists)
         numbers, totals = _sums(list_weights, lists, self.count)
         best = np.argpartition(-totals, K - 1)[:K] if len(totals) > K else np.arange(len(totals))
         best = best[np.argsort(-totals[best])]
@@ -297,7 +297,7 @@ class NamedVectors(System):
         return [Point(n, score, payloads[n]) for n, score in zip(best_numbers, scores, strict=True)]
 
     def _nearest(self, query: Query, name: str, limit: int, among: Sequence[int] = ()) -> Any:
-        """Return a request for an exact search by one vector; ``among`` limits it to some cases."""
+        """Return a request for an exact search by one vector, of all cases or of ``among``."""
         import qdrant_edge as edge
 
         return edge.QueryRequest(
@@ -309,7 +309,7 @@ class NamedVectors(System):
             with_vector=False,
         )
 
-    def _search(self, requests: list[Any]) -> list[Scored]:
+    def _search(self, requests: list[Any]) -> list[ScoredCases]:
         """Return the results of requests that are sent in one batch."""
         import qdrant_edge as edge
 
@@ -322,12 +322,12 @@ class NamedVectors(System):
         ]
 
     def _with_missing(
-        self, query: Query, used: Weights, lists: list[Scored]
-    ) -> tuple[list[float], list[Scored]]:
-        """Return weights and lists, with lists of the cases that other vectors found added."""
+        self, query: Query, positive: Weights, lists: list[ScoredCases]
+    ) -> tuple[list[float], list[ScoredCases]]:
+        """Return weights and lists, with further lists of cases that only other vectors found."""
         union = np.unique(np.concatenate([numbers for numbers, _ in lists]))
-        requests, list_weights = [], list(used.values())
-        for (name, weight), (numbers, _) in zip(used.items(), lists, strict=True):
+        requests, list_weights = [], list(positive.values())
+        for (name, weight), (numbers, _) in zip(positive.items(), lists, strict=True):
             missing = np.setdiff1d(union, numbers, assume_unique=True).tolist()
             if missing:
                 requests.append(self._nearest(query, name, len(missing), missing))
@@ -335,14 +335,14 @@ class NamedVectors(System):
         return list_weights, [*lists, *(self._search(requests) if requests else [])]
 
 
-def _used(weights: Weights) -> Weights:
+def _positive(weights: Weights) -> Weights:
     return {name: weight for name, weight in weights.items() if weight > 0}
 
 
 def _sums(
-    weights: Sequence[float], lists: Sequence[Scored], count: int
+    weights: Sequence[float], lists: Sequence[ScoredCases], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the numbers of cases and the weighted sums of their scores."""
+    """Return the numbers of the listed cases, and the weighted sums of their scores."""
     weighted = [weight * scores for weight, (_, scores) in zip(weights, lists, strict=True)]
     if len(lists[0][0]) == count:
         # Every list has all cases.

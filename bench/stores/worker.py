@@ -25,16 +25,16 @@ from casewright.stores.progress import note
 
 Result = TypeVar("Result")
 CASES, QUERIES = "cases.npy", "queries.npy"
-#: Seconds of searches to warm up before a turn, with at most the turn's queries.
-WARM = 1.0
-#: The number of queries in a turn, equally many for each of the weights.
-TURN = 4 * len(WEIGHTS)
-#: Seconds of timed searches after which a search takes no more turns.
+#: Seconds of searches to warm up before a turn; at most the turn's queries are searched.
+WARM_UP_SECONDS = 1.0
+#: Number of queries in a turn, equally many for each of the weights.
+TURN_QUERIES = 4 * len(WEIGHTS)
+#: Seconds of timed searches after which a kind of search takes no more turns.
 SECONDS = 30
 #: The environment of a worker, for one BLAS thread: if another process uses a core, two threads
 #: wait for each other ten times as long as they compute.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-#: In a worker process, its system and the folder of the cases.
+#: The system of a worker process, and the folder of the cases; set only there.
 _system: System
 _folder: Path
 #: The systems by their names in figures, over a folder; cbrkit's cases are in memory.
@@ -45,8 +45,8 @@ SYSTEMS: Mapping[str, Callable[[Path], System]] = {
 }
 
 
-class Timed(NamedTuple):
-    """A search: its query's number, its milliseconds, and the numbers of the cases it found."""
+class TimedSearch(NamedTuple):
+    """A search: the number of its query, its milliseconds, and the numbers of the found cases."""
 
     query: int
     milliseconds: float
@@ -63,16 +63,16 @@ class Costs(NamedTuple):
     disk_mb: float | None = None
 
 
-class Measured(NamedTuple):
+class SystemResults(NamedTuple):
     """The measurements of one system."""
 
     system: str
     costs: Costs
-    searches: Mapping[str, Sequence[Timed]]
+    searches: Mapping[str, Sequence[TimedSearch]]
 
 
 class Worker(AbstractContextManager["Worker"]):
-    """A process with one system, which runs the functions below."""
+    """A process with one system; it runs the functions at the end of this file."""
 
     def __init__(self, name: str, folder: Path) -> None:
         # A forked process would share the memory of this process.
@@ -97,23 +97,23 @@ class Worker(AbstractContextManager["Worker"]):
         self._pool.shutdown()
 
     def __exit__(self, *_: object) -> None:
-        # After an error, processes may still be at work.
+        # After an error, a process may still be working.
         for process in multiprocessing.active_children():
             process.kill()
         self._pool.shutdown()
 
 
-def measure_size(folder: Path, queries: int) -> list[Measured]:
+def measure_size(folder: Path, queries: int) -> list[SystemResults]:
     """Build each system from the cases in a folder, and time the searches in turns."""
     with ExitStack() as stack:
-        systems: list[tuple[str, Worker, Costs, dict[str, list[Timed]]]] = []
+        systems: list[tuple[str, Worker, Costs, dict[str, list[TimedSearch]]]] = []
         for system in SYSTEMS:
             note(f"  building {system}")
             worker, costs = _build(stack, system, folder)
             systems.append((system, worker, costs, {name: [] for name in worker.do(searches)}))
         note("  searching in turns")
-        for start in range(0, queries, TURN):
-            turn = range(start, min(start + TURN, queries))
+        for start in range(0, queries, TURN_QUERIES):
+            turn = range(start, min(start + TURN_QUERIES, queries))
             for _, worker, _, results in systems:
                 for name, timings in results.items():
                     if sum(timed.milliseconds for timed in timings) < SECONDS * 1000:
@@ -121,13 +121,13 @@ def measure_size(folder: Path, queries: int) -> list[Measured]:
         measured = []
         for system, worker, costs, results in systems:
             costs = costs._replace(memory_mb=worker.do(resident))
-            measured.append(Measured(system, costs, results))
+            measured.append(SystemResults(system, costs, results))
             worker.close()
         return measured
 
 
 def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
-    """Build a system; return a worker with the open system, which the stack closes, and costs."""
+    """Build a system; return a worker that has it open and that the stack ends, and the costs."""
     worker = stack.enter_context(Worker(system, folder))
     seconds, memory = worker.do(build)
     if system == "cbrkit":
@@ -149,13 +149,13 @@ def _begin(name: str, folder: Path) -> None:
 
 def build() -> tuple[float, float | None]:
     """Build the system; return seconds, and megabytes of memory afterwards."""
-    # Rows of a memmap are slow to read; rows of a view are not.
+    # The rows of a memmap are slow to read; those of a view of it are not.
     cases = np.asarray(np.load(_folder / CASES, mmap_mode="r"))
-    spent = timed(partial(_system.build, cases))[1]
-    # The memory of the system does not include the file.
+    milliseconds = timed(partial(_system.build, cases))[1]
+    # The mapped file is not part of the system's memory.
     del cases
     gc.collect()
-    return spent / 1000, resident()
+    return milliseconds / 1000, resident()
 
 
 def open_() -> float:
@@ -168,20 +168,20 @@ def searches() -> list[str]:
     return list(_system.searches())
 
 
-def search(name: str, numbers: Sequence[int]) -> list[Timed]:
-    """Return the timed searches of the queries ``numbers``, after some searches to warm up."""
+def search(name: str, numbers: Sequence[int]) -> list[TimedSearch]:
+    """Time the searches for the queries ``numbers``, after some searches to warm up."""
     queries, run = np.load(_folder / QUERIES), _system.searches()[name]
     calls = {n: partial(run, query_of(queries, n), weights_of(n)) for n in numbers}
     # Another process has used the processor's caches since the last turn.
-    spent = 0.0
+    warm_up_ms = 0.0
     for number in reversed(numbers):
-        spent += timed(calls[number])[1]
-        if spent > WARM * 1000:
+        warm_up_ms += timed(calls[number])[1]
+        if warm_up_ms > WARM_UP_SECONDS * 1000:
             break
     results = []
     for number, call in calls.items():
-        answer, spent = timed(call)
-        results.append(Timed(number, spent, list(_system.numbers(answer))))
+        answer, milliseconds = timed(call)
+        results.append(TimedSearch(number, milliseconds, list(_system.numbers(answer))))
     return results
 
 

@@ -1,4 +1,4 @@
-"""Advice from cases: the legal play whose resulting position is most like a case's best play."""
+"""Reuse of cases: for the best play of a case, the legal play with the most similar result."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from casewright_backgammon.moves import Play
 from casewright_mcbr.layers import unit_rows
 
 
-def carried_over(
+def most_similar_plays(
     plays: Sequence[Play], cases: Sequence[Decision], network: PositionNetwork
 ) -> list[Play]:
-    """Return for each case the legal play (of ``plays``, at least one) most like its best play.
+    """Return for each case the one of the legal ``plays`` that is most similar to its best play.
 
     The similarity of two plays is the cosine of the network's latents of the positions after them,
-    from the side of the player then on roll (``casewright bench backgammon`` measures it).
+    from the side of the player who is then on roll (``casewright bench backgammon`` measures it).
     """
     if not cases:
         return []

@@ -1,4 +1,4 @@
-"""Texts of analyses of decisions: the effects of the best play, and the losses of other plays.
+"""Analyses of decisions as texts: the effects of the best play, and the losses of other plays.
 
 Every statement follows from the engine's figures and the board; ``analysis_check`` verifies it.
 """
@@ -23,14 +23,14 @@ from casewright_backgammon.analysis_phrases import (
 from casewright_backgammon.decision import AnalysedPlay, Decision
 from casewright_backgammon.play_features import phase
 
-#: The words before the best play, at the end of a text.
+#: The text before the best play, at the end of an analysis.
 BEST_PLAY = "Best play:"
 #: Minimum equity losses of named errors, as in GNU Backgammon 1.07 (``show analysis``).
 DOUBTFUL, BAD, VERY_BAD = 0.03, 0.06, 0.12
 #: Pattern of a step, such as ``bar/20*/14`` or ``6/5(2)``.
 STEP = r"(?:bar|\d{1,2})(?:/(?:off|\d{1,2})\*?)+(?:\([1-4]\))?"
 _BEST = re.compile(rf"{BEST_PLAY}\W{{0,6}}({STEP}(?:,? {STEP})*|cannot move)", re.IGNORECASE)
-#: Losses below this are called small.
+#: Smaller equity losses are called small.
 CLOSE = 0.02
 #: Gammon chances below this are not mentioned.
 _MIN_GAMMONS = 0.005
@@ -40,6 +40,8 @@ _MAX_REASONS, _MAX_SENTENCES = 3, 7
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
+    """A decision, and the random choice of wordings for its analysis."""
+
     decision: Decision
     rng: random.Random
 
@@ -51,19 +53,19 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
     """Return the analysis of a decision in three to seven sentences.
 
     The same decision and seed give the same text. It ends with ``Best play: 8/5 6/5.``; an equity
-    has a sign and three digits, an equity loss three digits without a sign.
+    has a sign and three decimals, an equity loss three decimals and no sign.
     """
     key = f"{seed} {decision.position.id} {decision.dice} {decision.played}"
     writer = _Writer(decision, random.Random(key))
     best = candidate_facts(decision, 0)
-    sentences = [_opening(writer), _best(writer, best), _worth(writer)]
-    others = _others(decision)
+    sentences = [_race_sentence(writer), _best_sentence(writer, best), _value_sentence(writer)]
+    others = _described_ranks(decision)
     if decision.played and decision.played not in others:
         others.append(decision.played)
     for number, rank in enumerate(others):
-        sentences.append(_other(writer, best, rank, first=number == 0))
+        sentences.append(_other_sentence(writer, best, rank, first=number == 0))
     if len(sentences) < _MAX_SENTENCES - 2:
-        sentences += _rest(writer, others)
+        sentences += _next_best_sentences(writer, others)
     if decision.played == 0 and len(decision.candidates) > 1:
         sentences.append(
             writer.variant(
@@ -102,8 +104,8 @@ def percent(chance: float) -> str:
     return f"{100 * chance:.1f}%"
 
 
-def _opening(writer: _Writer) -> str:
-    """Return the sentence on the phase and the race."""
+def _race_sentence(writer: _Writer) -> str:
+    """Return the sentence on the phase of the game and the race."""
     own, other = writer.decision.position.pips
     opening = writer.variant(*PHASES[phase(writer.decision.position)])
     player = writer.variant("the player on roll", "the side on roll", "the player to move")
@@ -121,7 +123,7 @@ def _opening(writer: _Writer) -> str:
     )
 
 
-def _best(writer: _Writer, best: CandidateFacts) -> str:
+def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
     play = writer.decision.best.play
     high, low = max(writer.decision.dice), min(writer.decision.dice)
     roll = writer.variant(f"With {high}-{low},", f"For {high}-{low},", f"The roll is {high}-{low}:")
@@ -130,7 +132,7 @@ def _best(writer: _Writer, best: CandidateFacts) -> str:
     if len(writer.decision.candidates) == 1:
         forced = f"{play} is the only play" if "/" in play else "no checker can move"
         return f"{roll} {forced}."
-    gap = writer.decision.lost(1)
+    gap = writer.decision.equity_loss(1)
     if not facts:
         return f"{roll} {play} {'is best' if gap >= CLOSE else 'is best by little'}."
     if gap >= VERY_BAD:
@@ -147,7 +149,7 @@ def _best(writer: _Writer, best: CandidateFacts) -> str:
 
 
 def _gains_but_costs(form: str, facts: Sequence[Fact]) -> str:
-    """Return the phrases of facts in a grammatical form: gains, then costs after a ``but``."""
+    """Return facts as phrases in a grammatical form: the gains, then "but" and the costs."""
     gains = [getattr(fact, form) for fact in facts if fact.good >= 0]
     costs = [getattr(fact, form) for fact in facts if fact.good < 0]
     return ", but ".join(_and(phrases) for phrases in (gains, costs) if phrases)
@@ -157,7 +159,7 @@ def _and(phrases: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(phrases[:-1]), phrases[-1])))
 
 
-def _worth(writer: _Writer) -> str:
+def _value_sentence(writer: _Writer) -> str:
     best = writer.decision.best
     win, win_gammon, _, lose_gammon, _ = best.chances
     worth, wins = signed(best.equity), percent(win)
@@ -188,18 +190,18 @@ def _worth(writer: _Writer) -> str:
     )
 
 
-def _others(decision: Decision) -> list[int]:
-    """Return the ranks of the other candidates to describe, the best first."""
+def _described_ranks(decision: Decision) -> list[int]:
+    """Return the ranks of the candidates to describe, without the best play and the play made."""
     ranks = [rank for rank in (1, 2) if rank < len(decision.candidates)]
     return ranks[:1] if (decision.played or 0) > 1 else ranks
 
 
-def _other(writer: _Writer, best: CandidateFacts, rank: int, *, first: bool) -> str:
+def _other_sentence(writer: _Writer, best: CandidateFacts, rank: int, *, first: bool) -> str:
     decision = writer.decision
     candidate = decision.candidates[rank]
     other = candidate_facts(decision, rank)
-    name = _named(writer, candidate, rank, first=first)
-    lost = round(decision.lost(rank), 3)
+    name = _subject(writer, candidate, rank, first=first)
+    lost = round(decision.equity_loss(rank), 3)
     if not lost:
         return f"{name} is worth just as much."
     verb = writer.variant("gives up", "costs")
@@ -218,7 +220,7 @@ def _other(writer: _Writer, best: CandidateFacts, rank: int, *, first: bool) -> 
 def _reasons(
     decision: Decision, best: CandidateFacts, other: CandidateFacts, rank: int, rng: random.Random
 ) -> list[str]:
-    """Return the reasons for a play's loss: missed gains, risks, worse chances."""
+    """Return the reasons for a play's equity loss: missed gains, risks, worse chances."""
     gains = [fact.infinitive for fact in missed(best, other)][:2]
     reasons = [f"does not {' or '.join(gains)}"] if gains else []
     reasons += costs(best, other)[:1]
@@ -226,7 +228,7 @@ def _reasons(
     return [*reasons[: _MAX_REASONS - 1], *chances[: 2 if len(reasons) < 2 else 1]]
 
 
-def _named(writer: _Writer, candidate: AnalysedPlay, rank: int, *, first: bool) -> str:
+def _subject(writer: _Writer, candidate: AnalysedPlay, rank: int, *, first: bool) -> str:
     play = candidate.play
     if rank == writer.decision.played:
         return writer.variant(
@@ -239,16 +241,16 @@ def _named(writer: _Writer, candidate: AnalysedPlay, rank: int, *, first: bool) 
     return writer.variant(play, f"The alternative {play}", f"As for {play}, it")
 
 
-def _rest(writer: _Writer, others: Sequence[int]) -> list[str]:
-    """Return a sentence on the best candidate that no sentence names, or nothing."""
-    rest = [rank for rank in range(1, len(writer.decision.candidates)) if rank not in others]
-    if not rest or writer.rng.random() < 0.4:
+def _next_best_sentences(writer: _Writer, others: Sequence[int]) -> list[str]:
+    """Return at most one sentence, on the best of the candidates that have none."""
+    unnamed = [rank for rank in range(1, len(writer.decision.candidates)) if rank not in others]
+    if not unnamed or writer.rng.random() < 0.4:
         return []
-    first = writer.decision.candidates[rest[0]].play
-    lost = writer.decision.lost(rest[0])
+    first = writer.decision.candidates[unnamed[0]].play
+    lost = writer.decision.equity_loss(unnamed[0])
     if round(lost, 3) == 0:
         return []
-    if len(rest) == 1:
+    if len(unnamed) == 1:
         return [f"{first} gives up {lost:.3f}."]
     return [
         writer.variant(

@@ -1,12 +1,12 @@
 """Check of an analysis against the engine's figures and the board.
 
-The subject of a statement is the last play that the text names before it.
+A statement is about the last play that the text names before it, its subject.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from casewright.errors import InputError
@@ -21,7 +21,7 @@ from casewright_backgammon.play_features import (
     hitting_rolls,
     play_features,
 )
-from casewright_backgammon.play_text import written_play
+from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import HOME, Position
 
 #: Tolerances of equities and percentages: figures are rounded, so a difference of two figures may
@@ -41,12 +41,12 @@ _SHOTS = re.compile(
 )
 _LEVEL = re.compile(r"race is level at (\d+) pips")
 _ROLL = re.compile(r"(?<![\w/.\-])(\d)-(\d)(?![\w/\-])")
-#: Words before an effect by which it is denied, hypothetical, later, or the opponent's.
+#: Words before an effect that make it negated, hypothetical, later, or the opponent's.
 _NOT = re.compile(
     r"\b(?:not|without|fails?|instead|rather|neither|nor|never|cannot|unlike|than|if|could|would|"
     r"might|next|later|threat\w*|opponent|to)\b|n't\b"
 )
-#: Words of sentences about a later or hypothetical roll.
+#: Words in sentences about a later or hypothetical roll.
 _OTHER_ROLL = re.compile(r"\b(?:if|next|later|after|rolls|such as|like)\b", re.IGNORECASE)
 _POINTS = r"the ((?:bar|\d+)(?:(?:, | and )(?:bar|\d+))*) points?\b"
 
@@ -55,7 +55,7 @@ _POINTS = r"the ((?:bar|\d+)(?:(?:, | and )(?:bar|\d+))*) points?\b"
 class _Check:
     """The state of a check: the decision, and the flaws found in the text so far.
 
-    ``ranks`` are the candidates' ranks by the positions after them.
+    ``ranks`` maps the positions after the candidates to their ranks; ``features`` is a cache.
     """
 
     decision: Decision
@@ -71,7 +71,7 @@ class _Check:
         ranks = [self.ranks[after] for after in afters if after in self.ranks]
         return [self.decision.candidates[rank] for rank in ranks]
 
-    def of(self, after: Position) -> PlayFeatures:
+    def features_of(self, after: Position) -> PlayFeatures:
         if after not in self.features:
             self.features[after] = play_features(self.decision.position, after)
         return self.features[after]
@@ -90,12 +90,12 @@ def analysis_flaws(text: str, decision: Decision) -> list[str]:
     check = _Check(decision)
     _check_best(text, check)
     # A forced play is the subject of every sentence.
-    last = decision.after(0) if len(decision.candidates) == 1 else None
+    last_play = decision.after(0) if len(decision.candidates) == 1 else None
     for sentence in _SENTENCE.split(text):
         mentions = list(_mentions(sentence, check))
-        _check_sentence(sentence, mentions, last, check)
+        _check_sentence(sentence, mentions, last_play, check)
         if mentions:
-            last = mentions[-1][1]
+            last_play = mentions[-1][1]
     return check.flaws
 
 
@@ -105,7 +105,7 @@ def _check_best(text: str, check: _Check) -> None:
         check.flaws.append(f'It names no play after "{BEST_PLAY}".')
         return
     try:
-        after, _ = written_play(check.decision.position, best)
+        after, _ = parse_play(check.decision.position, best)
     except InputError:
         # ``_mentions`` reports that the play cannot be made.
         return
@@ -121,7 +121,7 @@ def _mentions(sentence: str, check: _Check) -> Iterator[_Mention]:
     for match in _PLAY.finditer(sentence):
         play = match[0]
         try:
-            after, _ = written_play(check.decision.position, play)
+            after, _ = parse_play(check.decision.position, play)
         except InputError as error:
             check.flaws.append(f"The play {play} cannot be made: {error}.")
             continue
@@ -137,18 +137,18 @@ def _mentions(sentence: str, check: _Check) -> Iterator[_Mention]:
 
 
 def _check_sentence(
-    sentence: str, mentions: list[_Mention], last: Position | None, check: _Check
+    sentence: str, mentions: list[_Mention], last_play: Position | None, check: _Check
 ) -> None:
-    """Check a sentence; ``last`` is the last play of the sentences before."""
+    """Check a sentence; ``last_play`` is the last play that earlier sentences name."""
 
     def subjects(start: int) -> list[Position]:
-        """Return the plays that may be the subject of words at an index."""
+        """Return the positions after the plays that may be the subject of words at an index."""
         before = [after for index, after in mentions if index < start]
         if before:
             return before[-1:]
         # Before any mention, the subject is the last play of earlier sentences, or the next play.
         following = [after for _, after in mentions[:1]]
-        return following if last is None else [last, *following]
+        return following if last_play is None else [last_play, *following]
 
     def figure_subjects(start: int) -> list[Position]:
         # A figure after the best play may be its lead over the next play in the sentence.
@@ -157,18 +157,18 @@ def _check_sentence(
         return positions + following if positions[:1] == [check.decision.after(0)] else positions
 
     _check_situation(sentence, check)
-    bare = _PLAY.sub(lambda match: "_" * len(match[0]), sentence)
+    masked = _PLAY.sub(lambda match: "_" * len(match[0]), sentence)
     start = 0
-    for end in [*(match.end() for match in _CLAUSE.finditer(bare)), len(bare)]:
-        clause = bare[start:end]
+    for end in [*(match.end() for match in _CLAUSE.finditer(masked)), len(masked)]:
+        clause = masked[start:end]
         for match in _FIGURE.finditer(clause):
             _check_figure(clause, match, figure_subjects(start + match.start()), check)
         for match in _CHANCE.finditer(clause):
             _check_chance(clause, match, figure_subjects(start + match.start()), check)
         _check_facts(clause, start, subjects, check)
         start = end
-    _check_shots(bare, subjects, check)
-    _check_names(bare, subjects, check)
+    _check_shots(masked, subjects, check)
+    _check_names(masked, subjects, check)
 
 
 def _check_situation(sentence: str, check: _Check) -> None:
@@ -189,7 +189,7 @@ def _check_situation(sentence: str, check: _Check) -> None:
 def _check_figure(
     clause: str, match: re.Match[str], subjects: list[Position], check: _Check
 ) -> None:
-    """Compare an equity or equity loss with the figures of the plays that it may belong to."""
+    """Compare an equity or equity loss with the figures of the plays that may be its subject."""
     candidates = check.candidates(subjects)
     best = check.decision.best.equity
     sign, stated = match[1], float(match[2])
@@ -243,13 +243,13 @@ def _check_chance(
 
 def _check_shots(sentence: str, subjects: Callable[[int], list[Position]], check: _Check) -> None:
     for match in _SHOTS.finditer(sentence):
-        after = subjects(match.start())
-        if not after:
+        afters = subjects(match.start())
+        if not afters:
             continue
-        # Texts often ignore blots in the opponent's home board.
+        # A text may or may not count blots in the opponent's home board.
         beyond = (HOME,) if match[4] else (HOME, 0)
-        positions = (after[0], check.decision.after(0))
-        rolls = [[hitting_rolls(of.flipped, point) for of in positions] for point in beyond]
+        positions = [position.flipped for position in (afters[0], check.decision.after(0))]
+        rolls = [[hitting_rolls(position, point) for position in positions] for point in beyond]
         is_right = any(
             int(match[1]) == own and match[3] in (None, str(best)) for own, best in rolls
         )
@@ -274,117 +274,82 @@ def _check_facts(
     clause: str, start: int, subjects: Callable[[int], list[Position]], check: _Check
 ) -> None:
     """Compare the effects that a clause attributes to a play with the board."""
-    for pattern, holds in _FACTS:
-        for match in pattern.finditer(clause):
-            after = subjects(start + match.start())
-            if not after:
+    for pattern, holds in _FACTS.items():
+        for match in re.finditer(pattern, clause):
+            afters = subjects(start + match.start())
+            if not afters:
                 continue
             words_before = clause[: match.start()]
             negated = bool(re.search(r"\b(?:does not|doesn't|without|fails to)\b", words_before))
             if not negated and _NOT.search(words_before):
-                # The clause is about another time or player, or is a comparison.
+                # The clause is about another time or player, or it compares.
                 continue
-            if all(holds(match, position, check) == negated for position in after):
+            held = [holds(match, check.features_of(after), after) for after in afters]
+            if all(is_held == negated for is_held in held):
                 check.flaws.append(f"This does not hold: {clause.strip()!r}.")
 
 
-_Holds = Callable[["re.Match[str]", Position, _Check], bool]
+#: Returns True if a match holds for a play, from its effects and the position after it.
+_Holds = Callable[["re.Match[str]", PlayFeatures, Position], bool]
 
 
-def _numbers(text: str) -> set[int]:
-    return {
-        BAR_POINT if number == "bar" else int(number) for number in re.findall(r"bar|\d+", text)
-    }
+def _points(match: re.Match[str]) -> set[int]:
+    names = re.findall(r"bar|\d+", match[1])
+    return {BAR_POINT if name == "bar" else int(name) for name in names}
 
 
-def _count(word: str) -> int:
-    return {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}.get(word, 0)
+def _count(match: re.Match[str]) -> int:
+    return {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}.get(match[1], 0)
 
 
-def _hit_points(after: Position, check: _Check) -> set[int]:
-    before = check.decision.position.other
-    return {24 - index for index in range(24) if after.other[index] < before[index]}
+def _splits(play: PlayFeatures) -> bool:
+    return bool(play.anchors_broken) and sum(blot >= BACK for blot in play.blots) > 1
 
 
-def _splits(after: Position, check: _Check) -> bool:
-    features = check.of(after)
-    return bool(features.anchors_broken) and sum(blot >= BACK for blot in features.blots) > 1
+def _brings_out(match: re.Match[str], play: PlayFeatures) -> bool:
+    if match[1] == "the last":
+        return play.left_back > 0 == play.back
+    return play.left_back == _count(match)
 
 
-def _fact(pattern: str, holds: _Holds) -> tuple[re.Pattern[str], _Holds]:
-    return re.compile(pattern), holds
-
-
-_MAKE, _BREAK = r"\bmak(?:es?|ing) ", r"\bbreak(?:s|ing)? "
-#: Patterns of effects, each with its check on the board.
-_FACTS: tuple[tuple[re.Pattern[str], _Holds], ...] = (
-    _fact(r"\bhit(?:s|ting)?\b(?! rolls?)", lambda _, after, to: to.of(after).hits > 0),
-    _fact(
-        r"\bhit(?:s|ting)? (two|three|four) checkers",
-        lambda match, after, to: to.of(after).hits == _count(match[1]),
+_HIT, _MAKE, _BREAK = r"\bhit(?:s|ting)?", r"\bmak(?:es?|ing) ", r"\bbreak(?:s|ing)? "
+_NUMBER = "(a|one|two|three|four)"
+#: The patterns of effects, each with its check.
+_FACTS: Mapping[str, _Holds] = {
+    _HIT + r"\b(?! rolls?)": lambda _, play, after: play.hits > 0,
+    _HIT + " (two|three|four) checkers": lambda match, play, _: play.hits == _count(match),
+    _HIT + f" (?:loose )?on {_POINTS}": lambda match, play, _: (
+        _points(match) <= set(play.hit_points)
     ),
-    _fact(
-        rf"\bhit(?:s|ting)? (?:loose )?on {_POINTS}",
-        lambda match, after, to: _numbers(match[1]) <= _hit_points(after, to),
+    _HIT + " loose": lambda _, play, after: bool(play.loose),
+    _MAKE + _POINTS: lambda match, play, _: _points(match) <= set(play.points_made),
+    _MAKE + "the golden anchor": lambda _, play, after: GOLDEN_ANCHOR in play.points_made,
+    _MAKE + "an anchor on " + _POINTS: lambda match, play, _: (
+        _points(match) <= set(play.anchors_made)
     ),
-    _fact(r"\bhit(?:s|ting)? loose", lambda _, after, to: bool(to.of(after).loose)),
-    _fact(
-        _MAKE + _POINTS,
-        lambda match, after, to: _numbers(match[1]) <= set(to.of(after).points_made),
+    _BREAK + _POINTS: lambda match, play, _: _points(match) <= set(play.broken),
+    r"\bgiv(?:es?|ing) up the anchor on " + _POINTS: lambda match, play, _: (
+        _points(match) <= set(play.anchors_broken)
     ),
-    _fact(
-        _MAKE + r"the golden anchor", lambda _, after, to: GOLDEN_ANCHOR in to.of(after).points_made
+    r"\bsplit(?:s|ting)? the back checkers": lambda _, play, after: _splits(play),
+    r"\bslot(?:s|ting)? " + _POINTS: lambda match, play, _: _points(match) <= set(play.slots),
+    r"\bunstack(?:s|ing)? the (?:heavy )?(midpoint|\d+)": lambda match, play, _: (
+        (13 if match[1] == "midpoint" else int(match[1])) in play.unstacked
     ),
-    _fact(
-        _MAKE + r"an anchor on " + _POINTS,
-        lambda match, after, to: _numbers(match[1]) <= set(to.of(after).anchors_made),
+    rf"\bbear(?:s|ing)? off {_NUMBER} checkers?": lambda match, play, _: (
+        play.borne_off == _count(match)
     ),
-    _fact(
-        _BREAK + _POINTS, lambda match, after, to: _numbers(match[1]) <= set(to.of(after).broken)
+    rf"\benter(?:s|ing)? {_NUMBER} checkers?": lambda match, play, _: play.entered == _count(match),
+    _BREAK + "contact": lambda _, play, after: play.breaks_contact,
+    r"\brun(?:s|ning)? with (a|two|three|four) back checkers?": lambda match, play, _: (
+        play.runs == _count(match)
     ),
-    _fact(
-        r"\bgiv(?:es?|ing) up the anchor on " + _POINTS,
-        lambda match, after, to: _numbers(match[1]) <= set(to.of(after).anchors_broken),
+    r"\bbring(?:s|ing)? (a|two|three|four|the last) back checkers? out": lambda match, play, _: (
+        _brings_out(match, play)
     ),
-    _fact(r"\bsplit(?:s|ting)? the back checkers", lambda _, after, to: _splits(after, to)),
-    _fact(
-        r"\bslot(?:s|ting)? " + _POINTS,
-        lambda match, after, to: _numbers(match[1]) <= set(to.of(after).slots),
+    r"\bprime (?:of|to) (\d) points?": lambda match, play, _: play.prime == int(match[1]),
+    r"\bleav(?:es?|ing) no blots?\b": lambda _, play, after: not play.blots,
+    r"\bleav(?:es?|ing) no (?:direct or indirect )?shots?\b": lambda _, play, after: (
+        hitting_rolls(after.flipped) == 0
     ),
-    _fact(
-        r"\bunstack(?:s|ing)? the (?:heavy )?(midpoint|\d+)",
-        lambda match, after, to: (
-            (13 if match[1] == "midpoint" else int(match[1])) in to.of(after).unstacked
-        ),
-    ),
-    _fact(
-        r"\bbear(?:s|ing)? off (a|one|two|three|four) checkers?",
-        lambda match, after, to: to.of(after).borne_off == _count(match[1]),
-    ),
-    _fact(
-        r"\benter(?:s|ing)? (a|one|two|three|four) checkers?",
-        lambda match, after, to: to.of(after).entered == _count(match[1]),
-    ),
-    _fact(r"\bbreak(?:s|ing)? contact", lambda _, after, to: to.of(after).breaks_contact),
-    _fact(
-        r"\brun(?:s|ning)? with (a|two|three|four) back checkers?",
-        lambda match, after, to: to.of(after).runs == _count(match[1]),
-    ),
-    _fact(
-        r"\bbring(?:s|ing)? (a|two|three|four|the last) back checkers? out",
-        lambda match, after, to: (
-            to.of(after).left_back > 0 == to.of(after).back
-            if match[1] == "the last"
-            else to.of(after).left_back == _count(match[1])
-        ),
-    ),
-    _fact(
-        r"\bprime (?:of|to) (\d) points?",
-        lambda match, after, to: to.of(after).prime == int(match[1]),
-    ),
-    _fact(r"\bleav(?:es?|ing) no blots?\b", lambda _, after, to: not to.of(after).blots),
-    _fact(
-        r"\bleav(?:es?|ing) no (?:direct or indirect )?shots?\b",
-        lambda _, after, to: hitting_rolls(after.flipped) == 0,
-    ),
-)
+}

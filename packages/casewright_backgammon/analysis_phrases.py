@@ -1,4 +1,4 @@
-"""Verb phrases for the effects of a play, alone and in comparison with the best play."""
+"""Verb phrases for the effects of a play, and for its differences from the best play."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from casewright_backgammon.play_features import (
 )
 from casewright_backgammon.position import HOME, POINTS
 
-#: What is mentioned: the minimum length of a prime, and minimum differences in hitting rolls, in
-#: the chance of winning, and in the chance of a gammon.
+#: Minimum length of a prime in a text, and minimum differences in hitting rolls, in the chance of
+#: winning, and in the chance of a gammon.
 _PRIME, _SHOTS, _WINS, _GAMMONS = 4, 3, 0.005, 0.01
 
 NUMBERS = ("no", "a", "two", "three", "four")
-#: Openings of a text, by phase.
+#: Beginnings of a text, by phase.
 PHASES: dict[Phase, tuple[str, ...]] = {
     "opening": ("In this opening", "In the opening", "Early in the game"),
     "middle": ("In this middle game", "In the middle game"),
@@ -39,57 +39,44 @@ _IRREGULAR = {"hit": "hitting", "run": "running", "slot": "slotting", "split": "
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """An effect of a play.
+    """An effect of a play."""
 
-    Attributes:
-        key: The kind of effect, and the points that it concerns.
-        verb: The infinitive, such as ``make`` or ``bear off``.
-        rest: The words after the verb.
-        good: 1 for a gain, -1 for a cost, 0 for neither.
-    """
-
-    key: str
-    verb: str
-    rest: str
-    good: int = 1
+    key: str  # the kind of effect, and the points that it concerns
+    verb: str  # the infinitive, such as "make" or "bear off"
+    object: str  # the words after the verb
+    good: int = 1  # 1 for a gain, -1 for a cost, 0 for neither
 
     @property
     def finite(self) -> str:
         """The phrase after the play as subject: ``makes the 5 point``."""
         first, *more = self.verb.split()
-        return " ".join([f"{first}s", *more, self.rest])
+        return " ".join([f"{first}s", *more, self.object])
 
     @property
     def infinitive(self) -> str:
         """The phrase after ``does not``."""
         if self.key == "hit":
             return "hit"
-        return f"{self.verb} {self.rest}"
+        return f"{self.verb} {self.object}"
 
     @property
     def gerund(self) -> str:
         """The phrase as a participle: ``making the 5 point``."""
         first, *more = self.verb.split()
         participle = _IRREGULAR.get(first) or f"{first.removesuffix('e')}ing"
-        return " ".join([participle, *more, self.rest])
+        return " ".join([participle, *more, self.object])
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateFacts:
-    """The effects of a candidate.
+    """The effects of a candidate."""
 
-    Attributes:
-        features: The effects on the board.
-        facts: The effects as phrases, the most important first.
-        shots: The number of rolls, of 36, with which the opponent hits a blot outside the
-            opponent's home board.
-        split: True if there are also blots in the opponent's home board.
-    """
-
-    features: PlayFeatures
-    facts: tuple[Fact, ...]
+    features: PlayFeatures  # the effects on the board
+    facts: tuple[Fact, ...]  # the effects as phrases, the most important first
+    #: The number of rolls, of 36, with which the opponent hits a blot outside the opponent's home
+    #: board.
     shots: int
-    split: bool
+    has_back_blots: bool  # True if there are also blots in the opponent's home board
 
 
 def candidate_facts(decision: Decision, rank: int) -> CandidateFacts:
@@ -98,25 +85,20 @@ def candidate_facts(decision: Decision, rank: int) -> CandidateFacts:
     features = play_features(decision.position, after)
     can_be_hit = any(after.own) and features.contact
     shots = hitting_rolls(after.flipped, HOME) if can_be_hit else 0
-    split = any(blot >= BACK for blot in features.blots)
-    safe = not split or (can_be_hit and not hitting_rolls(after.flipped))
-    hit = [
-        POINTS - point
-        for point in range(POINTS)
-        if after.other[point] < decision.position.other[point]
-    ]
-    facts = _facts(features, hit)
+    has_back_blots = any(blot >= BACK for blot in features.blots)
+    safe = not has_back_blots or (can_be_hit and not hitting_rolls(after.flipped))
+    facts = _facts(features)
     if features.contact and (shots or safe):
-        facts.append(_safety(features, shots, split=split))
-    return CandidateFacts(features, tuple(facts), shots, split)
+        facts.append(_safety(features, shots, has_back_blots=has_back_blots))
+    return CandidateFacts(features, tuple(facts), shots, has_back_blots)
 
 
-def _facts(features: PlayFeatures, hit: Sequence[int]) -> list[Fact]:
+def _facts(features: PlayFeatures) -> list[Fact]:
     facts = []
     if features.breaks_contact:
         facts.append(Fact("contact", "break", "contact", 0))
-    if hit:
-        facts.append(_hit(features, hit))
+    if features.hits:
+        facts.append(_hit(features))
     if features.contact_before:
         facts += _points(features)
         facts += _back(features)
@@ -138,19 +120,20 @@ def _facts(features: PlayFeatures, hit: Sequence[int]) -> list[Fact]:
     return facts
 
 
-def _hit(features: PlayFeatures, hit: Sequence[int]) -> Fact:
+def _hit(features: PlayFeatures) -> Fact:
     if features.hits > 1:
         return Fact("hit", "hit", f"{NUMBERS[features.hits]} checkers")
-    loose = "loose " if features.loose and hit[0] <= HOME else ""
-    return Fact("hit", "hit", f"{loose}on the {_point(hit[0])}")
+    point = features.hit_points[0]
+    loose = "loose " if features.loose and point <= HOME else ""
+    return Fact("hit", "hit", f"{loose}on the {_point(point)}")
 
 
 def _points(features: PlayFeatures) -> list[Fact]:
     facts = []
     for point in features.anchors_made:
         name = "golden anchor" if point == GOLDEN_ANCHOR else f"anchor on the {point} point"
-        rest = f"the {name}" if point == GOLDEN_ANCHOR else f"an {name}"
-        facts.append(Fact(f"make {point}", "make", rest))
+        phrase = f"the {name}" if point == GOLDEN_ANCHOR else f"an {name}"
+        facts.append(Fact(f"make {point}", "make", phrase))
     # Home points and the bar point come first, from the highest.
     made = [point for point in features.points_made if point < BACK]
     points = sorted(made, key=lambda point: (point > BAR_POINT, -point))
@@ -159,7 +142,7 @@ def _points(features: PlayFeatures) -> list[Fact]:
     if features.anchors_broken and sum(blot >= BACK for blot in features.blots) >= 2:
         facts.append(Fact("split", "split", "the back checkers", 0))
     elif features.back:
-        # Without back checkers a player needs no anchor. The 24 point, where they start, is none.
+        # Without back checkers a player needs no anchor; the 24 point is their start, not one.
         facts += [
             Fact(f"break {point}", "give up", f"the anchor on the {point} point", -1)
             for point in features.anchors_broken
@@ -177,21 +160,21 @@ def _back(features: PlayFeatures) -> list[Fact]:
     left, runs = features.left_back, features.runs
     if left and not (features.back and runs):
         number = NUMBERS[left] if features.back else "the last"
-        rest = f"{number} back checker{'s' * (left > 1)} out of the opponent's home board"
-        return [Fact("leave", "bring", rest)]
+        phrase = f"{number} back checker{'s' * (left > 1)} out of the opponent's home board"
+        return [Fact("leave", "bring", phrase)]
     if runs:
         return [Fact("run", "run", f"with {NUMBERS[runs]} back checker{'s' * (runs > 1)}")]
     return []
 
 
-def _safety(features: PlayFeatures, shots: int, *, split: bool) -> Fact:
+def _safety(features: PlayFeatures, shots: int, *, has_back_blots: bool) -> Fact:
     if shots:
-        return Fact("shots", "leave", f"{_shots(shots)}{_OUTSIDE if split else ''}", -1)
+        return Fact("shots", "leave", f"{_shots(shots)}{_OUTSIDE if has_back_blots else ''}", -1)
     return Fact("safe", "leave", "no shot" if features.blots else "no blot")
 
 
 def missed(best: CandidateFacts, other: CandidateFacts) -> list[Fact]:
-    """Return the gains of the best play that another play lacks."""
+    """Return the gains of the best play that the other play does not have."""
     keys = {fact.key for fact in other.facts}
     points = set(other.features.points_made)
     return [
@@ -200,14 +183,14 @@ def missed(best: CandidateFacts, other: CandidateFacts) -> list[Fact]:
         if fact.good > 0
         and fact.key.split()[0] in ("hit", "make", "run", "leave")
         and fact.key not in keys
-        # Both plays may make the same one of several points.
+        # Both plays may make one of several points.
         and not (fact.key.startswith("make") and points & _numbers(fact.key))
         and not (fact.key in ("run", "leave") and keys & {"run", "leave"})
     ]
 
 
 def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
-    """Return, as finite phrases, the costs and risks of another play that the best play lacks."""
+    """Return the other play's costs and risks that the best play has not, as finite phrases."""
     keys = {fact.key for fact in best.facts}
     phrases = [
         fact.finite
@@ -219,17 +202,17 @@ def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
     ]
     if other.shots >= best.shots + _SHOTS:
         compared = f" against {best.shots}" if best.shots else ""
-        outside = _OUTSIDE if best.split or other.split else ""
+        outside = _OUTSIDE if best.has_back_blots or other.has_back_blots else ""
         phrases.append(f"leaves {_shots(other.shots)}{compared}{outside}")
     return phrases
 
 
 def merits(best: CandidateFacts, other: CandidateFacts) -> list[str]:
-    """Return, as finite phrases, the gains of another play that the best play lacks."""
+    """Return the other play's gains that the best play does not have, as finite phrases."""
     phrases = [fact.finite for fact in missed(other, best)]
     if other.shots <= best.shots - _SHOTS:
         if other.shots:
-            outside = _OUTSIDE if best.split or other.split else ""
+            outside = _OUTSIDE if best.has_back_blots or other.has_back_blots else ""
             phrases.append(f"leaves {_shots(other.shots)} against {best.shots}{outside}")
         else:
             phrases += [fact.finite for fact in other.facts if fact.key == "safe"]

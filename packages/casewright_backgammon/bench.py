@@ -1,4 +1,4 @@
-"""MCBR-RAG's experiments on backgammon (Marom 2024, section 5.2): boards, Table 3 and Table 4."""
+"""MCBR-RAG's experiments on backgammon (Marom 2024, section 5.2): boards, Tables 3 and 4."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from casewright.stores.progress import progress_bar
 from casewright_backgammon.bench_answers import answer_rows, by_chat, by_network, reuse
 from casewright_backgammon.bench_boards import reading_rows
 from casewright_backgammon.bench_retrieval import (
-    ALONE,
     COMBINED,
     ENCODING,
-    FIGURES,
     LABELS,
-    OF_POSITIONS,
+    MEAN_FIGURES,
+    NO_CASES,
+    POSITION_LABELS,
+    POSITIONS_ONLY,
     RANDOM,
     SHUFFLED,
     WITH_PLAY,
-    WITHOUT,
     MeasuredSplit,
     comparison_rows,
     latent_name,
@@ -34,15 +34,15 @@ from casewright_backgammon.games import DECISIONS, Split, part_of, read_split, s
 from casewright_backgammon.latent_training import EPOCHS, WEIGHTS
 
 BOARDS, ANSWERS = "boards", "4"
-#: The representation that is trained as the shipped network.
+#: The representation whose training is that of the shipped network.
 SHIPPED = latent_name(1, 0)
 _NOTES = (
     "The games of the queries took no part in training and are not cases, and no case has the "
     "position of a query.",
     "Table 3, labels: precision, the mean over 1 to 5 nearest cases. Each value of a label has the "
     "same weight, so that random cases score 1 / (number of values). The paper's labels are from a "
-    f"closed collection; here {', '.join(OF_POSITIONS)} are labels of the position, the others of "
-    "the engine's best play, which a query does not contain.",
+    f"closed collection; here {', '.join(POSITION_LABELS)} are labels of the position, the others "
+    "of the engine's best play, which a query does not contain.",
     "lost: equity loss of the candidate whose resulting position is most similar to that of the "
     "nearest case's best play, by the same representation; same roll: only cases with the query's "
     "roll; near by checkers: for these cases, the similarity is the number of moved checkers. "
@@ -50,7 +50,7 @@ _NOTES = (
     "The seven weights of value and decoder are the paper's; here the two losses are first scaled "
     "to similar size. The paper's cases are lessons, labelled by their chapters.",
     "Table 4: the references are texts of the engine's analyses, by the same templates as the "
-    "network's own analysis, so the latter's words are similar for this reason; compare the equity "
+    "network's own analysis, which makes the words of the latter similar; compare the equity "
     "losses. The loss of a legal play that the engine does not list is at least that of the worst "
     "listed play. retained: share of the analyses that Revise would accept as a case. The paper's "
     "rows are its Table 4, with chat models that this bench does not include and other references "
@@ -68,18 +68,21 @@ def measure_backgammon(
     choosing: bool = False,
     epochs: int = EPOCHS,
 ) -> Report:
-    """Measure the reading of boards, retrieval, and answers."""
+    """Measure the reading of boards, retrieval, and answers.
+
+    ``choosing`` measures only retrieval, with a quarter of the training games as queries.
+    """
     split = _training_split(data) if choosing else read_split(data)
-    # Models that cannot be loaded must fail before the training, which takes minutes.
+    # The models are loaded before the training, which takes minutes, so that errors show early.
     encoders: dict[str, Encoder] = {"packaged": default_encoder()}
     if encoder is not None:
         encoders[encoder] = named_encoder(encoder)
-    asker = None
+    chat_answerers = []
     if chat is not None:
         from casewright.planner import chat_model
         from casewright.planner.chat_call import chat_text
 
-        asker = chat_text(chat_model(chat))
+        chat_answerers = [by_chat(chat, chat_text(chat_model(chat)))]
     started = time.perf_counter()
     measured = MeasuredSplit(split)
     with progress_bar("Training networks", len(WEIGHTS) + 1, show=None) as advance:
@@ -87,13 +90,11 @@ def measure_backgammon(
     trained = time.perf_counter() - started
     rows = comparison_rows(measured, compared)
     if not choosing:
-        read = reading_rows([decision.position for decision in split.queries], count=boards)
-        rows = [{"table": BOARDS, **row} for row in read] + rows
+        board_rows = reading_rows([decision.position for decision in split.queries], count=boards)
+        rows = [{"table": BOARDS, **row} for row in board_rows] + rows
         shipped = next(each for each in compared if each.name == SHIPPED)
         assert shipped.network is not None
-        answerers = [reuse(shipped.network), by_network(shipped.network)]
-        if asker is not None and chat is not None:
-            answerers.append(by_chat(chat, asker))
+        answerers = [reuse(shipped.network), by_network(shipped.network), *chat_answerers]
         rows += answer_rows(measured, shipped, answerers, encoders, answers)
     return Report(
         bench="backgammon",
@@ -110,11 +111,11 @@ def measure_backgammon(
         draw=lambda axes: _draw(axes, rows),
         titles={
             BOARDS: "Boards read",
-            FIGURES: f"Table {FIGURES}",
+            MEAN_FIGURES: f"Table {MEAN_FIGURES}",
             COMBINED: f"Table {COMBINED}",
-            ALONE: f"Table {ALONE}",
+            POSITIONS_ONLY: f"Table {POSITIONS_ONLY}",
             WITH_PLAY: f"Table {WITH_PLAY}",
-            WITHOUT: "Equity lost without cases",
+            NO_CASES: "Equity lost without cases",
             ANSWERS: "Table 4: answers",
         },
     )
@@ -138,9 +139,9 @@ def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
         slug = slugs.get(row.get("compared by", ""))
         if row["table"] == COMBINED and slug:
             figures[f"labels_{slug}"] = row["mean"]
-        if row["table"] == ALONE and slug:
+        if row["table"] == POSITIONS_ONLY and slug:
             figures[f"lost_same_roll_{slug}"] = row["lost, same roll"]
-    losses = {row["chosen by"]: row["lost"] for row in rows if row["table"] == WITHOUT}
+    losses = {row["chosen by"]: row["lost"] for row in rows if row["table"] == NO_CASES}
     figures["lost_random_candidate"] = losses["a listed candidate at random"]
     figures["lost_by_people"] = losses["the play that was made"]
     return figures

@@ -1,8 +1,8 @@
-"""Table 4: analyses without context, and with three cases in context (MCBR-RAG, section 5.2).
+"""Table 4: analyses without context, and with three cases as context (MCBR-RAG, section 5.2).
 
 The paper compares the words of an answer with those of a reference. An answer with similar words
-may advise a wrong play, so the table also has the share of legal plays and the equity loss of the
-advised plays.
+may advise a wrong play, so here the table also has the share of legal plays and the equity loss of
+the advised plays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from casewright.stores import Encoder
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.advice import carried_over
+from casewright_backgammon.advice import most_similar_plays
 from casewright_backgammon.analysis import BEST_PLAY, analysis_text, best_play_of
 from casewright_backgammon.analysis_check import analysis_flaws
 from casewright_backgammon.bench_retrieval import MeasuredSplit, Representation, nearest
@@ -31,16 +31,16 @@ from casewright_backgammon.decision import Decision
 from casewright_backgammon.judge import NetworkJudge
 from casewright_backgammon.latent import PositionNetwork
 from casewright_backgammon.moves import legal_plays
-from casewright_backgammon.play_text import play_of
+from casewright_backgammon.play_text import legal_play
 from casewright_backgammon.prompts import ROLE, prompt
 from casewright_mcbr.layers import unit_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Cases in a prompt.
+#: Number of cases in a prompt.
 CASES = 3
-NONE, THREE, STRANGERS = "none", "three cases", "control: three cases of other decisions"
+NONE, THREE, OTHERS = "none", "three cases", "control: three cases of other decisions"
 #: Columns of the paper's Table 4, without its average of the three cosines.
 PAPER_COLUMNS = ("BERTScore", "cosine, MPNet", "cosine, RoBERTa", "cosine, MiniLM-L12")
 #: Figures of the paper's Table 4, by model, without and with three cases: BERTScore
@@ -53,23 +53,20 @@ TABLE_4 = {
     "Mixtral-8x7B": ((0.830, 0.583, 0.624, 0.569), (0.830, 0.602, 0.641, 0.596)),
     "Llama-3.1-8B": ((0.833, 0.570, 0.607, 0.551), (0.815, 0.614, 0.650, 0.598)),
 }
-#: Numbers of texts in a batch of MiniLM, and of tokens after which a text is cut off.
+#: Number of texts in a batch of MiniLM, and of tokens after which a text is cut off.
 BATCH, TOKENS = 32, 256
 
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """A method to analyse decisions.
+    """A method of analysis, with its name in the table and the contexts with which it is measured.
 
-    Attributes:
-        name: The name in the table.
-        answer: A function from a decision and its cases (the nearest first) to an answer.
-        contexts: The contexts with which it is measured.
+    ``answer`` is a function from a decision and its cases (the nearest first) to an answer.
     """
 
     name: str
     answer: Callable[[Decision, Sequence[Decision]], str]
-    contexts: Sequence[str] = (NONE, THREE, STRANGERS)
+    contexts: Sequence[str] = (NONE, THREE, OTHERS)
 
 
 def answer_rows(
@@ -82,40 +79,36 @@ def answer_rows(
     """Return a row for each answerer and context.
 
     Args:
-        measured: The queries and cases.
-        representation: Retrieves the cases, which have the query's roll, by the position.
-        answerers: The methods to compare.
+        representation: Retrieves by the position; the cases have the query's roll.
         encoders: Encoders for the cosine of whole texts, by name.
         limit: Number of queries, which are evenly spaced in the split.
     """
     split = measured.split
     indices = sorted(set(np.linspace(0, len(split.queries) - 1, limit).astype(int).tolist()))
     queries = [split.queries[index] for index in indices]
-    vectors, cases = (representation.positions(of) for of in (split.queries, split.cases))
+    vectors, cases = (representation.positions(group) for group in (split.queries, split.cases))
     order = nearest(measured, vectors, cases, CASES, same_roll=True)[indices]
     # The control uses the cases of a distant query, mostly with another roll.
     contexts = {
         NONE: order[:, :0],
         THREE: order,
-        STRANGERS: np.roll(order, len(order) // 2, axis=0),
+        OTHERS: np.roll(order, len(order) // 2, axis=0),
     }
     rows = []
     total = sum(len(answerer.contexts) for answerer in answerers)
     with progress_bar("Answering", total, show=None) as advance:
         for answerer in answerers:
             for context in answerer.contexts:
-                shown = [[split.cases[c] for c in row] for row in contexts[context]]
-                answers = list(map(answerer.answer, queries, shown))
-                figures = _figures(queries, answers, encoders)
-                rows.append(
-                    {"table": "4", "answered by": answerer.name, "context": context, **figures}
-                )
+                case_lists = [[split.cases[c] for c in row] for row in contexts[context]]
+                answers = list(map(answerer.answer, queries, case_lists))
+                row = {"table": "4", "answered by": answerer.name, "context": context}
+                rows.append(row | _figures(queries, answers, encoders))
                 advance(1)
     return rows + published_rows()
 
 
 def published_rows() -> list[dict[str, Any]]:
-    """Return the paper's Table 4 as rows, with each cosine under the name of its encoder."""
+    """Return the paper's Table 4 as rows; a cosine's column names its encoder."""
     return [
         {
             "table": "4",
@@ -129,7 +122,7 @@ def published_rows() -> list[dict[str, Any]]:
 
 
 def reuse(network: PositionNetwork) -> Answerer:
-    """Return the answerer that reuses the best play and the text of the nearest case.
+    """Return the answerer that reuses best play and text of the nearest case.
 
     Without a case, it names the alphabetically first legal play.
     """
@@ -139,7 +132,7 @@ def reuse(network: PositionNetwork) -> Answerer:
         if not cases:
             first = min(plays, key=lambda play: play.text)
             return f"This play is legal with the roll. {BEST_PLAY} {first.text}."
-        play = carried_over(plays, cases[:1], network)[0]
+        play = most_similar_plays(plays, cases[:1], network)[0]
         words = analysis_text(cases[0]).rpartition(BEST_PLAY)[0]
         return f"{words}{BEST_PLAY} {play.text}."
 
@@ -147,11 +140,11 @@ def reuse(network: PositionNetwork) -> Answerer:
 
 
 def by_network(network: PositionNetwork) -> Answerer:
-    """Return the answerer that uses the network's figures without a case."""
+    """Return the answerer that analyses with the network's own figures, and without cases."""
     judge = NetworkJudge(network)
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
-        return analysis_text(judge.analysed(query.position, query.dice, None, ()))
+        return analysis_text(judge.analyse(query.position, query.dice, None, ()))
 
     return Answerer("the network's own analysis", answer, (NONE,))
 
@@ -170,8 +163,8 @@ def _figures(
     queries: Sequence[Decision], answers: Sequence[str], encoders: dict[str, Encoder]
 ) -> dict[str, Any]:
     references = [analysis_text(query) for query in queries]
-    losses = list(map(_lost, queries, answers))
-    legal = [lost for lost, _ in losses if lost is not None]
+    losses = list(map(_equity_loss, queries, answers))
+    legal_losses = [lost for lost, _ in losses if lost is not None]
     return {
         **dict.fromkeys(PAPER_COLUMNS),
         "BERTScore": mean(bert_scores(answers, references)),
@@ -179,15 +172,15 @@ def _figures(
             f"cosine, {name}": _cosine(encoder, answers, references)
             for name, encoder in encoders.items()
         },
-        "legal play": len(legal) / len(queries),
+        "legal play": len(legal_losses) / len(queries),
         "listed": mean([listed for _, listed in losses]),
-        "lost, at least": mean(legal) if legal else None,
+        "lost, at least": mean(legal_losses) if legal_losses else None,
         "best play": mean([listed and lost == 0 for lost, listed in losses]),
         "retained": mean([not flaws for flaws in map(analysis_flaws, answers, queries)]),
     }
 
 
-def _lost(query: Decision, text: str) -> tuple[float | None, bool]:
+def _equity_loss(query: Decision, text: str) -> tuple[float | None, bool]:
     """Return the equity loss of the advised play, and True if the engine lists the play.
 
     The loss is ``None`` for an illegal play. An unlisted play loses at least as much as the worst
@@ -197,18 +190,18 @@ def _lost(query: Decision, text: str) -> tuple[float | None, bool]:
     if named is None:
         return None, False
     try:
-        after = play_of(query.position, query.dice, named).after
+        after = legal_play(query.position, query.dice, named).after
     except InputError:
         return None, False
     for rank in range(len(query.candidates)):
         if query.after(rank) == after:
-            return query.lost(rank), True
-    return query.lost(len(query.candidates) - 1), False
+            return query.equity_loss(rank), True
+    return query.equity_loss(len(query.candidates) - 1), False
 
 
 def _cosine(encoder: Encoder, answers: Sequence[str], references: Sequence[str]) -> float:
-    own, other = (unit_rows(np.asarray(encoder.embed(list(of)))) for of in (answers, references))
-    return mean((own * other).sum(axis=1))
+    left, right = (unit_rows(np.asarray(encoder.embed(list(t)))) for t in (answers, references))
+    return mean((left * right).sum(axis=1))
 
 
 def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
@@ -219,11 +212,11 @@ def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np
     comparable with the paper's scores of larger models.
     """
     scores = []
-    for own, other in zip(_token_vectors(answers), _token_vectors(references), strict=True):
-        if not len(own) or not len(other):
+    for answer, reference in zip(_token_vectors(answers), _token_vectors(references), strict=True):
+        if not len(answer) or not len(reference):
             scores.append(0.0)
             continue
-        similarities = own @ other.T
+        similarities = answer @ reference.T
         precision, recall = similarities.max(axis=1).mean(), similarities.max(axis=0).mean()
         total = precision + recall
         scores.append(2 * precision * recall / total if total > 0 else 0.0)

@@ -1,4 +1,4 @@
-"""Accuracy of the board reader on boards drawn by our renderer, matplotlib and GNU Backgammon."""
+"""Accuracy of the board reader on boards drawn by three renderers: ours, matplotlib, gnubg."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 #: Number of positions that one run of GNU Backgammon draws.
 BATCH = 50
+#: Draws the boards of positions.
 Renderer = Callable[[Sequence[Position]], Iterable["Image.Image"]]
 
 
 def gnubg_boards(
     positions: Sequence[Position], engine: GnuBackgammon | None = None
 ) -> Iterator[Image.Image]:
-    """Yield the boards that GNU Backgammon draws, images of mode "RGB", in the positions' order.
+    """Yield the boards that GNU Backgammon draws of the positions, images of mode "RGB".
 
     The player on roll sits below, bears off at the lower right, and has the darker checkers.
     """
@@ -60,16 +61,16 @@ def reading_rows(
         positions: The positions to choose from.
         count: Number of boards of each renderer, chosen at random without repetition.
         seed: Random seed of the choice, and of the styles of our renderer.
-        reader: The reader; ``None`` for the shipped reader.
-        progress: Show a bar on stderr; ``None`` shows it on a terminal.
+        reader: By default the shipped reader.
+        progress: See ``progress_bar``.
 
     Returns:
-        Two rows for each renderer, with and without the numbers of borne-off checkers:
-        ``renderer``; ``off_known``; ``boards``, their number. ``right``, ``refused_right``,
+        Two rows for each ``renderer``: ``off_known`` says whether the reader is given the numbers
+        of borne-off checkers. ``boards`` is their number. ``right``, ``refused_right``,
         ``refused_wrong`` and ``wrong`` are shares of boards: the whole position is read right or
-        wrong, and the reading is accepted or refused. ``caught`` and ``caught_by_check`` are shares
-        of the wrong readings that are refused, and that are impossible positions. ``slices`` is the
-        share of slices that are read right.
+        wrong, and the reading is accepted or refused. Of the wrong readings, ``caught`` is the
+        share that is refused, ``caught_by_check`` the share of impossible positions. ``slices`` is
+        the share of slices that are read right.
     """
     rng = np.random.default_rng(seed)
     unique = list(dict.fromkeys(positions))
@@ -84,7 +85,7 @@ def reading_rows(
 
 
 def _renderers(seed: int) -> Mapping[str, tuple[Colour, Renderer]]:
-    def styled(positions: Sequence[Position]) -> Iterator[Image.Image]:
+    def draw_random_styles(positions: Sequence[Position]) -> Iterator[Image.Image]:
         rng = np.random.default_rng(seed)
         fonts: list[Path | None] = [*unseen_fonts()]
         for position in positions:
@@ -92,7 +93,7 @@ def _renderers(seed: int) -> Mapping[str, tuple[Colour, Renderer]]:
 
     renderers: dict[str, tuple[Colour, Renderer]] = {
         "plain": ("light", lambda positions: map(render_board, positions)),
-        "own styles": ("light", styled),
+        "own styles": ("light", draw_random_styles),
         "matplotlib": ("light", lambda positions: map(render, positions, cycle(LOOKS.values()))),
     }
     return {**renderers, "gnubg": ("dark", gnubg_boards)} if find_engine() else renderers
@@ -109,18 +110,17 @@ def _rows(
     readings: dict[bool, list[tuple[Position, BoardReading, str, float]]] = {False: [], True: []}
     for position, image in zip(positions, draw(positions), strict=True):
         offs = (None, position.off)
-        results = reader.looks(image, own, "right", offs)
-        for off_readings, off, reading in zip(readings.values(), offs, results, strict=True):
+        results = reader.likeliest_readings(image, own, "right", offs)
+        for outcomes, off, reading in zip(readings.values(), offs, results, strict=True):
             reason = reader.refusal(reading, own, off=off)
-            off_readings.append(
-                (position, reading, reason, _slices_right(reading.counts, position, own))
-            )
+            share = _share_right(reading.counts, position, own)
+            outcomes.append((position, reading, reason, share))
         advance(1)
-    return [_row(name, known, off_readings) for known, off_readings in readings.items()]
+    return [_row(name, off_known, outcomes) for off_known, outcomes in readings.items()]
 
 
 def _row(
-    name: str, known: bool, readings: Sequence[tuple[Position, BoardReading, str, float]]
+    name: str, off_known: bool, readings: Sequence[tuple[Position, BoardReading, str, float]]
 ) -> dict[str, Any]:
     right = np.array([reading.position == position for position, reading, _, _ in readings])
     refused = np.array([bool(reason) for _, _, reason, _ in readings])
@@ -128,7 +128,7 @@ def _row(
     wrong = int((~right).sum())
     return {
         "renderer": name,
-        "off_known": known,
+        "off_known": off_known,
         "boards": len(readings),
         "right": mean(right & ~refused),
         "refused_right": mean(right & refused),
@@ -140,7 +140,7 @@ def _row(
     }
 
 
-def _slices_right(counts: Sequence[int], position: Position, own: Colour) -> float:
+def _share_right(counts: Sequence[int], position: Position, own: Colour) -> float:
     """Return the share of slices that are read right."""
     read = np.array(counts)
     # Renderers put a player's checkers on different halves of the bar.

@@ -1,7 +1,7 @@
 """A second renderer of boards, with matplotlib, in the style of printed diagrams.
 
-It has no code, geometry or style in common with the renderer for training, and is not used for
-training or thresholds: with it the bench measures the reader on boards of another program.
+It has no code, geometry or style in common with the renderer for training, and no training or
+threshold uses it. So the bench measures the reader on boards of another program.
 """
 
 from __future__ import annotations
@@ -17,43 +17,28 @@ from casewright_backgammon.position import BAR, POINTS, Position
 if TYPE_CHECKING:
     from PIL import Image
 
-#: Height of the field and length of a point; the unit is a checker's width.
-HIGH, LONG = 12.2, 4.9
-#: Maximum number of checkers that are drawn in a stack; a taller stack shows its number.
-MOST = 5
+#: Height of the field and length of a point, in widths of a checker.
+FIELD_HEIGHT, POINT_LENGTH = 12.2, 4.9
+#: Maximum number of drawn checkers in a stack; a taller stack shows its number.
+MAX_DRAWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The style of printed boards; colours and hatches have matplotlib's names.
+    """The style of printed boards; colours and hatches have matplotlib's names."""
 
-    Attributes:
-        odd: Colour of every other point.
-        even: Colour of the other points.
-        hatch: Pattern on the even points.
-        paper: Colour of the field.
-        light: Colour of the player on roll's checkers.
-        dark: Colour of the other player's checkers.
-        edge: Colour of lines.
-        numbered: True to number the points.
-        middle: Width of the bar.
-        dots: Pixels per inch; the board is 8 inches wide.
-        family: The font family.
-        caption: A line of text under the board.
-    """
-
-    odd: str = "white"
-    even: str = "silver"
-    hatch: str = ""
-    paper: str = "white"
-    light: str = "white"
-    dark: str = "black"
-    edge: str = "black"
-    numbered: bool = True
-    middle: float = 1.0
-    dots: int = 80
-    family: str = "DejaVu Serif"
-    caption: bool = False
+    odd: str = "white"  # colour of the points with odd numbers
+    even: str = "silver"  # colour of the points with even numbers
+    hatch: str = ""  # pattern on the points with even numbers
+    paper: str = "white"  # colour of the field
+    light: str = "white"  # colour of the checkers of the player on roll
+    dark: str = "black"  # colour of the other player's checkers
+    edge: str = "black"  # colour of lines
+    numbered: bool = True  # True to number the points
+    bar: float = 1.0  # width of the bar, in widths of a checker
+    dots: int = 80  # pixels per inch; the board is 8 inches wide
+    family: str = "DejaVu Serif"  # font family
+    caption: bool = False  # True for a line of text under the board
 
 
 LOOKS: dict[str, Look] = {
@@ -70,7 +55,7 @@ LOOKS: dict[str, Look] = {
         dark="navy",
         edge="dimgray",
         numbered=False,
-        middle=0.7,
+        bar=0.7,
         dots=60,
         family="cmss10",
     ),
@@ -78,12 +63,9 @@ LOOKS: dict[str, Look] = {
 
 
 def render(position: Position, look: Look) -> Image.Image:
-    """Return the image of a board, of mode "RGB".
+    """Return the image of a board, of mode "RGB"; ``DependencyError`` without matplotlib.
 
     The player on roll sits below, bears off on the right and has the lighter checkers.
-
-    Raises:
-        DependencyError: matplotlib is not installed.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -94,22 +76,22 @@ def render(position: Position, look: Look) -> Image.Image:
         ) from error
     from PIL import Image
 
-    wide = 12 + look.middle
-    figure = Figure(figsize=(8, 8 * (HIGH + 2.2) / (wide + 1.2)), dpi=look.dots)
+    wide = 12 + look.bar
+    figure = Figure(figsize=(8, 8 * (FIELD_HEIGHT + 2.2) / (wide + 1.2)), dpi=look.dots)
     canvas: Any = FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(-0.6, wide + 0.6)
-    axes.set_ylim(-1.3, HIGH + 0.9)
+    axes.set_ylim(-1.3, FIELD_HEIGHT + 0.9)
     axes.set_axis_off()
     _field(axes, look)
     for point in range(1, POINTS + 1):
         mine, others = position.own[point - 1], position.other[POINTS - point]
-        x, low = _place(point, look)
+        x, low = _point_centre(point, look)
         if count := mine or others:
-            _stack(axes, x, 0.52 if low else HIGH - 0.52, low, count, bool(mine), look)
-    middle = 6 + look.middle / 2
-    _stack(axes, middle, HIGH / 2 - 1.1, False, position.own[BAR], True, look)
-    _stack(axes, middle, HIGH / 2 + 1.1, True, position.other[BAR], False, look)
+            _stack(axes, x, 0.52 if low else FIELD_HEIGHT - 0.52, low, count, bool(mine), look)
+    middle = 6 + look.bar / 2
+    _stack(axes, middle, FIELD_HEIGHT / 2 - 1.1, False, position.own[BAR], True, look)
+    _stack(axes, middle, FIELD_HEIGHT / 2 + 1.1, True, position.other[BAR], False, look)
     if look.caption:
         text = "White to move. Position after the opening."
         _write(axes, wide / 2, -1.05, text, look, size=10)
@@ -117,22 +99,24 @@ def render(position: Position, look: Look) -> Image.Image:
     return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
 
-def _place(point: int, look: Look) -> tuple[float, bool]:
-    """Return the middle of a point, and True if it is in the lower half."""
+def _point_centre(point: int, look: Look) -> tuple[float, bool]:
+    """Return the x coordinate of a point's centre, and True if it is in the lower half."""
     low = point <= POINTS // 2
     column = 12 - point if low else point - 13
-    return column + 0.5 + (look.middle if column >= 6 else 0), low
+    return column + 0.5 + (look.bar if column >= 6 else 0), low
 
 
 def _field(axes: Any, look: Look) -> None:
     from matplotlib.patches import Polygon, Rectangle
 
-    wide = 12 + look.middle
-    outer = Rectangle((0, 0), wide, HIGH, facecolor=look.paper, edgecolor=look.edge, linewidth=2)
+    wide = 12 + look.bar
+    outer = Rectangle(
+        (0, 0), wide, FIELD_HEIGHT, facecolor=look.paper, edgecolor=look.edge, linewidth=2
+    )
     axes.add_patch(outer)
     for point in range(1, POINTS + 1):
-        x, low = _place(point, look)
-        base, tip = (0.0, LONG) if low else (HIGH, HIGH - LONG)
+        x, low = _point_centre(point, look)
+        base, tip = (0.0, POINT_LENGTH) if low else (FIELD_HEIGHT, FIELD_HEIGHT - POINT_LENGTH)
         odd = point % 2 == 1
         axes.add_patch(
             Polygon(
@@ -144,9 +128,9 @@ def _field(axes: Any, look: Look) -> None:
             )
         )
         if look.numbered:
-            _write(axes, x, -0.4 if low else HIGH + 0.4, str(point), look, size=9)
-    for x in (6, 6 + look.middle):
-        axes.plot([x, x], [0, HIGH], color=look.edge, linewidth=1.5)
+            _write(axes, x, -0.4 if low else FIELD_HEIGHT + 0.4, str(point), look, size=9)
+    for x in (6, 6 + look.bar):
+        axes.plot([x, x], [0, FIELD_HEIGHT], color=look.edge, linewidth=1.5)
 
 
 def _stack(
@@ -155,11 +139,11 @@ def _stack(
     from matplotlib.patches import Circle
 
     face = look.light if light else look.dark
-    for number in range(min(count, MOST)):
+    for number in range(min(count, MAX_DRAWN)):
         y = start + (number if up else -number)
         disc = Circle((x, y), 0.46, facecolor=face, edgecolor=look.edge, linewidth=1.4, zorder=3)
         axes.add_patch(disc)
-        if number == MOST - 1 and count > MOST:
+        if number == MAX_DRAWN - 1 and count > MAX_DRAWN:
             ink = "black" if light else "white"
             _write(axes, x, y, str(count), look, size=13, color=ink, zorder=4)
 

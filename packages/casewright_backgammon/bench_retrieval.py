@@ -1,8 +1,8 @@
 """Table 3: relevance of the nearest cases, and equity loss if their plays are reused.
 
-The representations are the encoding, seven latents with different training, and controls. A case is
-relevant if an engine's analysis gives it the query's label; the paper's labels are from a closed
-collection.
+The representations are the encoding, the latents of seven trainings, and controls. A case is
+relevant if the engine's analysis gives it the query's label. The paper's labels are from a
+collection that is not public.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from casewright.stores.progress import progress_bar
 from casewright_backgammon.decision import Decision
 from casewright_backgammon.encoding import encode
 from casewright_backgammon.games import Split
-from casewright_backgammon.latent import PositionNetwork, combined
+from casewright_backgammon.latent import PositionNetwork, mean_latents
 from casewright_backgammon.latent_training import EPOCHS, WEIGHTS, examples_of, train_network
 from casewright_backgammon.play_features import PlayFeatures, phase, play_features
 from casewright_backgammon.position import Position
-from casewright_backgammon.training import choice_lost
+from casewright_backgammon.training import choice_loss
 from casewright_mcbr.layers import UNITS, Floats, unit_rows
 from casewright_mcbr.ranking import KS, NAMES, ranking_figures
 
 ENCODING = "encoding"
 SHUFFLED = "control: latent (1, 0), worth shuffled"
 RANDOM = "control: random numbers"
-#: Names of the tables, by the vectors of queries and cases.
+#: Names of the tables, which say what the vectors of queries and cases are.
 COMBINED = "3: a query is its position, a case the mean of before and after its best play"
-ALONE = "3: a query is its position, a case its position"
+POSITIONS_ONLY = "3: a query is its position, a case its position"
 WITH_PLAY = "3: a query is the mean of before and after the play that was made, a case as well"
-WITHOUT = "without cases"
-FIGURES = "3: mean over the labels, with the paper's figures"
-#: Number of nearest cases; a figure is the mean over the first 1, 2, … of these cases.
+NO_CASES = "without cases"
+MEAN_FIGURES = "3: mean over the labels, with the paper's figures"
+#: Number of nearest cases; a figure is the mean over its values for the first 1, 2, … of them.
 NEAREST = KS[-1]
 #: Figures of the paper's Table 3, in the order of ``NAMES``; the paper's labels are chapters.
 TABLE_3 = {
@@ -52,18 +52,18 @@ TABLE_3 = {
     "latent (1, 0.001)": (0.431, 0.034, 0.060, 0.440, 0.527),
     "latent (1, 0.0001)": (0.442, 0.035, 0.061, 0.454, 0.543),
 }
-#: Queries in a block, whose similarities to all cases are in memory.
+#: Number of queries whose similarities to all cases are in memory at once.
 _BLOCK = 256
-#: Distances that differ by less than this are ties.
+#: Distances that differ by less are equal.
 _TIE = 1e-6
-#: Leads in pips between the five kinds of race.
+#: Leads in pips that separate the five values of the label "race lead".
 _LEADS = (-30, -10, 10, 30)
-#: GNU Backgammon's class numbers below the race are bear-off databases.
+#: GNU Backgammon's class number of a race; lower numbers are bear-off databases.
 _RACE = 8
 
 #: Indices of cases.
 Indices = NDArray[np.intp]
-#: A function from positions to raw vectors, array (n, units).
+#: Returns the vectors of n positions, array (n, units), not scaled.
 Embed = Callable[[Sequence[Position]], Floats]
 
 
@@ -87,9 +87,8 @@ LABELS: dict[str, Callable[[Decision, PlayFeatures], Hashable]] = {
     "back checkers leave": lambda _, play: play.left_back > 0,
     "blots left": lambda _, play: min(len(play.blots), 3),
 }
-#: Labels of positions; the other labels are of the engine's best plays, which a query does not
-#: contain.
-OF_POSITIONS = ("engine's class", "phase", "race lead")
+#: Labels of positions; the others are of the engine's best plays, which queries do not contain.
+POSITION_LABELS = ("engine's class", "phase", "race lead")
 
 
 def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
@@ -108,39 +107,31 @@ def latent_name(value: float, decoder: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """A representation of decisions as vectors.
+    """A representation of decisions as vectors."""
 
-    Attributes:
-        name: The name in the tables.
-        embed: Returns the vectors of positions; the methods scale them to length 1.
-        network: The network of a latent; ``None`` for other representations.
-    """
-
-    name: str
-    embed: Embed
-    network: PositionNetwork | None = None
+    name: str  # the name in the tables
+    embed: Embed  # returns the vectors of positions; the methods scale them to length 1
+    network: PositionNetwork | None = None  # the network of latents; None for other representations
 
     def cases(self, decisions: Sequence[Decision]) -> Floats:
-        """Return vectors of cases: the mean of the positions before and after the best play."""
-        return self._both(decisions, [decision.after(0) for decision in decisions])
+        """Return the vectors of cases: means of the positions before and after the best play."""
+        return self._means(decisions, [decision.after(0) for decision in decisions])
 
     def positions(self, decisions: Sequence[Decision]) -> Floats:
-        """Return vectors of the positions, for queries without a play."""
+        """Return the vectors of the decisions' positions, for queries without a play."""
         return unit_rows(self.embed([decision.position for decision in decisions]))
 
     def with_plays(self, decisions: Sequence[Decision]) -> Floats:
         """Return the means of the positions before and after the play that was made."""
-        return self._both(
-            decisions, [decision.after(decision.played_or_best) for decision in decisions]
-        )
+        return self._means(decisions, [d.after(d.played_rank) for d in decisions])
 
     def afters(self, positions: Sequence[Position]) -> Floats:
-        """Return vectors of positions after a play, from the side then on roll."""
+        """Return the vectors of positions after a play, from the side then on roll."""
         return unit_rows(self.embed([position.flipped for position in positions]))
 
-    def _both(self, decisions: Sequence[Decision], afters: Sequence[Position]) -> Floats:
+    def _means(self, decisions: Sequence[Decision], afters: Sequence[Position]) -> Floats:
         before = self.embed([decision.position for decision in decisions])
-        return unit_rows(combined(before, self.embed(afters)))
+        return unit_rows(mean_latents(before, self.embed(afters)))
 
 
 def representations(
@@ -149,11 +140,9 @@ def representations(
     """Return all representations, with networks trained on the split's cases and pool."""
     examples = examples_of(split.cases, split.pool)
     trainings = [(latent_name(*pair), examples, pair[0] / sum(pair)) for pair in WEIGHTS]
+    trainings.append((SHUFFLED, examples.shuffled(0), 1.0))
     result = [Representation(ENCODING, encode)]
-    for name, training_examples, weighting in [
-        *trainings,
-        (SHUFFLED, examples.shuffled(0), 1.0),
-    ]:
+    for name, training_examples, weighting in trainings:
         network = train_network(training_examples, weighting, epochs=epochs)
         result.append(Representation(name, network.latents, network))
         advance(1)
@@ -167,7 +156,7 @@ def representations(
 
 @dataclass(frozen=True)
 class MeasuredSplit:
-    """A split with data that all representations use: labels, rolls and candidates."""
+    """A split, with data that all representations use: labels, rolls and candidates."""
 
     split: Split
 
@@ -207,18 +196,16 @@ def nearest(
     The nearest case is first. The split has no cases with the game or the position of a query.
 
     Args:
-        measured: The queries and cases.
         queries: Vectors of the queries, of length 1, array (queries, units).
         cases: Vectors of the cases, of length 1, array (cases, units).
-        count: Number of cases for each query.
         same_roll: Consider only cases with the query's roll.
     """
-    own, others = measured.rolls
+    query_rolls, case_rolls = measured.rolls
     blocks = []
     for start in range(0, len(queries), _BLOCK):
         cosines = queries[start : start + _BLOCK] @ cases.T
         if same_roll:
-            cosines[own[start : start + _BLOCK, None] != others] = -np.inf
+            cosines[query_rolls[start : start + _BLOCK, None] != case_rolls] = -np.inf
         top = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
         order = np.argsort(-np.take_along_axis(cosines, top, axis=1), axis=1, kind="stable")
         blocks.append(np.take_along_axis(top, order, axis=1))
@@ -228,33 +215,49 @@ def nearest(
 def comparison_rows(
     measured: MeasuredSplit, compared: Sequence[Representation]
 ) -> list[dict[str, Any]]:
-    """Return the rows of the three tables, and the rows of the equity loss without cases."""
+    """Return the rows of the tables, and the rows of the equity loss without cases."""
     rows: list[dict[str, Any]] = []
     split = measured.split
     with progress_bar("Retrieving", len(compared), show=None) as advance:
-        for by in compared:
-            queries, cases = by.positions(split.queries), by.cases(split.cases)
-            rows.append(_figures_row(measured, by, queries, cases))
+        for representation in compared:
+            queries, cases = (
+                representation.positions(split.queries),
+                representation.cases(split.cases),
+            )
+            rows.append(_figures_row(measured, representation, queries, cases))
             rows += [
-                _row(measured, by, COMBINED, queries, cases),
-                _row(measured, by, ALONE, queries, by.positions(split.cases)),
-                # The play that was made hints at the best play, so no loss is computed.
-                _row(measured, by, WITH_PLAY, by.with_plays(split.queries), cases, losses=False),
+                _row(measured, representation, COMBINED, queries, cases),
+                _row(
+                    measured,
+                    representation,
+                    POSITIONS_ONLY,
+                    queries,
+                    representation.positions(split.cases),
+                ),
+                # The query's play is often its best play, so an equity loss would mean little.
+                _row(
+                    measured,
+                    representation,
+                    WITH_PLAY,
+                    representation.with_plays(split.queries),
+                    cases,
+                    losses=False,
+                ),
             ]
             advance(1)
     return rows + _rows_without_cases(split.queries, compared)
 
 
 def _figures_row(
-    measured: MeasuredSplit, by: Representation, queries: Floats, cases: Floats
+    measured: MeasuredSplit, representation: Representation, queries: Floats, cases: Floats
 ) -> dict[str, Any]:
-    """Return a representation's figures, means over the labels, with the published figures."""
+    """Return the row with a representation's figures, means over the labels, and the paper's."""
     order = nearest(measured, queries, cases, NEAREST, same_roll=False)
     figures = np.mean(list(figures_by_label(measured, order).values()), axis=0)
-    published = TABLE_3.get(by.name, (None,) * len(NAMES))
+    published = TABLE_3.get(representation.name, (None,) * len(NAMES))
     return {
-        "table": FIGURES,
-        "compared by": by.name,
+        "table": MEAN_FIGURES,
+        "compared by": representation.name,
         **dict(zip(NAMES, map(float, figures), strict=True)),
         **{f"paper {name}": value for name, value in zip(NAMES, published, strict=True)},
     }
@@ -262,7 +265,7 @@ def _figures_row(
 
 def _row(
     measured: MeasuredSplit,
-    by: Representation,
+    representation: Representation,
     table: str,
     queries: Floats,
     cases: Floats,
@@ -273,11 +276,11 @@ def _row(
     labels = figures_by_label(measured, order)
     precisions = {name: float(figures[0]) for name, figures in labels.items()}
     average = mean(list(precisions.values()))
-    row = {"table": table, "compared by": by.name, **precisions, "mean": average}
+    row = {"table": table, "compared by": representation.name, **precisions, "mean": average}
     if losses:
         same_roll = nearest(measured, queries, cases, 1, same_roll=True)
-        row["lost"] = lost_by_cosine(measured, by, order)
-        row["lost, same roll"] = lost_by_cosine(measured, by, same_roll)
+        row["lost"] = lost_by_cosine(measured, representation, order)
+        row["lost, same roll"] = lost_by_cosine(measured, representation, same_roll)
         row["near by checkers"] = lost_by_checkers(measured, same_roll)
     return row
 
@@ -287,23 +290,24 @@ def _rows_without_cases(
 ) -> list[dict[str, Any]]:
     lost = {
         "a listed candidate at random": [
-            mean([query.lost(rank) for rank in range(len(query.candidates))]) for query in queries
+            mean([query.equity_loss(rank) for rank in range(len(query.candidates))])
+            for query in queries
         ],
-        "the play that was made": [query.lost(query.played_or_best) for query in queries],
+        "the play that was made": [query.equity_loss(query.played_rank) for query in queries],
     }
-    for by in compared:
-        if (network := by.network) is not None:
-            lost[f"the network's choice: {by.name}"] = [
-                choice_lost(network, query) for query in queries
+    for representation in compared:
+        if (network := representation.network) is not None:
+            lost[f"the network's choice: {representation.name}"] = [
+                choice_loss(network, query) for query in queries
             ]
-    return [{"table": WITHOUT, "chosen by": n, "lost": mean(each)} for n, each in lost.items()]
+    return [{"table": NO_CASES, "chosen by": n, "lost": mean(each)} for n, each in lost.items()]
 
 
 def figures_by_label(measured: MeasuredSplit, order: Indices) -> dict[str, NDArray[np.float64]]:
-    """Return the figures of ``NAMES`` by label; a case is relevant if it has the query's label.
+    """Return the figures of ``NAMES`` by label; a case is relevant if it has the query's value.
 
-    Each value of a label has the same weight, even if it is rare: the precision of random cases is
-    1 / (number of values).
+    Each value of a label has the same weight, even if it is rare, so the precision of random cases
+    is 1 / (number of values).
     """
     figures = {}
     for name, labels in measured.query_labels.items():
@@ -316,21 +320,19 @@ def figures_by_label(measured: MeasuredSplit, order: Indices) -> dict[str, NDArr
     return figures
 
 
-def lost_by_cosine(measured: MeasuredSplit, by: Representation, order: Indices) -> float:
+def lost_by_cosine(
+    measured: MeasuredSplit, representation: Representation, order: Indices
+) -> float:
     """Return the mean equity loss of the candidate nearest to the first case's best play.
 
     The similarity is the representation's cosine of the positions after the plays.
 
-    Args:
-        measured: The queries and cases.
-        by: The representation.
-        order: The cases of each query.
     """
     ends = np.cumsum([len(afters) for afters in measured.afters])[:-1]
-    candidates = np.split(by.afters(list(chain.from_iterable(measured.afters))), ends)
-    targets = by.afters([measured.split.cases[case].after(0) for case in order[:, 0]])
+    candidates = np.split(representation.afters(list(chain.from_iterable(measured.afters))), ends)
+    targets = representation.afters([measured.split.cases[case].after(0) for case in order[:, 0]])
     triples = zip(measured.split.queries, candidates, targets, strict=True)
-    return mean([_lost(query, -(vectors @ target)) for query, vectors, target in triples])
+    return mean([_nearest_loss(query, -(vectors @ target)) for query, vectors, target in triples])
 
 
 def lost_by_checkers(measured: MeasuredSplit, order: Indices) -> float:
@@ -338,20 +340,20 @@ def lost_by_checkers(measured: MeasuredSplit, order: Indices) -> float:
     lost = []
     triples = zip(measured.split.queries, measured.afters, order[:, 0], strict=True)
     for query, afters, case in triples:
-        target = _counts(measured.split.cases[case].after(0))
-        counts = np.stack([_counts(after) for after in afters])
-        lost.append(_lost(query, np.abs(counts - target).sum(axis=1)))
+        target = _count_vector(measured.split.cases[case].after(0))
+        counts = np.stack([_count_vector(after) for after in afters])
+        lost.append(_nearest_loss(query, np.abs(counts - target).sum(axis=1)))
     return mean(lost)
 
 
-def _lost(query: Decision, distances: NDArray[np.float64] | Floats) -> float:
+def _nearest_loss(query: Decision, distances: NDArray[np.float64] | Floats) -> float:
     """Return the equity loss of the nearest candidate; the mean if several are equally near.
 
-    Otherwise the engine's order of the candidates would decide, which is that of their equity.
+    Otherwise the order of the candidates would decide, which is that of their equity.
     """
     nearest_ranks = np.flatnonzero(distances <= distances.min() + _TIE)
-    return mean([query.lost(int(rank)) for rank in nearest_ranks])
+    return mean([query.equity_loss(int(rank)) for rank in nearest_ranks])
 
 
-def _counts(position: Position) -> NDArray[np.float64]:
+def _count_vector(position: Position) -> NDArray[np.float64]:
     return np.array([*position.own, *position.other], dtype=np.float64)

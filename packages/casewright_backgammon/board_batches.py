@@ -1,8 +1,8 @@
-"""Training batches of the board reader: boards are drawn once, and augmented by torch.
+"""Training batches of the board reader: boards are drawn once, and torch augments them.
 
-Drawing a board takes about 50 milliseconds, too long for a training step. The pool has for each
+Drawing a board takes about 50 milliseconds, too long for a training step. So a pool has for each
 board a small view of the whole picture, for the landmark network, and a rectified board, for the
-checker network. Each batch moves, stretches and colours them at random.
+checker network. Each batch moves, stretches and colours some of them at random.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from casewright_backgammon.board_image import LANDMARKS, draw_board
 from casewright_backgammon.board_layout import SLICES, signed_counts
 from casewright_backgammon.board_positions import random_positions
 from casewright_backgammon.board_slices import (
+    RECTIFIED,
     SLICE,
-    STRAIGHT,
     VIEW,
+    rectify_board,
     slice_starts,
-    straight_board,
     view_of,
     whole_box,
 )
 from casewright_backgammon.board_style import BoardStyle, draw_style, luminance
-from casewright_backgammon.non_boards import LEARNED, draw_non_board
+from casewright_backgammon.non_boards import TRAINED, draw_non_board
 from casewright_backgammon.position import CHECKERS, Position
 
 if TYPE_CHECKING:
@@ -36,31 +36,23 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 #: Width and height of the pool's views, which are larger than the views of a batch.
-KEPT = (VIEW[0] * 3 // 2, VIEW[1] * 3 // 2)
-#: Numbers of boards in a batch of slices, and of boards and other pictures in a batch of views.
+POOL_VIEW = (VIEW[0] * 3 // 2, VIEW[1] * 3 // 2)
+#: Number of boards in a batch of slices, and of boards and other pictures in a batch of views.
 BOARDS, VIEWS, OTHERS = 16, 22, 10
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The pool of pictures for batches, with levels from 0 to 255.
+    """The pool of pictures for batches, with levels from 0 to 255."""
 
-    Attributes:
-        views: Whole pictures of boards (n, 192, 240, 3).
-        landmarks: Their landmarks, in pixels (n, 8, 2).
-        others: Pictures without a board (m, 192, 240, 3).
-        boards: The rectified boards (n, 184, 276, 3).
-        classes: Classes of their slices (n, 26): 0 for none, 1 to 15 light checkers, 16 to 30 for 1
-            to 15 dark checkers.
-        pairs: Colours of light and dark checkers (n, 2, 3).
-    """
-
-    views: NDArray[np.uint8]
-    landmarks: NDArray[np.float32]
-    others: NDArray[np.uint8]
-    boards: NDArray[np.uint8]
+    views: NDArray[np.uint8]  # whole pictures of boards (n, 192, 240, 3)
+    landmarks: NDArray[np.float32]  # their landmarks, in pixels (n, 8, 2)
+    others: NDArray[np.uint8]  # pictures without a board (m, 192, 240, 3)
+    boards: NDArray[np.uint8]  # the rectified boards (n, 184, 276, 3)
+    #: Classes of their slices (n, 26): 0 for none, 1 to 15 light checkers, 16 to 30 for 1 to 15
+    #: dark checkers.
     classes: NDArray[np.int64]
-    pairs: NDArray[np.float32]
+    pairs: NDArray[np.float32]  # colours of light and dark checkers (n, 2, 3)
 
 
 def draw_pool(
@@ -70,20 +62,15 @@ def draw_pool(
     others: int,
     advance: Callable[[int], None],
 ) -> Pool:
-    """Return a pool of drawn pictures.
+    """Draw a pool of boards, with some of the fonts, and of other pictures.
 
-    Args:
-        rng: The random generator.
-        fonts: The fonts to choose from.
-        boards: Number of boards.
-        others: Number of other pictures.
-        advance: Called with 1 for each picture.
+    ``advance`` is called with 1 for each picture.
     """
     pool = Pool(
-        np.empty((boards, KEPT[1], KEPT[0], 3), dtype=np.uint8),
+        np.empty((boards, POOL_VIEW[1], POOL_VIEW[0], 3), dtype=np.uint8),
         np.empty((boards, LANDMARKS, 2), dtype=np.float32),
-        np.empty((others, KEPT[1], KEPT[0], 3), dtype=np.uint8),
-        np.empty((boards, STRAIGHT[1], STRAIGHT[0], 3), dtype=np.uint8),
+        np.empty((others, POOL_VIEW[1], POOL_VIEW[0], 3), dtype=np.uint8),
+        np.empty((boards, RECTIFIED[1], RECTIFIED[0], 3), dtype=np.uint8),
         np.empty((boards, SLICES), dtype=np.int64),
         np.empty((boards, 2, 3), dtype=np.float32),
     )
@@ -93,15 +80,15 @@ def draw_pool(
         position = next(positions)
         image, corners = draw_board(position, style)
         box = whole_box(image.size)
-        pool.views[row] = view_of(image, box, KEPT)
-        pool.landmarks[row] = (corners - box[:2]) * (KEPT[0] / (box[2] - box[0]))
-        pool.boards[row] = straight_board(image, corners)
+        pool.views[row] = view_of(image, box, POOL_VIEW)
+        pool.landmarks[row] = (corners - box[:2]) * (POOL_VIEW[0] / (box[2] - box[0]))
+        pool.boards[row] = rectify_board(image, corners)
         pool.classes[row] = _classes(position, style)
         pool.pairs[row] = style.light, style.dark
         advance(1)
     for row in range(others):
-        image = draw_non_board(LEARNED, rng)
-        pool.others[row] = view_of(image, whole_box(image.size), KEPT)
+        image = draw_non_board(TRAINED, rng)
+        pool.others[row] = view_of(image, whole_box(image.size), POOL_VIEW)
         advance(1)
     return pool
 
@@ -112,19 +99,15 @@ def _classes(position: Position, style: BoardStyle) -> list[int]:
     return [count if count >= 0 else CHECKERS - count for count in counts]
 
 
-def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Return a random batch for the checker network.
-
-    Returns:
-        Slices (16, 26, 3, 96, 24) of levels from 0 to 1, and their classes (16, 26).
-    """
+def draw_board_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Return random slices (16, 26, 3, 96, 24), levels from 0 to 1, and their classes (16, 26)."""
     import torch
     from torch.nn import functional
 
     rows = rng.integers(len(pool.boards), size=BOARDS)
-    boards = _coloured(_tensor(pool.boards[rows]), pool.pairs[rows], rng)
+    boards = _recolour(_tensor(pool.boards[rows]), pool.pairs[rows], rng)
     starts = slice_starts()
-    # Predicted landmarks are not exact: move, stretch and slant boards, halves and slices a little.
+    # Boards, halves and slices are moved, stretched and slanted, since real landmarks are inexact.
     at = np.empty((BOARDS, SLICES, SLICE[1], SLICE[0], 2), dtype=np.float32)
     down, across = np.arange(SLICE[1]) + 0.5, np.arange(SLICE[0]) + 0.5
     board_shift = rng.normal(0, 1, (BOARDS, 2)) * (1.6, 1.3)
@@ -139,22 +122,22 @@ def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         xs = left + SLICE[0] / 2 + (across - SLICE[0] / 2) * wide[:, None] + x_shift[:, None]
         if turned:
             ys = ys[:, ::-1]
-        slant = lean[:, None] * (ys - STRAIGHT[1] / 2)
+        slant = lean[:, None] * (ys - RECTIFIED[1] / 2)
         at[:, index, :, :, 0] = xs[:, None, :] + slant[:, :, None]
         at[:, index, :, :, 1] = ys[:, :, None]
     grid = torch.from_numpy(at.reshape(BOARDS, SLICES * SLICE[1], SLICE[0], 2))
-    grid = grid * torch.tensor([2 / STRAIGHT[0], 2 / STRAIGHT[1]]) - 1
+    grid = grid * torch.tensor([2 / RECTIFIED[0], 2 / RECTIFIED[1]]) - 1
     slices = functional.grid_sample(boards, grid, padding_mode="border", align_corners=False)
     slices = slices.reshape(BOARDS, 3, SLICES, SLICE[1], SLICE[0]).transpose(1, 2).contiguous()
     return slices, torch.from_numpy(pool.classes[rows])
 
 
-def deal_views(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def draw_view_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Return a random batch for the landmark network.
 
     Returns:
-        Views (32, 3, 128, 160) of levels from 0 to 1, their landmarks (32, 8, 2) in pixels, and 1
-        for a whole board, else 0 (32). Landmarks of pictures without a board have no meaning.
+        Views (32, 3, 128, 160) of levels from 0 to 1, their landmarks (32, 8, 2) in pixels, and for
+        each view 1 if it shows a whole board, else 0. Without a board, landmarks mean nothing.
     """
     import torch
     from torch.nn import functional
@@ -166,30 +149,30 @@ def deal_views(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Te
     count = len(pictures)
     landmarks = np.concatenate([pool.landmarks[rows], np.zeros((OTHERS, LANDMARKS, 2))])
     boxes = np.empty((count, 4))
-    whole = np.array([True] * VIEWS + [False] * OTHERS)
+    is_whole = np.array([True] * VIEWS + [False] * OTHERS)
     for row in range(count):
-        boxes[row], whole[row] = _box(landmarks[row], bool(whole[row]), rng)
+        boxes[row], is_whole[row] = _random_box(landmarks[row], bool(is_whole[row]), rng)
     size = boxes[:, 2:] - boxes[:, :2]
     down, across = (np.arange(VIEW[1]) + 0.5) / VIEW[1], (np.arange(VIEW[0]) + 0.5) / VIEW[0]
     at = np.empty((count, VIEW[1], VIEW[0], 2), dtype=np.float32)
-    at[..., 0] = (boxes[:, 0, None] + across * size[:, 0, None])[:, None, :] / KEPT[0] * 2 - 1
-    at[..., 1] = (boxes[:, 1, None] + down * size[:, 1, None])[:, :, None] / KEPT[1] * 2 - 1
+    at[..., 0] = (boxes[:, 0, None] + across * size[:, 0, None])[:, None, :] / POOL_VIEW[0] * 2 - 1
+    at[..., 1] = (boxes[:, 1, None] + down * size[:, 1, None])[:, :, None] / POOL_VIEW[1] * 2 - 1
     pairs = np.concatenate([pool.pairs[rows], np.tile([[[255.0] * 3, [0.0] * 3]], (OTHERS, 1, 1))])
-    tensors = _coloured(_tensor(pictures), pairs, rng) - 0.5
+    tensors = _recolour(_tensor(pictures), pairs, rng) - 0.5
     views = functional.grid_sample(tensors, torch.from_numpy(at), align_corners=False) + 0.5
     positions = (landmarks - boxes[:, None, :2]) * (np.array(VIEW) / size[:, None]) - 0.5
-    return views, torch.from_numpy(positions).float(), torch.from_numpy(whole).float()
+    return views, torch.from_numpy(positions).float(), torch.from_numpy(is_whole).float()
 
 
-def _box(
-    landmarks: NDArray[np.float64], board: bool, rng: np.random.Generator
+def _random_box(
+    landmarks: NDArray[np.float64], has_board: bool, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], bool]:
-    """Return the box of a random part of a view, and True if it shows a whole board."""
-    if not board:
+    """Return a random box in a view, and True if it contains a whole board."""
+    if not has_board:
         shift = rng.uniform(-20, 20, 2)
         scale = rng.uniform(0.5, 1.1)
-        middle = np.array(KEPT) / 2 + shift
-        half = np.array(KEPT) / 2 * scale
+        middle = np.array(POOL_VIEW) / 2 + shift
+        half = np.array(POOL_VIEW) / 2 * scale
         return np.concatenate([middle - half, middle + half]), False
     low, high = landmarks.min(axis=0), landmarks.max(axis=0)
     span = high - low
@@ -197,16 +180,16 @@ def _box(
     if chance < 0.55:
         whole = chance >= 0.08
         if whole:
-            # As the reader's second view, of the board that it found in the first one.
+            # Like the reader's later views: of the board that the first view located.
             pad = rng.normal(0.09, 0.035, 4).clip(0.02, 0.2)
         else:
-            # The board is cut off by more than a slice.
+            # The box cuts off more than a slice of the board.
             pad = rng.uniform(0, 0.2, 4)
             pad[int(rng.integers(4))] = -rng.uniform(0.1, 0.5)
         return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), whole
     scale = rng.uniform(0.95, 1.2)
-    middle = np.array(KEPT) / 2 + rng.uniform(-0.04, 0.04, 2) * KEPT
-    half = np.array(KEPT) / 2 * scale
+    middle = np.array(POOL_VIEW) / 2 + rng.uniform(-0.04, 0.04, 2) * POOL_VIEW
+    half = np.array(POOL_VIEW) / 2 * scale
     start, end = np.minimum(middle - half, low - 2), np.maximum(middle + half, high + 2)
     return np.concatenate([start, end]), True
 
@@ -217,8 +200,8 @@ def _tensor(pictures: NDArray[np.uint8]) -> Tensor:
     return torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
 
 
-def _coloured(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
-    """Return pictures (n, 3, h, w) in random colours; light checkers stay the lighter ones."""
+def _recolour(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
+    """Return pictures (n, 3, h, w) in random colours; light checkers stay the lighter."""
     import torch
 
     count = len(pictures)

@@ -1,4 +1,4 @@
-"""Checks that the reading of a board is a possible and a likely position (MCBR-RAG)."""
+"""Checks that the reading of a board is a possible, and a likely, position (MCBR-RAG)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from collections.abc import Sequence
 
 from casewright.errors import InputError
 from casewright_backgammon.board_layout import position_of_counts
-from casewright_backgammon.position import CHECKERS, HOME, Position, Side, flaw, last
+from casewright_backgammon.position import CHECKERS, HOME, Position, Side, flaw, furthest_point
 
 #: Numbers of checkers that the player on roll and the other player have borne off.
 Off = tuple[int, int]
 
 
 def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = None) -> str:
-    """Return the reason why a reading is impossible, as a sentence; empty if it is possible.
+    """Return why a reading is impossible, as a sentence; empty if it is possible.
 
-    Args:
-        counts: Checkers of 26 slices, light ones above 0; see ``board_layout.signed_counts``.
-        own: The colour of the player on roll.
-        home: The side where that player bears off.
-        off: Checkers that the player on roll and the other player have borne off, if known.
+    For the arguments see ``BoardReader.read`` and ``board_layout.signed_counts``.
     """
     position = position_of_counts(counts, own, home)
-    sides = _coloured(position, own)
+    sides = _sides_by_colour(position, own)
     for colour, side in sides:
         if sum(side) > CHECKERS:
             return f"the {colour} side has {sum(side)} checkers, and may have {CHECKERS} at most."
@@ -40,19 +36,14 @@ def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = N
 
 
 def reading_doubt(counts: Sequence[int], own: str, home: str) -> str:
-    """Return the reason why a possible reading is unlikely; empty if it is likely.
+    """Return why a possible reading is unlikely; empty if it is likely. See ``reading_flaw``.
 
-    A side with fewer than fifteen checkers has borne the others off. Only after a hit during the
-    bear-off has it a checker outside its home board, which is rare.
-
-    Args:
-        counts: Checkers of 26 slices, light ones above 0; see ``board_layout.signed_counts``.
-        own: The colour of the player on roll.
-        home: The side where that player bears off.
+    A side with fewer than fifteen checkers has borne the others off. It then has a checker outside
+    its home board only after a hit during the bear-off, which is rare.
     """
-    for colour, side in _coloured(position_of_counts(counts, own, home), own):
-        if lacks(side):
-            back = last(side)
+    for colour, side in _sides_by_colour(position_of_counts(counts, own, home), own):
+        if is_unlikely(side):
+            back = furthest_point(side)
             where = "on the bar" if back == len(side) else f"on its {back} point"
             return (
                 f"the {colour} side has {sum(side)} of {CHECKERS} checkers, but checkers are "
@@ -61,22 +52,18 @@ def reading_doubt(counts: Sequence[int], own: str, home: str) -> str:
     return ""
 
 
-def lacks(side: Side) -> bool:
-    """Return True if a side lacks checkers while one is outside its home board."""
-    return sum(side) < CHECKERS and last(side) > HOME
+def is_unlikely(side: Side) -> bool:
+    """Return True if a side has borne off checkers although one is outside its home board."""
+    return sum(side) < CHECKERS and furthest_point(side) > HOME
 
 
-def _coloured(position: Position, own: str) -> tuple[tuple[str, Side], tuple[str, Side]]:
+def _sides_by_colour(position: Position, own: str) -> tuple[tuple[str, Side], tuple[str, Side]]:
     other = "dark" if own == "light" else "light"
     return (own, position.own), (other, position.other)
 
 
 def checked_off(off: Off | None) -> None:
-    """Check the numbers of checkers that have been borne off.
-
-    Raises:
-        InputError: They are not two whole numbers from 0 to 15.
-    """
+    """Raise ``InputError`` if the borne-off checkers are not two whole numbers from 0 to 15."""
     if off is None:
         return
     if len(off) != 2 or not all(type(count) is int and 0 <= count <= CHECKERS for count in off):

@@ -2,7 +2,8 @@
 
 The network predicts a count for each slice independently. But a side has fifteen checkers, so the
 sum over the slices decides between equally likely counts. Viterbi's algorithm finds the most likely
-reading for given sums, and the forward algorithm the probability of all readings with these sums.
+reading for given sums; the forward algorithm computes the probability of all readings with these
+sums.
 """
 
 from __future__ import annotations
@@ -12,42 +13,38 @@ from numpy.typing import NDArray
 
 from casewright_backgammon.board_check import Off, reading_flaw
 from casewright_backgammon.board_layout import position_of_counts
-from casewright_backgammon.position import CHECKERS, HOME, last
+from casewright_backgammon.position import CHECKERS, HOME, furthest_point
 
 Grid = NDArray[np.float64]
-#: A possible reading is returned if the most likely reading, possible or not, is at most this many
-#: times more likely. The first factor applies if the numbers of borne-off checkers are given, the
-#: second if they are not.
+#: A possible reading is returned unless the most likely reading is more than this many times as
+#: likely: the first if the numbers of borne-off checkers are given, the second if not.
 ODDS_KNOWN, ODDS_UNKNOWN = 1000.0, 20.0
-#: Share of sides with fewer than fifteen checkers of which one is outside the home board: 0.019 of
-#: the 4,000 sides in the shipped case base.
-LACKING = 0.02
+#: Frequency of sides for which ``board_check.is_unlikely`` is true: 0.019 of the 4,000 sides in the
+#: shipped case base.
+UNLIKELY_SHARE = 0.02
 #: Number of possible sums of a side's checkers on the board: 0 to 15.
 _SUMS = CHECKERS + 1
 #: Lower bound of the network's probabilities.
-_LEAST = 1e-6
+_MIN_PROBABILITY = 1e-6
 
 
-def decoded(
+def decode(
     predicted: NDArray[np.float32], own: str, home: str, off: Off | None = None
 ) -> tuple[tuple[int, ...], float]:
     """Return the most likely counts of checkers in the slices, and their probability.
 
     The result is the most likely possible reading, or the most likely reading if that is much more
-    likely. A side with fewer than fifteen checkers, one of them outside its home board, is rare;
-    its weight is its frequency, ``LACKING``.
+    likely. A side for which ``board_check.is_unlikely`` is true has the weight ``UNLIKELY_SHARE``.
+    For the other arguments see ``BoardReader.read``.
 
     Args:
         predicted: Probabilities of none, 1 to 15 light, 1 to 15 dark checkers, array (26, 31).
-        own: The colour of the player on roll.
-        home: The side where that player bears off.
-        off: Checkers that this player and the other player have borne off, if known.
 
     Returns:
         Signed counts, see ``board_layout.signed_counts``, and the probability of this reading among
         all readings with possible numbers of checkers.
     """
-    probabilities = np.maximum(predicted.astype(np.float64), _LEAST)
+    probabilities = np.maximum(predicted.astype(np.float64), _MIN_PROBABILITY)
     best, pointers = _most_likely(np.log(probabilities))
     top_log = float(np.log(probabilities.max(axis=1)).sum())
     odds = ODDS_UNKNOWN if off is None else ODDS_KNOWN
@@ -73,7 +70,7 @@ def decoded(
 
 
 def _weights(counts: tuple[int, ...], own: str, home: str, off: Off | None) -> tuple[Grid, Grid]:
-    """Return the weights of 0 to 15 checkers of the light and the dark side of a reading."""
+    """Return the weights of 0 to 15 checkers, for the light and the dark side of a reading."""
     position = position_of_counts(counts, own, home)
     sides = []
     for number, side in enumerate((position.own, position.other)):
@@ -81,8 +78,8 @@ def _weights(counts: tuple[int, ...], own: str, home: str, off: Off | None) -> t
             weights = np.zeros(_SUMS)
             weights[CHECKERS - off[number]] = 1.0
         else:
-            # With all checkers at home, any number may be borne off; otherwise this is rare.
-            weights = np.full(_SUMS, LACKING if last(side) > HOME else 1.0)
+            # A side with all checkers at home may have borne off any number; for others it is rare.
+            weights = np.full(_SUMS, UNLIKELY_SHARE if furthest_point(side) > HOME else 1.0)
             weights[CHECKERS], weights[0] = 1.0, 0.0
         sides.append(weights)
     return (sides[0], sides[1]) if own == "light" else (sides[1], sides[0])
@@ -92,22 +89,22 @@ def _counts(classes: NDArray[np.int64]) -> tuple[int, ...]:
     return tuple(int(c) if c <= CHECKERS else CHECKERS - int(c) for c in classes)
 
 
-def _moved(kind: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """Return the index ranges in the grid of sums before and after a class is added."""
+def _shifted_ranges(kind: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+    """Return the ranges of sums (light, dark) before and after a slice of a class is added."""
     light, dark = (kind, 0) if kind <= CHECKERS else (0, kind - CHECKERS)
     before = (slice(0, _SUMS - light), slice(0, _SUMS - dark))
     return before, (slice(light, None), slice(dark, None))
 
 
 def _most_likely(logs: Grid) -> tuple[Grid, NDArray[np.int64]]:
-    """Return the log probability of the most likely reading by sums (16, 16), and back-pointers."""
+    """Return for all sums (16, 16) the log probability of the most likely reading, and pointers."""
     best = np.full((_SUMS, _SUMS), -np.inf)
     best[0, 0] = 0.0
     pointers = np.zeros((len(logs), _SUMS, _SUMS), dtype=np.int64)
     for index, row in enumerate(logs):
         after = np.full_like(best, -np.inf)
         for kind, log in enumerate(row):
-            source, target = _moved(kind)
+            source, target = _shifted_ranges(kind)
             extended = best[source] + log
             better = extended > after[target]
             after[target] = np.where(better, extended, after[target])
@@ -117,13 +114,13 @@ def _most_likely(logs: Grid) -> tuple[Grid, NDArray[np.int64]]:
 
 
 def _total_probabilities(probabilities: Grid) -> Grid:
-    """Return the total probability of all readings for all sums (16, 16)."""
+    """Return for all sums (16, 16) the total probability of the readings with these sums."""
     before = np.zeros((_SUMS, _SUMS))
     before[0, 0] = 1.0
     for row in probabilities:
         after = np.zeros_like(before)
         for kind, share in enumerate(row):
-            source, target = _moved(kind)
+            source, target = _shifted_ranges(kind)
             after[target] += before[source] * share
         before = after
     return before

@@ -1,4 +1,4 @@
-"""Drawing of a board's parts other than field and checkers: numbers, dice, cube, trays, texts."""
+"""Drawing of a board's numbers, hinges, borne-off checkers, dice, cube and texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from casewright_mcbr.fonts import font_of
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 
-#: Coordinates of a die's pips from its middle, by the number of pips.
+#: Positions of a die's pips relative to its middle, by the number of pips.
 _CORNERS = [(-1, -1), (1, 1), (-1, 1), (1, -1)]
 _PIPS = {
     1: [(0, 0)],
@@ -30,23 +30,15 @@ _WORDS = ("Pips", "Match", "Score", "to play", "White", "Black", "Cube", "Undo",
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A board that is being drawn.
+    """A board that is being drawn."""
 
-    Attributes:
-        canvas: The image.
-        style: The style of the board.
-        unit: Width of a slice in pixels, as all lengths.
-        xs: Left edge of the field, both edges of the bar, right edge of the field.
-        ys: Upper edge, middle and lower edge of the field.
-        trays: Left and right edges of the trays.
-    """
-
-    canvas: Image.Image
-    style: BoardStyle
-    unit: float
+    canvas: Image.Image  # the image
+    style: BoardStyle  # the style of the board
+    unit: float  # width of a slice, in pixels; all other lengths are in pixels too
+    #: Left edge of the field, both edges of the bar, right edge of the field.
     xs: tuple[float, float, float, float]
-    ys: tuple[float, float, float]
-    trays: tuple[tuple[float, float], ...]
+    ys: tuple[float, float, float]  # upper edge, middle and lower edge of the field
+    trays: tuple[tuple[float, float], ...]  # left and right edge of each tray
 
     @property
     def pen(self) -> ImageDraw.ImageDraw:
@@ -61,12 +53,8 @@ def draw_extras(
 ) -> None:
     """Draw all parts of a board except field and checkers.
 
-    Args:
-        sheet: The board.
-        labels: The points of slices 0 to 23.
-        off: Checkers that the player on roll and the other player have borne off.
-        own: The colour of the player on roll.
-        home: The side where that player bears off.
+    ``labels`` are the numbers of the points in slices 0 to 23; for ``off``, ``own`` and ``home``
+    see ``BoardReader.read``.
     """
     rng = np.random.default_rng(sheet.style.seed)
     if sheet.style.labels:
@@ -87,7 +75,7 @@ def draw_text(
     *,
     boxed: bool = False,
 ) -> None:
-    """Write a text around a pixel, on a box of the frame's colour if ``boxed``."""
+    """Write a text centred on a pixel, on a box of the frame's colour if ``boxed``."""
     font = font_of(sheet.style.font, max(6, round(height)))
     pen = sheet.pen
     if boxed:
@@ -98,7 +86,7 @@ def draw_text(
 
 
 def random_words(rng: np.random.Generator) -> str:
-    """Return a short random text like those that programs show around a board."""
+    """Return a short random text, like those that programs show around a board."""
     words = [str(rng.choice(_WORDS)) for _ in range(int(rng.integers(1, 4)))]
     if rng.random() < 0.7:
         words.append(f": {rng.integers(0, 200)}")

@@ -1,4 +1,4 @@
-"""Effects that turn a drawn board into a picture: grain, scale, perspective, blur, noise, JPEG."""
+"""Effects that make a picture of a drawn board: grain, scale, perspective, blur, noise, JPEG."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Points = NDArray[np.float64]
 
 
-def grained(image: Image.Image, style: BoardStyle, share: float) -> Image.Image:
-    """Return an image with the grain of wood or cloth, ``share`` times as strong as the style's."""
+def add_grain(image: Image.Image, style: BoardStyle, share: float) -> Image.Image:
+    """Return an image with a grain of wood or cloth, of ``share`` times the style's strength."""
     from PIL import Image, ImageChops
 
     wide, high = image.size
@@ -32,13 +32,12 @@ def grained(image: Image.Image, style: BoardStyle, share: float) -> Image.Image:
     return ImageChops.overlay(image, Image.merge("RGB", [cloud] * 3))
 
 
-def finished(canvas: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image.Image, Points]:
+def apply_effects(
+    canvas: Image.Image, corners: Points, style: BoardStyle
+) -> tuple[Image.Image, Points]:
     """Return the picture of a drawn board, and its landmarks in pixels (n, 2).
 
-    Args:
-        canvas: The board, ``style.fine`` times as large as the picture.
-        corners: Landmarks on the canvas, pixels (n, 2).
-        style: The style of the board.
+    The canvas is ``style.fine`` times as large as the picture; ``corners`` are landmarks on it.
     """
     from PIL import Image, ImageFilter
 
@@ -55,7 +54,7 @@ def finished(canvas: Image.Image, corners: Points, style: BoardStyle) -> tuple[I
         picture.paste(canvas, (left, top))
         canvas, corners = picture, corners + np.array((left, top))
     if style.rotation or any(style.perspective):
-        canvas, corners = _tilted(canvas, corners, style)
+        canvas, corners = _tilt(canvas, corners, style)
     if style.blur:
         canvas = canvas.filter(ImageFilter.GaussianBlur(style.blur * size[0] / 600))
     if style.noise:
@@ -70,30 +69,25 @@ def finished(canvas: Image.Image, corners: Points, style: BoardStyle) -> tuple[I
     return canvas, corners
 
 
-def perspective(source: Points, target: Points) -> Points:
-    """Return the eight coefficients of Pillow's perspective transform.
-
-    Args:
-        source: Four points (4, 2) of the image.
-        target: The same points (4, 2) in the result.
-    """
+def perspective_coefficients(source: Points, target: Points) -> Points:
+    """Return the coefficients (8) of Pillow's transform that maps four points (4, 2) to others."""
     rows = []
     for (x, y), (a, b) in zip(target, source, strict=True):
         rows.append([x, y, 1, 0, 0, 0, -a * x, -a * y])
         rows.append([0, 0, 0, x, y, 1, -b * x, -b * y])
-    solved: Points = np.linalg.solve(np.array(rows), source.reshape(-1)).astype(np.float64)
-    return solved
+    coefficients: Points = np.linalg.solve(np.array(rows), source.reshape(-1)).astype(np.float64)
+    return coefficients
 
 
-def moved(coefficients: Points, targets: Points) -> Points:
-    """Return the source points (n, 2) of target points (n, 2); see ``perspective``."""
+def transformed(coefficients: Points, targets: Points) -> Points:
+    """Return the source points (n, 2) of target points (n, 2); see ``perspective_coefficients``."""
     matrix = np.append(coefficients, 1.0).reshape(3, 3)
     homogeneous = np.column_stack([targets, np.ones(len(targets))]) @ matrix.T
     sources: Points = homogeneous[:, :2] / homogeneous[:, 2:]
     return sources
 
 
-def _tilted(image: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image.Image, Points]:
+def _tilt(image: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image.Image, Points]:
     from PIL import Image
 
     wide, high = image.size
@@ -106,11 +100,11 @@ def _tilted(image: Image.Image, corners: Points, style: BoardStyle) -> tuple[Ima
     tilted = image.transform(
         image.size,
         Image.Transform.PERSPECTIVE,
-        perspective(source, target).tolist(),
+        perspective_coefficients(source, target).tolist(),
         Image.Resampling.BILINEAR,
         fillcolor=style.ground,
     )
-    return tilted, moved(perspective(target, source), corners)
+    return tilted, transformed(perspective_coefficients(target, source), corners)
 
 
 def _draw_surroundings(

@@ -1,7 +1,6 @@
-"""Diagrams of backgammon boards, drawn with Pillow.
+"""Drawing of backgammon boards with Pillow; ``board_layout`` describes the layout.
 
-See ``board_layout`` for the view: the player on roll sits below. The same position and style give
-the same picture.
+The same position and style give the same picture.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright_backgammon.board_extras import Sheet, draw_extras, draw_text
-from casewright_backgammon.board_finish import finished, grained
+from casewright_backgammon.board_finish import add_grain, apply_effects
 from casewright_backgammon.board_layout import (
     LOWER_BAR,
     ROW,
@@ -31,18 +30,16 @@ from casewright_backgammon.position import POINTS, Position, checked
 if TYPE_CHECKING:
     from PIL import Image
 
-#: Corners of the half boards, where the edges of field and bar meet.
+#: Number of landmarks; see ``draw_board``.
 LANDMARKS = 8
 
 
 def render_board(
     position: Position, style: BoardStyle = PLAIN, own: Colour = "light", home: Home = "right"
 ) -> Image.Image:
-    """Draw a board.
+    """Draw a board, with the player on roll below.
 
     Args:
-        position: The checkers; the player on roll sits below.
-        style: The style of the board.
         own: The colour of the player on roll.
         home: The side where that player bears off.
 
@@ -60,9 +57,9 @@ def board_png(
     position: Position, style: BoardStyle = PLAIN, own: Colour = "light", home: Home = "right"
 ) -> bytes:
     """Return the bytes of a PNG file of a board; see ``render_board``."""
-    into = io.BytesIO()
-    render_board(position, style, own, home).save(into, "PNG")
-    return into.getvalue()
+    buffer = io.BytesIO()
+    render_board(position, style, own, home).save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def draw_board(
@@ -71,9 +68,9 @@ def draw_board(
     """Draw a board, and return the image and its landmarks; see ``render_board``.
 
     Returns:
-        The image, and the pixels (x, y) of eight landmarks, array (8, 2): on the field's upper
-        edge, then on its lower edge, the field's left edge, the bar's left and right edges, and the
-        field's right edge.
+        The image, and the pixels (x, y) of eight landmarks, array (8, 2): the points where the
+        field's left edge, the bar's left edge, the bar's right edge and the field's right edge meet
+        the field's upper edge, and then those where they meet its lower edge.
     """
     checked_view(own, home)
     checked(position)
@@ -86,7 +83,7 @@ def draw_board(
         if count:
             _draw_stack(sheet, index, count)
     corners = np.array([(x, y) for y in (sheet.ys[0], sheet.ys[2]) for x in sheet.xs])
-    return finished(sheet.canvas, corners, style)
+    return apply_effects(sheet.canvas, corners, style)
 
 
 def _blank_sheet(style: BoardStyle) -> Sheet:
@@ -106,7 +103,7 @@ def _blank_sheet(style: BoardStyle) -> Sheet:
     size = (round(wide * unit), round((top + 2 * style.half + bottom) * unit))
     canvas = Image.new("RGB", size, style.frame)
     return Sheet(
-        grained(canvas, style, 0.6) if style.grain else canvas,
+        add_grain(canvas, style, 0.6) if style.grain else canvas,
         style,
         unit,
         (start * unit, (start + 6) * unit, (start + 6 + style.bar) * unit, end * unit),
@@ -121,7 +118,7 @@ def _draw_field(sheet: Sheet) -> None:
     style = sheet.style
     field = Image.new("RGB", sheet.canvas.size, style.field)
     if style.grain:
-        field = grained(field, style, 1.0)
+        field = add_grain(field, style, 1.0)
     left, bar_left, bar_right, right = sheet.xs
     top, _, bottom = sheet.ys
     for start, end in ((left, bar_left), (bar_right, right), *sheet.trays):
@@ -149,7 +146,7 @@ def _draw_points(sheet: Sheet) -> None:
     for index in range(POINTS):
         # The two colours alternate along a row, and opposite points differ.
         parity = (index + index // ROW) % 2
-        shape = _point(sheet, index)
+        shape = _point_outline(sheet, index)
         ImageDraw.Draw(masks[parity]).polygon(shape, fill=1)
         shapes[parity].append(shape)
     width = round(style.outline * sheet.unit)
@@ -157,7 +154,7 @@ def _draw_points(sheet: Sheet) -> None:
         if style.pattern == "plain" or parity == 0:
             fill = Image.new("RGB", size, colour)
             if style.grain:
-                fill = grained(fill, style, 0.7)
+                fill = add_grain(fill, style, 0.7)
             sheet.canvas.paste(fill, mask=mask)
         elif style.pattern == "hatched":
             sheet.canvas.paste(_hatched(sheet), mask=mask)
@@ -184,7 +181,7 @@ def _hatched(sheet: Sheet) -> Image.Image:
     return fill
 
 
-def _left(sheet: Sheet, index: int) -> float:
+def _left_edge(sheet: Sheet, index: int) -> float:
     """Return the left edge of a slice."""
     if index >= POINTS:
         return (sheet.xs[1] + sheet.xs[2] - sheet.unit) / 2
@@ -192,23 +189,23 @@ def _left(sheet: Sheet, index: int) -> float:
     return sheet.xs[0 if column < 6 else 2] + (column % 6) * sheet.unit
 
 
-def _point(sheet: Sheet, index: int) -> list[tuple[float, float]]:
+def _point_outline(sheet: Sheet, index: int) -> list[tuple[float, float]]:
     """Return the outline of a slice's point."""
     style = sheet.style
-    base, inward = _base(sheet, index)
-    centre = _left(sheet, index) + sheet.unit / 2
-    long = style.length * style.half * sheet.unit
+    base, inward = _stack_base(sheet, index)
+    centre = _left_edge(sheet, index) + sheet.unit / 2
+    height = style.length * style.half * sheet.unit
     steps = np.linspace(0, 1, 2 if style.taper == 1 else 9)
     narrow = style.blunt + (1 - style.blunt) * (1 - steps) ** style.taper
     widths = narrow * style.point_width * sheet.unit / 2
-    ys = base + inward * steps * long
+    ys = base + inward * steps * height
     left = zip(centre - widths, ys, strict=True)
     right = zip((centre + widths)[::-1], ys[::-1], strict=True)
     return [(float(x), float(y)) for x, y in (*left, *right)]
 
 
-def _base(sheet: Sheet, index: int) -> tuple[float, int]:
-    """Return the edge at which a stack begins, and its direction: 1 down, -1 up."""
+def _stack_base(sheet: Sheet, index: int) -> tuple[float, int]:
+    """Return the y of the edge where a stack begins, and its direction: 1 for down, -1 for up."""
     below = index < ROW or index == LOWER_BAR
     return (sheet.ys[2], -1) if below else (sheet.ys[0], 1)
 
@@ -216,16 +213,16 @@ def _base(sheet: Sheet, index: int) -> tuple[float, int]:
 def _draw_stack(sheet: Sheet, index: int, count: int) -> None:
     style, unit = sheet.style, sheet.unit
     across = style.size * unit
-    x = _left(sheet, index) + unit / 2
+    x = _left_edge(sheet, index) + unit / 2
     number = abs(count)
     if index in (LOWER_BAR, UPPER_BAR):
-        # A bar may be narrower than a checker, and its stacks have less space.
+        # The bar may be narrower than a checker, and there is less space for stacks.
         across = min(across, max(style.bar * 1.1, 0.6) * unit)
         fit = min(style.fit, max(1, int(style.half * unit / across)) - 1)
         start, direction = _bar_start(sheet, index, min(number, fit) * across)
     else:
         fit = style.fit
-        edge, direction = _base(sheet, index)
+        edge, direction = _stack_base(sheet, index)
         start = edge + direction * style.gap * unit
     step = across * style.spacing
     sprite = _sprite(style, max(round(across), 4), count > 0)
@@ -245,8 +242,8 @@ def _draw_stack(sheet: Sheet, index: int, count: int) -> None:
         draw_text(sheet, (x, y), str(number), height, ink, boxed=not on_checker)
 
 
-def _bar_start(sheet: Sheet, index: int, long: float) -> tuple[float, int]:
-    """Return the start of a stack on the bar, and its direction: 1 down, -1 up."""
+def _bar_start(sheet: Sheet, index: int, height: float) -> tuple[float, int]:
+    """Return the y where a stack on the bar begins, and its direction: 1 for down, -1 for up."""
     style = sheet.style
     top, middle, bottom = sheet.ys
     below = index == LOWER_BAR
@@ -259,28 +256,25 @@ def _bar_start(sheet: Sheet, index: int, long: float) -> tuple[float, int]:
             space = (0.6 if style.cube == "bar" else 0.04) * sheet.unit
             return (bottom - space, -1) if below else (top + space, 1)
         case _:
-            first = (room - min(long, room)) / 2
+            first = (room - min(height, room)) / 2
             return (middle + first, 1) if below else (middle - first, -1)
 
 
 def _spots(style: BoardStyle, number: int, fit: int) -> tuple[list[float], float | None]:
-    """Return the checkers' offsets in a stack, in steps, and the offset of the written number.
-
-    The second offset is ``None`` if no number is written.
-    """
+    """Return the offsets of a stack's checkers, and of its written number, if any, in steps."""
     if number <= fit:
         spots = [float(n) for n in range(number)]
         return spots, float(number - 1) if number >= style.number_from else None
     if style.tall == "overlap":
         return [n * (fit - 1) / (number - 1) for n in range(number)], None
     if style.tall == "layers":
-        every = [n + layer / 2 for layer in range(fit) for n in range(fit - layer)]
-        spots = every[:number]
+        pyramid = [n + layer / 2 for layer in range(fit) for n in range(fit - layer)]
+        spots = pyramid[:number]
         # A number replaces the checkers that do not fit on the point.
-        return spots, None if number <= len(every) else spots[-1]
+        return spots, None if number <= len(pyramid) else spots[-1]
     spots = [float(n) for n in range(fit)]
-    where = {"top": fit - 1.0, "base": 0.0, "beyond": fit - 0.1}
-    return spots, where[style.number_at]
+    number_spots = {"top": fit - 1.0, "base": 0.0, "beyond": fit - 0.1}
+    return spots, number_spots[style.number_at]
 
 
 @lru_cache(maxsize=16)
@@ -296,7 +290,7 @@ def _sprite(style: BoardStyle, across: int, light: bool) -> Image.Image:
     distance = np.hypot(right, down)
 
     def within(limit: float) -> NDArray[np.float64]:
-        """Return the share of each pixel that is within a distance from the middle."""
+        """Return the share of each pixel that is nearer to the middle than a limit."""
         share: NDArray[np.float64] = np.clip(limit - distance + 0.5, 0, 1)
         return share
 

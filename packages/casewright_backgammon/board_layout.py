@@ -17,21 +17,18 @@ from typing import Literal
 from casewright.errors import InputError
 from casewright_backgammon.position import BAR, POINTS, Position
 
+#: The colour of a player's checkers, and the side where the player on roll bears off.
 Colour = Literal["light", "dark"]
 Home = Literal["right", "left"]
 
-#: Numbers of slices in a row and on a board; indices of the halves of the bar.
+#: Number of slices in a row and on a board; indices of the halves of the bar.
 ROW = POINTS // 2
 SLICES = POINTS + 2
 LOWER_BAR, UPPER_BAR = POINTS, POINTS + 1
 
 
 def checked_view(own: str, home: str) -> None:
-    """Raise ``InputError`` for an invalid view of a board.
-
-    Raises:
-        InputError: ``own`` is not "light" or "dark", or ``home`` not "right" or "left".
-    """
+    """Raise ``InputError`` if ``own`` is not a ``Colour``, or ``home`` is not a ``Home``."""
     if own not in ("light", "dark"):
         raise InputError(
             f'own is the colour of the player on roll: "light" or "dark", not {own!r:.40}.'
@@ -43,7 +40,7 @@ def checked_view(own: str, home: str) -> None:
 
 
 def point_of_slice(index: int, home: str) -> int:
-    """Return the player's point (1 to 24) that a slice (0 to 23) shows."""
+    """Return the number of the point (1 to 24) that a slice (0 to 23) shows."""
     column = index % ROW
     if home == "left":
         column = ROW - 1 - column
@@ -55,12 +52,8 @@ def signed_counts(
 ) -> list[int]:
     """Return the counts of 26 slices: positive for light checkers, negative for dark checkers.
 
-    Args:
-        position: The checkers.
-        own: The colour of the player on roll.
-        home: The side where that player bears off.
-        own_bar_below: True if that player's checkers on the bar are in its lower half; false for
-            the upper half.
+    ``own`` is the colour of the player on roll, who bears off on the side ``home``. This player's
+    checkers on the bar are in its lower half if ``own_bar_below``, else in its upper half.
     """
     sign = 1 if own == "light" else -1
     counts = []
@@ -74,7 +67,7 @@ def signed_counts(
 def position_of_counts(counts: Sequence[int], own: str, home: str) -> Position:
     """Return the position of 26 slices, possible or not; the inverse of ``signed_counts``.
 
-    On both halves of the bar, the colour of a checker shows its player.
+    The colour of a checker shows its player, on both halves of the bar.
     """
     sign = 1 if own == "light" else -1
     mine, others = [0] * (BAR + 1), [0] * (BAR + 1)

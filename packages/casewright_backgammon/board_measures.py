@@ -22,13 +22,13 @@ from casewright_backgammon.board_reader import (
     BoardReading,
 )
 from casewright_backgammon.board_style import draw_style
-from casewright_backgammon.non_boards import LEARNED, UNSEEN, Kind, draw_non_board
+from casewright_backgammon.non_boards import TRAINED, UNSEEN, Kind, draw_non_board
 from casewright_mcbr.fonts import training_fonts
 
 #: An accepted wrong reading costs as much as this number of refused right readings.
-COST = 3
+WRONG_COST = 3
 #: Bounds of the thresholds.
-LEAST, MOST = 0.1, 0.9
+MIN_THRESHOLD, MAX_THRESHOLD = 0.1, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
 
     Args:
         folder: The folder of the networks' files.
-        seed: Random seed of the pictures; use another one than the training.
-        count: Number of boards, and of other pictures of each kind.
+        seed: Random seed of the pictures; it must differ from that of the training.
+        count: Number of boards, of pictures of trained kinds, and of pictures of unseen kinds.
 
     Returns:
         Shares of boards, for which the borne-off checkers are given: ``boards_right`` (all checkers
         are read right, and the reading is accepted), ``boards_refused``, and ``slices_right`` (of
         slices). ``wrong_caught`` is the share of wrong readings that are refused. Shares of
-        pictures without a board that are refused: ``non_boards_refused`` for learned kinds,
+        pictures without a board that are refused: ``non_boards_refused`` for trained kinds,
         ``unseen_kinds_refused`` for other kinds. And the thresholds ``least_board`` and
         ``least_confidence``.
     """
@@ -74,35 +74,33 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
         "boards_refused": float(refused.mean()),
         **({} if right.all() else {"wrong_caught": float(refused[~right].mean())}),
         "slices_right": sum(outcome.slices for outcome in outcomes) / count,
-        "non_boards_refused": _refused_share(reader, LEARNED, rng, count),
+        "non_boards_refused": _refused_share(reader, TRAINED, rng, count),
         "unseen_kinds_refused": _refused_share(reader, UNSEEN, rng, count),
         LEAST_BOARD: reader.least_board,
         LEAST_CONFIDENCE: reader.least_confidence,
     }
 
 
-def chosen_thresholds(
+def choose_thresholds(
     folder: Path, *, seed: int = 0, count: int = 1000
 ) -> dict[str, dict[str, float]]:
-    """Return the thresholds for each network's file, chosen on new pictures.
+    """Return the thresholds for each network's file, chosen on ``count`` new boards.
 
     The board threshold is the highest one that refuses at most one board in 500. The confidence
-    threshold minimises the number of refused right readings plus ``COST`` times the number of
-    accepted wrong readings.
-
-    Args:
-        folder: The folder of the networks' files.
-        seed: Random seed of the pictures; use another one than the training.
-        count: Number of boards.
+    threshold minimises the number of refused right readings plus ``WRONG_COST`` times the number of
+    accepted wrong readings. ``seed`` must differ from that of the training.
     """
     outcomes = _read_boards(BoardReader(folder), np.random.default_rng(seed), count)
     boards = np.array([outcome.reading.board for outcome in outcomes])
-    least_board = float(np.quantile(boards, 0.002).clip(LEAST, MOST))
+    least_board = float(np.quantile(boards, 0.002).clip(MIN_THRESHOLD, MAX_THRESHOLD))
     possible = [outcome for outcome in outcomes if not outcome.impossible]
     confidence = np.array([outcome.reading.confidence for outcome in possible])
     right = np.array([outcome.right for outcome in possible], dtype=bool)
-    limits = np.linspace(LEAST, MOST, 81)
-    costs = [np.where(right, confidence < t, COST * (confidence >= t)).sum() for t in limits]
+    limits = np.linspace(MIN_THRESHOLD, MAX_THRESHOLD, 81)
+    costs = [
+        np.where(right, confidence < limit, WRONG_COST * (confidence >= limit)).sum()
+        for limit in limits
+    ]
     least_confidence = float(limits[int(np.argmin(costs))])
     return {
         LANDMARKS_FILE: {LEAST_BOARD: least_board},
@@ -117,7 +115,7 @@ def _read_boards(reader: BoardReader, rng: np.random.Generator, count: int) -> l
     for position in islice(random_positions(rng), count):
         style = draw_style(rng, fonts)
         image, _ = draw_board(position, style)
-        reading = reader.look(image, off=position.off)
+        reading = reader.likeliest_readings(image, offs=[position.off])[0]
         counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
         outcomes.append(
             _Outcome(
@@ -135,4 +133,5 @@ def _refused_share(
 ) -> float:
     """Draw ``count`` pictures without a board, and return the share that the reader refuses."""
     pictures = (draw_non_board(kinds, rng) for _ in range(count))
-    return sum(bool(reader.refusal(reader.look(picture))) for picture in pictures) / count
+    readings = (reader.likeliest_readings(picture)[0] for picture in pictures)
+    return sum(bool(reader.refusal(reading)) for reading in readings) / count

@@ -1,4 +1,4 @@
-"""Random positions for drawn boards: from random games, or with checkers on random points."""
+"""Random positions for drawn boards: from random games, or checkers on random points."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ PLIES = 90
 
 
 def random_positions(rng: np.random.Generator) -> Iterator[Position]:
-    """Yield random possible positions without end; most are from games or have tall stacks."""
+    """Yield random possible positions without end; most are from games, or have tall stacks."""
     games = _games(rng)
     while True:
         chance = rng.random()
         if chance < 0.4:
             yield next(games)
         elif chance < 0.58:
-            yield _scattered(rng, spread=float(rng.uniform(0.3, 3)), bar=0.25)
+            yield _scattered(rng, evenness=float(rng.uniform(0.3, 3)), bar=0.25)
         elif chance < 0.66:
-            yield _scattered(rng, spread=1.0, bar=0.0, last=6, fewest=1)
+            yield _scattered(rng, evenness=1.0, bar=0.0, furthest=6, min_checkers=1)
         else:
-            yield _scattered(rng, spread=0.25, bar=0.5)
+            yield _scattered(rng, evenness=0.25, bar=0.5)
 
 
 def _games(rng: np.random.Generator) -> Iterator[Position]:
@@ -46,34 +46,30 @@ def _games(rng: np.random.Generator) -> Iterator[Position]:
 def _scattered(
     rng: np.random.Generator,
     *,
-    spread: float,
+    evenness: float,
     bar: float,
-    last: int = POINTS,
-    fewest: int = CHECKERS,
+    furthest: int = POINTS,
+    min_checkers: int = CHECKERS,
 ) -> Position:
-    """Return a position with checkers on random points.
+    """Return a position with checkers on random points up to ``furthest``.
 
-    Args:
-        rng: The random generator.
-        spread: Concentration of the Dirichlet distribution over points; higher is more even.
-        bar: Probability that a side has checkers on the bar.
-        last: The furthest point from home.
-        fewest: Minimum number of checkers of a side.
+    ``evenness`` is the concentration of the Dirichlet distribution over points, and ``bar`` the
+    probability that a side has checkers on the bar.
     """
     while True:
         own_points = rng.random(POINTS) < rng.uniform(0.3, 0.7)
         sides = []
         for allowed in (own_points, ~own_points[::-1]):
-            free = np.flatnonzero(allowed[:last])
+            free = np.flatnonzero(allowed[:furthest])
             if len(free) == 0:
                 break
             size = int(rng.integers(1, min(len(free), 9) + 1))
             points = rng.choice(free, size=size, replace=False)
-            count = int(rng.integers(fewest, CHECKERS + 1))
+            count = int(rng.integers(min_checkers, CHECKERS + 1))
             side = np.zeros(PLACES, dtype=int)
             if rng.random() < bar:
                 side[BAR] = min(int(rng.geometric(0.45)), count)
-            shares = rng.dirichlet([spread] * size)
+            shares = rng.dirichlet([evenness] * size)
             side[points] = rng.multinomial(count - side[BAR], shares)
             sides.append(tuple(side.tolist()))
         if len(sides) == 2 and not flaw(position := Position(sides[0], sides[1])):

@@ -1,4 +1,4 @@
-"""Reader of boards: from a picture to a position, offline, in a fraction of a second.
+"""Reader of boards: it finds the position in a picture, offline, in a fraction of a second.
 
 As in MCBR-RAG (Marom 2024), a network finds the landmarks of the board, and the board is cut into
 slices of one point each; another network counts the checkers in each slice. The reading is the most
@@ -19,21 +19,21 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright_backgammon.board_check import Off, checked_off, reading_doubt, reading_flaw
-from casewright_backgammon.board_decoding import decoded
+from casewright_backgammon.board_decoding import decode
 from casewright_backgammon.board_layout import checked_view, position_of_counts
 from casewright_backgammon.board_slices import (
     VIEW,
     Box,
     Corners,
     board_box,
+    rectify_board,
     slices_of,
-    straight_board,
     view_of,
     whole_box,
 )
 from casewright_backgammon.position import Position, in_words
 from casewright_mcbr.layers import open_network
-from casewright_mcbr.picture import ExpectedPicture, opened_picture
+from casewright_mcbr.picture import ExpectedPicture, open_picture
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -42,31 +42,25 @@ if TYPE_CHECKING:
 #: The folder and the file names of the shipped networks.
 WEIGHTS = Path(__file__).parent / "weights"
 LANDMARKS_FILE, CHECKERS_FILE = "landmarks.onnx", "checkers.onnx"
-#: Names of the thresholds in the model files: least probability of a board, least confidence.
+#: Names of the thresholds in the metadata of the files; see ``BoardReader``.
 LEAST_BOARD, LEAST_CONFIDENCE = "least_board", "least_confidence"
-BOARD = ExpectedPicture("a board", "at most three times as wide as high", least=120, oblong=3)
-#: Margins around the board in its views, as shares of the board. The first view shows the picture.
-LOOKS = (0.09, 0.09, 0.06, 0.13)
-#: Shifts, in pixels, of the slices: their probabilities are averaged, since landmarks are inexact.
+BOARD = ExpectedPicture("a board", "at most three times as wide as high", min_side=120, max_ratio=3)
+#: The board is located in a view of the whole picture, then in views with these margins, as shares
+#: of the board.
+VIEW_MARGINS = (0.09, 0.09, 0.06, 0.13)
+#: Shifts of the slices, in pixels; the probabilities are averaged, because landmarks are inexact.
 SHIFTS = ((0, 0), (-2, 0), (2, 0), (0, -2), (0, 2))
 
 
 @dataclass(frozen=True, slots=True)
 class BoardReading:
-    """The reading of a picture of a board.
+    """The reading of a picture of a board."""
 
-    Attributes:
-        position: The position from the side of the player on roll; a result of ``read`` is
-            possible.
-        confidence: The probability of the reading among all possible readings, from 0 to 1.
-        counts: Counts of 26 slices; see ``board_layout.signed_counts``.
-        board: The probability that the picture shows a whole board.
-    """
-
-    position: Position
+    position: Position  # the position from the side of the player on roll
+    #: The reading's share of the probability of all possible readings, from 0 to 1.
     confidence: float
-    counts: tuple[int, ...]
-    board: float
+    counts: tuple[int, ...]  # counts of 26 slices; see board_layout.signed_counts
+    board: float  # the probability that the picture shows a whole board
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +72,7 @@ class _Networks:
 
 
 class BoardReader:
-    """Reads boards with trained networks, which it loads at the first use. Thread-safe.
-
-    Args:
-        folder: The folder of the networks' files; ``None`` for the shipped networks.
-    """
+    """Reads boards with a folder's networks, by default the shipped ones. Thread-safe."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or WEIGHTS
@@ -106,11 +96,10 @@ class BoardReader:
         home: str = "right",
         off: Off | None = None,
     ) -> BoardReading:
-        """Return the reading of a board in a picture; the player on roll sits below.
+        """Return the reading of an image file's bytes or path, or of an open image.
 
         Args:
-            image: The bytes of an image file, its path, or an open image.
-            own: The colour of the player on roll, "light" or "dark".
+            own: The colour of the player on roll, who sits below: "light" or "dark".
             home: The side where that player bears off, "right" or "left".
             off: Checkers that this player and the other player have borne off, if known. Otherwise
                 a side with a checker outside its home board most likely has all fifteen.
@@ -120,39 +109,29 @@ class BoardReader:
                 whole board; the reading is impossible or too uncertain; a network's file is
                 missing; ``own``, ``home`` or ``off`` is invalid.
         """
-        reading = self.look(image, own, home, off)
+        reading = self.likeliest_readings(image, own, home, [off])[0]
         name = str(image) if isinstance(image, (str, Path)) else "The image"
         if why := self.refusal(reading, own, home, off):
             raise InputError(f"{name} {why}")
         return reading
 
-    def look(
+    def likeliest_readings(
         self,
         image: bytes | Path | Image.Image,
         own: str = "light",
         home: str = "right",
-        off: Off | None = None,
-    ) -> BoardReading:
-        """Return the most likely reading, even if it is impossible; see ``read``."""
-        return self.looks(image, own, home, [off])[0]
-
-    def looks(
-        self,
-        image: bytes | Path | Image.Image,
-        own: str,
-        home: str,
-        offs: Sequence[Off | None],
+        offs: Sequence[Off | None] = (None,),
     ) -> list[BoardReading]:
-        """Return the most likely reading for each assumption about borne-off checkers."""
+        """Return the most likely reading for each of ``offs``, even if impossible; see ``read``."""
         checked_view(own, home)
         for off in offs:
             checked_off(off)
-        picture = opened_picture(image, BOARD).convert("RGB")
+        picture = open_picture(image, BOARD).convert("RGB")
         corners, board = self.find(picture)
         predicted = self.probabilities(picture, corners)
         readings = []
         for off in offs:
-            counts, confidence = decoded(predicted, own, home, off)
+            counts, confidence = decode(predicted, own, home, off)
             position = position_of_counts(counts, own, home)
             readings.append(BoardReading(position, confidence, counts, board))
         return readings
@@ -164,7 +143,7 @@ class BoardReader:
         home: str = "right",
         off: Off | None = None,
     ) -> str:
-        """Return the reason to refuse a reading, without the sentence's subject; empty if none."""
+        """Return why a reading is refused, as a sentence without subject; empty if accepted."""
         checked_view(own, home)
         checked_off(off)
         if reading.board < self.least_board:
@@ -189,24 +168,22 @@ class BoardReader:
         return f"{refusal}, as: {words} Give a clearer picture of the board, or the position id."
 
     def find(self, picture: Image.Image) -> tuple[Corners, float]:
-        """Return the landmarks of a board in a picture of mode "RGB".
+        """Return the landmarks of a board in a picture of mode "RGB", and a board's probability.
 
-        Returns:
-            The landmarks in pixels (8, 2), see ``board_image.draw_board``, and the probability that
-            the picture shows a board.
+        The landmarks are pixels (8, 2); see ``board_image.draw_board``.
         """
         corners, board = self._find_in(picture, whole_box(picture.size))
         views: list[Any] = []
-        for share in LOOKS:
+        for margin in VIEW_MARGINS:
             if not _in_order(corners):
-                # Without a board, the landmarks are those of a board that fills the picture.
+                # No board is found: return the landmarks of a board that would fill the picture.
                 edges = [(x, y) for y in (0.05, 0.95) for x in (0.05, 0.46, 0.54, 0.95)]
                 return np.array(edges) * picture.size, 0.0
-            corners, probability = self._find_in(picture, board_box(corners, share))
+            corners, probability = self._find_in(picture, board_box(corners, margin))
             if not views:
                 board = min(board, probability)
             views.append(corners)
-        # The first view of the board still depends on the view of the whole picture.
+        # The first of these views is left out, because it depends on the view of the whole picture.
         return _straightened(np.mean(views[1:], axis=0)), board
 
     def _find_in(self, picture: Image.Image, box: Box) -> tuple[Corners, float]:
@@ -217,16 +194,12 @@ class BoardReader:
         return (landmarks[0].astype(np.float64) + 0.5) * scale + box[:2], float(board[0])
 
     def probabilities(self, picture: Image.Image, corners: Corners) -> NDArray[np.float32]:
-        """Return the probabilities of none, 1 to 15 light and 1 to 15 dark checkers in each slice.
+        """Return the probabilities of the checkers in each slice, array (26, 31).
 
-        Args:
-            picture: A picture of mode "RGB".
-            corners: The landmarks of the board in the picture.
-
-        Returns:
-            Array (26, 31).
+        The classes are none, 1 to 15 light and 1 to 15 dark checkers. ``corners`` are the landmarks
+        of the board in the picture, which has mode "RGB".
         """
-        board = straight_board(picture, corners)
+        board = rectify_board(picture, corners)
         slices = np.stack([slices_of(board, shift) for shift in SHIFTS])
         mean: NDArray[np.float32]
         mean = self._load().checkers.run(None, {"slices": slices})[0].mean(axis=0)
@@ -265,7 +238,7 @@ def _in_order(corners: Corners) -> bool:
 
 
 def _straightened(corners: Corners) -> Corners:
-    """Return landmarks moved to two straight lines, for the upper and the lower edge."""
+    """Return landmarks moved onto straight lines: four for the upper edge, four for the lower."""
     straight = corners.copy()
     for row in (slice(0, 4), slice(4, 8)):
         xs, ys = straight[row, 0], straight[row, 1]

@@ -1,4 +1,4 @@
-"""Conversion of a picture to the networks' inputs: a small view, a rectified board, slices."""
+"""The networks' inputs, made of a picture: a small view, and the slices of a rectified board."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_backgammon.board_finish import perspective
+from casewright_backgammon.board_finish import perspective_coefficients
 from casewright_backgammon.board_layout import LOWER_BAR, ROW, SLICES, UPPER_BAR
 from casewright_backgammon.position import POINTS
 
@@ -20,11 +20,11 @@ Box = tuple[float, float, float, float]
 
 #: Width and height of the landmark network's input, in pixels.
 VIEW = (160, 128)
-#: Width of a slice, height of a half, and margin of a rectified board, in pixels.
-UNIT, HALF, AROUND = 20, 84, 8
+#: Width of a slice, height of a half board, and margin of a rectified board, in pixels.
+UNIT, HALF, MARGIN = 20, 84, 8
 #: Width and height of a rectified board.
-STRAIGHT = (13 * UNIT + 2 * AROUND, 2 * HALF + 2 * AROUND)
-#: Width and height of the checker network's input, a slice with a margin.
+RECTIFIED = (13 * UNIT + 2 * MARGIN, 2 * HALF + 2 * MARGIN)
+#: Width and height of the checker network's input: a slice with a margin.
 SLICE = (24, 96)
 _BESIDE, _BELOW = (SLICE[0] - UNIT) // 2, 4
 
@@ -65,31 +65,26 @@ def view_of(image: Image.Image, box: Box, size: tuple[int, int] = VIEW) -> NDArr
     return np.asarray(view)
 
 
-def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
-    """Return a rectified board, its halves and its bar at fixed pixels.
+def rectify_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
+    """Return the rectified board of a picture of mode "RGB", array (184, 276, 3).
 
-    Args:
-        image: A picture of mode "RGB".
-        corners: The landmarks, pixels (8, 2); see ``board_image.draw_board``.
-
-    Returns:
-        Array (184, 276, 3): a half board is 120 pixels wide and 84 high, the bar is 20 wide, and
-        the margin is 8 pixels.
+    ``corners`` are the landmarks (8, 2). In the result, each half of the field on either side of
+    the bar is 120 pixels wide and 168 high, the bar is 20 wide, and the margin is 8.
     """
     from PIL import Image
 
-    # The transform would skip pixels of a large picture, so a much larger one is scaled down first,
-    # and the result is drawn at twice its size.
+    # The transform would skip pixels of a large picture. So a much larger picture is scaled down
+    # first, and the result is computed at twice its size.
     wide = float(np.hypot(*(corners[3] - corners[0])))
     scale = min(1.0, 13 * UNIT * 2.4 / max(wide, 1.0))
     if scale < 1:
         size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
         corners = corners * (size[0] / image.width, size[1] / image.height)
         image = image.resize(size, Image.Resampling.BOX, reducing_gap=None)
-    edges = [AROUND, AROUND + 6 * UNIT, AROUND + 7 * UNIT, AROUND + 13 * UNIT]
-    starts = [0, *edges[1:3], STRAIGHT[0]]
-    low, high = AROUND, AROUND + 2 * HALF
-    board = Image.new("RGB", (2 * STRAIGHT[0], 2 * STRAIGHT[1]))
+    edges = [MARGIN, MARGIN + 6 * UNIT, MARGIN + 7 * UNIT, MARGIN + 13 * UNIT]
+    starts = [0, *edges[1:3], RECTIFIED[0]]
+    low, high = MARGIN, MARGIN + 2 * HALF
+    board = Image.new("RGB", (2 * RECTIFIED[0], 2 * RECTIFIED[1]))
     # The left half, the bar and the right half have a transform each.
     for part in range(3):
         source = corners[[part, part + 1, part + 5, part + 4]]
@@ -97,9 +92,9 @@ def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
         target = np.array([(left, low), (right, low), (right, high), (left, high)])
         target = 2.0 * (target - (starts[part], 0))
         piece = image.transform(
-            (2 * (starts[part + 1] - starts[part]), 2 * STRAIGHT[1]),
+            (2 * (starts[part + 1] - starts[part]), 2 * RECTIFIED[1]),
             Image.Transform.PERSPECTIVE,
-            perspective(source, target).tolist(),
+            perspective_coefficients(source, target).tolist(),
             Image.Resampling.BILINEAR,
             fillcolor=(128, 128, 128),
         )
@@ -108,7 +103,7 @@ def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
 
 
 def slice_starts() -> list[tuple[int, int, bool]]:
-    """Return left and upper edge of each slice in a rectified board, and True if it is flipped.
+    """Return each slice's left and upper edge in a rectified board, and True if it is flipped.
 
     The upper slices are flipped, so that every stack begins below. They are not rotated, because a
     rotated 6 looks like a 9.
@@ -116,11 +111,11 @@ def slice_starts() -> list[tuple[int, int, bool]]:
     starts = []
     for index in range(SLICES):
         column = index % ROW
-        left = AROUND + UNIT * (column if column < 6 else column + 1)
+        left = MARGIN + UNIT * (column if column < 6 else column + 1)
         upper = ROW <= index < POINTS
         if index in (LOWER_BAR, UPPER_BAR):
-            left, upper = AROUND + 6 * UNIT, index == UPPER_BAR
-        top = AROUND - _BELOW if upper else AROUND + 2 * HALF + _BELOW - SLICE[1]
+            left, upper = MARGIN + 6 * UNIT, index == UPPER_BAR
+        top = MARGIN - _BELOW if upper else MARGIN + 2 * HALF + _BELOW - SLICE[1]
         starts.append((left - _BESIDE, top, upper))
     return starts
 
@@ -128,13 +123,11 @@ def slice_starts() -> list[tuple[int, int, bool]]:
 def slices_of(board: NDArray[np.uint8], shift: tuple[int, int] = (0, 0)) -> NDArray[np.float32]:
     """Return the slices of a rectified board, levels from 0 to 1, array (26, 3, 96, 24).
 
-    Args:
-        board: A rectified board.
-        shift: Pixels to the right and down, at most 4, by which the slices are moved.
+    The slices are moved by ``shift``: pixels to the right and down, at most 4.
     """
     slices = []
-    for left, top, turned in slice_starts():
+    for left, top, is_flipped in slice_starts():
         x, y = left + shift[0], top + shift[1]
         pixels = board[y : y + SLICE[1], x : x + SLICE[0]]
-        slices.append(pixels[::-1] if turned else pixels)
+        slices.append(pixels[::-1] if is_flipped else pixels)
     return np.stack(slices).transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)

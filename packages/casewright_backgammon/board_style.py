@@ -17,118 +17,67 @@ class BoardStyle:
     """The style of a board; the defaults are the style that users see.
 
     Lengths are in widths of a slice, which shows a point, unless another unit is given.
-
-    Attributes:
-        width: Width of the board with its frame, in pixels.
-        fine: Factor of supersampling, against jagged edges.
-        light: Colour of the lighter checkers.
-        dark: Colour of the darker checkers.
-        light_rim: Colour of the edge of the lighter checkers.
-        dark_rim: Colour of the edge of the darker checkers.
-        points: Colours of the points, alternating.
-        field: Colour behind the points.
-        frame: Colour of the frame.
-        bar_colour: Colour of the bar.
-        ink: Colour of numbers and texts.
-        ground: Colour around the frame.
-        size: Diameter of a checker.
-        spacing: Distance of checkers in a stack, in diameters.
-        gap: Distance from a point's base to its first checker.
-        fit: Number of checkers that fit on a point.
-        half: Height of half the field.
-        bar: Width of the bar.
-        frames: Width of the frame: left, top, right, bottom.
-        length: Length of a point, as a share of ``half``.
-        taper: Shape of a point: the power by which it narrows; 1 is a triangle.
-        blunt: Width of a point's tip, as a share of its base.
-        point_width: Width of a point's base.
-        pattern: Pattern of the second colour's points: "plain", "hatched" or "outlined".
-        outline: Width of lines around points.
-        rim: Width of a checker's edge, as a share of its radius.
-        rings: Circles on a checker.
-        shade: Roundness of a checker, from 0 (flat) to 1.
-        shadow: Darkness of a checker's shadow, from 0 to 1.
-        opacity: Opacity of checkers, from 0 to 1.
-        tall: Form of stacks with more than ``fit`` checkers: "number", "overlap" or "layers".
-        number_at: Position of a stack's number: on the checker at the "top" or the "base", or
-            "beyond" the stack.
-        number_from: The smallest number that is written on a stack.
-        bar_from: Start of stacks on the bar: "middle", "edge" or "centre" of its half.
-        own_bar_below: True if the player on roll has the lower half of the bar.
-        trays: Trays of borne-off checkers: "none", "left", "right" or "both".
-        tray: Width of a tray.
-        off: Form of borne-off checkers: "edge", "number" or "none".
-        labels: Number the points.
-        hinges: Draw hinges on the bar.
-        dice: Position of the dice: "none", "halves", "bar" or "tray".
-        cube: Position of the doubling cube: "none", "bar", "tray" or "field".
-        texts: Number of lines of text around the board.
-        grain: Strength of the grain of wood or cloth, from 0 to 1.
-        stretch: Ratio of width to height of the grain.
-        noise: Standard deviation of noise, in levels of 0 to 255.
-        blur: Radius of a blur, in pixels.
-        jpeg: Quality of JPEG compression; 0 for none.
-        rotation: Rotation in degrees.
-        perspective: Shifts of the corners, as shares of the width: eight numbers.
-        margins: Margins of the ground around the board, as shares of its width: left, top, right,
-            bottom.
-        font: A font file; ``None`` for the font that comes with Pillow.
-        seed: Random seed of dice, texts, grain and noise.
     """
 
-    width: int = 720
-    fine: int = 2
-    light: Rgb = (243, 235, 219)
-    dark: Rgb = (92, 38, 32)
-    light_rim: Rgb = (174, 156, 128)
-    dark_rim: Rgb = (48, 17, 14)
-    points: tuple[Rgb, Rgb] = ((200, 169, 122), (128, 96, 66))
-    field: Rgb = (231, 217, 188)
-    frame: Rgb = (74, 54, 40)
-    bar_colour: Rgb = (92, 69, 51)
-    ink: Rgb = (238, 228, 208)
-    ground: Rgb = (255, 255, 255)
-    size: float = 0.92
-    spacing: float = 1.0
-    gap: float = 0.03
-    fit: int = 5
-    half: float = 5.1
-    bar: float = 1.05
+    width: int = 720  # width of the board with its frame, in pixels
+    fine: int = 2  # factor of supersampling, against jagged edges
+    light: Rgb = (243, 235, 219)  # colour of the lighter checkers
+    dark: Rgb = (92, 38, 32)  # colour of the darker checkers
+    light_rim: Rgb = (174, 156, 128)  # colour of the edge of the lighter checkers
+    dark_rim: Rgb = (48, 17, 14)  # colour of the edge of the darker checkers
+    points: tuple[Rgb, Rgb] = ((200, 169, 122), (128, 96, 66))  # colours of the points, alternating
+    field: Rgb = (231, 217, 188)  # colour behind the points
+    frame: Rgb = (74, 54, 40)  # colour of the frame
+    bar_colour: Rgb = (92, 69, 51)  # colour of the bar
+    ink: Rgb = (238, 228, 208)  # colour of numbers and texts
+    ground: Rgb = (255, 255, 255)  # colour around the frame
+    size: float = 0.92  # diameter of a checker
+    spacing: float = 1.0  # distance of checkers in a stack, in diameters
+    gap: float = 0.03  # distance from a point's base to its first checker
+    fit: int = 5  # number of checkers that fit on a point
+    half: float = 5.1  # height of half the field
+    bar: float = 1.05  # width of the bar
+    #: Width of the frame: left, top, right, bottom.
     frames: tuple[float, float, float, float] = (0.45, 0.5, 0.45, 0.5)
-    length: float = 0.84
-    taper: float = 1.0
-    blunt: float = 0.0
-    point_width: float = 0.98
+    length: float = 0.84  # length of a point, as a share of half
+    taper: float = 1.0  # shape of a point: the power by which it narrows; 1 is a triangle
+    blunt: float = 0.0  # width of a point's tip, as a share of its base
+    point_width: float = 0.98  # width of a point's base
+    #: Pattern of the second colour's points: "plain", "hatched" or "outlined".
     pattern: str = "plain"
-    outline: float = 0.0
-    rim: float = 0.1
-    rings: int = 1
-    shade: float = 0.25
-    shadow: float = 0.35
-    opacity: float = 1.0
+    outline: float = 0.0  # width of lines around points
+    rim: float = 0.1  # width of a checker's edge, as a share of its radius
+    rings: int = 1  # circles on a checker
+    shade: float = 0.25  # shading of a checker, from 0 (flat) to 1 (round)
+    shadow: float = 0.35  # darkness of a checker's shadow, from 0 to 1
+    opacity: float = 1.0  # opacity of checkers, from 0 to 1
+    #: Form of stacks with more than fit checkers: "number", "overlap" or "layers".
     tall: str = "number"
+    #: Position of a stack's number: on the "top" or the "base" checker, or "beyond" the stack.
     number_at: str = "top"
-    number_from: int = 16
-    bar_from: str = "middle"
-    own_bar_below: bool = True
-    trays: str = "right"
-    tray: float = 1.1
-    off: str = "edge"
-    labels: bool = True
-    hinges: bool = False
-    dice: str = "none"
-    cube: str = "none"
-    texts: int = 0
-    grain: float = 0.0
-    stretch: float = 1.0
-    noise: float = 0.0
-    blur: float = 0.0
-    jpeg: int = 0
-    rotation: float = 0.0
+    number_from: int = 16  # the smallest number that is written on a stack
+    bar_from: str = "middle"  # start of stacks on the bar: "middle", "edge" or "centre" of its half
+    own_bar_below: bool = True  # true if the player on roll has the lower half of the bar
+    trays: str = "right"  # trays of borne-off checkers: "none", "left", "right" or "both"
+    tray: float = 1.1  # width of a tray
+    off: str = "edge"  # form of borne-off checkers: "edge", "number" or "none"
+    labels: bool = True  # number the points
+    hinges: bool = False  # draw hinges on the bar
+    dice: str = "none"  # position of the dice: "none", "halves", "bar" or "tray"
+    cube: str = "none"  # position of the doubling cube: "none", "bar", "tray" or "field"
+    texts: int = 0  # number of lines of text around the board
+    grain: float = 0.0  # strength of the grain of wood or cloth, from 0 to 1
+    stretch: float = 1.0  # ratio of width to height of the grain
+    noise: float = 0.0  # standard deviation of noise, in levels of 0 to 255
+    blur: float = 0.0  # radius of a blur, in pixels
+    jpeg: int = 0  # quality of JPEG compression; 0 for none
+    rotation: float = 0.0  # rotation in degrees
+    #: Shifts of the corners, as shares of the width: eight numbers.
     perspective: tuple[float, ...] = (0.0,) * 8
+    #: Margins of the ground around the board, as shares of its width: left, top, right, bottom.
     margins: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
-    font: Path | None = None
-    seed: int = 0
+    font: Path | None = None  # a font file; None for the font that comes with Pillow
+    seed: int = 0  # random seed of dice, texts, grain and noise
 
 
 #: The style that users see.
@@ -141,13 +90,8 @@ def luminance(colour: Rgb) -> float:
 
 
 def draw_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,)) -> BoardStyle:
-    """Return a random style.
-
-    Args:
-        rng: The random generator.
-        fonts: The fonts to choose from; ``None`` is Pillow's default font.
-    """
-    style = _with_form(rng, _colours(rng))
+    """Return a random style with one of the fonts; ``None`` is Pillow's default font."""
+    style = _with_random_shapes(rng, _random_colours(rng))
     distance = style.size * style.spacing
     fit = int(rng.choice([4, 5, 5, 5, 5, 5, 5, 6, 7]))
     half = max(fit * distance + style.gap + _between(rng, -0.05, 1.6), 4.0)
@@ -180,13 +124,13 @@ def _four(rng: np.random.Generator, low: float, high: float) -> tuple[float, flo
 
 
 def _pick(rng: np.random.Generator, **weights: float) -> str:
-    """Return a name, drawn with probabilities in proportion to the weights."""
+    """Return a random one of the names, with probabilities in proportion to the weights."""
     values = np.array(list(weights.values()))
     return str(rng.choice(list(weights), p=values / values.sum()))
 
 
-def _with_form(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
-    """Return a style with random sizes, shapes and parts, and the given style's colours."""
+def _with_random_shapes(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
+    """Return a style with random sizes, shapes and parts, and with the given style's colours."""
     tall = _pick(rng, number=0.55, overlap=0.25, layers=0.2)
     flat = rng.random() < 0.45
     # Overlapping checkers can only be counted if they have an edge.
@@ -235,7 +179,7 @@ def _with_form(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
 
 
 def _low_contrast(style: BoardStyle) -> bool:
-    """Return True if checkers have almost the colour of their background."""
+    """Return True if a checker's colour is close to a background colour."""
     return any(
         max(abs(a - b) for a, b in zip(checker, ground, strict=True)) < 70
         for checker in (style.light, style.dark)
@@ -243,39 +187,41 @@ def _low_contrast(style: BoardStyle) -> bool:
     )
 
 
-def _colours(rng: np.random.Generator) -> BoardStyle:
+def _random_colours(rng: np.random.Generator) -> BoardStyle:
     """Return a style with random colours."""
     printed = rng.random() < 0.25
-    light = _light(rng)
-    dark = _dark(rng, luminance(light))
-    field = _any(rng)
-    points = (_any(rng), _any(rng))
-    frame, bar = _any(rng), _any(rng)
+    light = _random_light(rng)
+    dark = _random_dark(rng, luminance(light))
+    field = _random_colour(rng)
+    points = (_random_colour(rng), _random_colour(rng))
+    frame, bar = _random_colour(rng), _random_colour(rng)
     if printed:
-        # Printed boards: few greys, and lines.
+        # Printed boards have few greys, and lines.
         paper, *greys = sorted(rng.choice([255, 250, 235, 220, 190, 160, 120, 80, 0], 5))[::-1]
         field = frame = bar = _grey(paper)
         points = (_grey(greys[0]), _grey(greys[int(rng.integers(1, 4))]))
         if rng.random() < 0.6:
             light, dark = _grey(rng.integers(225, 256)), _grey(rng.integers(0, 130))
         if rng.random() < 0.4:
-            points = (_any(rng), _any(rng))
+            points = (_random_colour(rng), _random_colour(rng))
     elif rng.random() < 0.3:
         bar = frame
-    light_rim = _edge(rng, light, printed)
+    light_rim = _edge_colour(rng, light, printed)
     return BoardStyle(
         light=light,
         dark=dark,
         light_rim=light_rim,
-        dark_rim=_edge(rng, dark, printed) if rng.random() < 0.7 else light_rim,
+        dark_rim=_edge_colour(rng, dark, printed) if rng.random() < 0.7 else light_rim,
         points=points if rng.random() < 0.5 else points[::-1],
         field=field,
         frame=frame,
         bar_colour=bar if rng.random() < 0.7 else field,
-        ink=_grey(0 if luminance(frame) > 128 else 255) if rng.random() < 0.8 else _any(rng),
+        ink=_grey(0 if luminance(frame) > 128 else 255)
+        if rng.random() < 0.8
+        else _random_colour(rng),
         ground=_grey(255 if rng.random() < 0.5 else rng.integers(256))
         if rng.random() < 0.6
-        else _any(rng),
+        else _random_colour(rng),
     )
 
 
@@ -283,7 +229,7 @@ def _grey(level: int | np.integer) -> Rgb:
     return int(level), int(level), int(level)
 
 
-def _any(rng: np.random.Generator) -> Rgb:
+def _random_colour(rng: np.random.Generator) -> Rgb:
     if rng.random() < 0.2:
         return _grey(rng.integers(256))
     if rng.random() < 0.35:
@@ -295,30 +241,30 @@ def _any(rng: np.random.Generator) -> Rgb:
     return round(red * 255), round(green * 255), round(blue * 255)
 
 
-def _light(rng: np.random.Generator) -> Rgb:
+def _random_light(rng: np.random.Generator) -> Rgb:
     if rng.random() < 0.5:
         level = rng.integers(205, 256)
         warm = rng.uniform(0, 40)
         return int(level), int(level - warm / 3), int(level - warm)
     while True:
-        colour = _any(rng)
+        colour = _random_colour(rng)
         if luminance(colour) > 90:
             return colour
 
 
-def _dark(rng: np.random.Generator, below: float) -> Rgb:
+def _random_dark(rng: np.random.Generator, below: float) -> Rgb:
     if rng.random() < 0.35 and below > 90:
         return _grey(rng.integers(0, 50))
     while True:
-        colour = _any(rng)
+        colour = _random_colour(rng)
         if rng.random() < 0.3:
             colour = (colour[0] // 2, colour[1] // 2, colour[2] // 2)
         if luminance(colour) < below - 65:
             return colour
 
 
-def _edge(rng: np.random.Generator, colour: Rgb, printed: bool) -> Rgb:
-    """Return a colour for the edge of checkers that differs from the checkers' colour."""
+def _edge_colour(rng: np.random.Generator, colour: Rgb, printed: bool) -> Rgb:
+    """Return a random colour for the edge of checkers, different from the checkers' colour."""
     if printed or rng.random() < 0.3:
         return _grey(0 if luminance(colour) > 70 else rng.integers(110, 256))
     target = 0 if luminance(colour) > 80 and rng.random() < 0.8 else 255

@@ -10,9 +10,9 @@ import numpy as np
 from casewright.errors import InputError
 from casewright.stores.encoders.onnx_export import write_metadata
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.board_batches import Pool, deal_boards, deal_views, draw_pool
+from casewright_backgammon.board_batches import Pool, draw_board_batch, draw_pool, draw_view_batch
 from casewright_backgammon.board_layout import SLICES
-from casewright_backgammon.board_measures import chosen_thresholds, measure
+from casewright_backgammon.board_measures import choose_thresholds, measure
 from casewright_backgammon.board_reader import CHECKERS_FILE, LANDMARKS_FILE
 from casewright_backgammon.board_slices import SLICE, VIEW
 from casewright_mcbr.fonts import training_fonts
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: The maximum learning rate of both networks.
 RATE = 4e-3
-#: Numbers of boards, of other pictures, and of training steps of each network.
+#: Number of boards, of other pictures, and of training steps of each network.
 POOL, OTHERS, LANDMARK_STEPS, CHECKER_STEPS = 5000, 900, 1100, 1700
 #: Standard deviation of a landmark's target heat map, in cells.
 SPREAD = 0.8
@@ -51,12 +51,12 @@ def train_board_reader(
     Args:
         folder: The folder for ``landmarks.onnx`` and ``checkers.onnx``, which is created.
         seed: Random seed of weights, positions and styles.
-        boards: Number of boards; 15 a second on one core.
+        boards: Number of boards; 15 per second on one core.
         others: Number of pictures without a board.
-        landmark_steps: Training steps of 32 views; 3 a second on one core.
-        checker_steps: Training steps of 16 boards' slices; 1.7 a second on one core.
+        landmark_steps: Training steps of 32 views; 3 per second on one core.
+        checker_steps: Training steps of 16 boards' slices; 1.7 per second on one core.
         measured: Number of boards on which the thresholds are chosen, and the figures measured.
-        progress: Show bars on stderr; ``None`` shows them on a terminal.
+        progress: See ``progress_bar``.
 
     Returns:
         The figures of ``board_measures.measure``.
@@ -65,8 +65,8 @@ def train_board_reader(
         InputError: A number is below 1, or the folder is a file.
         DependencyError: matplotlib, which has the fonts, is not installed.
     """
-    from casewright_backgammon.checker_network import CheckerProbabilities
     from casewright_backgammon.landmark_network import LandmarkPositions
+    from casewright_mcbr.blocks_network import Probabilities
 
     if min(boards, others, landmark_steps, checker_steps, measured) < 1:
         raise InputError("Training needs at least 1 picture and 1 step.")
@@ -77,34 +77,29 @@ def train_board_reader(
     fonts: list[Path | None] = [None, *training_fonts()]
     with progress_bar("Drawing boards", boards + others, show=progress) as advance:
         pool = draw_pool(rng, fonts, boards, others, advance)
-    landmarks = _landmark_network(pool, seed, landmark_steps, progress)
+    landmarks = _train_landmarks(pool, seed, landmark_steps, progress)
     network, shape = LandmarkPositions(landmarks), (3, VIEW[1], VIEW[0])
     export_batched(network, shape, folder / LANDMARKS_FILE, "views", ["landmarks", "board"])
-    checkers = CheckerProbabilities(_checker_network(pool, seed, checker_steps, progress))
+    checkers = Probabilities(_train_checkers(pool, seed, checker_steps, progress))
     slices = (SLICES, 3, SLICE[1], SLICE[0])
     export_batched(checkers, slices, folder / CHECKERS_FILE, "slices", ["probabilities"])
-    for name, thresholds in chosen_thresholds(folder, seed=seed + 1, count=measured).items():
+    for name, thresholds in choose_thresholds(folder, seed=seed + 1, count=measured).items():
         write_metadata(folder / name, thresholds)
     return measure(folder, seed=seed + 2, count=measured)
 
 
-def _landmark_network(pool: Pool, seed: int, steps: int, progress: bool | None) -> LandmarkNetwork:
-    import torch
-
+def _train_landmarks(pool: Pool, seed: int, steps: int, progress: bool | None) -> LandmarkNetwork:
     from casewright_backgammon.landmark_network import LandmarkNetwork
 
     rng = np.random.default_rng([seed, 1])
-    torch.manual_seed(seed)
-    network = LandmarkNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def loss() -> Tensor:
-        views, landmarks, is_whole = deal_views(pool, rng)
+    def loss(network: LandmarkNetwork) -> Tensor:
+        views, landmarks, is_whole = draw_view_batch(pool, rng)
         maps, board = network(views)
         return _landmark_loss(network, maps, board, landmarks, is_whole)
 
-    train_one_cycle(network, loss, RATE, steps, "Training the landmark network", progress)
-    trained: LandmarkNetwork = network
-    return trained
+    label = "Training the landmark network"
+    return train_one_cycle(LandmarkNetwork, loss, RATE, steps, seed, label, progress)
 
 
 def _landmark_loss(
@@ -116,9 +111,9 @@ def _landmark_loss(
 
     from casewright_backgammon.landmark_network import CELL
 
-    whole = is_whole > 0.5
-    maps, landmarks = maps[whole], landmarks[whole]
-    distances = (network.places - landmarks.unsqueeze(2)).square().sum(-1)
+    rows = is_whole > 0.5
+    maps, landmarks = maps[rows], landmarks[rows]
+    distances = (network.cell_centres - landmarks.unsqueeze(2)).square().sum(-1)
     targets = torch.softmax(-distances / (2 * (SPREAD * CELL) ** 2), dim=-1)
     map_loss = -(targets * functional.log_softmax(maps, dim=-1)).sum(-1).mean()
     landmark_loss = functional.smooth_l1_loss(network.landmarks(maps), landmarks)
@@ -126,20 +121,16 @@ def _landmark_loss(
     return map_loss + landmark_loss + board_loss
 
 
-def _checker_network(pool: Pool, seed: int, steps: int, progress: bool | None) -> CheckerNetwork:
-    import torch
+def _train_checkers(pool: Pool, seed: int, steps: int, progress: bool | None) -> CheckerNetwork:
     from torch.nn import functional
 
     from casewright_backgammon.checker_network import CheckerNetwork
 
     rng = np.random.default_rng([seed, 2])
-    torch.manual_seed(seed)
-    network = CheckerNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def loss() -> Tensor:
-        slices, classes = deal_boards(pool, rng)
+    def loss(network: CheckerNetwork) -> Tensor:
+        slices, classes = draw_board_batch(pool, rng)
         return functional.cross_entropy(network(slices).flatten(0, 1), classes.flatten())
 
-    train_one_cycle(network, loss, RATE, steps, "Training the checker network", progress)
-    trained: CheckerNetwork = network
-    return trained
+    label = "Training the checker network"
+    return train_one_cycle(CheckerNetwork, loss, RATE, steps, seed, label, progress)

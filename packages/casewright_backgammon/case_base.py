@@ -18,7 +18,7 @@ from pathlib import Path
 
 from casewright.errors import InputError
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.decision import AnalysedPlay, Decision, five_chances, read_decisions
+from casewright_backgammon.decision import AnalysedPlay, Decision, chances_of, read_decisions
 from casewright_backgammon.engine import GnuBackgammon
 from casewright_backgammon.moves import Dice, legal_plays
 from casewright_backgammon.position import START, Position
@@ -26,8 +26,8 @@ from casewright_backgammon.position import START, Position
 #: The file of the shipped decisions.
 FILE = Path(__file__).parent / "data" / "cases.jsonl"
 #: Maximum number of plays in a decision, and plies of look-ahead.
-MOST, PLIES = 5, 2
-#: Number of games that are played in parallel. A run of the engine has one decision of each.
+MAX_PLAYS, PLIES = 5, 2
+#: Number of games that are played in parallel; a run of the engine analyses a decision of each.
 _GAMES = 16
 #: Temperature, in points, of the softmax from which plays are drawn. The mean loss is about 0.02.
 _TEMPERATURE = 0.08
@@ -36,18 +36,18 @@ _DIGITS = 3
 
 @dataclass(slots=True)
 class _Game:
-    """A running game."""
+    """A running game; ``rng`` draws its rolls and plays."""
 
     name: str
-    rolls: random.Random
+    rng: random.Random
     position: Position = START
     dice: Dice = (1, 2)
 
     def roll(self) -> None:
-        self.dice = self.rolls.randint(1, 6), self.rolls.randint(1, 6)
+        self.dice = self.rng.randint(1, 6), self.rng.randint(1, 6)
         # In the opening roll, each player rolls one die; equal dice are rolled again.
         while self.position == START and self.dice[0] == self.dice[1]:
-            self.dice = self.rolls.randint(1, 6), self.rolls.randint(1, 6)
+            self.dice = self.rng.randint(1, 6), self.rng.randint(1, 6)
 
     def play(self, after: Position) -> bool:
         """Make the play that leads to a position; return False if it ends the game."""
@@ -71,13 +71,8 @@ def generate_decisions(
 
     Each play is drawn from the best plays by a softmax of their equities, so that games differ and
     some plays are errors. A decision is left out if all its plays have the same equity, or if its
-    position and roll are those of an earlier decision.
-
-    Args:
-        engine: The engine, which analyses each decision.
-        count: Number of decisions.
-        seed: Random seed of rolls and plays. The same seed and engine version give the same result.
-        show: Show a progress bar; ``None`` shows it on a terminal.
+    position and roll are those of an earlier decision. The same seed and engine version give the
+    same decisions.
 
     Raises:
         InputError: The count is not above 0.
@@ -90,7 +85,7 @@ def generate_decisions(
     started = 0
     with progress_bar("Playing decisions", count, show=show) as advance:
         while len(decisions) < count:
-            before = len(decisions)
+            count_before = len(decisions)
             while len(games) < _GAMES:
                 started += 1
                 name = f"s{seed}-{started:04}"
@@ -99,25 +94,21 @@ def generate_decisions(
             games = [game for game in games if game.play_forced()]
             situations = [(game.position, game.dice) for game in games]
             unfinished = []
-            analysed = engine.analyse(situations, PLIES, MOST)
+            analysed = engine.analyse(situations, PLIES, MAX_PLAYS)
             for game, candidates in zip(games, analysed, strict=True):
                 decision = _decision(game, [_rounded(candidate) for candidate in candidates])
-                if decision.lost(len(candidates) - 1) > 0:
+                if decision.equity_loss(len(candidates) - 1) > 0:
                     high, low = max(decision.dice), min(decision.dice)
                     decisions.setdefault((decision.position.id, (high, low)), decision)
-                if game.play(decision.after(decision.played_or_best)):
+                if game.play(decision.after(decision.played_rank)):
                     unfinished.append(game)
             games = unfinished
-            advance(min(len(decisions), count) - before)
+            advance(min(len(decisions), count) - count_before)
     return list(decisions.values())[:count]
 
 
 def write_case_base(file: Path, decisions: Sequence[Decision]) -> None:
-    """Write decisions to a JSON Lines file; create its folder.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
+    """Write decisions to a JSON Lines file; ``InputError`` if it cannot be written."""
     lines = [json.dumps(decision.to_dict(), separators=(",", ":")) for decision in decisions]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -149,13 +140,13 @@ def case_file() -> Path:
 
 
 def _decision(game: _Game, candidates: Sequence[AnalysedPlay]) -> Decision:
-    """Return a game's decision, with a random play as the play that was made."""
+    """Return a game's decision; the play that is made is drawn by a softmax of the equities."""
     best = candidates[0].equity
     weights = [exp((candidate.equity - best) / _TEMPERATURE) for candidate in candidates]
-    played = game.rolls.choices(range(len(candidates)), weights)[0]
+    played = game.rng.choices(range(len(candidates)), weights)[0]
     return Decision(game.name, game.position, game.dice, tuple(candidates), played)
 
 
 def _rounded(candidate: AnalysedPlay) -> AnalysedPlay:
-    chances = five_chances(round(chance, _DIGITS) for chance in candidate.chances)
+    chances = chances_of(round(chance, _DIGITS) for chance in candidate.chances)
     return AnalysedPlay(candidate.play, round(candidate.equity, _DIGITS), chances)

@@ -13,15 +13,15 @@ from casewright.stores.facet import Components, Embed
 from casewright_backgammon.analysis import analysis_text
 from casewright_backgammon.analysis_check import analysis_flaws
 from casewright_backgammon.decision import Decision, decision_of
-from casewright_backgammon.latent import PositionNetwork, combined
+from casewright_backgammon.latent import PositionNetwork, mean_latents
 from casewright_backgammon.moves import Dice
-from casewright_backgammon.play_text import written_play
+from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import Position, in_words, position_of_id
 from casewright_mcbr.layers import UNITS
 
 #: Names of the facets.
 POSITION, DECISION = "position", "decision"
-#: A function from the bytes of a board's picture to its position.
+#: Returns the position on a board, from the bytes of its picture.
 ReadBoard = Callable[[bytes], Position]
 
 
@@ -30,14 +30,11 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
 
     The facet ``decision`` is the paper's: the mean of the raw latents before and after the play,
     or, for a query without a play, the latent of the position. The facet ``position`` ignores the
-    plays of cases. For queries without a play, the plays of the cases that it retrieves lose less
-    equity (``casewright bench backgammon``).
+    plays of cases. For queries without a play, it retrieves cases whose plays lose less equity
+    (``casewright bench backgammon``).
 
-    A board is a picture or a position id, so cases need no pictures.
-
-    Args:
-        read: Returns the position in a picture (the paper's T).
-        network: Computes the latents of positions (the paper's L).
+    A board is a picture or a position id, so cases need no pictures. ``read`` is the paper's T, and
+    ``network`` computes its L.
     """
 
     def positions(problems: Sequence[Components]) -> list[Position]:
@@ -49,7 +46,7 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
     def embed_decisions(problems: Sequence[Components]) -> NDArray[np.float32]:
         before = positions(problems)
         after = list(map(_after, before, problems))
-        return combined(network.latents(before), network.latents(after))
+        return mean_latents(network.latents(before), network.latents(after))
 
     def facet(name: str, embed: Embed, *optional: str) -> Facet:
         return Facet(
@@ -65,19 +62,14 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
         )
 
     facets = (facet(POSITION, embed_positions), facet(DECISION, embed_decisions, "play"))
-    return CaseSchema("backgammon", facets, support=case_text, verify=verified)
+    return CaseSchema("backgammon", facets, support=case_text, verify=flaw_of)
 
 
 def decision_case(decision: Decision, picture: Binary | None = None) -> Case:
-    """Return a decision as a case with its best play.
-
-    Args:
-        decision: The decision, with an engine's analysis.
-        picture: The picture of the board, for display.
-    """
+    """Return an analysed decision as a case with its best play; the picture is for display only."""
     return Case(
         problem={
-            # A picture would be read again, and without the request's options.
+            # The id, because a picture would be read again without the request's options.
             "board": decision.position.id,
             "roll": roll_text(decision.dice),
             "play": decision.best.play,
@@ -100,11 +92,7 @@ def decision_in(case: Case) -> Decision:
 
 
 def position_of(problem: Components, read: ReadBoard) -> Position:
-    """Return the position on a problem's board.
-
-    Raises:
-        InputError: The board is neither a picture of a board nor a position id.
-    """
+    """Return the position of a problem's board; ``InputError`` if it is neither picture nor id."""
     board = problem.get("board")
     if isinstance(board, Binary):
         return read(board.read())
@@ -121,8 +109,8 @@ def case_text(case: Case) -> str:
     return f"{in_words(decision.position)}\nRoll: {roll_text(decision.dice)}.\n{case.solution}"
 
 
-def verified(case: Case) -> str | None:
-    """Return the reason to refuse a case (Revise); ``None`` if its analysis is right."""
+def flaw_of(case: Case) -> str | None:
+    """Return why a case must be refused (Revise); ``None`` if its analysis is right."""
     try:
         decision = decision_in(case)
     except (KeyError, InputError) as error:
@@ -139,4 +127,4 @@ def verified(case: Case) -> str | None:
 def _after(before: Position, problem: Components) -> Position:
     """Return the position after a problem's play; without a play, the position itself."""
     play = problem.get("play")
-    return written_play(before, play)[0] if play else before
+    return parse_play(before, play)[0] if play else before

@@ -1,9 +1,7 @@
-"""The network that counts the checkers in a slice, as in MCBR-RAG (Marom 2024).
+"""The torch network that counts the checkers in a slice, as in MCBR-RAG (Marom 2024).
 
-The same network reads all slices. Its last layers also receive a summary of all 26 slices, which
-has the colours of checkers and of empty points.
-
-This module imports torch; only the training imports this module.
+The same network reads all slices. Its last layers also receive a summary of all 26 slices, from
+which they learn the colours of checkers and of empty points.
 """
 
 from __future__ import annotations
@@ -49,15 +47,3 @@ class CheckerNetwork(nn.Module):
         hidden = torch.relu(self.own(by_slice) + self.whole(summary).unsqueeze(1))
         logits: Tensor = self.out(self.drop(hidden))
         return logits
-
-
-class CheckerProbabilities(nn.Module):
-    """The network for the export, which returns probabilities (n, 26, 31) instead of logits."""
-
-    def __init__(self, network: CheckerNetwork) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, slices: Tensor) -> Tensor:
-        """Return the probabilities of none, 1 to 15 light and 1 to 15 dark checkers."""
-        return torch.softmax(self.network(slices), dim=-1)

@@ -108,8 +108,8 @@ def finetune_backgammon_cases(
     figures = {
         "decisions": count,
         "games": len({decision.game for decision in generated}),
-        "best play made": round(sum(d.played_or_best == 0 for d in generated) / count, 3),
-        "mean equity lost": round(sum(d.lost(d.played_or_best) for d in generated) / count, 4),
+        "best play made": round(sum(d.played_rank == 0 for d in generated) / count, 3),
+        "mean equity lost": round(sum(d.equity_loss(d.played_rank) for d in generated) / count, 4),
     }
     if as_json:
         print_json({"file": str(target), **figures})

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from casewright.errors import InputError, told
 from casewright_backgammon.moves import Dice, checked_dice
-from casewright_backgammon.play_text import written_play
+from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import HOME, POINTS, Position, position_of_id
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ T = TypeVar("T")
 Chances = tuple[float, float, float, float, float]
 
 
-def won_chances(after: Position) -> Chances:
+def chances_after_win(after: Position) -> Chances:
     """Return the chances of the player who has just borne off the last checker.
 
     The win is a gammon if the other player has borne off none, and a backgammon if that player also
@@ -30,40 +30,26 @@ def won_chances(after: Position) -> Chances:
 
 @dataclass(frozen=True, slots=True)
 class AnalysedPlay:
-    """A play with its analysis.
+    """A play with its analysis."""
 
-    Attributes:
-        play: The play in the players' notation.
-        equity: Equity of the player who makes the play, in points; 1 for a won game.
-        chances: Chances of this player after the play.
-    """
-
-    play: str
-    equity: float
-    chances: Chances
+    play: str  # the play in the players' notation
+    equity: float  # equity of the player who makes the play, in points; 1 for a won game
+    chances: Chances  # chances of this player after the play
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An analysed decision in a game.
+    """An analysed decision in a game."""
 
-    Attributes:
-        game: The name of the game.
-        position: The position from the side of the player on roll.
-        dice: The roll.
-        candidates: Some of the legal plays, the best first, including the play that was made.
-        played: Rank of the play that was made; ``None`` if there is none.
-        value: Chances of the player on roll before the roll; ``None`` if unknown.
-        engine_class: GNU Backgammon's class of the position: 10 contact, 9 crashed, 8 race, lower
-            for its bear-off databases; ``None`` if unknown.
-    """
-
-    game: str
-    position: Position
-    dice: Dice
+    game: str  # the name of the game
+    position: Position  # the position from the side of the player on roll
+    dice: Dice  # the roll
+    #: Some of the legal plays, the best first, including the play that was made.
     candidates: Sequence[AnalysedPlay]
-    played: int | None
-    value: Chances | None = None
+    played: int | None  # rank of the play that was made; None if there is none
+    value: Chances | None = None  # chances of the player on roll before the roll; None if unknown
+    #: GNU Backgammon's class of the position: 10 contact, 9 crashed, 8 race, lower for its bear-off
+    #: databases; ``None`` if unknown.
     engine_class: int | None = None
 
     @property
@@ -72,17 +58,17 @@ class Decision:
         return self.candidates[0]
 
     @property
-    def played_or_best(self) -> int:
+    def played_rank(self) -> int:
         """Rank of the play that was made, or of the best play if there is none."""
         return self.played or 0
 
-    def lost(self, rank: int) -> float:
+    def equity_loss(self, rank: int) -> float:
         """Return the equity loss of a candidate against the best candidate; 0 or more."""
         return self.best.equity - self.candidates[rank].equity
 
     def after(self, rank: int) -> Position:
         """Return the position after a candidate, from the side of the player who made it."""
-        return written_play(self.position, self.candidates[rank].play)[0]
+        return parse_play(self.position, self.candidates[rank].play)[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the decision as a JSON-plain mapping, which ``decision_of`` reads."""
@@ -102,30 +88,26 @@ class Decision:
         }
 
 
-def decision_of(read: dict[str, Any]) -> Decision:
-    """Return a decision from its JSON-plain form.
-
-    Raises:
-        InputError: A field is missing, invalid or impossible; the message names it.
-    """
+def decision_of(record: dict[str, Any]) -> Decision:
+    """Return a record's decision; ``InputError`` names a missing or invalid field."""
     try:
-        first, second = read["dice"]
+        first, second = record["dice"]
         candidates = [
-            AnalysedPlay(str(row["move"]), float(row["equity"]), five_chances(row["probs"]))
-            for row in read["candidates"]
+            AnalysedPlay(str(row["move"]), float(row["equity"]), chances_of(row["probs"]))
+            for row in record["candidates"]
         ]
         if not candidates:
             raise ValueError("no candidate")
-        # In the engine's order, plays that it analysed more deeply may come before better ones.
-        played = None if read["played"] is None else candidates[read["played"]]
+        # The engine lists plays that it analysed more deeply first, even before better ones.
+        played = None if record["played"] is None else candidates[record["played"]]
         candidates.sort(key=lambda row: -row.equity)
         decision = Decision(
-            str(read["game"]),
-            position_of_id(read["position_id"]),
+            str(record["game"]),
+            position_of_id(record["position_id"]),
             checked_dice((first, second)),
             tuple(candidates),
             None if played is None else candidates.index(played),
-            *value_of(read.get("value")),
+            *parse_value(record.get("value")),
         )
         for rank in range(len(candidates)):
             decision.after(rank)
@@ -136,40 +118,31 @@ def decision_of(read: dict[str, Any]) -> Decision:
     return decision
 
 
-def value_of(read: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
-    """Return the chances of a position before the roll, and the engine's class of the position.
+def parse_value(record: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
+    """Return a position's chances before the roll and its engine class, or two ``None``.
 
     Raises:
         KeyError, TypeError, ValueError: A field is missing, or is not a number.
     """
-    if read is None:
+    if record is None:
         return None, None
     names = ("win", "win_g", "win_bg", "lose_g", "lose_bg")
-    return five_chances(read[name] for name in names), int(read["class"])
+    return chances_of(record[name] for name in names), int(record["class"])
 
 
-def five_chances(numbers: Iterable[Any]) -> Chances:
+def chances_of(numbers: Iterable[Any]) -> Chances:
     """Return five numbers as chances; raise ``TypeError`` or ``ValueError`` for anything else."""
     win, win_g, win_bg, lose_g, lose_bg = map(float, numbers)
     return win, win_g, win_bg, lose_g, lose_bg
 
 
 def read_decisions(file: Path) -> list[Decision]:
-    """Return the decisions of a JSON Lines file.
-
-    Raises:
-        InputError: The file cannot be read, or a line is not a decision; the message names the
-            line.
-    """
+    """Return the decisions of a JSON Lines file; see ``read_lines`` for errors."""
     return read_lines(file, decision_of)
 
 
 def read_lines(file: Path, parse: Callable[[Any], T]) -> list[T]:
-    """Return the result of ``parse`` for each line of a JSON Lines file.
-
-    Raises:
-        InputError: The file cannot be read, or a line cannot be parsed; the message names the line.
-    """
+    """Parse each line of a JSON Lines file; ``InputError`` names the file or an invalid line."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

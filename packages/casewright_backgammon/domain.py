@@ -27,8 +27,8 @@ from casewright_backgammon.position import Position, position_of_id
 from casewright_mcbr.domain import one_tool_domain
 from casewright_mcbr.picture import media_type
 
-#: Modules on which the contents of cases depend.
-MAKERS = (
+#: The modules that determine the cases; the store is rebuilt when one changes.
+CASE_MODULES = (
     "analysis.py",
     "analysis_phrases.py",
     "cases.py",
@@ -71,12 +71,7 @@ def _schema() -> CaseSchema:
 
 
 def decision_cases() -> list[Case]:
-    """Return the decisions of the case file as cases, without decisions with one candidate.
-
-    Raises:
-        InputError: The file cannot be read, or a line is not a decision; the message names the
-            line.
-    """
+    """Return the case file's decisions as cases, but for forced plays; see ``read_lines``."""
     decisions = read_decisions(case_file())
     return [decision_case(decision) for decision in decisions if len(decision.candidates) > 1]
 
@@ -104,7 +99,7 @@ def _evidence(store: CaseStore, question: str) -> list[str]:
 
 
 def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
-    """Return the answer about a board; retain the engine's analysis as a case if requested.
+    """Answer a request about a board; retain the engine's analysis as a case if requested.
 
     Raises:
         InputError: The image cannot be read, or shows no board or an impossible position; the roll
@@ -122,13 +117,8 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
         off=_off(options.get("off")),
     )
     network = shipped_network()
-    answerer = BoardAnswerer(
-        opened.stores["backgammon"],
-        network,
-        default_judge(network),
-        request.chat,
-        request.name,
-    )
+    store, judge = opened.stores["backgammon"], default_judge(network)
+    answerer = BoardAnswerer(store, network, judge, request.chat, request.name)
     data = image.read_bytes()
     answer = answerer.answer(
         reading.position,
@@ -173,7 +163,7 @@ DOMAIN = one_tool_domain(
     schema=_schema,
     cases=decision_cases,
     sources=lambda: [
-        *(files("casewright_backgammon") / name for name in MAKERS),
+        *(files("casewright_backgammon") / name for name in CASE_MODULES),
         case_file(),
         FILE,
     ],

@@ -9,18 +9,18 @@ import numpy as np
 from casewright_backgammon.position import BAR, CHECKERS, Position
 from casewright_mcbr.layers import Floats
 
-#: Length of an encoded position: for each side 24 points by 4, bar and off; two for the turn.
+#: Length of an encoded position: for each side 24 points by 4, the bar and off; two for the turn.
 INPUTS = 198
 #: Length of the encoding of one side.
 SIDE = 98
 
 
 def encode(positions: Sequence[Position]) -> Floats:
-    """Return the encoding of n positions, array (n, 198), with the player on roll first.
+    """Return the encodings of n positions, array (n, 198); the player on roll is first.
 
     A point has four numbers: flags for at least one, two and three checkers, and half of the number
     beyond three. The number on the bar is halved, and the number of borne-off checkers is divided
-    by 15. The last two numbers encode whose turn it is: always the first side's.
+    by 15. The last two numbers say that it is the first side's turn.
     """
     if not positions:
         return np.zeros((0, INPUTS), dtype=np.float32)
@@ -29,7 +29,7 @@ def encode(positions: Sequence[Position]) -> Floats:
 
 
 def encode_counts(counts: Floats) -> Floats:
-    """Return the encoding (n, 198) of counts of checkers, array (n, 2, 25)."""
+    """Return the encodings (n, 198) of counts of checkers (n, 2, 25)."""
     points = counts[:, :, :BAR]
     units = np.stack(
         [points >= 1, points >= 2, points >= 3, np.maximum(points - 3, 0) / 2], axis=-1

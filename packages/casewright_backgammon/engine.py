@@ -1,4 +1,4 @@
-"""GNU Backgammon as an optional engine, which computes equities of plays and positions.
+"""GNU Backgammon, an optional engine that computes equities of plays and positions.
 
 Each call runs the program on a file of commands, for a money game without the Jacoby rule, with the
 cube at 1 in the middle. The user's settings of the program are neither read nor written.
@@ -19,18 +19,18 @@ from typing import IO, TypeVar
 
 from casewright.errors import DependencyError, InputError, ToolError, cleaned
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.decision import AnalysedPlay, Chances, five_chances, won_chances
+from casewright_backgammon.decision import AnalysedPlay, Chances, chances_after_win, chances_of
 from casewright_backgammon.moves import Dice, Play, checked_dice, legal_plays
-from casewright_backgammon.play_text import play_of, written_play
+from casewright_backgammon.play_text import legal_play, parse_play
 from casewright_backgammon.position import Position, checked
 
 #: Path of the program on Debian, which is not in every user's PATH.
 _DEBIAN = Path("/usr/games/gnubg")
 #: Maximum number of positions in one run of the program.
 _BATCH = 100
-#: Timeouts in seconds, of the start and (by plies) of a position: about ten times the usual time.
-_START = 30.0
-_EACH = {0: 0.5, 1: 1.0, 2: 4.0, 3: 60.0, 4: 300.0}
+#: Timeouts in seconds, about ten times the usual time: of the start, and of a position by plies.
+_START_SECONDS = 30.0
+_POSITION_SECONDS = {0: 0.5, 1: 1.0, 2: 4.0, 3: 60.0, 4: 300.0}
 #: The commands before the positions.
 _SETTINGS = """set confirm new off
 set automatic game off
@@ -62,16 +62,11 @@ _CUBE = re.compile(rf"^\d\. (No double|Double, pass|Double, take) +{_NUMBER}", r
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
-    """The value of a position for the player on roll, before the roll.
+class PositionValue:
+    """The value of a position for the player on roll, before the roll."""
 
-    Attributes:
-        chances: Chances of this player.
-        equity: Equity in points if both players use the cube optimally; 1 for a won game.
-    """
-
-    chances: Chances
-    equity: float
+    chances: Chances  # chances of this player
+    equity: float  # equity in points if both players use the cube optimally; 1 for a won game
 
 
 def find_engine() -> Path | None:
@@ -90,25 +85,22 @@ def find_engine() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class GnuBackgammon:
-    """GNU Backgammon, which runs in a separate process.
+    """The installed GNU Backgammon; each call runs it in a separate process."""
 
-    Attributes:
-        path: The path of the program; by default that of the installed program.
-        limit: Time limit of a run in seconds; by default it depends on positions and plies.
-    """
-
+    #: The path of the program; by default that of the installed program.
     path: Path = field(default_factory=lambda: _installed())
+    #: Time limit of a run in seconds; by default it depends on positions and plies.
     limit: float | None = None
 
     def analyse(
-        self, decisions: Sequence[tuple[Position, Dice]], plies: int = 2, most: int = 5
+        self, decisions: Sequence[tuple[Position, Dice]], plies: int = 2, max_plays: int = 5
     ) -> list[list[AnalysedPlay]]:
         """Return the best plays of each decision, the best first.
 
         Args:
             decisions: Positions, from the side of the player on roll, and rolls.
             plies: Plies of look-ahead, for all returned plays.
-            most: Maximum number of plays for a decision.
+            max_plays: Maximum number of plays for a decision.
 
         Returns:
             At least one play for each decision; it is ``cannot move`` if no checker can move.
@@ -121,21 +113,23 @@ class GnuBackgammon:
         plays = [legal_plays(checked(position), checked_dice(dice)) for position, dice in decisions]
         candidates: list[list[AnalysedPlay]] = [[] for _ in decisions]
         forced = [index for index, legal in enumerate(plays) if len(legal) == 1]
-        # The program writes nothing about a roll that cannot be played, so it evaluates the
-        # positions after forced plays.
-        analysed = self._after([plays[index][0] for index in forced], plies)
+        # The program writes nothing about a roll without a legal step. So forced plays are analysed
+        # by the positions after them.
+        analysed = self._analyse_results([plays[index][0] for index in forced], plies)
         for index, candidate in zip(forced, analysed, strict=True):
             candidates[index] = [candidate]
         choices = [index for index, legal in enumerate(plays) if len(legal) > 1]
         with progress_bar("Analysing decisions", len(choices)) as advance:
             for batch in _batches(choices):
                 situations = [decisions[index] for index in batch]
-                for index, hints in zip(batch, self._hints(situations, plies, most), strict=True):
+                for index, hints in zip(
+                    batch, self._hints(situations, plies, max_plays), strict=True
+                ):
                     candidates[index] = _candidates(hints, decisions[index], plays[index])
                 advance(len(batch))
         return candidates
 
-    def values(self, positions: Sequence[Position], plies: int = 2) -> list[Worth]:
+    def values(self, positions: Sequence[Position], plies: int = 2) -> list[PositionValue]:
         """Return the values of positions for the player on roll, before the roll.
 
         Raises:
@@ -145,7 +139,7 @@ class GnuBackgammon:
         _check_plies(plies)
         for position in positions:
             checked(position)
-        values: list[Worth] = []
+        values: list[PositionValue] = []
         with progress_bar("Evaluating positions", len(positions)) as advance:
             for batch in _batches(positions):
                 values += self._evaluate(batch, plies)
@@ -162,15 +156,11 @@ class GnuBackgammon:
             ToolError: The program crashed, took too long, or wrote an unknown format.
         """
         _check_plies(plies)
-        legal = play_of(checked(position), checked_dice(dice), play)
-        return self._after([legal], plies)[0]
+        legal = legal_play(checked(position), checked_dice(dice), play)
+        return self._analyse_results([legal], plies)[0]
 
     def draw(self, positions: Sequence[Position], folder: Path) -> list[Path]:
-        """Draw boards as PNG files in a folder; return the files in the positions' order.
-
-        Raises:
-            ToolError: The program crashed, took too long, or drew too few boards.
-        """
+        """Draw boards as PNG files in the positions' order; ``ToolError`` if the program fails."""
         files = [folder / f"{number}.png" for number in range(len(positions))]
         commands = ["new game"]
         for position, file in zip(positions, files, strict=True):
@@ -180,8 +170,8 @@ class GnuBackgammon:
             raise self._misunderstood(written, f"{len(files)} pictures")
         return files
 
-    def _after(self, plays: Sequence[Play], plies: int) -> list[AnalysedPlay]:
-        """Return analysed plays, from the values of the positions after them."""
+    def _analyse_results(self, plays: Sequence[Play], plies: int) -> list[AnalysedPlay]:
+        """Return plays with an analysis from the values of the positions after them."""
         unfinished = [play.after.flipped for play in plays if any(play.after.own)]
         values = iter(self.values(unfinished, plies))
         return [
@@ -189,13 +179,13 @@ class GnuBackgammon:
         ]
 
     def _hints(
-        self, decisions: Sequence[tuple[Position, Dice]], plies: int, most: int
+        self, decisions: Sequence[tuple[Position, Dice]], plies: int, max_plays: int
     ) -> list[str]:
         """Return the program's output for each decision."""
         commands = [f"set evaluation chequerplay evaluation plies {plies}"]
-        # By default the program analyses only plays that are close to the best as deeply as it.
+        # By default the program analyses plays that are much worse than the best less deeply.
         for depth in range(1, plies + 1):
-            commands.append(f"set evaluation movefilter {depth} 0 {most} 0 0")
+            commands.append(f"set evaluation movefilter {depth} 0 {max_plays} 0 0")
             commands += [
                 f"set evaluation movefilter {depth} {level} -1 0 0" for level in range(1, depth)
             ]
@@ -204,7 +194,7 @@ class GnuBackgammon:
             commands += [
                 f"set board {position.id}",
                 f"set dice {dice[0]} {dice[1]}",
-                f"hint {most}",
+                f"hint {max_plays}",
             ]
         written = self._run(commands, len(decisions), plies)
         parts = _DICE.split(written)[1:]
@@ -215,7 +205,7 @@ class GnuBackgammon:
             raise self._misunderstood(written, f"{len(decisions)} decisions, not {len(rolls)}")
         return parts[2::3]
 
-    def _evaluate(self, positions: Sequence[Position], plies: int) -> list[Worth]:
+    def _evaluate(self, positions: Sequence[Position], plies: int) -> list[PositionValue]:
         commands = [
             f"set evaluation chequerplay evaluation plies {plies}",
             f"set evaluation cubedecision evaluation plies {plies}",
@@ -230,7 +220,7 @@ class GnuBackgammon:
             raise self._misunderstood(written, f"{len(positions)} positions, not {len(texts)}")
         return [self._value(text, plies) for text in texts]
 
-    def _value(self, text: str, plies: int) -> Worth:
+    def _value(self, text: str, plies: int) -> PositionValue:
         """Return the value of a position from the program's output about it."""
         label = f"{plies} ply" if plies else "static"
         rows = {row[1]: list(map(float, row.groups()[1:])) for row in _VALUE.finditer(text)}
@@ -239,14 +229,18 @@ class GnuBackgammon:
         *chances, _, cubeful = rows[label]
         cube = {row[1]: float(row[2]) for row in _CUBE.finditer(text)}
         if len(cube) == 3:
-            # The player on roll may double; the opponent then takes or passes, as costs less.
+            # The player on roll may double; the opponent then takes or passes, to lose less.
             doubled = min(cube["Double, pass"], cube["Double, take"])
             cubeful = max(cube["No double"], doubled)
-        return Worth(five_chances(chances), cubeful)
+        return PositionValue(chances_of(chances), cubeful)
 
     def _run(self, commands: Sequence[str], count: int, plies: int) -> str:
         """Run the program on commands, in an empty home folder, and return its output."""
-        limit = self.limit if self.limit is not None else _START + _EACH[plies] * count
+        limit = (
+            self.limit
+            if self.limit is not None
+            else _START_SECONDS + _POSITION_SECONDS[plies] * count
+        )
         with TemporaryDirectory(prefix="casewright-gnubg-") as folder:
             home = Path(folder)
             (home / "commands").write_text(_SETTINGS + "\n".join(commands) + "\n", "ascii")
@@ -255,9 +249,9 @@ class GnuBackgammon:
                 code = self._exit_code(home, output, limit)
             text = written.read_text("utf-8", errors="replace")
         if code:
-            last = cleaned(text[-400:]) or "It wrote nothing."
+            output_end = cleaned(text[-400:]) or "It wrote nothing."
             raise ToolError(
-                f"GNU Backgammon at {self.path} ended with code {code}: {last} "
+                f"GNU Backgammon at {self.path} ended with code {code}: {output_end} "
                 "Try it by hand, or install the package gnubg again."
             )
         return text
@@ -312,13 +306,13 @@ def _installed() -> Path:
 def _environment(home: Path) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR")}
     # With another locale, the program may write a decimal comma.
-    own = {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "LC_ALL": "C", "LANG": "C"}
-    return inherited | own
+    overrides = {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "LC_ALL": "C", "LANG": "C"}
+    return inherited | overrides
 
 
 def _check_plies(plies: int) -> None:
-    if plies not in _EACH:
-        raise InputError(f"plies is {plies}; give a number from 0 to {max(_EACH)}.")
+    if plies not in _POSITION_SECONDS:
+        raise InputError(f"plies is {plies}; give a number from 0 to {max(_POSITION_SECONDS)}.")
 
 
 def _batches(items: Sequence[_T]) -> list[Sequence[_T]]:
@@ -328,26 +322,22 @@ def _batches(items: Sequence[_T]) -> list[Sequence[_T]]:
 def _candidates(
     text: str, decision: tuple[Position, Dice], legal: Sequence[Play]
 ) -> list[AnalysedPlay]:
-    """Return the plays in the output for a decision.
-
-    Raises:
-        ToolError: There is no play, or a play is not legal.
-    """
+    """Return the plays in the output for a decision; ``ToolError`` if one is illegal, or none."""
     position, dice = decision
     legal_afters = {play.after for play in legal}
     candidates = []
     for row in _HINT.finditer(text):
         play = row[2]
         try:
-            after, _ = written_play(position, play)
+            after, _ = parse_play(position, play)
         except InputError as error:
             raise _not_legal(play, position, dice, str(error)) from None
         if after not in legal_afters:
             raise _not_legal(play, position, dice, "it is not one of the legal plays")
         equity, *chances = map(float, row.groups()[2:])
-        # The fourth chance is that of losing, which the others determine.
+        # The fourth chance, that of losing, is 1 minus the first.
         del chances[3]
-        candidates.append(AnalysedPlay(play, equity, five_chances(chances)))
+        candidates.append(AnalysedPlay(play, equity, chances_of(chances)))
     if not candidates:
         raise ToolError(
             f"GNU Backgammon names no play for {dice[0]}-{dice[1]} in {position.id}; it wrote: "
@@ -363,8 +353,8 @@ def _not_legal(play: str, position: Position, dice: Dice, why: str) -> ToolError
     )
 
 
-def _for_mover(play: Play, value: Worth) -> AnalysedPlay:
-    """Return a play's analysis from the value of the position after it, for the opponent."""
+def _for_mover(play: Play, value: PositionValue) -> AnalysedPlay:
+    """Return a play's analysis, from the opponent's value of the position after it."""
     win, win_g, win_bg, lose_g, lose_bg = value.chances
     chances = (round(1 - win, 4), lose_g, lose_bg, win_g, win_bg)
     return AnalysedPlay(play.text, -value.equity, chances)
@@ -372,5 +362,5 @@ def _for_mover(play: Play, value: Worth) -> AnalysedPlay:
 
 def _won(play: Play) -> AnalysedPlay:
     """Return the analysis of a play that ends the game."""
-    chances = won_chances(play.after)
+    chances = chances_after_win(play.after)
     return AnalysedPlay(play.text, sum(chances), chances)

@@ -19,28 +19,20 @@ PARTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Cases and queries from different games.
+    """Cases and queries from different games."""
 
-    Attributes:
-        cases: Decisions for retrieval and for training.
-        queries: Decisions of other games; no case has their position, before or after a play.
-        pool: Positions from outside the games, with chances, for training; none is in a query.
-        left_out: Number of decisions of the queries' games that are no queries because a case has
-            their position, mostly in openings.
-    """
-
-    cases: Sequence[Decision]
+    cases: Sequence[Decision]  # decisions for retrieval and for training
+    #: Decisions of other games; no case has their position, before or after a play.
     queries: Sequence[Decision]
+    #: Other positions with chances, for training; no query has them.
     pool: Sequence[tuple[Position, Chances]]
+    #: Number of decisions in the queries' games that are not queries, because a case has their
+    #: position (mostly openings).
     left_out: int
 
 
 def read_split(folder: Path) -> Split:
-    """Return the split of the decisions and the pool in a folder.
-
-    Raises:
-        InputError: The folder lacks a file, or a file has another format.
-    """
+    """Return the split of a folder's decisions; ``InputError`` if a file is missing or invalid."""
     missing = [name for name in (DECISIONS, POOL) if not (folder / name).is_file()]
     if missing:
         raise InputError(
@@ -52,26 +44,20 @@ def read_split(folder: Path) -> Split:
 def split_games(
     decisions: Sequence[Decision], pool: Sequence[tuple[Position, Chances]], part: int
 ) -> Split:
-    """Return a split with the games of one part as queries, and the other games as cases.
+    """Return a split with the games of one part (0 to 4) as queries, and the others as cases.
 
-    Args:
-        decisions: Decisions of all games.
-        pool: Positions from outside the games.
-        part: The part with the queries, 0 to 4.
-
-    Raises:
-        InputError: There would be no cases or no queries.
+    ``InputError`` if there would be no cases or no queries.
     """
     cases = [decision for decision in decisions if part_of(decision.game) != part]
     held_out = [decision for decision in decisions if part_of(decision.game) == part]
-    # The network also learns the positions after the cases' candidates.
+    # The positions after the cases' candidates are training examples too.
     known = _positions(cases)
     queries = [decision for decision in held_out if decision.position not in known]
     if not cases or not queries:
         raise InputError("There are too few games for both queries and cases. Give more games.")
     excluded = _positions(queries)
-    rest = [(position, chances) for position, chances in pool if position not in excluded]
-    return Split(cases, queries, rest, len(held_out) - len(queries))
+    remaining = [(position, chances) for position, chances in pool if position not in excluded]
+    return Split(cases, queries, remaining, len(held_out) - len(queries))
 
 
 def _positions(decisions: Sequence[Decision]) -> set[Position]:

@@ -10,14 +10,14 @@ from casewright_backgammon.decision import (
     AnalysedPlay,
     Chances,
     Decision,
-    five_chances,
-    won_chances,
+    chances_after_win,
+    chances_of,
 )
 from casewright_backgammon.engine import GnuBackgammon, find_engine
 from casewright_backgammon.latent import PositionNetwork
-from casewright_backgammon.latent_training import other_side
+from casewright_backgammon.latent_training import flipped_chances
 from casewright_backgammon.moves import Dice, Play, legal_plays
-from casewright_backgammon.play_text import written_play
+from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import Position
 
 #: Number of plays in an analysis.
@@ -27,34 +27,28 @@ PLIES = 2
 
 
 class PlayJudge(ABC):
-    """Base class of judges, which analyse decisions.
+    """Base class of judges, which analyse decisions."""
 
-    Attributes:
-        name: The name for people.
-        proves: True if the judge's analyses may become cases.
-    """
+    name: str  # the name that users see
+    proves: bool  # True if the judge's analyses may become cases
 
-    name: str
-    proves: bool
-
-    def analysed(
-        self, position: Position, dice: Dice, played: Play | None, also: Sequence[Play]
+    def analyse(
+        self, position: Position, dice: Dice, played: Play | None, more_plays: Sequence[Play]
     ) -> Decision:
         """Return a decision with its best plays, and with given plays.
 
         Args:
             position: The position from the side of the player on roll.
-            dice: The roll.
             played: The play that was made, if any.
-            also: Further plays to list, however good they are.
+            more_plays: Plays to list even if they are not among the best.
 
         Raises:
             ToolError: The engine crashed, took too long, or wrote an unknown format.
         """
-        required = {play.text for play in (*also, *([played] if played else []))}
+        required = {play.text for play in (*more_plays, *([played] if played else []))}
         candidates = self._candidates(position, dice, required)
         ranked = sorted(candidates, key=lambda candidate: -candidate.equity)
-        listed = [*ranked[:LISTED], *(rest for rest in ranked[LISTED:] if rest.play in required)]
+        listed = [*ranked[:LISTED], *(c for c in ranked[LISTED:] if c.play in required)]
         plays = [candidate.play for candidate in listed]
         rank = None if played is None else plays.index(played.text)
         return Decision("asked", position, dice, tuple(listed), rank)
@@ -94,7 +88,7 @@ class EngineJudge(PlayJudge):
         texts = {play.after: play.text for play in legal_plays(position, dice)}
         # The program may write a play differently from ours.
         listed = [
-            replace(candidate, play=texts[written_play(position, candidate.play)[0]])
+            replace(candidate, play=texts[parse_play(position, candidate.play)[0]])
             for candidate in self.engine.analyse([(position, dice)], PLIES, LISTED)[0]
         ]
         for text in sorted(required - {candidate.play for candidate in listed}):
@@ -111,5 +105,5 @@ def default_judge(network: PositionNetwork) -> PlayJudge:
 def _chances_after(play: Play, row: Sequence[float]) -> Chances:
     """Return the chances of a play's player from those of the opponent, who is then on roll."""
     if not any(play.after.own):
-        return won_chances(play.after)
-    return five_chances(round(chance, 3) for chance in other_side(five_chances(row)))
+        return chances_after_win(play.after)
+    return chances_of(round(chance, 3) for chance in flipped_chances(chances_of(row)))

@@ -1,9 +1,7 @@
-"""The network that finds a board: heat maps of eight landmarks, and the probability of a board.
+"""The torch network that finds a board: heat maps of eight landmarks, and a board's probability.
 
 It follows the landmark network of MCBR-RAG (Marom 2024). A landmark is the mean position under its
 heat map (integral regression, Sun et al. 2018), so its precision is finer than a pixel.
-
-This module imports torch; only the training imports this module.
 """
 
 from __future__ import annotations
@@ -21,13 +19,9 @@ _COLUMNS, _ROWS = VIEW[0] // CELL, VIEW[1] // CELL
 
 
 class LandmarkNetwork(nn.Module):
-    """A network from the colours of a view to heat maps of landmarks and the logit of a board.
+    """A network from the colours of a view to heat maps of landmarks and the logit of a board."""
 
-    Attributes:
-        places: The centres of a heat map's cells in a view, pixels (1280, 2).
-    """
-
-    places: Tensor
+    cell_centres: Tensor  # the centres of a heat map's cells, in pixels of the view (1280, 2)
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,14 +43,10 @@ class LandmarkNetwork(nn.Module):
             torch.arange(_COLUMNS) * CELL + (CELL - 1) / 2,
             indexing="ij",
         )
-        self.register_buffer("places", torch.stack([xs, ys], dim=-1).reshape(-1, 2).float())
+        self.register_buffer("cell_centres", torch.stack([xs, ys], dim=-1).reshape(-1, 2).float())
 
     def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
-        """Return heat maps (n, 8, 1280), logits, and logits of a board (n) for views.
-
-        Args:
-            views: Levels from 0 to 1, (n, 3, 128, 160).
-        """
+        """Return logits of heat maps (n, 8, 1280) and of a board (n) for views (n, 3, 128, 160)."""
         near = self.near(views - 0.5)
         far = self.far(near)
         mean = far.mean((2, 3))
@@ -68,7 +58,7 @@ class LandmarkNetwork(nn.Module):
 
     def landmarks(self, maps: Tensor) -> Tensor:
         """Return the landmarks (n, 8, 2) of heat maps, in pixels of the view."""
-        landmarks: Tensor = torch.softmax(maps, dim=-1) @ self.places
+        landmarks: Tensor = torch.softmax(maps, dim=-1) @ self.cell_centres
         return landmarks
 
 

@@ -1,7 +1,7 @@
-"""L of MCBR-RAG: positions as latents of 64 numbers, and equities by the same network.
+"""L of MCBR-RAG: a network from a position to its latent, a vector of 64 numbers, and its equity.
 
-A multi-task network computes the latent from TD-Gammon's encoding of a position, and predicts from
-it the position's value and the encoding (Marom 2024, section 5.2).
+The network is trained on two tasks: from the latent of TD-Gammon's encoding of a position, it
+predicts the position's value and the encoding (Marom 2024, section 5.2).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from casewright_backgammon.decision import won_chances
+from casewright_backgammon.decision import chances_after_win
 from casewright_backgammon.encoding import INPUTS, encode
 from casewright_backgammon.position import Position
 from casewright_mcbr.layers import (
@@ -34,19 +34,12 @@ _LAYERS = ("hidden", "latent", "value")
 
 @dataclass(frozen=True, slots=True)
 class PositionNetwork:
-    """A network trained on the values of positions, as NumPy arrays.
+    """A network trained on the values of positions, as NumPy arrays."""
 
-    Attributes:
-        hidden: The layer from the encoding, with ReLU.
-        latent: The layer from the hidden units.
-        value: The layer from the latent, with ReLU, to logits of the chances.
-        name: The name of the training.
-    """
-
-    hidden: Layer
-    latent: Layer
-    value: Layer
-    name: str
+    hidden: Layer  # the layer from the encoding, with ReLU
+    latent: Layer  # the layer from the hidden units
+    value: Layer  # the layer from the latent, with ReLU, to logits of the chances
+    name: str  # the name of the training
 
     def latents(self, positions: Sequence[Position]) -> Floats:
         """Return the raw latents of n positions, array (n, 64), not scaled."""
@@ -62,16 +55,12 @@ class PositionNetwork:
         return equity(self.chances(positions))
 
     def after_equities(self, afters: Sequence[Position]) -> Floats:
-        """Return the equities of positions after a play, for the player who made it, array (n).
-
-        Args:
-            afters: Positions from that player's side, with the opponent on roll.
-        """
+        """Return the equities (n) of positions after a play, from the side of its player."""
         equities = -self.equities([after.flipped for after in afters])
         for index, after in enumerate(afters):
             if not any(after.own):
                 # The equity of a finished game is known.
-                equities[index] = sum(won_chances(after))
+                equities[index] = sum(chances_after_win(after))
         return equities
 
     def save(self, file: Path) -> None:
@@ -90,24 +79,17 @@ def equity(chances: Floats) -> Floats:
     return np.asarray(2 * win - 1 + win_g + win_bg - lose_g - lose_bg, dtype=np.float32)
 
 
-def combined(before: Floats, after: Floats) -> Floats:
-    """Return the latents of decisions: the means of the raw latents before and after the play.
+def mean_latents(before: Floats, after: Floats) -> Floats:
+    """Return the latents of decisions: means of the latents (n, 64) before and after the play.
 
-    As in the paper, the latents are not scaled first; the store scales the means to length 1.
-
-    Args:
-        before: Raw latents of the positions before the play, array (n, 64).
-        after: Raw latents of the positions after the play, from the same side.
+    As in the paper, the latents are not scaled first; the store scales the means to length 1. The
+    positions are from the side of the player who makes the play.
     """
     return np.asarray((before + after) / 2, dtype=np.float32)
 
 
 def load_network(file: Path = FILE) -> PositionNetwork:
-    """Return the network of a file.
-
-    Raises:
-        InputError: The file is missing, or has other arrays.
-    """
+    """Return a file's network; ``InputError`` if the file is missing, or has other arrays."""
     arrays = read_arrays(file, "network of positions", "backgammon")
     try:
         layers = [(arrays[f"{name}_weight"], arrays[f"{name}_bias"]) for name in _LAYERS]

@@ -1,4 +1,4 @@
-"""The multi-task network whose bottleneck is the latent (MCBR-RAG, section 5.2)."""
+"""The torch network of two tasks whose bottleneck is the latent (MCBR-RAG, section 5.2)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from casewright_mcbr.layers import UNITS
 
 
 class MultiTaskNetwork(nn.Module):
-    """An encoder to a latent of 64 numbers, with output heads for the chances and the encoding.
-
-    Args:
-        width: Number of hidden units between the encoding and the latent.
-    """
+    """An encoder, with ``width`` hidden units, to a latent, with heads for chances and encoding."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Training of the multi-task network on values and encodings of positions."""
+"""Training of the position network on two tasks: values and encodings of positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_backgammon.decision import Chances, Decision, read_lines, value_of
+from casewright_backgammon.decision import Chances, Decision, parse_value, read_lines
 from casewright_backgammon.encoding import encode
 from casewright_backgammon.latent import PositionNetwork
 from casewright_backgammon.position import Position, position_of_id
@@ -18,7 +18,7 @@ from casewright_mcbr.training import arrays_of, seeded, step
 
 #: The paper's weights of value and decoder in the loss (MCBR-RAG, section 5.2).
 WEIGHTS = ((0, 1), (1, 0), (1, 1), (1, 0.1), (1, 0.01), (1, 0.001), (1, 0.0001))
-#: Hidden units, epochs, batch size, learning rate and weight decay, chosen on training games.
+#: Hidden units, epochs, batch size, learning rate and weight decay; chosen on training games.
 WIDTH, EPOCHS, BATCH, RATE, DECAY = 512, 20, 512, 2e-3, 1e-4
 #: Factors that bring both losses to a similar size.
 VALUE_SCALE, DECODER_SCALE = 4.0, 10.0
@@ -26,12 +26,7 @@ VALUE_SCALE, DECODER_SCALE = 4.0, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Positions with their values.
-
-    Attributes:
-        encoded: Array (n, 198).
-        chances: Chances of the player on roll, array (n, 5).
-    """
+    """Encoded positions (n, 198), with the chances of the player on roll (n, 5)."""
 
     encoded: NDArray[np.float32]
     chances: NDArray[np.float32]
@@ -46,13 +41,11 @@ class Examples:
 
 
 def examples_of(
-    decisions: Sequence[Decision], more: Sequence[tuple[Position, Chances]] = ()
+    decisions: Sequence[Decision], pool: Sequence[tuple[Position, Chances]] = ()
 ) -> Examples:
-    """Return the positions of decisions before the roll and after each candidate, with values.
+    """Return the positions of a pool, and of decisions: before the roll and after each candidate.
 
-    Args:
-        decisions: The decisions; of a decision without a value, only the candidates are used.
-        more: Positions of a pool, with the chances of the player on roll.
+    A decision's position before the roll is left out if it has no value.
     """
     positions: list[Position] = []
     chances: list[Chances] = []
@@ -62,33 +55,28 @@ def examples_of(
             chances.append(decision.value)
         for rank, candidate in enumerate(decision.candidates):
             after = decision.after(rank)
-            # The network need not learn the known values of finished games.
+            # The values of finished games are known, so the network need not learn them.
             if any(after.own):
                 positions.append(after.flipped)
-                chances.append(other_side(candidate.chances))
-    positions += [position for position, _ in more]
-    chances += [pool_chances for _, pool_chances in more]
+                chances.append(flipped_chances(candidate.chances))
+    positions += [position for position, _ in pool]
+    chances += [pool_chances for _, pool_chances in pool]
     return Examples(encode(positions), np.array(chances, dtype=np.float32))
 
 
-def other_side(chances: Chances) -> Chances:
+def flipped_chances(chances: Chances) -> Chances:
     """Return the chances of the other player."""
     win, win_g, win_bg, lose_g, lose_bg = chances
     return 1 - win, lose_g, lose_bg, win_g, win_bg
 
 
 def read_pool(file: Path) -> list[tuple[Position, Chances]]:
-    """Return the positions of a JSON Lines file with their chances before the roll.
-
-    Raises:
-        InputError: The file cannot be read, or a line is not a position with a value; the message
-            names the line.
-    """
+    """Return a JSON Lines file's positions with their chances; see ``read_lines`` for errors."""
     return read_lines(file, _with_chances)
 
 
 def _with_chances(row: dict[str, Any]) -> tuple[Position, Chances]:
-    chances, _ = value_of(row["value"])
+    chances, _ = parse_value(row["value"])
     if chances is None:
         raise ValueError("the position has no value")
     return position_of_id(row["position_id"]), chances
@@ -97,13 +85,10 @@ def _with_chances(row: dict[str, Any]) -> tuple[Position, Chances]:
 def train_network(
     examples: Examples, weighting: float, *, seed: int = 0, epochs: int = EPOCHS
 ) -> PositionNetwork:
-    """Return a network that is trained with one weighting of its two tasks.
+    """Train a network; an epoch of 100,000 examples takes about 3 seconds on one core.
 
-    Args:
-        examples: The training set.
-        weighting: Weight of the value's loss, from 0 to 1; the rest is that of the decoder.
-        seed: Random seed of weights and order; the same seed gives the same network on one machine.
-        epochs: Passes over the examples, about 3 seconds each for 100,000 on one core.
+    ``weighting`` is the weight of the value's loss, from 0 to 1; the decoder's loss has the rest.
+    The same seed gives the same network on one machine.
     """
     import torch
     from torch.nn import functional

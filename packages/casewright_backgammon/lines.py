@@ -1,4 +1,4 @@
-"""Conversion of an answer to lines of text, and to a JSON-plain mapping."""
+"""Answers as lines of text, and as JSON-plain mappings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from casewright_backgammon.position import in_words
 
 
 def lines_of(answer: BoardAnswer) -> list[str]:
-    """Return the lines of an answer: the reading, the cases, the advice, the check."""
+    """Return the lines of an answer: the reading, the roll, the cases, the advice, the check."""
     lines = [f"Read: {line}" for line in in_words(answer.position).splitlines()]
     question = f"Roll: {roll_text(answer.dice)}."
     if answer.played is not None:
@@ -40,9 +40,9 @@ def hit_line(hit: Hit) -> str:
 
 def attempt_line(number: int, name: str, attempt: AdvisedPlay) -> str:
     """Return the line of an attempt."""
-    if attempt.lost is None:
+    if attempt.equity_loss is None:
         return f"Advice {number}, by {name}: no legal play. {attempt.why}"
-    verdict = "is as good as the best" if attempt.good else f"gives up {attempt.lost:.3f}"
+    verdict = "is as good as the best" if attempt.good else f"gives up {attempt.equity_loss:.3f}"
     flaws = f" {attempt.why}" if attempt.why else ""
     text = f"\n{attempt.text}" if attempt.text else ""
     return f"Advice {number}, by {name}: {attempt.play}, which by the check {verdict}.{flaws}{text}"
@@ -66,7 +66,12 @@ def plain_of(answer: BoardAnswer) -> dict[str, Any]:
         ],
         "answered_by": answer.answered_by,
         "attempts": [
-            {"play": attempt.play, "lost": attempt.lost, "text": attempt.text, "why": attempt.why}
+            {
+                "play": attempt.play,
+                "lost": attempt.equity_loss,
+                "text": attempt.text,
+                "why": attempt.why,
+            }
             for attempt in answer.attempts
         ],
         "judged_by": answer.judged_by,

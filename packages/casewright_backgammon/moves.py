@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from casewright.errors import InputError
-from casewright_backgammon.position import BAR, HOME, POINTS, Position, Side, last
+from casewright_backgammon.position import BAR, HOME, POINTS, Position, Side, furthest_point
 
 #: A checker's step: start point (25 is the bar), end point (0 is off), and True for a hit.
 Step = tuple[int, int, bool]
@@ -16,15 +16,10 @@ Dice = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """A way to play a roll.
+    """A way to play a roll."""
 
-    Attributes:
-        steps: The steps of checkers, one per die, in a legal order.
-        after: The position after the steps, still from the side of the player who made them.
-    """
-
-    steps: tuple[Step, ...]
-    after: Position
+    steps: tuple[Step, ...]  # the steps of checkers, one per die, in a legal order
+    after: Position  # the position after the steps, still from the side of the player who made them
 
     @property
     def text(self) -> str:
@@ -48,24 +43,20 @@ def legal_plays(position: Position, dice: Dice) -> list[Play]:
     large, small = sorted(checked_dice(dice), reverse=True)
     orders = [(large,) * 4] if large == small else [(large, small), (small, large)]
     results = [_play_dice(position, order) for order in orders]
-    most = max(count for count, _ in results)
+    max_count = max(count for count, _ in results)
     steps_to: dict[Position, tuple[Step, ...]] = {}
     for count, positions in results:
-        if count == most:
+        if count == max_count:
             for after, steps in positions.items():
                 steps_to.setdefault(after, steps)
             # If only one die can be played, it must be the larger die, which comes first.
-            if most == 1 and large != small:
+            if max_count == 1 and large != small:
                 break
     return [Play(steps, after) for after, steps in steps_to.items()]
 
 
 def checked_dice(dice: Dice) -> Dice:
-    """Return dice unchanged.
-
-    Raises:
-        InputError: The dice are not two numbers from 1 to 6.
-    """
+    """Return dice unchanged; ``InputError`` if they are not two numbers from 1 to 6."""
     if len(dice) != 2 or not all(1 <= die <= 6 for die in dice):
         raise InputError(f"A roll is two numbers from 1 to 6, not {dice!r:.40}.")
     return dice
@@ -74,13 +65,8 @@ def checked_dice(dice: Dice) -> Dice:
 def apply_step(position: Position, start: int, end: int) -> tuple[Position, bool]:
     """Return the position after a step, for any dice, and True if the step hits.
 
-    Args:
-        position: The position before the step.
-        start: The start point, or 25 for the bar.
-        end: The end point, or 0 for off.
-
-    Raises:
-        InputError: There is no checker at the start, or the opponent holds the end.
+    The start is 25 for the bar, the end 0 for off. ``InputError`` if there is no checker at the
+    start, or the opponent holds the end.
     """
     own, other = list(position.own), position.other
     if not own[start - 1]:
@@ -109,7 +95,7 @@ def place_name(point: int) -> str:
 def _play_dice(
     position: Position, dice: tuple[int, ...]
 ) -> tuple[int, dict[Position, tuple[Step, ...]]]:
-    """Return the number of dice that can be played in this order, and steps by final position."""
+    """Return how many dice can be played in this order, and the steps to each final position."""
     reached: dict[Position, tuple[Step, ...]] = {position: ()}
     for number, die in enumerate(dice):
         further: dict[Position, tuple[Step, ...]] = {}
@@ -129,7 +115,7 @@ def _steps(own: Side, other: Side, die: int) -> Iterator[tuple[int, int]]:
 
     Checkers on the bar move first, and a checker is borne off only if all checkers are at home.
     """
-    back = last(own)
+    back = furthest_point(own)
     starts = [BAR + 1] if own[BAR] else [point for point in range(back, 0, -1) if own[point - 1]]
     for start in starts:
         end = start - die
@@ -141,7 +127,7 @@ def _steps(own: Side, other: Side, die: int) -> Iterator[tuple[int, int]]:
 
 
 def notation(steps: Sequence[Step]) -> str:
-    """Return steps in the players' notation, with joined steps of a checker and counts.
+    """Return steps in the players' notation; the steps of a checker are joined.
 
     A point between the steps of a checker is named only if there is a hit on it.
     """

@@ -1,7 +1,7 @@
 """Drawing of pictures without a board, which the reader learns to refuse.
 
-The training uses only the ``LEARNED`` kinds. The share of ``UNSEEN`` kinds that the trained reader
-refuses is an estimate for other pictures.
+The training uses the ``TRAINED`` kinds. The share of the ``UNSEEN`` kinds that the reader refuses
+is an estimate for pictures of any other kind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Ink = tuple[int, int, int]
 
 
 def draw_non_board(kinds: Mapping[str, Kind], rng: np.random.Generator) -> Image.Image:
-    """Return a picture of a random kind, 200 to 640 pixels wide, of mode "RGB"."""
+    """Return a picture of a random one of the kinds, 200 to 640 pixels wide, of mode "RGB"."""
     return kinds[str(rng.choice(list(kinds)))](rng)
 
 
@@ -31,7 +31,7 @@ def _blank(rng: np.random.Generator) -> Image.Image:
 
 
 def _noise(rng: np.random.Generator) -> Image.Image:
-    """Draw noise of several scales, like a blurred photograph or cloth."""
+    """Draw noise at several scales, like a blurred photograph or cloth."""
     from PIL import Image
 
     width, height = _size(rng)
@@ -43,7 +43,7 @@ def _noise(rng: np.random.Generator) -> Image.Image:
 
 
 def _scene(rng: np.random.Generator) -> Image.Image:
-    """Draw shapes of many colours on a cloudy ground."""
+    """Draw shapes of many colours on a cloudy or plain background."""
     from PIL import ImageDraw
 
     image = _noise(rng) if rng.random() < 0.6 else _sheet(rng)[0]
@@ -140,7 +140,7 @@ def _chart(rng: np.random.Generator) -> Image.Image:
 
 
 def _rows(rng: np.random.Generator) -> Image.Image:
-    """Draw rows of triangles, discs or bars: parts of a board without the whole."""
+    """Draw rows of triangles, discs or bars, which are parts of a board."""
     image, pen, _ = _sheet(rng)
     count = int(rng.choice([2, 3, 4, 5, 8, 9, 16, 20, 30]))
     wide = image.width / count
@@ -213,7 +213,7 @@ def _stripes(rng: np.random.Generator) -> Image.Image:
     return image
 
 
-LEARNED: dict[str, Kind] = {
+TRAINED: dict[str, Kind] = {
     "blank": _blank,
     "noise": _noise,
     "scene": _scene,

@@ -1,4 +1,4 @@
-"""Conversion of an answer to HTML: the board, the cases with boards, advice and check."""
+"""Answers as HTML: the board, the cases with their boards, the advice and the check."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def page_of(answer: BoardAnswer, image: bytes) -> str:
     title = f"Roll {roll_text(answer.dice)}"
     if answer.played is not None:
         title += f", play {answer.played.text}"
-    drawn = figure(board_png(answer.position), in_words(answer.position))
-    boards = figure(image, "The picture") + drawn
+    reading = figure(board_png(answer.position), in_words(answer.position))
+    boards = figure(image, "The picture") + reading
     cases = "".join(
         figure(
             board_png(decision.position),

@@ -24,11 +24,10 @@ Phase = Literal["opening", "middle", "holding", "back game", "contact bear-off",
 
 #: The bar point, and the other player's five point: the golden anchor.
 BAR_POINT, GOLDEN_ANCHOR = 7, 20
-#: The first point of the other player's home board, and the lowest point from which a checker runs.
+#: The first point of the other player's home board.
 BACK = POINTS - HOME + 1
-EDGE = BACK - 1
-#: The highest point to which a checker runs: beyond the near half of the other's outer board.
-_RUN_TO = 15
+#: A checker runs from this point or behind it, to ``_RUN_TO`` or further.
+EDGE, _RUN_TO = BACK - 1, 15
 #: Points whose new blots count as slots.
 _SLOTS = range(4, BAR_POINT + 1)
 #: Minimum number of checkers on a heavy point.
@@ -45,44 +44,26 @@ class PlayFeatures:
 
     Points are this player's, 1 to 24. A made point has two checkers or more; a blot is a single
     checker.
-
-    Attributes:
-        hits: Checkers hit.
-        entered: Checkers that enter from the bar.
-        borne_off: Checkers borne off.
-        pips: Pips moved.
-        points_made: Points that the play makes.
-        broken: Points that the play breaks.
-        blots: Blots after the play.
-        loose: New blots on points where the play hit; they can be hit in return.
-        slots: Other new blots on the points 4 to 7.
-        unstacked: Points with five checkers or more that have fewer after the play.
-        back_before: Checkers in the other player's home board and on the bar before the play.
-        back: Checkers in the other player's home board and on the bar after the play.
-        runs: Checkers that move from the point 18 or behind it to the point 15 or further.
-        prime_before: Length of the longest prime (made points in a row) before the play.
-        prime: Length of the longest prime after the play.
-        contact_before: True if there is contact between the sides before the play.
-        contact: True if there is contact after the play.
     """
 
-    hits: int
-    entered: int
-    borne_off: int
-    pips: int
-    points_made: tuple[int, ...]
-    broken: tuple[int, ...]
-    blots: tuple[int, ...]
-    loose: tuple[int, ...]
-    slots: tuple[int, ...]
-    unstacked: tuple[int, ...]
-    back_before: int
-    back: int
-    runs: int
-    prime_before: int
-    prime: int
-    contact_before: bool
-    contact: bool
+    hits: int  # checkers hit
+    hit_points: tuple[int, ...]  # points on which checkers are hit, the highest first
+    entered: int  # checkers that enter from the bar
+    borne_off: int  # checkers borne off
+    pips: int  # pips moved
+    points_made: tuple[int, ...]  # points that the play makes
+    broken: tuple[int, ...]  # points that the play breaks
+    blots: tuple[int, ...]  # blots after the play
+    loose: tuple[int, ...]  # new blots on points where the play hit; they can be hit in return
+    slots: tuple[int, ...]  # other new blots on the points 4 to 7
+    unstacked: tuple[int, ...]  # points with five checkers or more that have fewer after the play
+    back_before: int  # checkers in the other player's home board and on the bar before the play
+    back: int  # checkers in the other player's home board and on the bar after the play
+    runs: int  # checkers that move from the point 18 or behind it to the point 15 or further
+    prime_before: int  # length of the longest prime (made points in a row) before the play
+    prime: int  # length of the longest prime after the play
+    contact_before: bool  # True if there is contact between the sides before the play
+    contact: bool  # True if there is contact after the play
 
     @property
     def anchors_made(self) -> tuple[int, ...]:
@@ -106,19 +87,16 @@ class PlayFeatures:
 
 
 def play_features(before: Position, after: Position) -> PlayFeatures:
-    """Return the effects of a play.
-
-    Args:
-        before: The position before the play, from the side of the player on roll.
-        after: The position after the play, still from that player's side.
-    """
+    """Return the effects of a play; both positions are from the side of its player."""
     own, new = before.own, after.own
     # The bar is not a point.
     pairs = list(zip(range(1, POINTS + 1), own, new, strict=False))
-    hit = {POINTS - index for index in range(POINTS) if after.other[index] < before.other[index]}
+    fewer = [after.other[index] < before.other[index] for index in range(POINTS)]
+    hit = tuple(POINTS - index for index in range(POINTS) if fewer[index])
     new_blots = [point for point, was, now in pairs if now == 1 and was == 0]
     return PlayFeatures(
         hits=after.other[BAR] - before.other[BAR],
+        hit_points=hit,
         entered=max(0, own[BAR] - new[BAR]),
         borne_off=sum(own) - sum(new),
         pips=pips(own) - pips(new),
@@ -144,7 +122,7 @@ def back_checkers(side: Side) -> int:
 
 
 def longest_prime(side: Side) -> int:
-    """Return the length of the longest row of made points."""
+    """Return the length of a side's longest row of made points."""
     longest = run = 0
     for count in side[:POINTS]:
         run = run + 1 if count >= 2 else 0
@@ -153,7 +131,7 @@ def longest_prime(side: Side) -> int:
 
 
 def phase(position: Position) -> Phase:
-    """Return the phase of a position, the first of these that applies.
+    """Return the phase of a position: the first of these that applies.
 
     - ``bear-off``: no contact, and the player on roll has all checkers at home.
     - ``race``: no contact.
@@ -186,27 +164,24 @@ def phase(position: Position) -> Phase:
 def hitting_rolls(position: Position, beyond: int = 0) -> int:
     """Return the number of rolls, of 36, with which the player on roll can hit.
 
-    A hit also counts if it is illegal because more of the roll can be played without it.
-
-    Args:
-        position: The position from the side of the player who hits.
-        beyond: Only blots beyond this point count; 6 excludes blots in this player's home board.
+    Only blots beyond a point count; 6 excludes blots in this player's home board. A hit also counts
+    if it is illegal because more of the roll can be played without it.
     """
     own, other = position.own, position.other
     blots = {POINTS - start for start in range(POINTS) if other[start] == 1}
     blots = {point for point in blots if point > beyond}
     if not blots:
         return 0
-    # Points to which a checker may move.
+    # True for points to which a checker may move.
     free = [False, *(other[POINTS - end] < 2 for end in range(1, POINTS + 1))]
     starts = [BAR + 1] if own[BAR] else [start for start in range(1, BAR + 1) if own[start - 1]]
-    mixed = sum(
+    not_doubles = sum(
         _hits_in_order(large, small, starts, own, blots, free)
         or _hits_in_order(small, large, starts, own, blots, free)
         for large in range(1, 7)
         for small in range(1, large)
     )
-    return 2 * mixed + sum(_hits_double(die, own, blots, free) for die in range(1, 7))
+    return 2 * not_doubles + sum(_hits_double(die, own, blots, free) for die in range(1, 7))
 
 
 def _hits_in_order(
@@ -254,7 +229,7 @@ def _reached(point: int, die: int, steps: int, free: list[bool]) -> Iterator[int
 
 
 def _runs(own: Side, new: Side) -> int:
-    """Return the number of checkers that run, on the assumption that none overtakes another."""
+    """Return the number of checkers that run, if no checker overtakes another."""
     if own[EDGE - 1 :] == new[EDGE - 1 :]:
         return 0
     return sum(

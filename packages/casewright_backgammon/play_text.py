@@ -1,4 +1,4 @@
-"""Parsing of plays in the players' notation: ``16/13 2/1``, ``bar/20*/14 6/5(2)``."""
+"""Parsing of rolls, and of plays in the players' notation: ``16/13 2/1``, ``bar/20*/14 6/5(2)``."""
 
 from __future__ import annotations
 
@@ -14,27 +14,18 @@ _ROLL = re.compile(r"\s*([1-6])\s*[-:, x]?\s*([1-6])\s*")
 
 
 def dice_of(text: str) -> Dice:
-    """Return the dice of a roll such as ``3-1`` or ``31``.
-
-    Raises:
-        InputError: The text is not a roll.
-    """
+    """Return the dice of a text such as ``3-1`` or ``31``; ``InputError`` if it is not a roll."""
     match = _ROLL.fullmatch(text)
     if match is None:
         raise InputError(f"{text!r:.40} is not a roll. Give two numbers from 1 to 6, such as 3-1.")
     return int(match[1]), int(match[2])
 
 
-def play_of(position: Position, dice: Dice, text: str) -> Play:
-    """Return the legal play that a text describes.
-
-    Raises:
-        InputError: The text cannot be parsed, or the play is illegal; the message names legal
-            plays.
-    """
+def legal_play(position: Position, dice: Dice, text: str) -> Play:
+    """Return the legal play that a text describes; ``InputError`` names legal plays if none."""
     plays = legal_plays(position, dice)
     try:
-        after, steps = written_play(position, text)
+        after, steps = parse_play(position, text)
     except InputError as error:
         raise _illegal(text, dice, plays, str(error)) from None
     legal = next((play for play in plays if play.after == after), None)
@@ -43,13 +34,10 @@ def play_of(position: Position, dice: Dice, text: str) -> Play:
     raise _illegal(text, dice, plays, _broken_rule(position, dice, steps, plays))
 
 
-def written_play(position: Position, text: str) -> tuple[Position, list[Step]]:
-    """Return the position after a play and its steps, for any roll.
+def parse_play(position: Position, text: str) -> tuple[Position, list[Step]]:
+    """Return the position after a play, and its steps; the roll is not checked.
 
-    A step in the text may use several dice.
-
-    Raises:
-        InputError: The text cannot be parsed, a start point has no checker, or a point is blocked.
+    ``InputError`` if the text cannot be parsed, a start has no checker, or a point is blocked.
     """
     steps: list[Step] = []
     if text.strip().lower() in ("cannot move", "no move", ""):

@@ -10,7 +10,7 @@ from itertools import repeat
 
 from casewright.errors import InputError
 
-#: Number of points of the board; index of the bar in a side; length of a side.
+#: Number of points on the board; index of the bar in a side; length of a side.
 POINTS = 24
 BAR = POINTS
 PLACES = POINTS + 1
@@ -26,15 +26,11 @@ Side = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A position.
+    """A position."""
 
-    Attributes:
-        own: Checkers of the player on roll: 24 points, this player's 1 point first, then the bar.
-        other: Checkers of the other player, on that player's points, then the bar.
-    """
-
+    #: Checkers of the player on roll: 24 points, this player's 1 point first, then the bar.
     own: Side
-    other: Side
+    other: Side  # checkers of the other player, on that player's points, then the bar
 
     @property
     def flipped(self) -> Position:
@@ -54,7 +50,7 @@ class Position:
     @property
     def in_contact(self) -> bool:
         """True if checkers of both players can still meet."""
-        return last(self.own) + last(self.other) > POINTS
+        return furthest_point(self.own) + furthest_point(self.other) > POINTS
 
     @property
     def id(self) -> str:
@@ -70,17 +66,13 @@ def pips(side: Side) -> int:
     return sum(point * count for point, count in enumerate(side, 1))
 
 
-def last(side: Side) -> int:
-    """Return the point of the checker furthest from home: 25 for the bar, 0 for no checker."""
+def furthest_point(side: Side) -> int:
+    """Return a side's point furthest from home with a checker: 25 for the bar, 0 if none."""
     return max((point for point, count in enumerate(side, 1) if count), default=0)
 
 
 def position_of_id(text: str) -> Position:
-    """Return the position of an id.
-
-    Raises:
-        InputError: The text is not a position id, or the position is impossible.
-    """
+    """Return an id's position; ``InputError`` if it is no id, or the position is impossible."""
     try:
         raw = base64.b64decode(f"{text}==", validate=True)
     except (binascii.Error, ValueError):
@@ -99,18 +91,14 @@ def position_of_id(text: str) -> Position:
 
 
 def checked(position: Position) -> Position:
-    """Return a position unchanged.
-
-    Raises:
-        InputError: The position is impossible; the message names the flaw.
-    """
+    """Return a position unchanged; ``InputError`` says why it is impossible, if it is."""
     if why := flaw(position):
         raise InputError(f"This is not a backgammon position: {why}")
     return position
 
 
 def flaw(position: Position) -> str:
-    """Return the reason why a position is impossible, as a sentence; empty if it is possible."""
+    """Return why a position is impossible, as a sentence; empty if it is possible."""
     for side, whose in ((position.own, "The player on roll"), (position.other, "The other player")):
         if len(side) != PLACES or any(count < 0 for count in side):
             return f"{whose} needs {POINTS} points and the bar, with no count below 0."

@@ -1,4 +1,4 @@
-"""Prompts of the chat model: the position as text, the roll, and similar analysed decisions.
+"""Prompts for a decision: the position as text, the roll, and similar analysed decisions.
 
 As in MCBR-RAG's experiment (section 5.2, Table 4), the context is empty or has three cases; the
 wording is this project's.
@@ -13,7 +13,7 @@ from casewright.planner.chat_call import Chat
 from casewright_backgammon.analysis import best_play_of
 from casewright_backgammon.cases import roll_text
 from casewright_backgammon.moves import Dice, Play
-from casewright_backgammon.play_text import play_of
+from casewright_backgammon.play_text import legal_play
 from casewright_backgammon.position import Position, in_words
 from casewright_mcbr.dialogue import dialogue
 
@@ -26,14 +26,7 @@ Best play: 8/5 6/5"""
 
 
 def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[str] = ()) -> str:
-    """Return the user's prompt for a decision.
-
-    Args:
-        position: The position from the side of the player on roll.
-        dice: The roll.
-        played: The play that was made, if any.
-        cases: Analysed decisions as text, the nearest first.
-    """
+    """Return the user's prompt for a decision; ``cases`` are texts, the nearest case first."""
     question = f"{in_words(position)}\nRoll: {roll_text(dice)}."
     if played is not None:
         question += f"\nThe player made the play {played.text}."
@@ -48,11 +41,7 @@ def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[
 def tries(chat: Chat, query: str, position: Position, dice: Dice) -> Iterator[tuple[str, str]]:
     """Yield a chat model's answers without end, each with the flaw of its play (empty if legal).
 
-    Args:
-        chat: The model.
-        query: The first message; see ``prompt``.
-        position: The position from the side of the player on roll.
-        dice: The roll.
+    The model gets ``query``, a ``prompt``, and after each answer its flaw.
     """
     for answer in dialogue(
         chat, ROLE, query, lambda answer: f"{_flaw(answer, position, dice)} Try once more."
@@ -65,7 +54,7 @@ def _flaw(answer: str, position: Position, dice: Dice) -> str:
     if play is None:
         return 'There is no line "Best play: …" with a play.'
     try:
-        play_of(position, dice, play)
+        legal_play(position, dice, play)
     except InputError as error:
         return str(error)
     return ""

@@ -1,4 +1,4 @@
-"""Training of the shipped networks: the board reader, and the network of the latents."""
+"""Training of the shipped networks: those of the board reader, and the position network."""
 
 from __future__ import annotations
 
@@ -14,30 +14,23 @@ from casewright_backgammon.latent import FILE, PositionNetwork, equity
 from casewright_backgammon.latent_training import EPOCHS, examples_of, train_network
 from casewright_mcbr.training import write_figures
 
-#: Weight of the value's loss in the training of the shipped latent. It was chosen among seven on
-#: training games only, by ``casewright bench backgammon --choosing``.
+#: Weight of the value's loss in the training of the shipped position network. It was chosen among
+#: seven, on training games only, by ``casewright bench backgammon --choosing``.
 WEIGHTING = 1.0
 
 
 def train_backgammon(
-    folder: Path,
-    data: Path,
-    *,
-    seed: int = 0,
-    epochs: int = EPOCHS,
-    progress: bool | None = None,
+    folder: Path, data: Path, *, seed: int = 0, epochs: int = EPOCHS, progress: bool | None = None
 ) -> dict[str, float]:
-    """Train all networks, write them with their figures, and return the figures.
+    """Train all networks, write them with their figures to a folder, and return the figures.
 
-    The latent is trained on four fifths of the games and measured on the others. The board reader
-    is trained on drawn boards with other positions.
+    The position network is trained on four fifths of the games and measured on the others. The
+    board reader is trained on drawn boards with other positions.
 
     Args:
-        folder: The folder for the networks.
         data: The analysed games; see ``games.read_split``.
-        seed: Random seed of all trainings.
-        epochs: Number of epochs of the latent's training.
-        progress: Show a progress bar; see ``progress_bar``.
+        epochs: Number of epochs of the position network's training.
+        progress: See ``progress_bar``.
 
     Returns:
         ``latent_equity_error`` and ``latent_choice_lost``, in points, on held-out games; the others
@@ -75,11 +68,11 @@ def latent_figures(network: PositionNetwork, split: Split) -> dict[str, float]:
     errors = np.abs(network.equities([query.position for query in valued]) - engine)
     return {
         "latent_equity_error": float(errors.mean()),
-        "latent_choice_lost": float(np.mean([choice_lost(network, query) for query in queries])),
+        "latent_choice_lost": float(np.mean([choice_loss(network, query) for query in queries])),
     }
 
 
-def choice_lost(network: PositionNetwork, decision: Decision) -> float:
+def choice_loss(network: PositionNetwork, decision: Decision) -> float:
     """Return the equity loss of the network's choice among a decision's candidates."""
     afters = [decision.after(rank) for rank in range(len(decision.candidates))]
-    return decision.lost(int(network.after_equities(afters).argmax()))
+    return decision.equity_loss(int(network.after_equities(afters).argmax()))

@@ -1,4 +1,4 @@
-"""Parser and check of answers: expressions that use each of four numbers once and equal 24."""
+"""Parsing and check of answers: an expression of four numbers that equals 24."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from casewright_math24.puzzle import GOAL, Problem
 
-#: The words before the expression, at the end of an answer.
+#: The text before the expression at the end of an answer.
 FINAL = "Final Answer:"
 #: Maximum number of characters in an expression.
 _MAX_CHARACTERS = 200
@@ -25,21 +25,15 @@ _OPERATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The verdict on an answer.
+    """The verdict on an answer."""
 
-    Attributes:
-        expression: The expression of the answer; empty if there is none.
-        right: True if the expression uses each number once and equals 24.
-        why: The flaw, as a sentence; empty if there is none.
-    """
-
-    expression: str
-    right: bool
-    why: str = ""
+    expression: str  # the expression of the answer; empty if there is none
+    right: bool  # True if the expression uses each number once and equals 24
+    why: str = ""  # what is wrong, as a sentence; empty if nothing is
 
 
 def final_answer(text: str) -> str:
-    """Return the expression after the last "Final Answer:", without "= 24"; may be empty."""
+    """Return the expression after the last "Final Answer:", without "= 24"; empty if none."""
     matches = list(re.finditer(re.escape(FINAL), text, re.IGNORECASE))
     if not matches:
         return ""
@@ -50,7 +44,7 @@ def final_answer(text: str) -> str:
 
 
 def check(expression: str, problem: Problem) -> Check:
-    """Return the verdict on an expression, which is computed exactly, with fractions."""
+    """Return the verdict on an expression; fractions make it exact."""
     if not expression:
         return Check("", False, f'There is no expression after "{FINAL}".')
     plain = expression.translate(SIGNS)
@@ -63,7 +57,7 @@ def check(expression: str, problem: Problem) -> Check:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Check(expression, False, "It is no expression of numbers with + - * / and brackets.")
     if sorted(numbers) != list(problem):
-        expected, used = (", ".join(map(str, of)) for of in (problem, sorted(numbers)))
+        expected, used = (", ".join(map(str, each)) for each in (problem, sorted(numbers)))
         why = f"It uses {used}, and must use {expected}, each exactly once."
         return Check(expression, False, why)
     if value != GOAL:

@@ -1,4 +1,4 @@
-"""Answers about cards by case-based reasoning: retrieve, reuse or ask a model, revise, retain."""
+"""Answers about cards by case-based reasoning: retrieve, reuse or ask, revise, retain."""
 
 from __future__ import annotations
 
@@ -25,23 +25,15 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True, slots=True)
 class CardAnswer:
-    """The answer to a card.
+    """The answer to a card."""
 
-    Attributes:
-        reading: The card's numbers.
-        problem: The numbers in ascending order.
-        hits: The nearest cases of other puzzles.
-        answered_by: ``reuse``, or the chat model's name.
-        checks: The checks of all attempts; the last attempt is the answer.
-        retained: The outcome of retaining the answer as a case; ``None`` if this was not requested,
-            or the answer is wrong or not a product of two pairs.
-    """
-
-    reading: CardReading
-    problem: Problem
-    hits: Sequence[Hit]
-    answered_by: str
-    checks: Sequence[Check]
+    reading: CardReading  # the card's numbers
+    problem: Problem  # the numbers in ascending order
+    hits: Sequence[Hit]  # the nearest cases of other puzzles
+    answered_by: str  # "reuse", or the chat model's name
+    checks: Sequence[Check]  # the checks of all attempts; the last attempt is the answer
+    #: The outcome of ``retain``; ``None`` if it was not requested, or the answer is wrong or not a
+    #: product of two pairs.
     retained: Retained | None = None
 
     @property
@@ -52,34 +44,24 @@ class CardAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CardAnswerer:
-    """Solves cards with the cases of a store.
+    """Solves cards with the cases of a store."""
 
-    Attributes:
-        store: A store with the schema of ``puzzle_schema``.
-        reader: The reader of cards.
-        chat: A chat model; without a model, the plans of the nearest cases are reused.
-        name: The chat model's name.
-    """
-
-    store: CaseStore
+    store: CaseStore  # a store with the schema of puzzle_schema
     reader: CardReader
+    #: A chat model; without a model, the plans of the nearest cases are reused.
     chat: Chat | None = None
-    name: str = "reuse"
+    name: str = "reuse"  # the chat model's name
 
     def answer(self, image: bytes | Path, *, retain: bool = False) -> CardAnswer:
-        """Return the answer to a card.
+        """Return the answer to a card, from an image file's path or bytes.
 
-        Args:
-            image: The path of the image file, or its bytes.
-            retain: Retain a proved answer as a case.
-
-        Raises:
-            InputError: The image cannot be read, or does not show a card; then nothing is retained.
+        ``retain`` keeps a proved answer as a case. ``InputError`` if the image cannot be read, or
+        does not show a card; then nothing is retained.
         """
         reading = self.reader.read(image)
         data = image.read_bytes() if isinstance(image, Path) else image
         problem = problem_of(reading.numbers)
-        # As in the paper's protocol, the same puzzle is not retrieved.
+        # As in the paper's protocol, cases of the same puzzle are not retrieved.
         others = {"puzzle": {"not": puzzle_key(problem)}}
         hits = self.store.search({"card": Binary(media_type(data), data)}, NEAREST, where=others)
         plans = list(dict.fromkeys(plan for hit in hits for plan in plans_of(hit.case)))
@@ -92,8 +74,8 @@ class CardAnswerer:
         for expression in islice(expressions, ATTEMPTS):
             verdict = check(expression, problem)
             if not expression and self.chat is None:
-                which = "next" if checks else "nearest case's"
-                why = f"The {which} plan gives no solution with these numbers."
+                source = "next" if checks else "nearest case's"
+                why = f"The {source} plan gives no solution with these numbers."
                 verdict = replace(verdict, why=why)
             checks.append(verdict)
             if verdict.right:
@@ -102,8 +84,7 @@ class CardAnswerer:
         answer = CardAnswer(reading, problem, hits, self.name, checks)
         if not (retain and answer.right):
             return answer
-        # An answer of another form has no plan that could be reused.
-        proof = product_of_pairs(checks[-1].expression, problem)
-        if proof is None:
+        solution = product_of_pairs(checks[-1].expression, problem)
+        if solution is None:
             return answer
-        return replace(answer, retained=self.store.retain(solved_case(data, problem, [proof])))
+        return replace(answer, retained=self.store.retain(solved_case(data, problem, [solution])))

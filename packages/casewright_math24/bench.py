@@ -1,9 +1,9 @@
 """MCBR-RAG's experiments on Math-24 (Marom 2024, section 5.1): Table 1 and Table 2.
 
 Table 1 has the relevance of the nearest cases. A solution is 24 = larger factor × smaller factor.
-For SCO, a case is relevant if case and puzzle have a larger factor in common; for SCD, if the pair
-of numbers that makes it is the same too (the paper's "solution class" and "solution class and
-decomposition"). Table 2 has the shares of right answers with no context, a general context, and
+For SCO, a case is relevant if case and puzzle have a larger factor in common; for SCD, if also the
+pair of numbers that makes this factor is the same (the paper's "solution class" and "solution class
+and decomposition"). Table 2 has the shares of right answers with no context, a general context, and
 the nearest case as context. A context is right if the nearest case shares a class with the puzzle.
 Accuracy is over all puzzles, faithfulness over puzzles with a right context, negative rejection
 over the others.
@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,11 +30,11 @@ from casewright.planner.chat_call import chat_text
 from casewright.stores.progress import progress_bar
 from casewright_math24.answer import check
 from casewright_math24.decomposition import CATEGORIES, PAIRS, Class, attempts, classes
-from casewright_math24.latent import counts
+from casewright_math24.latent import LatentNetwork, features
 from casewright_math24.latent_training import (
     Contrast,
-    train_contrastive_latent,
-    train_paper_latent,
+    train_contrastive_network,
+    train_paper_network,
 )
 from casewright_math24.prompts import CONTEXT_KINDS, ContextKind, prompt, tries
 from casewright_math24.puzzle import Problem, problem_of
@@ -91,11 +91,10 @@ TABLE_2 = {
 Vectors = NDArray[np.float32]
 Classes = frozenset[Class]
 Labels = Sequence[Classes]
-#: A function from indices and labels of training puzzles, and the run's number, to a vector for
-#: each puzzle.
+#: Returns a vector for each puzzle, from the indices and labels of training puzzles and the run.
 Represent = Callable[[Sequence[int], Labels, int], Vectors]
-#: A function from problem, kind of context, plans of the case and maximum number of attempts to
-#: ``True`` if an answer is right.
+#: Returns True if an answer is right, for a problem, a kind of context, a case's plans and a number
+#: of attempts.
 Answer = Callable[[Problem, ContextKind, Sequence[Class], int], bool]
 RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
     "SCO": lambda query, other: bool({n for n, *_ in query} & {n for n, *_ in other}),
@@ -105,13 +104,7 @@ RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Puzzles:
-    """Puzzles with their classes and splits.
-
-    Attributes:
-        problems: The puzzles.
-        classes: Classes of each puzzle: a larger factor, and the indices of the pair that makes it.
-        splits: The indices of the test puzzles of each run.
-    """
+    """Puzzles with the classes of each, and with the indices of the test puzzles of each run."""
 
     problems: Sequence[Problem]
     classes: Labels
@@ -133,11 +126,7 @@ class Puzzles:
 
 
 def read_puzzles(folder: Path) -> Puzzles:
-    """Return the paper's puzzles and splits.
-
-    Raises:
-        InputError: The folder lacks a file, or a file has another format.
-    """
+    """Return a folder's puzzles and splits; ``InputError`` if a file is missing or invalid."""
     try:
         lines = (folder / CASES).read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines if line.strip()]
@@ -157,14 +146,13 @@ def read_puzzles(folder: Path) -> Puzzles:
 def measure_math24(
     data: Path, chat: str | None = None, run_count: int = 10, *, nested: bool = False
 ) -> Report:
-    """Return the report of retrieval and answers on the paper's splits.
+    """Measure retrieval and answers on the paper's splits.
 
     Args:
         data: The folder for ``read_puzzles``.
         chat: A chat model that is also measured.
-        run_count: Number of runs, each with its split.
-        nested: Also train a latent representation whose settings are chosen on the training puzzles
-            of each run.
+        run_count: Number of runs; each has its split.
+        nested: Also train latent networks with settings chosen on each run's training puzzles.
     """
     puzzles = read_puzzles(data)
     runs = range(min(run_count, len(puzzles.splits)))
@@ -209,41 +197,34 @@ def measure_math24(
 
 
 def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Represent]:
-    """Return all representations by name; the vectors of a run are cached.
-
-    Args:
-        nested: Include the latent representation whose settings are chosen in each run.
-    """
+    """Return the representations by name, with ``NESTED`` if ``nested``; vectors are cached."""
     problems = puzzles.problems
 
-    def of_counts(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
-        return np.stack([counts(problem) for problem in problems])
+    def by_features(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
+        return np.stack([features(problem) for problem in problems])
 
-    def paper(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
-        training = [problems[index] for index in indices]
-        return train_paper_latent(training, labels, seed=run).vectors(problems)
+    def trained(train: Callable[..., LatentNetwork]) -> Represent:
+        return lambda indices, labels, run: train(
+            [problems[index] for index in indices], labels, seed=run
+        ).vectors(problems)
 
-    def contrastive(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
-        training = [problems[index] for index in indices]
-        return train_contrastive_latent(training, labels, seed=run).vectors(problems)
+    contrastive = trained(train_contrastive_network)
 
     def tuned_per_run(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
         training = [problems[index] for index in indices]
         held_out = np.random.default_rng(run).permutation(len(training))[: len(training) // 4]
-        inner = Puzzles(training, labels, [held_out.tolist()])
+        inner_split = Puzzles(training, labels, [held_out.tolist()])
 
         def precision(contrast: Contrast) -> float:
             def represent(indices: Sequence[int], labels: Labels, _: int) -> Vectors:
-                inner_training = [training[index] for index in indices]
-                latent = train_contrastive_latent(
-                    inner_training, labels, seed=run, contrast=contrast
-                )
-                return latent.vectors(training)
+                inner = [training[index] for index in indices]
+                network = train_contrastive_network(inner, labels, seed=run, contrast=contrast)
+                return network.vectors(training)
 
-            return float(table_of(inner, represent, [0])["SCD"][:, 0].mean())
+            return float(table_of(inner_split, represent, [0])["SCD"][:, 0].mean())
 
-        best = max(GRID, key=precision)
-        return train_contrastive_latent(training, labels, seed=run, contrast=best).vectors(problems)
+        best = partial(train_contrastive_network, contrast=max(GRID, key=precision))
+        return trained(best)(indices, labels, run)
 
     def shuffled(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
         order = np.random.default_rng(run).permutation(len(labels))
@@ -262,19 +243,15 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
         by_tuples = cache(represent)
         return lambda indices, labels, run: by_tuples(tuple(indices), tuple(labels), run)
 
-    functions = {FEATURES: of_counts, PAPER: paper, CONTRASTIVE: contrastive, SHUFFLED: shuffled}
+    functions = {FEATURES: by_features, PAPER: trained(train_paper_network)}
+    functions |= {CONTRASTIVE: contrastive, SHUFFLED: shuffled}
     functions |= {NESTED: tuned_per_run} if nested else {}
     functions |= {RANDOM: random, SOLVER: solver}
     return {name: cached(represent) for name, represent in functions.items()}
 
 
 def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dict[str, Floats]:
-    """Return the figures of SCO and SCD for each k, means over the runs: arrays (k, figure).
-
-    Args:
-        represent: A function to vectors, which are compared by cosine.
-        runs: Indices of the splits.
-    """
+    """Return the figures of SCO and SCD for each k, means over the runs: arrays (k, figure)."""
     figures: dict[str, list[Floats]] = {name: [] for name in RELEVANT}
     for run in runs:
         order = puzzles.nearest(represent, run)
@@ -322,7 +299,7 @@ def by_plans(fixed: Sequence[Class]) -> Answer:
 def by_chat(model: BaseChatModel) -> Answer:
     """Return an answerer that asks a chat model, and tells it the error of its first attempt.
 
-    The same messages are sent once: a row of two attempts begins as that of one.
+    Replies are cached, because the trials with one and with two attempts begin with the same call.
     """
     chat = chat_text(model)
     replies = cache(lambda *messages: chat(messages))
@@ -349,9 +326,10 @@ def _retrieval_rows(
                 lines = [(None, figures.mean(axis=0), paper)]
                 if paper is not None:
                     lines += [(k, line, None) for k, line in zip(KS, figures, strict=True)]
-                for k, line, printed in lines:
+                for k, line, published_line in lines:
                     measured = dict(zip(NAMES, map(float, line), strict=True))
-                    published = dict(zip(NAMES, printed or (None,) * len(NAMES), strict=True))
+                    values = published_line or (None,) * len(NAMES)
+                    published = dict(zip(NAMES, values, strict=True))
                     row = {"table": "1", "cases by": name, "relevant": label, "k": k, **measured}
                     rows.append({**row, **{f"paper {n}": v for n, v in published.items()}})
             advance(1)
@@ -392,8 +370,8 @@ def _answer_rows(
     ]
     names = ("table", "answered by", "context", "attempts", *SHARES)
     return [
-        dict(zip(names, ("2", *which, *shares), strict=True))
-        for which, shares in [*measured, *published]
+        dict(zip(names, ("2", *trial, *shares), strict=True))
+        for trial, shares in [*measured, *published]
     ]
 
 
@@ -407,18 +385,15 @@ def right_shares(
 ) -> tuple[float | None, ...]:
     """Return the ``SHARES`` of the test puzzles, means over the runs; ``None`` without puzzles.
 
-    Args:
-        represent: A function to the vectors by which cases are retrieved.
-        context_kind: The kind of context.
-        runs: Indices of the splits.
-        max_attempts: Maximum number of attempts; a correction follows the first attempt.
+    ``represent`` gives the vectors by which cases are retrieved.
     """
     shares: list[list[float]] = [[], [], []]
     labels = puzzles.classes
     for run in runs:
         right: list[list[bool]] = [[], [], []]
-        for test, row in zip(puzzles.splits[run], puzzles.nearest(represent, run), strict=True):
-            plans = labels[row[0]]
+        nearest = puzzles.nearest(represent, run)[:, 0]
+        for test, case in zip(puzzles.splits[run], nearest, strict=True):
+            plans = labels[case]
             is_right = answer(
                 puzzles.problems[test], context_kind, sorted(plans, reverse=True), max_attempts
             )

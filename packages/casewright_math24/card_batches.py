@@ -1,8 +1,8 @@
-"""Training batches of the card reader: cells are uniform once, and combined to cards.
+"""Training batches of the card reader.
 
-Drawing a card takes milliseconds, too long for a training step. So cards are combined from a pool
-of cells, and torch turns, stretches, thickens and blurs them and adds noise. A batch also has whole
-cards and images without a card.
+Drawing a card takes milliseconds, too long for a training step. So cells are drawn once, as a pool,
+and a batch combines them to cards. Torch then turns, stretches, thickens and blurs the cards and
+adds noise. A batch also has cards that were drawn whole, and images without a card.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from casewright_math24.card_reader import INPUT_SIDE, card_input
 from casewright_math24.cards import COUNT, CardStyle, draw_style, render_card, render_texts
-from casewright_math24.non_cards import LEARNED, Fonts, draw_non_card, strange_text
+from casewright_math24.non_cards import TRAINED, Fonts, draw_non_card, strange_text
 from casewright_math24.puzzle import LARGEST
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COMBINED, WHOLE, OTHER = 36, 10, 18
 #: Sizes of the pools: styles of cells, whole cards, images without a card.
 STYLES, CARDS, NON_CARDS = 480, 5000, 5000
-#: Number of cells of a style with texts that are not numbers from 1 to 13.
+#: For each style, number of cells with texts that are not numbers from 1 to 13.
 STRANGE = 6
 #: The class of a cell without a number from 1 to 13.
 NONE = -1
@@ -33,28 +33,21 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The pools of images for batches, as grey levels from 0 to 255.
+    """The pools of images for batches, as grey levels from 0 to 255."""
 
-    Attributes:
-        cells: Cells (styles, 1 + 13 + STRANGE, 45, 45); the first cell of a style is empty.
-        cards: Whole cards (n, 90, 90).
-        numbers: The numbers on the whole cards, minus one (n, 4).
-        others: Images without a card (m, 90, 90).
-    """
-
+    #: Cells (styles, 1 + 13 + STRANGE, 45, 45); the first cell of a style is empty.
     cells: NDArray[np.uint8]
-    cards: NDArray[np.uint8]
-    numbers: NDArray[np.int64]
-    others: NDArray[np.uint8]
+    cards: NDArray[np.uint8]  # whole cards (n, 90, 90)
+    numbers: NDArray[np.int64]  # the numbers on the whole cards, minus one (n, 4)
+    others: NDArray[np.uint8]  # images without a card (m, 90, 90)
 
 
-def drawn_cards(
+def draw_cards(
     rng: np.random.Generator, fonts: Fonts, count: int, *, plain: float = 0.0
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return cards uniform in random styles; a share ``plain`` of them has the plain style.
+    """Draw cards in random styles, a share ``plain`` of them in the plain style.
 
-    Returns:
-        Grey levels (count, 90, 90), and the numbers minus one (count, 4).
+    Return grey levels (count, 90, 90), and the numbers minus one (count, 4).
     """
     numbers = rng.integers(1, LARGEST + 1, (count, COUNT))
     images = np.empty((count, INPUT_SIDE, INPUT_SIDE), dtype=np.uint8)
@@ -65,28 +58,24 @@ def drawn_cards(
 
 
 def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
-    """Return uniform pools, which takes about a minute."""
-    cards, numbers = drawn_cards(rng, fonts, CARDS, plain=0.1)
+    """Draw the pools, which takes about a minute."""
+    cards, numbers = draw_cards(rng, fonts, CARDS, plain=0.1)
     others = np.stack(
-        [_bytes(card_input(draw_non_card(LEARNED, rng, fonts))) for _ in range(NON_CARDS)]
+        [_bytes(card_input(draw_non_card(TRAINED, rng, fonts))) for _ in range(NON_CARDS)]
     )
     return Pools(np.stack([_cells(rng, fonts) for _ in range(STYLES)]), cards, numbers, others)
 
 
 def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
-    """Return the cells of a style, upright and clean, from five cards of four cells."""
+    """Return the cells of a random style, upright and clean, from five cards of four cells."""
     texts = ["", *map(str, range(1, LARGEST + 1))]
     texts += [strange_text(rng) for _ in range(STRANGE)]
     base = draw_style(rng, fonts, rotation=0)
     cells: list[NDArray[np.uint8]] = []
     for start in range(0, len(texts), COUNT):
-        # Turning, ink and noise vary later, in batches; offsets differ between cells.
-        style = CardStyle(
-            font=base.font,
-            size=base.size,
-            lines=base.lines,
-            offsets=draw_style(rng, fonts).offsets,
-        )
+        # Rotation, ink and noise vary later, in batches; only the offsets vary between cells.
+        offsets = draw_style(rng, fonts).offsets
+        style = CardStyle(font=base.font, size=base.size, lines=base.lines, offsets=offsets)
         card = _bytes(card_input(render_texts(texts[start : start + COUNT], style)))
         half = INPUT_SIDE // 2
         cells += [card[y : y + half, x : x + half] for y in (0, half) for x in (0, half)]
@@ -97,19 +86,17 @@ def _bytes(grey: NDArray[np.float32]) -> NDArray[np.uint8]:
     return (grey * 255).round().astype(np.uint8)
 
 
-def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Return a random batch.
+def draw_batch(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Return random images (n, 90, 90) of grey levels from 0 to 1, and their numbers (n, 4).
 
-    Returns:
-        Images (n, 90, 90) of grey levels from 0 to 1, and for each cell the number minus one, or
-        ``NONE`` (n, 4).
+    A number is that of a cell minus one, or ``NONE``.
     """
     import torch
 
     contents = rng.integers(1, LARGEST + 1, (COMBINED, COUNT))
     for row in np.flatnonzero(rng.random(COMBINED) < 0.2):
         replaced = rng.choice(COUNT, size=int(rng.integers(1, COUNT)), replace=False)
-        # Half of these cards lack numbers, the others have strange texts.
+        # Half of these cards have empty cells, the others strange texts.
         strange = rng.integers(LARGEST + 1, LARGEST + 1 + STRANGE, len(replaced))
         contents[row, replaced] = strange if rng.random() < 0.5 else 0
     cells = pools.cells[rng.integers(len(pools.cells), size=(COMBINED, 1)), contents]
@@ -120,7 +107,7 @@ def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
 
     cards = rng.integers(len(pools.cards), size=WHOLE)
     others = pools.others[rng.integers(len(pools.others), size=OTHER)]
-    # Mirroring changes numbers, but it makes no card of an image without a card.
+    # Images without a card may be mirrored; cards may not, because their numbers would change.
     others = others if rng.random() < 0.5 else np.ascontiguousarray(others[:, :, ::-1])
     # Augmentation changes margins. Whole cards and half of the others are not augmented, so that
     # the margins do not reveal whether an image shows a card.
@@ -128,7 +115,7 @@ def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     unchanged = np.concatenate([others[OTHER // 2 :], pools.cards[cards]])
     images = torch.cat(
         [
-            _augmented(torch.from_numpy(augmented).float() / 255, rng),
+            _augment(torch.from_numpy(augmented).float() / 255, rng),
             torch.from_numpy(unchanged).float() / 255,
         ]
     )
@@ -136,7 +123,7 @@ def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     return images, torch.from_numpy(labels)
 
 
-def _augmented(images: Tensor, rng: np.random.Generator) -> Tensor:
+def _augment(images: Tensor, rng: np.random.Generator) -> Tensor:
     """Return images (n, 90, 90), turned, stretched, thickened and blurred at random, with noise."""
     import torch
     from torch.nn import functional

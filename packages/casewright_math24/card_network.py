@@ -1,10 +1,8 @@
-"""The network that reads a card: convolutions, a dense layer, four choices among 13 numbers.
+"""The torch network that reads a card: convolutions, then a softmax over 13 numbers per corner.
 
 MCBR-RAG (Marom 2024) reads upright cards in one font with 3×3 convolutions, pooling, and a softmax
-for each number. Here, one dense layer predicts each of the four numbers from the features around
-its corner, with margin enough for a turned card, and from a summary of the whole image.
-
-This module imports torch; only the training imports this module.
+for each number. Here, one dense layer predicts each number from the features around its corner,
+with a margin large enough for turned cards, and from a summary of the whole image.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from torch import Tensor, nn
 from casewright_math24.puzzle import LARGEST
 from casewright_mcbr.blocks_network import convolution
 
-#: Channels after each stage; width of the last feature map, and of a corner of it.
+#: Channels after each convolution; width of the last feature map, and of a corner in it.
 CHANNELS = (16, 24, 40, 64)
 MAP, CORNER = 12, 7
 HIDDEN = 80
@@ -42,7 +40,7 @@ class CardNetwork(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits (n, 4, 13) for images (n, 90, 90) of grey levels from 0 to 1."""
-        maps = self.features(_standard(images).unsqueeze(1))
+        maps = self.features(_standardize(images).unsqueeze(1))
         starts = (0, MAP - CORNER)
         corners = torch.stack(
             [
@@ -58,19 +56,7 @@ class CardNetwork(nn.Module):
         return logits
 
 
-class CardProbabilities(nn.Module):
-    """The network for the export, which returns probabilities (n, 4, 13) instead of logits."""
-
-    def __init__(self, network: CardNetwork) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return the probabilities of the numbers 1 to 13 in each of the four cells."""
-        return torch.softmax(self.network(images), dim=-1)
-
-
-def _standard(images: Tensor) -> Tensor:
+def _standardize(images: Tensor) -> Tensor:
     """Return images with unit deviation, in which ink is positive and paper is negative.
 
     Ink covers less area than paper, so it is the longer tail of the distribution of grey levels.

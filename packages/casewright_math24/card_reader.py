@@ -1,4 +1,4 @@
-"""Reader of cards: from an image to four numbers, offline, in a few milliseconds."""
+"""Reader of cards: it finds the four numbers in an image, offline, in a few milliseconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright_mcbr.layers import open_network
-from casewright_mcbr.picture import ExpectedPicture, opened_picture
+from casewright_mcbr.picture import ExpectedPicture, open_picture
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Width and height of the network's input, in pixels.
 INPUT_SIDE = 90
 #: The expected shape of a card, about a square.
-CARD = ExpectedPicture("a card", "about as wide as high", least=32, oblong=3)
+CARD = ExpectedPicture("a card", "about as wide as high", min_side=32, max_ratio=3)
 #: The shipped network.
 WEIGHTS = Path(__file__).parent / "weights" / "cards.onnx"
 #: Images in a batch.
@@ -34,23 +34,15 @@ THRESHOLD = "least_confidence"
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """The numbers of a card.
+    """The numbers of a card."""
 
-    Attributes:
-        numbers: The numbers upper left, upper right, lower left and lower right, from 1 to 13.
-        confidence: The probability of the least certain number, from 0 to 1.
-    """
-
+    #: The numbers upper left, upper right, lower left and lower right, from 1 to 13.
     numbers: tuple[int, int, int, int]
-    confidence: float
+    confidence: float  # the probability of the least certain number, from 0 to 1
 
 
 class CardReader:
-    """Reads cards with a trained network, which it loads at the first use. Thread-safe.
-
-    Args:
-        weights: The network's file; ``None`` for the shipped network.
-    """
+    """Reads cards with the network of a file, by default the shipped one. Thread-safe."""
 
     def __init__(self, weights: Path | None = None) -> None:
         self._file = weights or WEIGHTS
@@ -66,10 +58,7 @@ class CardReader:
         return self._network[1]
 
     def read(self, image: bytes | Path | Image.Image) -> CardReading:
-        """Return the reading of a card in an image.
-
-        Args:
-            image: The bytes of an image file, its path, or an open image.
+        """Return the numbers on a card, from an image file's bytes or path, or from an open image.
 
         Raises:
             InputError: The image is missing, damaged, too small or too large, or does not show a
@@ -112,7 +101,7 @@ def card_input(image: bytes | Path | Image.Image) -> NDArray[np.float32]:
     """
     from PIL import Image
 
-    grey = opened_picture(image, CARD).convert("L")
+    grey = open_picture(image, CARD).convert("L")
     scaled = grey.resize((INPUT_SIDE, INPUT_SIDE), Image.Resampling.BILINEAR)
     return np.asarray(scaled, dtype=np.float32) / np.float32(255)
 

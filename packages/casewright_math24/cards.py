@@ -1,4 +1,4 @@
-"""Drawing of Math-24 cards: four numbers from 1 to 13 in a 2×2 grid, row by row.
+"""Drawing of Math-24 cards: four numbers from 1 to 13 in a 2×2 grid.
 
 The plain style is that of MCBR-RAG (Marom 2024): one font, upright, clean. Other styles change the
 font, turn the card, add noise and more. The same numbers and style give the same image.
@@ -29,42 +29,25 @@ Offsets = tuple[tuple[float, float], tuple[float, float], tuple[float, float], t
 
 @dataclass(frozen=True, slots=True)
 class CardStyle:
-    """The style of a card; the defaults are the plain style.
+    """The style of a card; the defaults are the plain style."""
 
-    Attributes:
-        font: A font file; ``None`` for the scalable font that comes with Pillow.
-        size: Font size as a share of a cell's height.
-        rotation: Rotation in degrees, counter-clockwise.
-        noise: Standard deviation of Gaussian noise, in grey levels of 0 to 255.
-        blur: Radius of a Gaussian blur, in pixels.
-        ink: Grey level of the numbers; lighter than ``paper`` on an inverted card.
-        paper: Grey level of the background.
-        lines: True to draw a border and lines between the cells.
-        offsets: Offset of each number from its cell's centre, in pixels to the right and down.
-        seed: Random seed of the noise.
-    """
-
-    font: Path | None = None
-    size: float = 0.45
-    rotation: float = 0.0
-    noise: float = 0.0
-    blur: float = 0.0
-    ink: int = 0
-    paper: int = 255
-    lines: bool = False
+    font: Path | None = None  # a font file; None for the scalable font that comes with Pillow
+    size: float = 0.45  # font size, as a share of a cell's height
+    rotation: float = 0.0  # in degrees, counter-clockwise
+    noise: float = 0.0  # standard deviation of Gaussian noise, in grey levels of 0 to 255
+    blur: float = 0.0  # radius of a Gaussian blur, in pixels
+    ink: int = 0  # grey level of the numbers; lighter than the paper on an inverted card
+    paper: int = 255  # grey level of the background
+    lines: bool = False  # True to draw a border and lines between the cells
+    #: Offset of each number from its cell's centre, in pixels to the right and down.
     offsets: Offsets = ((0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0))
-    seed: int = 0
+    seed: int = 0  # random seed of the noise
 
 
 def draw_style(
     rng: np.random.Generator, fonts: Sequence[Path | None], *, rotation: float = 15.0
 ) -> CardStyle:
-    """Return a random style.
-
-    Args:
-        fonts: The fonts to choose from; ``None`` is Pillow's default font.
-        rotation: Maximum rotation in either direction, in degrees.
-    """
+    """Return a random style, with one of the fonts and at most ``rotation`` degrees either way."""
     ink, paper = 0, 255
     if rng.random() < 0.7:
         ink, paper = int(rng.integers(0, 90)), int(rng.integers(165, 256))
@@ -87,14 +70,9 @@ def draw_style(
 
 
 def render_card(numbers: Sequence[int], style: CardStyle | None = None) -> Image.Image:
-    """Return the image of a card.
+    """Return the image of a card: grey (mode "L"), 180×180 pixels, by default in the plain style.
 
-    Args:
-        numbers: Four whole numbers from 1 to 13: upper left, upper right, lower left, lower right.
-        style: The style of the card; ``None`` for the plain style.
-
-    Returns:
-        A grey image (mode "L") of 180×180 pixels.
+    The numbers are upper left, upper right, lower left, lower right.
 
     Raises:
         InputError: The numbers are not four integers from 1 to 13, or the font cannot be read.
@@ -103,7 +81,7 @@ def render_card(numbers: Sequence[int], style: CardStyle | None = None) -> Image
 
 
 def render_texts(texts: Sequence[str], style: CardStyle | None = None) -> Image.Image:
-    """Return a card with four texts, empty texts as empty cells; see ``render_card``."""
+    """Return a card with four texts instead of numbers; see ``render_card``."""
     from PIL import Image, ImageDraw
 
     style = style or CardStyle()
@@ -118,11 +96,11 @@ def render_texts(texts: Sequence[str], style: CardStyle | None = None) -> Image.
         row, column = divmod(index, 2)
         centre = ((column + 0.5) * CELL + right, (row + 0.5) * CELL + down)
         pen.text(centre, text, fill=style.ink, font=font, anchor="mm")
-    return finished(image, style)
+    return apply_effects(image, style)
 
 
-def finished(image: Image.Image, style: CardStyle) -> Image.Image:
-    """Return a grey image with the rotation, blur and noise of a style."""
+def apply_effects(image: Image.Image, style: CardStyle) -> Image.Image:
+    """Return a grey image with a style's rotation, blur and noise."""
     from PIL import Image, ImageFilter
 
     if style.rotation:

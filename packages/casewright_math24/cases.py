@@ -20,26 +20,21 @@ from casewright_math24.decomposition import (
     decomposable_problems,
     decompositions,
 )
-from casewright_math24.latent import Latent
+from casewright_math24.latent import LatentNetwork
 from casewright_math24.prompts import question
 from casewright_math24.puzzle import GOAL, Problem, problem_of
 from casewright_mcbr.layers import UNITS
 from casewright_mcbr.picture import media_type
 
-#: A function from the bytes of a card's image to its numbers.
-Read = Callable[[bytes], Problem]
+#: Returns the numbers on a card, from the bytes of its image.
+ReadCard = Callable[[bytes], Problem]
 
 
-def puzzle_schema(read: Read, latent: Latent) -> CaseSchema:
-    """Return the schema: the component is a card's image, compared by the latent of its numbers.
-
-    Args:
-        read: Returns the numbers on an image (the paper's T).
-        latent: Computes the latents of numbers (the paper's L).
-    """
+def puzzle_schema(read: ReadCard, network: LatentNetwork) -> CaseSchema:
+    """Return the schema of cards: ``read`` is T of MCBR-RAG, and ``network`` computes L."""
 
     def embed(problems: Sequence[Components]) -> NDArray[np.float32]:
-        return latent.vectors([numbers_of(problem, read) for problem in problems])
+        return network.vectors([numbers_of(problem, read) for problem in problems])
 
     card = Facet(
         name="card",
@@ -48,18 +43,14 @@ def puzzle_schema(read: Read, latent: Latent) -> CaseSchema:
         embed_case=embed,
         embed_query=embed,
         describe=lambda problem: question(numbers_of(problem, read)),
-        model=latent.name,
+        model=network.name,
         takes_text=False,
     )
-    return CaseSchema("math24", (card,), support=case_text, verify=proved)
+    return CaseSchema("math24", (card,), support=case_text, verify=flaw_of)
 
 
 def puzzle_case(problem: Problem) -> Case:
-    """Return a puzzle, with its card in the plain style and its products of two pairs, as a case.
-
-    Raises:
-        InputError: The puzzle has no such product.
-    """
+    """Return a puzzle as a case, with its card; ``InputError`` if no product of two pairs is 24."""
     solutions = decompositions(problem)
     if not solutions:
         raise InputError(f"{problem} has no product of two pairs that is {GOAL}.")
@@ -91,18 +82,14 @@ def puzzle_cases() -> list[Case]:
 
 
 def card_image(problem: Sequence[int]) -> bytes:
-    """Return a card in the plain style as a PNG file."""
+    """Return the bytes of a PNG file of a card in the plain style."""
     buffer = io.BytesIO()
     render_card(problem).save(buffer, format="PNG")
     return buffer.getvalue()
 
 
-def numbers_of(problem: Components, read: Read) -> Problem:
-    """Return the numbers on a problem's card.
-
-    Raises:
-        InputError: The component is not an image, or does not show a card.
-    """
+def numbers_of(problem: Components, read: ReadCard) -> Problem:
+    """Return the numbers on a problem's card; ``InputError`` if it is not an image of a card."""
     card = problem.get("card")
     if not isinstance(card, Binary):
         raise InputError(f"{card!r:.80} is not a card. Give its image as a Binary.")
@@ -118,8 +105,8 @@ def solution_text(problem: Problem, solution: Decomposition) -> str:
     """Return a decomposition as text."""
     first, last = (problem[index] for index in solution.pair)
     return (
-        f"make {solution.larger} of {first} and {last} ({solution.made_by}), and "
-        f"{solution.smaller} of the other two ({solution.rest_by}): "
+        f"make {solution.larger} of {first} and {last} ({solution.larger_by}), and "
+        f"{solution.smaller} of the other two ({solution.smaller_by}): "
         f"{solution.larger} * {solution.smaller} = {GOAL}"
     )
 
@@ -129,11 +116,11 @@ def case_text(case: Case) -> str:
     return f"{question(problem_of(case.metadata['numbers']))}: {case.solution['text']}"
 
 
-def proved(case: Case) -> str | None:
-    """Return the reason to refuse a case (Revise); ``None`` if its solution is proved."""
-    given: Any = case.solution
+def flaw_of(case: Case) -> str | None:
+    """Return why a case must be refused (Revise); ``None`` if all its expressions are proved."""
+    solution: Any = case.solution
     problem = problem_of(case.metadata.get("numbers", ()))
-    expressions = given.get("expressions") if isinstance(given, dict) else None
+    expressions = solution.get("expressions") if isinstance(solution, dict) else None
     if not expressions:
         return "It has no expression."
     for expression in expressions:

@@ -29,7 +29,7 @@ def bench_math24(
         bool,
         typer.Option(
             "--nested",
-            help="Also train a latent with settings that are chosen on each run's training "
+            help="Also train a latent network with settings that are chosen on each run's training "
             "puzzles. This takes three times as long.",
         ),
     ] = False,
@@ -38,7 +38,7 @@ def bench_math24(
 ) -> None:
     """Measure retrieval and answers for Math-24, by the paper's protocol.
 
-    About ten minutes on two cores: each run trains its latents again.
+    About ten minutes on two cores: each run trains its networks again.
     """
     from casewright_math24.bench import measure_math24
 

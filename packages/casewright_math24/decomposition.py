@@ -1,8 +1,7 @@
-"""Solutions that are a product of two pairs, the solutions of cases (MCBR-RAG, section 5).
+"""Decompositions: solutions that are a product of two pairs, as cases have (MCBR-RAG, section 5).
 
 One pair of the numbers makes 24, 12, 8 or 6, and the other pair makes 1, 2, 3 or 4. The class of a
-decomposition is the larger factor, with the indices (in the ascending problem) of the pair that
-makes it.
+decomposition is its larger factor, and the indices of the pair that makes it in the sorted problem.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from casewright_math24.puzzle import GOAL, Problem, all_problems
 
 #: The larger factors.
 CATEGORIES = (24, 12, 8, 6)
-#: Indices of the pair that makes the larger factor.
+#: All pairs of indices.
 PAIRS = tuple(combinations(range(4), 2))
 
 #: A class: the larger factor, and the two indices of the pair that makes it.
@@ -28,19 +27,12 @@ Class = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """A product of two pairs that equals 24.
+    """A product of two pairs that equals 24."""
 
-    Attributes:
-        larger: The larger factor, one of ``CATEGORIES``.
-        pair: Indices of the two numbers that make it; of equal numbers, the first.
-        made_by: An expression of the pair, which equals the larger factor.
-        rest_by: An expression of the other two numbers, which equals the smaller factor.
-    """
-
-    larger: int
-    pair: tuple[int, int]
-    made_by: str
-    rest_by: str
+    larger: int  # the larger factor, one of CATEGORIES
+    pair: tuple[int, int]  # indices of the two numbers that make it; of equal numbers, the first
+    larger_by: str  # an expression of this pair, which equals the larger factor
+    smaller_by: str  # an expression of the other two numbers, which equals the smaller factor
 
     @property
     def smaller(self) -> int:
@@ -55,20 +47,20 @@ class Decomposition:
     @property
     def expression(self) -> str:
         """The expression of all four numbers, which equals 24."""
-        return f"({self.made_by}) * ({self.rest_by})"
+        return f"({self.larger_by}) * ({self.smaller_by})"
 
 
 def decompositions(problem: Problem) -> list[Decomposition]:
     """Return the decompositions of a problem, one for each class and pair of expressions."""
     solutions: dict[tuple[Class, str, str], Decomposition] = {}
     for pair in PAIRS:
-        first, other = _values(problem, pair), _values(problem, _rest(pair))
+        first, other = _values(problem, pair), _values(problem, _other_pair(pair))
         for larger in CATEGORIES:
             indices = _first_indices(problem, [problem[index] for index in pair])
-            for made_by in first.get(Fraction(larger), ()):
-                for rest_by in other.get(Fraction(GOAL, larger), ()):
-                    solution = Decomposition(larger, indices, made_by, rest_by)
-                    solutions.setdefault((solution.kind, made_by, rest_by), solution)
+            for larger_by in first.get(Fraction(larger), ()):
+                for smaller_by in other.get(Fraction(GOAL, larger), ()):
+                    solution = Decomposition(larger, indices, larger_by, smaller_by)
+                    solutions.setdefault((solution.kind, larger_by, smaller_by), solution)
     return list(solutions.values())
 
 
@@ -79,22 +71,22 @@ def classes(problem: Problem) -> set[Class]:
 
 @cache
 def decomposable_problems() -> tuple[Problem, ...]:
-    """Return the problems that have a product of two pairs, 527 of 1,820."""
+    """Return the problems with a decomposition: 527 of 1,820."""
     return tuple(problem for problem in all_problems() if decompositions(problem))
 
 
 def product_of_pairs(expression: str, problem: Problem) -> Decomposition | None:
-    """Return an expression as a decomposition; ``None`` if it is wrong or has another form."""
+    """Return an expression as a decomposition; ``None`` if it is wrong, or no product of pairs."""
     if not check(expression, problem).right:
         return None
-    whole = ast.parse(expression.translate(SIGNS), mode="eval").body
-    if not isinstance(whole, ast.BinOp) or not isinstance(whole.op, ast.Mult):
+    tree = ast.parse(expression.translate(SIGNS), mode="eval").body
+    if not isinstance(tree, ast.BinOp) or not isinstance(tree.op, ast.Mult):
         return None
-    sides = [(*read_expression(side), ast.unparse(side)) for side in (whole.left, whole.right)]
-    (larger, pair, made_by), (_, rest, rest_by) = sorted(sides, key=lambda side: -side[0])
+    sides = [(*read_expression(side), ast.unparse(side)) for side in (tree.left, tree.right)]
+    (larger, pair, larger_by), (_, rest, smaller_by) = sorted(sides, key=lambda side: -side[0])
     if len(pair) != 2 or len(rest) != 2 or larger not in CATEGORIES:
         return None
-    return Decomposition(int(larger), _first_indices(problem, pair), made_by, rest_by)
+    return Decomposition(int(larger), _first_indices(problem, pair), larger_by, smaller_by)
 
 
 def attempts(
@@ -103,13 +95,12 @@ def attempts(
     """Yield attempts at a problem with the plans of cases (MCBR-RAG's Reuse, without a model).
 
     The pair at the plan's indices is tried first, then the other five pairs, as in the paper's hint
-    to a language model. Since all pairs are tried, a plan succeeds if its larger factor can be made
-    at all: the case contributes only the factor (the bench's controls measure the gain).
+    to a language model. A plan thus succeeds if any pair makes its larger factor: the case
+    contributes only the factor (the bench's controls measure the gain).
 
     Args:
-        problem: The numbers to make 24 of.
         plans: Classes of the cases' decompositions.
-        other_pairs: Try pairs at other indices after the plan's pair.
+        other_pairs: False to try only the pair at the plan's indices.
 
     Yields:
         An expression for each plan, in the plans' order; an empty text if a plan fails.
@@ -123,14 +114,14 @@ def attempts(
 def _attempt(problem: Problem, larger: int, pairs: Iterable[tuple[int, int]]) -> str:
     for pair in pairs:
         first = _values(problem, pair).get(Fraction(larger))
-        other = _values(problem, _rest(pair)).get(Fraction(GOAL, larger))
+        other = _values(problem, _other_pair(pair)).get(Fraction(GOAL, larger))
         if first and other:
             return f"({first[0]}) * ({other[0]})"
     return ""
 
 
-def _rest(pair: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the indices of the other two numbers."""
+def _other_pair(pair: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the indices of the two numbers that are not in a pair."""
     return tuple(index for index in range(4) if index not in pair)
 
 
@@ -161,8 +152,7 @@ def _values(problem: Problem, pair: tuple[int, ...]) -> dict[Fraction, list[str]
 
 
 def _first_indices(problem: Problem, numbers: Sequence[int]) -> tuple[int, int]:
-    """Return the indices of two numbers of a problem; of equal numbers, the first free indices."""
+    """Return the indices of two numbers in a problem; of equal numbers, the lowest indices."""
     low, high = sorted(numbers)
     first = problem.index(low)
-    rest = [*problem[:first], *problem[first + 1 :]]
-    return first, rest.index(high) + 1
+    return first, problem.index(high, first + 1)

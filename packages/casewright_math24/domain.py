@@ -11,13 +11,13 @@ from casewright.stores import CaseSchema, CaseStore
 from casewright_math24.answerer import CardAnswer, CardAnswerer
 from casewright_math24.card_reader import WEIGHTS, shipped_reader
 from casewright_math24.cases import card_image, case_text, puzzle_cases, puzzle_schema
-from casewright_math24.latent import FILE, shipped_latent
+from casewright_math24.latent import FILE, shipped_network
 from casewright_math24.page import page_of
 from casewright_math24.puzzle import Problem, problem_of
 from casewright_mcbr.domain import one_tool_domain
 
-#: Modules on which the contents of cases depend.
-MAKERS = ("cards.py", "cases.py", "decomposition.py", "domain.py")
+#: The modules that determine the cases; the store is rebuilt when one changes.
+CASE_MODULES = ("cards.py", "cases.py", "decomposition.py", "domain.py")
 QUERIES = (
     "How do I make 24 of 2, 3, 7 and 8?",
     "Solve the Math-24 puzzle 1 8 10 12",
@@ -32,13 +32,13 @@ def _schema() -> CaseSchema:
     def read(image: bytes) -> Problem:
         return problem_of(reader.read(image).numbers)
 
-    return puzzle_schema(read, shipped_latent())
+    return puzzle_schema(read, shipped_network())
 
 
 def _evidence(store: CaseStore, question: str) -> list[str]:
-    """Return the lines that answer a question, the attempts before the cases."""
+    """Return the lines that answer a question: the attempts, then the cases."""
     numbers = [int(text) for text in re.findall(r"\d+", question)]
-    # A question may also contain the goal.
+    # A question may also name the goal.
     if len(numbers) > 4 and 24 in numbers:
         numbers.remove(24)
     answer = CardAnswerer(store, shipped_reader()).answer(card_image(problem_of(numbers)))
@@ -46,11 +46,7 @@ def _evidence(store: CaseStore, question: str) -> list[str]:
 
 
 def answer_card(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
-    """Return the answer to a card.
-
-    Raises:
-        InputError: The image cannot be read, or does not show a card; then nothing is retained.
-    """
+    """Answer a request's card, and retain the answer if requested; see ``CardAnswerer.answer``."""
     image = request.image
     answerer = CardAnswerer(opened.stores["math24"], shipped_reader(), request.chat, request.name)
     answer = answerer.answer(image, retain="retain" in request.options)
@@ -95,7 +91,7 @@ DOMAIN = one_tool_domain(
     tool_description="Makes 24 of four numbers by the plans of similar puzzles, and checks it.",
     schema=_schema,
     cases=puzzle_cases,
-    sources=lambda: [*(files("casewright_math24") / name for name in MAKERS), WEIGHTS, FILE],
+    sources=lambda: [*(files("casewright_math24") / name for name in CASE_MODULES), WEIGHTS, FILE],
     evidence=_evidence,
     options=IMAGE_OPTIONS,
     answer=answer_card,

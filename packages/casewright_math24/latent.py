@@ -1,8 +1,8 @@
-"""L: problems as latents of 64 numbers from a trained network (MCBR-RAG, section 5.1).
+"""L of MCBR-RAG (section 5.1): a network from a problem to its latent, a vector of 64 numbers.
 
-The inputs are the four numbers and the paper's features: for each factor of 24, the share of all
-six pairs that can make it, and the share of each number's three pairs. They do not show which two
-pairs complement each other.
+The inputs are the four numbers and the paper's features: for each factor of 24, the share of the
+six pairs that can make it, and for each number the share of its three pairs. They do not show which
+two pairs have no number in common.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from casewright_mcbr.layers import (
 
 FILE = Path(__file__).parent / "weights" / "latent.npz"
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 24)
-#: Number of counts: of all pairs, and of the pairs of each of the four numbers.
-COUNTS = 5 * len(FACTORS)
-#: Length of the input: the numbers, then the counts.
-INPUTS = 4 + COUNTS
+#: Number of features: for all pairs, and for the pairs of each of the four numbers.
+FEATURES = 5 * len(FACTORS)
+#: Length of the input: the numbers, then the features.
+INPUTS = 4 + FEATURES
 
 
-def counts(problem: Problem) -> NDArray[np.float32]:
-    """Return the counts as shares of the pairs, array (40,)."""
+def features(problem: Problem) -> NDArray[np.float32]:
+    """Return the paper's features of a problem, array (40,)."""
     values = {
         pair: pair_values(problem[pair[0]], problem[pair[1]]) for pair in combinations(range(4), 2)
     }
@@ -52,32 +52,27 @@ def counts(problem: Problem) -> NDArray[np.float32]:
 
 
 def inputs(problem: Problem) -> NDArray[np.float32]:
-    """Return the latent network's input, array (44,): the numbers from 0 to 1, the counts."""
+    """Return the network's input, array (44,): the numbers scaled to 0 to 1, then the features."""
     numbers = (np.array(problem, dtype=np.float32) - 1) / (LARGEST - 1)
-    return np.concatenate([numbers, counts(problem)])
+    return np.concatenate([numbers, features(problem)])
 
 
 @dataclass(frozen=True, slots=True)
-class Latent:
-    """A network of dense layers, the last of which is the latent.
+class LatentNetwork:
+    """A network of dense layers; the output of the last layer is the latent."""
 
-    Attributes:
-        layers: Weights (out, in) and biases (out) of each layer.
-        name: The name of the training.
-        last: True if ReLU follows the last layer. In the paper's network, the latent is a hidden
-            layer, so ReLU follows.
-    """
-
-    layers: Sequence[Layer]
-    name: str
-    last: bool
+    layers: Sequence[Layer]  # weights (out, in) and biases (out) of each layer
+    name: str  # the name of the training
+    #: True if ReLU follows the last layer, as in the paper's network, where the latent is a hidden
+    #: layer.
+    ends_in_relu: bool
 
     def vectors(self, problems: Sequence[Problem]) -> Floats:
         """Return the latents of n problems, array (n, 64), not normalised."""
         if not problems:
             return np.zeros((0, UNITS), dtype=np.float32)
         vectors = forward(np.stack([inputs(problem) for problem in problems]), self.layers)
-        return np.maximum(vectors, 0) if self.last else vectors
+        return np.maximum(vectors, 0) if self.ends_in_relu else vectors
 
     def save(self, file: Path) -> None:
         """Write the network as one file."""
@@ -86,28 +81,24 @@ class Latent:
             for number, layer in enumerate(self.layers)
             for kind, array in zip(("weight", "bias"), layer, strict=True)
         }
-        write_arrays(file, {"name": self.name, "last": self.last, **arrays})
+        write_arrays(file, {"name": self.name, "last": self.ends_in_relu, **arrays})
 
 
-def load_latent(file: Path = FILE) -> Latent:
-    """Return the latent network of a file.
-
-    Raises:
-        InputError: The file is missing, or has other arrays.
-    """
+def load_network(file: Path = FILE) -> LatentNetwork:
+    """Return a file's network; ``InputError`` if the file is missing, or has other arrays."""
     arrays = read_arrays(file, "latent network", "math24")
     try:
         layers = [(arrays[f"weight{n}"], arrays[f"bias{n}"]) for n in range(len(arrays) // 2 - 1)]
-        latent = Latent(layers, str(arrays["name"]), bool(arrays["last"]))
+        network = LatentNetwork(layers, str(arrays["name"]), bool(arrays["last"]))
         fits = layers[0][0].shape[1] == INPUTS and layers[-1][0].shape[0] == UNITS
     except (KeyError, IndexError):
         fits = False
     if not fits:
         raise other_network(file, "math24")
-    return latent
+    return network
 
 
 @cache
-def shipped_latent() -> Latent:
-    """Return the shipped latent network."""
-    return load_latent()
+def shipped_network() -> LatentNetwork:
+    """Return the shipped network."""
+    return load_network()

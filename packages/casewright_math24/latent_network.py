@@ -1,4 +1,4 @@
-"""Networks of the latents: the paper's network, and a network trained with a contrastive loss."""
+"""Torch networks for latents: the paper's, and one that is trained with a contrastive loss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WIDTH = 256
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network: a hidden layer of 64 (the latent), and flags of a solution's classes."""
+    """The paper's network: a hidden layer of 64, which is the latent, and flags of the classes."""
 
     def __init__(self, flags: int, dropout: float) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class PaperNetwork(nn.Module):
 
 
 class ContrastiveNetwork(nn.Module):
-    """A network of two layers, the second of which is the latent, with a classification head."""
+    """A network of two layers; the output of the second is the latent. A head classifies it."""
 
     def __init__(self, classes: int, dropout: float) -> None:
         super().__init__()
@@ -44,5 +44,5 @@ class ContrastiveNetwork(nn.Module):
         """Return latents of length 1, tensor (n, 64), and logits of the classes, (n, classes)."""
         hidden = self.dropout(torch.relu(self.first(problems)))
         latents = nn.functional.normalize(self.latent(hidden), dim=1)
-        # Latents have length 1, so the scale is needed for large logits.
+        # The latents have length 1, so without a factor the logits would be small.
         return latents, self.classes(latents) * 10

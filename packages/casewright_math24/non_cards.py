@@ -1,7 +1,7 @@
 """Drawing of images without a card, which the reader learns to refuse.
 
-The training uses only the ``LEARNED`` kinds (outlier exposure, Hendrycks et al. 2019). The share of
-``UNSEEN`` kinds that the trained reader refuses is an estimate for other images.
+The training uses the ``TRAINED`` kinds (outlier exposure, Hendrycks et al. 2019). The share of the
+``UNSEEN`` kinds that the reader refuses is an estimate for images of any other kind.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casewright_math24.cards import CELL, SIDE, CardStyle, draw_style, finished, render_texts
+from casewright_math24.cards import CELL, SIDE, CardStyle, apply_effects, draw_style, render_texts
 from casewright_mcbr.fonts import font_of
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Fonts = Sequence[Path | None]
 Kind = Callable[[np.random.Generator, CardStyle], "Image.Image"]
 
-#: Rows and columns of grids that are not cards.
+#: Rows and columns of grids that are not those of a card.
 GRIDS = ((1, 2), (2, 1), (1, 4), (4, 1), (2, 3), (3, 2), (3, 3), (4, 4), (1, 3), (3, 1))
 #: Letters that do not look like digits in any font.
 LETTERS = "ACDEFHJKLMNPQRTUVWXYacdefhjkmnprtuvwxy"
 
 
 def draw_non_card(kinds: Mapping[str, Kind], rng: np.random.Generator, fonts: Fonts) -> Image.Image:
-    """Return an image of a random kind, 180×180 pixels, of mode "L"."""
+    """Return an image of a random one of the kinds: grey (mode "L"), 180×180 pixels."""
     return kinds[str(rng.choice(list(kinds)))](rng, draw_style(rng, fonts))
 
 
@@ -69,17 +69,17 @@ def _gradient(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _scene(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw large shapes of many greys on a cloudy ground."""
+    """Draw large shapes in many greys on a cloudy background."""
     image = _grey(_cloud(rng, 32) + _cloud(rng, 16))
-    _shapes_on(image, rng, int(rng.integers(3, 12)), None)
-    return finished(image, style)
+    _draw_shapes(image, rng, int(rng.integers(3, 12)), None)
+    return apply_effects(image, style)
 
 
 def _shapes(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw lines and outlines in the style's ink."""
     image = render_texts([""] * 4, CardStyle(ink=style.ink, paper=style.paper, lines=style.lines))
-    _shapes_on(image, rng, int(rng.integers(1, 14)), style.ink)
-    return finished(image, style)
+    _draw_shapes(image, rng, int(rng.integers(1, 14)), style.ink)
+    return apply_effects(image, style)
 
 
 def _words(rng: np.random.Generator, style: CardStyle) -> Image.Image:
@@ -93,13 +93,13 @@ def _words(rng: np.random.Generator, style: CardStyle) -> Image.Image:
             word(rng, int(n)) if rng.random() < 0.8 else str(rng.integers(2000)) for n in lengths
         )
         pen.text((int(rng.integers(2, 12)), top), text, fill=style.ink, font=font)
-    return finished(image, style)
+    return apply_effects(image, style)
 
 
 def _large(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw a number or a letter in the middle."""
     text = str(rng.integers(0, 100)) if rng.random() < 0.7 else word(rng, 1)
-    return _placed([text], [(0.5, 0.5)], rng.uniform(0.25, 0.9), style)
+    return _write_at([text], [(0.5, 0.5)], rng.uniform(0.25, 0.9), style)
 
 
 def _other_grid(rng: np.random.Generator, style: CardStyle) -> Image.Image:
@@ -111,14 +111,14 @@ def _other_grid(rng: np.random.Generator, style: CardStyle) -> Image.Image:
         for column in range(columns)
     ]
     texts = [str(rng.integers(1, 14)) for _ in points]
-    return _placed(texts, points, rng.uniform(0.4, 0.6) / max(rows, columns, 2), style)
+    return _write_at(texts, points, rng.uniform(0.4, 0.6) / max(rows, columns, 2), style)
 
 
 def _scattered(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw scattered numbers, more than four or fewer."""
     points = rng.uniform(0.1, 0.9, (int(rng.choice([1, 2, 3, 6, 7, 8, 9])), 2)).tolist()
     texts = [str(rng.integers(1, 14)) for _ in points]
-    return _placed(texts, [(x, y) for x, y in points], rng.uniform(0.12, 0.3), style)
+    return _write_at(texts, [(x, y) for x, y in points], rng.uniform(0.12, 0.3), style)
 
 
 def _strange_cells(rng: np.random.Generator, style: CardStyle) -> Image.Image:
@@ -133,20 +133,20 @@ def _strange_cells(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 def _checkers(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     cells = int(rng.integers(2, 12))
     index = np.arange(SIDE) * cells // SIDE
-    return finished(_grey((index[:, None] + index) % 2 * 1.0), style)
+    return apply_effects(_grey((index[:, None] + index) % 2 * 1.0), style)
 
 
 def _bars(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw a bar chart with numbers under its axis."""
     image, pen = _sheet(style)
     count = int(rng.integers(3, 7))
-    wide = (SIDE - 30) / count
+    spacing = (SIDE - 30) / count
     for bar in range(count):
-        left = 22 + bar * wide
-        pen.rectangle((left, int(rng.integers(15, 150)), left + wide * 0.7, 155), fill=style.ink)
+        left = 22 + bar * spacing
+        pen.rectangle((left, int(rng.integers(15, 150)), left + spacing * 0.7, 155), fill=style.ink)
         pen.text((left, 160), str(bar + 1), fill=style.ink, font=font_of(style.font, 14))
     pen.line((18, 10, 18, 156, 176, 156), fill=style.ink, width=2)
-    return finished(image, style)
+    return apply_effects(image, style)
 
 
 def _smiley(rng: np.random.Generator, style: CardStyle) -> Image.Image:
@@ -160,10 +160,10 @@ def _smiley(rng: np.random.Generator, style: CardStyle) -> Image.Image:
             for eye in (-size // 3, size // 3):
                 pen.ellipse((x + eye - 2, y - 9, x + eye + 2, y - 5), fill=style.ink)
             pen.arc((x - 12, y - 6, x + 12, y + 14), 20, 160, fill=style.ink, width=3)
-    return finished(image, style)
+    return apply_effects(image, style)
 
 
-LEARNED: dict[str, Kind] = {
+TRAINED: dict[str, Kind] = {
     "blank": _blank,
     "noise": _noise,
     "gradient": _gradient,
@@ -185,19 +185,19 @@ def _sheet(style: CardStyle) -> tuple[Image.Image, ImageDraw.ImageDraw]:
     return image, ImageDraw.Draw(image)
 
 
-def _placed(
+def _write_at(
     texts: Sequence[str], points: Sequence[tuple[float, float]], size: float, style: CardStyle
 ) -> Image.Image:
-    """Draw texts around points; coordinates and size are shares of the image's side."""
+    """Draw texts centred on points; coordinates and font size are shares of the image's side."""
     image, pen = _sheet(style)
     font = font_of(style.font, max(8, round(size * SIDE)))
     for text, (x, y) in zip(texts, points, strict=True):
         pen.text((x * SIDE, y * SIDE), text, fill=style.ink, font=font, anchor="mm")
-    return finished(image, style)
+    return apply_effects(image, style)
 
 
-def _shapes_on(image: Image.Image, rng: np.random.Generator, count: int, ink: int | None) -> None:
-    """Draw random shapes: outlines in ``ink``, or without ``ink`` shapes filled in random greys."""
+def _draw_shapes(image: Image.Image, rng: np.random.Generator, count: int, ink: int | None) -> None:
+    """Draw random shapes: outlines in ``ink``; or without it, shapes filled with random greys."""
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(image)

@@ -1,4 +1,4 @@
-"""Conversion of an answer to HTML: the card, the cases with their cards, and checked attempts."""
+"""Answers as HTML: the card, the cases with their cards, and the checked attempts."""
 
 from __future__ import annotations
 

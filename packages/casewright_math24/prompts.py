@@ -1,4 +1,4 @@
-"""Prompts of three kinds: without context, with a general hint, or with the nearest case's plan.
+"""Prompts for a puzzle: without context, with a general hint, or with the nearest cases' plans.
 
 They follow MCBR-RAG's experiments (section 5.1, Table 2); the wording is this project's.
 """
@@ -30,37 +30,34 @@ def question(problem: Problem) -> str:
 
 
 def prompt(problem: Problem, kind: ContextKind, plans: Sequence[Class] = ()) -> str:
-    """Return the user's prompt for a puzzle.
-
-    Args:
-        kind: ``none``; ``general``, a hint on products of two pairs; ``top``, a case's plan.
-        plans: The plans of the case, for ``top``.
-    """
+    """Return the user's prompt, with no hint, a general hint, or for ``top`` the cases' plans."""
     if kind == "none":
         return question(problem)
-    hint = _general() if kind == "general" else "\nor\n".join(_plan(problem, p) for p in plans)
+    hint = (
+        _general_hint()
+        if kind == "general"
+        else "\nor\n".join(_plan_hint(problem, p) for p in plans)
+    )
     return f"{question(problem)}\n\nA hint that may help:\n{hint}"
 
 
-def second(verdict: Check) -> str:
+def correction(verdict: Check) -> str:
     """Return the message after a wrong attempt."""
     return f"{verdict.expression or 'Your answer'} is not right. {verdict.why} Try once more."
 
 
 def tries(chat: Chat, query: str, problem: Problem) -> Iterator[str]:
-    """Yield the expressions of a chat model's answers, without end; may be empty.
+    """Yield the expressions of a chat model's answers, without end; an expression may be empty.
 
-    Args:
-        query: The first message; see ``prompt``.
-        problem: The numbers, for the check whose result the model gets before its next answer.
+    The model gets ``query``, a ``prompt``, and after each answer the ``correction`` of its check.
     """
     for answer in dialogue(
-        chat, ROLE, query, lambda answer: second(check(final_answer(answer), problem))
+        chat, ROLE, query, lambda answer: correction(check(final_answer(answer), problem))
     ):
         yield final_answer(answer)
 
 
-def _general() -> str:
+def _general_hint() -> str:
     larger = ", ".join(map(str, CATEGORIES))
     smaller = ", ".join(str(GOAL // factor) for factor in CATEGORIES)
     return (
@@ -69,7 +66,7 @@ def _general() -> str:
     )
 
 
-def _plan(problem: Problem, plan: Class) -> str:
+def _plan_hint(problem: Problem, plan: Class) -> str:
     larger, first, last = plan
     smaller = GOAL // larger
     return (

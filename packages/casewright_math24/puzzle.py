@@ -17,11 +17,7 @@ Problem = tuple[int, int, int, int]
 
 
 def checked_numbers(numbers: Sequence[int]) -> Problem:
-    """Return the four numbers of a puzzle, in the given order.
-
-    Raises:
-        InputError: The numbers are not four integers from 1 to 13.
-    """
+    """Return four numbers unchanged; ``InputError`` if they are not four integers from 1 to 13."""
     try:
         if any(isinstance(number, bool) for number in numbers):
             raise TypeError
@@ -38,11 +34,7 @@ def checked_numbers(numbers: Sequence[int]) -> Problem:
 
 
 def problem_of(numbers: Sequence[int]) -> Problem:
-    """Return four numbers as a problem, in ascending order.
-
-    Raises:
-        InputError: The numbers are not four integers from 1 to 13.
-    """
+    """Return four numbers as a problem, in ascending order; see ``checked_numbers`` for errors."""
     first, second, third, fourth = sorted(checked_numbers(numbers))
     return first, second, third, fourth
 

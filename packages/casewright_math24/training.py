@@ -1,4 +1,4 @@
-"""Training of the shipped networks, in minutes on one core: the card reader, and the latent."""
+"""Training of the shipped networks, in minutes on one core: card reader and latent network."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from casewright.stores.encoders.onnx_export import write_metadata
-from casewright_math24.card_batches import NONE, deal, draw_pools
-from casewright_math24.card_measures import chosen_threshold, measure
+from casewright_math24.card_batches import NONE, draw_batch, draw_pools
+from casewright_math24.card_measures import choose_threshold, measure
 from casewright_math24.card_reader import INPUT_SIDE, THRESHOLD
 from casewright_math24.decomposition import classes, decomposable_problems
-from casewright_math24.latent import FILE, Latent
-from casewright_math24.latent_training import train_contrastive_latent
+from casewright_math24.latent import FILE, LatentNetwork
+from casewright_math24.latent_training import train_contrastive_network
 from casewright_mcbr.fonts import training_fonts
 from casewright_mcbr.layers import unit_rows
 from casewright_mcbr.training import export_batched, train_one_cycle, write_figures
@@ -32,42 +32,41 @@ EXPOSURE = 0.5
 def train_math24(
     folder: Path, *, seed: int = 0, steps: int = 1600, progress: bool | None = None
 ) -> dict[str, float]:
-    """Train both networks, write them with their figures, and return the figures.
+    """Train both networks, write them with their figures to a folder, and return the figures.
 
-    The latent is trained on all 527 puzzles, which are the cases. ``casewright bench math24``
-    trains other latents to measure them on held-out puzzles.
+    The latent network is trained on all 527 puzzles, which are the cases. ``casewright bench
+    math24`` trains other networks to measure them on held-out puzzles.
 
     Args:
-        folder: The folder for the networks.
-        seed: Random seed of both trainings.
         steps: Training steps of the card reader, with 64 images each; 4 or 5 per second on one
             core.
         progress: Show a progress bar; see ``progress_bar``.
 
     Returns:
-        Shares: for the card reader, see ``card_measures.measure``; for the latent, the share of
-        cases whose nearest other case has a common class (``latent_nearest_case_same_class``).
+        Shares: for the card reader, see ``card_measures.measure``; for the latent network, of cases
+        whose nearest other case has a common class (``latent_nearest_case_same_class``).
 
     Raises:
         DependencyError: matplotlib, which has the fonts, is not installed.
     """
-    # Missing fonts must fail before the first training, which takes a minute.
+    # Check the fonts before the first training, which takes a minute.
     training_fonts()
     labels = [classes(problem) for problem in decomposable_problems()]
-    latent = train_contrastive_latent(decomposable_problems(), labels, seed=seed)
-    latent.save(folder / FILE.name)
+    network = train_contrastive_network(decomposable_problems(), labels, seed=seed)
+    network.save(folder / FILE.name)
     cards = _train_card_reader(folder / "cards.onnx", seed, steps, progress)
     figures = {
         **{f"cards_{name}": share for name, share in cards.items()},
-        "latent_nearest_case_same_class": _nearest_share(latent),
+        "latent_nearest_case_same_class": _nearest_share(network),
     }
     write_figures(folder, figures)
     return figures
 
 
-def _nearest_share(latent: Latent) -> float:
+def _nearest_share(network: LatentNetwork) -> float:
+    """Return the share of cases whose nearest other case has a common class."""
     problems = decomposable_problems()
-    units = unit_rows(latent.vectors(problems).astype(np.float64))
+    units = unit_rows(network.vectors(problems).astype(np.float64))
     cosines = units @ units.T
     np.fill_diagonal(cosines, -np.inf)
     nearest = cosines.argmax(axis=1)
@@ -84,39 +83,29 @@ def _train_card_reader(
     13, the target is the uniform distribution, so that images without a card have a low confidence.
     The same seed and number of steps give the same network on one machine.
     """
-    from casewright_math24.card_network import CardProbabilities
-
-    network = _trained(seed, steps, progress)
-    exported = CardProbabilities(network)
-    export_batched(exported, (INPUT_SIDE, INPUT_SIDE), target, "images", ["probabilities"])
-    # The threshold is chosen on the fonts and kinds of the training, not on those of the test.
-    write_metadata(target, {THRESHOLD: chosen_threshold(target, seed=seed + 1)})
-    return measure(target, seed=seed + 2)
-
-
-def _trained(seed: int, steps: int, progress: bool | None) -> CardNetwork:
-    import torch
-
     from casewright_math24.card_network import CardNetwork
+    from casewright_mcbr.blocks_network import Probabilities
 
     rng = np.random.default_rng(seed)
-    torch.manual_seed(seed)
-    network = CardNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     pools = draw_pools(rng, [None, *training_fonts()])
 
-    def loss() -> Tensor:
-        images, labels = deal(pools, rng)
+    def loss(network: CardNetwork) -> Tensor:
+        images, labels = draw_batch(pools, rng)
         return _loss(network(images), labels)
 
-    train_one_cycle(network, loss, RATE, steps, "Training the card reader", progress)
-    trained: CardNetwork = network
-    return trained
+    label = "Training the card reader"
+    network = train_one_cycle(CardNetwork, loss, RATE, steps, seed, label, progress)
+    shape = (INPUT_SIDE, INPUT_SIDE)
+    export_batched(Probabilities(network), shape, target, "images", ["probabilities"])
+    # The threshold is chosen on the fonts and kinds of the training, not on those of the test.
+    write_metadata(target, {THRESHOLD: choose_threshold(target, seed=seed + 1)})
+    return measure(target, seed=seed + 2)
 
 
 def _loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the cross-entropy with the labels; for ``NONE``, with the uniform distribution."""
     from torch.nn import functional
 
-    none = labels == NONE
-    uniform = functional.log_softmax(logits[none], dim=-1).mean()
-    return functional.cross_entropy(logits[~none], labels[~none]) - EXPOSURE * uniform
+    is_none = labels == NONE
+    mean_log = functional.log_softmax(logits[is_none], dim=-1).mean()
+    return functional.cross_entropy(logits[~is_none], labels[~is_none]) - EXPOSURE * mean_log

@@ -1,8 +1,9 @@
-"""The building block of the convolutional networks; this module imports torch."""
+"""Building blocks of the convolutional networks, with torch."""
 
 from __future__ import annotations
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 
 def convolution(
@@ -22,3 +23,15 @@ def convolution(
         nn.BatchNorm2d(outgoing),
         nn.ReLU(),
     ]
+
+
+class Probabilities(nn.Module):
+    """A network for the export, with probabilities as outputs instead of logits."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the softmax of the network's logits over the last axis."""
+        return torch.softmax(self.network(inputs), dim=-1)

@@ -20,7 +20,7 @@ OutputFolder = Annotated[
     Path,
     typer.Option("--output", help="The folder to write the networks to.", metavar="FOLDER"),
 ]
-#: Allowed difference between the figures of two trainings on machines that round sums differently.
+#: Allowed difference of figures between machines, which round sums differently.
 TOLERANCE = 0.02
 
 
@@ -33,17 +33,19 @@ def check_folder(target: Path) -> None:
 def show_trained(
     figures: Mapping[str, float], shipped: Mapping[str, float], target: Path, *, as_json: bool
 ) -> None:
-    """Print the figures of a training and of the shipped networks, and if they are close.
+    """Print the figures of a training and of the shipped networks, and say if they are close.
 
-    ``target`` is the folder to which the training wrote.
+    ``target`` is the folder of the new networks.
     """
     from casewright.serve.cli.output import print_json, print_table
 
-    within = all(abs(figures[name] - shipped[name]) <= TOLERANCE for name in shipped)
+    are_close = all(abs(figures[name] - shipped[name]) <= TOLERANCE for name in shipped)
     if as_json:
-        print_json({"figures": dict(figures), "shipped": dict(shipped), "within_tolerance": within})
+        print_json(
+            {"figures": dict(figures), "shipped": dict(shipped), "within_tolerance": are_close}
+        )
         return
     rows = [[name, value, shipped.get(name)] for name, value in figures.items()]
     print_table(["figure", "trained now", "as shipped"], rows, str(target))
-    verdict = "All" if within else "Not all"
+    verdict = "All" if are_close else "Not all"
     typer.echo(f"{verdict} are within {TOLERANCE} of those that ship.")

@@ -1,4 +1,4 @@
-"""A dialogue in which a chat model corrects its answer."""
+"""A dialogue in which a chat model corrects its answers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from casewright.planner.chat_call import Chat
 def dialogue(chat: Chat, role: str, query: str, correction: Callable[[str], str]) -> Iterator[str]:
     """Yield the answers of a chat model, without end.
 
-    Args:
-        role: The system message.
-        query: The first message of the user.
-        correction: A function from the last answer to the user's next message.
+    ``role`` is the system message, ``query`` the user's first message, and ``correction`` returns
+    the user's next message for an answer.
     """
     messages = [("system", role), ("user", query)]
     while True:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def _quoter() -> Generator:
-    """Return the generator that quotes lines of the evidence in full."""
-    # The list of domains must not import the graph package.
+    """Return the generator that quotes the evidence in full."""
+    # Imported here, because the list of domains must not import the graph package.
     from casewright.graph import ExtractiveGenerator
 
     return ExtractiveGenerator(full=True)
@@ -41,11 +41,11 @@ def one_tool_domain(
     options: Sequence[Option],
     answer: Callable[[OpenDomain, OwnRequest], OwnAnswer],
 ) -> Domain:
-    """Return a domain whose every question is planned as one call of its tool.
+    """Return a domain in which the plan of every question is one call of its tool.
 
     Args:
         name: The name of the domain and of its case store.
-        questions: The questions of the annotated queries; the first two are shown as examples.
+        questions: Questions of annotated queries; the first two are shown as examples.
         schema: Returns the schema of the case store.
         cases: Returns the cases of the store.
         sources: Returns the files on which the cases depend; the store is rebuilt when one changes.
@@ -56,12 +56,11 @@ def one_tool_domain(
     plan = f"s1 = {tool}(query=question)"
 
     def queries() -> list[AnnotatedQuery]:
-        return [
-            AnnotatedQuery.read(
-                {"id": f"{name}-{number}", "query": question, "plan": plan, "class": tool}
-            )
+        records = (
+            {"id": f"{name}-{number}", "query": question, "plan": plan, "class": tool}
             for number, question in enumerate(questions)
-        ]
+        )
+        return list(map(AnnotatedQuery.read, records))
 
     def toolbox(store: CaseStore) -> Toolbox:
         def run(query: str) -> list[dict[str, Any]]:
@@ -77,12 +76,12 @@ def one_tool_domain(
         return Toolbox([spec])
 
     def open_stores(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
-        parts = {
+        contents = {
             name: (schema(), cases),
             "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
         }
-        current = digest(sources(), [part for part, _ in parts.values()])
-        stores = open_built(folder, name, current, parts, rebuild=rebuild)
+        version = digest(sources(), [store_schema for store_schema, _ in contents.values()])
+        stores = open_built(folder, name, version, contents, rebuild=rebuild)
         return OpenDomain(toolbox(stores[name]), stores["plans"], stores)
 
     return Domain(

@@ -28,20 +28,12 @@ _UNSEEN = "DejaVuSerif DejaVuSerif-Bold DejaVuSerif-Italic DejaVuSerif-BoldItali
 
 
 def training_fonts() -> list[Path]:
-    """Return the 15 font files for training.
-
-    Raises:
-        DependencyError: matplotlib, which includes them, is not installed.
-    """
+    """Return the 15 font files for training; ``DependencyError`` without matplotlib."""
     return _files(_TRAINING)
 
 
 def unseen_fonts() -> list[Path]:
-    """Return the 6 font files for tests.
-
-    Raises:
-        DependencyError: matplotlib, which includes them, is not installed.
-    """
+    """Return the 6 font files for tests; ``DependencyError`` without matplotlib."""
     return _files(_UNSEEN)
 
 
@@ -58,11 +50,7 @@ def _files(names: str) -> list[Path]:
 
 @lru_cache(maxsize=1024)
 def font_of(file: Path | None, size: int) -> FreeTypeFont | ImageFont:
-    """Return a font at a size in pixels; ``None`` is Pillow's default font.
-
-    Raises:
-        InputError: The file is missing, or is not a font.
-    """
+    """Return a font, by default Pillow's, at a size in pixels; ``InputError`` if it is no font."""
     from PIL import ImageFont
 
     if file is None:

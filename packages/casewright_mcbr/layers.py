@@ -45,15 +45,10 @@ def write_arrays(file: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def read_arrays(file: Path, content: str, domain: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a NumPy archive.
+    """Return the arrays of a NumPy archive; ``InputError`` if it is missing, or is no archive.
 
-    Args:
-        file: The archive.
-        content: A name for the content, for the error.
-        domain: The domain whose training writes it.
-
-    Raises:
-        InputError: The file is missing, or is not such an archive.
+    ``content`` names the expected content for the error, ``domain`` the domain whose training
+    writes it.
     """
     try:
         with np.load(file, allow_pickle=False) as archive:
@@ -70,14 +65,9 @@ def other_network(file: Path, domain: str) -> InputError:
 
 
 def open_network(file: Path, domain: str) -> tuple[InferenceSession, Mapping[str, str]]:
-    """Return a session of a network, on one thread, and the metadata of its file.
+    """Return a session of an ONNX file, on one thread, and the file's metadata.
 
-    Args:
-        file: The ONNX file.
-        domain: The domain whose training writes it.
-
-    Raises:
-        InputError: The file does not exist.
+    ``domain`` is that whose training writes the file; ``InputError`` if the file does not exist.
     """
     if not file.is_file():
         raise InputError(

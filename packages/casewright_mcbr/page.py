@@ -1,4 +1,4 @@
-"""HTML pages for answers, which need no other file."""
+"""HTML pages for answers; a page needs no other file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STYLE = (
 
 def figure(image: bytes, caption: str) -> str:
     """Return an image with its caption as HTML."""
-    # The type may not be PNG; browsers recognise an image's type by its first bytes.
+    # The image may not be a PNG: browsers recognise the type by the first bytes.
     data = base64.b64encode(image).decode("ascii")
     return (
         f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
@@ -25,18 +25,14 @@ def figure(image: bytes, caption: str) -> str:
 
 
 def item(text: str, *, right: bool) -> str:
-    """Return an attempt as a list item with the colour of the verdict; ``text`` is HTML."""
+    """Return an attempt as a list item, coloured by its verdict; ``text`` is HTML."""
     return f'<li class="{"right" if right else "wrong"}">{text}</li>'
 
 
 def page(title: str, body: str, *, image_width: str, figure_width: str) -> str:
-    """Return an HTML document.
+    """Return an HTML document, with a title in plain text and a body in HTML.
 
-    Args:
-        title: The title, as plain text.
-        body: The body, as HTML.
-        image_width: Width of each image, in CSS notation.
-        figure_width: Maximum width of each image with its caption, in CSS notation.
+    The widths, in CSS notation, are that of an image, and the maximum of an image with its caption.
     """
     style = _STYLE.format(image=image_width, figure=figure_width)
     return (

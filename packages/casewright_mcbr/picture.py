@@ -16,39 +16,29 @@ if TYPE_CHECKING:
     from PIL import Image
 
 #: Maximum number of pixels of an image.
-MOST_PIXELS = 50_000_000
+MAX_PIXELS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedPicture:
-    """The expected subject and limits of a picture.
+    """The expected subject and limits of a picture."""
 
-    Attributes:
-        what: The subject with its article, for errors: "a card".
-        shape: The shape, for errors: "about as wide as high".
-        least: Minimum width and height in pixels.
-        oblong: Maximum ratio of the sides.
-    """
-
-    what: str
-    shape: str
-    least: int
-    oblong: float
+    subject: str  # the subject with its article, for errors: "a card"
+    shape: str  # the shape, for errors: "about as wide as high"
+    min_side: int  # minimum width and height in pixels
+    max_ratio: float  # maximum ratio of the longer side to the shorter
 
     @property
     def noun(self) -> str:
         """The subject without its article."""
-        return self.what.split(" ", 1)[1]
+        return self.subject.split(" ", 1)[1]
 
 
-def opened_picture(picture: bytes | Path | Image.Image, wanted: ExpectedPicture) -> Image.Image:
-    """Return a decoded picture, upright and opaque.
+def open_picture(picture: bytes | Path | Image.Image, expected: ExpectedPicture) -> Image.Image:
+    """Return a decoded picture, from a file's bytes or path, or from an open image.
 
     The EXIF orientation is applied, transparent parts become white, and grey levels of more than 8
     bits are scaled to 0 to 255.
-
-    Args:
-        picture: The bytes of an image file, its path, or an open image.
 
     Returns:
         An image that can be converted to "L" or "RGB". Its mode is that of the file, but "L" for
@@ -61,12 +51,12 @@ def opened_picture(picture: bytes | Path | Image.Image, wanted: ExpectedPicture)
     from PIL import Image
 
     if isinstance(picture, Image.Image):
-        return _decoded(picture, "The image", wanted)
+        return _check_and_decode(picture, "The image", expected)
     if isinstance(picture, (bytes, bytearray, memoryview)):
-        return _read(io.BytesIO(picture), "The bytes", wanted)
+        return _read(io.BytesIO(picture), "The bytes", expected)
     if not isinstance(picture, (str, Path)):
         raise InputError(
-            f"An image of {wanted.what} cannot be a {type(picture).__name__}. "
+            f"An image of {expected.subject} cannot be a {type(picture).__name__}. "
             "Give a path, the bytes of an image file, or a Pillow image."
         )
     try:
@@ -74,10 +64,14 @@ def opened_picture(picture: bytes | Path | Image.Image, wanted: ExpectedPicture)
     except OSError as error:
         raise InputError(f"{picture} cannot be opened: {told(error)}. Check the file.") from error
     if not exists:
-        raise InputError(f"There is no file {picture}. Give the path of an image of {wanted.what}.")
+        raise InputError(
+            f"There is no file {picture}. Give the path of an image of {expected.subject}."
+        )
     if not is_file:
-        raise InputError(f"{picture} is not a file. Give the path of an image of {wanted.what}.")
-    return _read(Path(picture), str(picture), wanted)
+        raise InputError(
+            f"{picture} is not a file. Give the path of an image of {expected.subject}."
+        )
+    return _read(Path(picture), str(picture), expected)
 
 
 def media_type(image: bytes) -> str:
@@ -88,7 +82,7 @@ def media_type(image: bytes) -> str:
         return opened.get_format_mimetype() or "image/png"
 
 
-def _read(source: io.BytesIO | Path, name: str, wanted: ExpectedPicture) -> Image.Image:
+def _read(source: io.BytesIO | Path, name: str, expected: ExpectedPicture) -> Image.Image:
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -96,7 +90,7 @@ def _read(source: io.BytesIO | Path, name: str, wanted: ExpectedPicture) -> Imag
             # Our own limit is stricter than Pillow's.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(source) as image:
-                return _decoded(image, name, wanted)
+                return _check_and_decode(image, name, expected)
     except Image.DecompressionBombError:
         raise _too_large(name) from None
     except UnidentifiedImageError:
@@ -109,24 +103,24 @@ def _read(source: io.BytesIO | Path, name: str, wanted: ExpectedPicture) -> Imag
 
 def _too_large(name: str) -> InputError:
     return InputError(
-        f"{name} has more than {MOST_PIXELS // 1_000_000} million pixels. Give a smaller image."
+        f"{name} has more than {MAX_PIXELS // 1_000_000} million pixels. Give a smaller image."
     )
 
 
-def _decoded(image: Image.Image, name: str, wanted: ExpectedPicture) -> Image.Image:
+def _check_and_decode(image: Image.Image, name: str, expected: ExpectedPicture) -> Image.Image:
     width, height = image.size
-    # Check the size before a pixel is decoded: a small file can contain a huge image.
-    if width * height > MOST_PIXELS:
+    # The size is checked before any pixel is decoded, because a small file can hold a huge image.
+    if width * height > MAX_PIXELS:
         raise _too_large(name)
-    if min(width, height) < wanted.least:
+    if min(width, height) < expected.min_side:
         raise InputError(
             f"{name} has {width}×{height} pixels, too few to read. "
-            f"Give an image of at least {wanted.least}×{wanted.least} pixels."
+            f"Give an image of at least {expected.min_side}×{expected.min_side} pixels."
         )
-    if max(width, height) > wanted.oblong * min(width, height):
+    if max(width, height) > expected.max_ratio * min(width, height):
         raise InputError(
-            f"{name} has {width}×{height} pixels; {wanted.what} is {wanted.shape}. "
-            f"Cut the image to the {wanted.noun}."
+            f"{name} has {width}×{height} pixels; {expected.subject} is {expected.shape}. "
+            f"Cut the image to the {expected.noun}."
         )
     try:
         return _upright(image)
@@ -138,7 +132,7 @@ def _decoded(image: Image.Image, name: str, wanted: ExpectedPicture) -> Image.Im
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    """Return a decoded image with its orientation, without transparency, of at most 8 bits."""
+    """Decode an image; return it upright and opaque, with at most 8 bits per channel."""
     from PIL import Image, ImageOps
 
     image.load()
@@ -147,7 +141,7 @@ def _upright(image: Image.Image) -> Image.Image:
         levels = np.asarray(turned, dtype=np.float64)
         levels = np.nan_to_num(levels, posinf=0.0, neginf=0.0)
         low, high = levels.min(), levels.max()
-        # Such images have 10, 12 or 16 bits, and the file does not name the number.
+        # Such images have 10, 12 or 16 bits; the file does not say how many.
         return Image.fromarray(
             ((levels - low) * (255 / max(high - low, 1e-9))).round().astype(np.uint8)
         )

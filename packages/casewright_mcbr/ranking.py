@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-#: Numbers of nearest cases.
+#: The numbers of nearest cases for which figures are computed.
 KS = (1, 2, 3, 4, 5)
 NAMES = ("precision", "recall", "F1", "NDCG", "MRR")
 
@@ -16,10 +16,10 @@ def ranking_figures(hits: NDArray[np.bool_], relevant: NDArray[np.integer]) -> F
     """Return the figures of ``NAMES`` for each k of ``KS``, array (k, figure, queries).
 
     Args:
-        hits: True for relevant cases among the nearest cases, array (queries, 5), the best first.
-        relevant: Number of relevant cases for each query, array (queries).
+        hits: True where one of the nearest cases is relevant, the best first, array (queries, 5).
+        relevant: Number of relevant cases of each query, array (queries).
     """
-    gains = 1 / np.log2(np.arange(2, KS[-1] + 2))
+    discounts = 1 / np.log2(np.arange(2, KS[-1] + 2))
     rows = []
     for k in KS:
         top = hits[:, :k]
@@ -28,7 +28,7 @@ def ranking_figures(hits: NDArray[np.bool_], relevant: NDArray[np.integer]) -> F
         total = precision + recall
         f1 = np.divide(2 * precision * recall, total, out=np.zeros_like(total), where=total > 0)
         # The paper's ideal ranking has k relevant cases, even if there are fewer.
-        ndcg = (top * gains[:k]).sum(axis=1) / gains[:k].sum()
+        ndcg = (top * discounts[:k]).sum(axis=1) / discounts[:k].sum()
         reciprocal_rank = np.where(top.any(axis=1), 1 / (top.argmax(axis=1) + 1), 0)
         rows.append([precision, recall, f1, ndcg, reciprocal_rank])
     return np.array(rows)

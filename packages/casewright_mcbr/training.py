@@ -1,4 +1,4 @@
-"""Functions for the trainings of Math-24 and backgammon."""
+"""Functions that the trainings for Math-24 and backgammon share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from casewright.stores.encoders.onnx_export import export_onnx, write_metadata
 from casewright.stores.progress import progress_bar
@@ -15,7 +15,8 @@ from casewright_mcbr.layers import Layer
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-#: Name of the file with the figures of a training, in the folder of the weights.
+Network = TypeVar("Network", bound="nn.Module")
+#: Name of the file with the figures of a training, in the folder of its networks.
 FIGURES = "figures.json"
 
 
@@ -30,7 +31,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def step(loss: Tensor, optimizer: Any, schedule: Any) -> None:
-    """Take one gradient step."""
+    """Take a gradient step, and a step of the learning rate's schedule."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -43,24 +44,31 @@ def arrays_of(layer: nn.Linear) -> Layer:
 
 
 def train_one_cycle(
-    network: nn.Module,
-    loss: Callable[[], Tensor],
+    new_network: Callable[[], Network],
+    loss: Callable[[Network], Tensor],
     rate: float,
     steps: int,
+    seed: int,
     label: str,
     progress: bool | None,
-) -> None:
-    """Train a network with one cycle of the learning rate (Smith and Topin 2019).
+) -> Network:
+    """Train a new convolutional network with one cycle of the learning rate (Smith and Topin 2019).
 
     Args:
-        network: The network, which is in evaluation mode afterwards.
-        loss: Draws a batch and returns its loss.
+        loss: Draws a batch, and returns the network's loss on it.
         rate: Maximum learning rate.
         steps: Gradient steps.
+        seed: Random seed of the weights.
+        label: The label of the progress bar.
         progress: Show a progress bar; see ``progress_bar``.
+
+    Returns:
+        The network, in evaluation mode.
     """
     import torch
 
+    torch.manual_seed(seed)
+    network = new_network().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, rate, total_steps=steps + 1, pct_start=0.15
@@ -68,14 +76,14 @@ def train_one_cycle(
     network.train()
     with progress_bar(label, steps, show=progress) as advance:
         for _ in range(steps):
-            value = loss()
             optimizer.zero_grad()
-            value.backward()
+            loss(network).backward()
             torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
             optimizer.step()
             schedule.step()
             advance(1)
-    network.eval()
+    trained: Network = network.eval()
+    return trained
 
 
 def export_batched(
@@ -83,9 +91,7 @@ def export_batched(
 ) -> None:
     """Write a network as an ONNX file with a batch dimension, without local paths.
 
-    Args:
-        network: The network, with one input.
-        shape: The shape of one example.
+    ``shape`` is that of one example, ``name`` the name of the network's only input.
     """
     import torch
 
@@ -101,7 +107,7 @@ def export_batched(
 
 
 def write_figures(folder: Path, figures: Mapping[str, float]) -> None:
-    """Write the figures of a training to the folder of its weights."""
+    """Write the figures of a training to the folder of its networks."""
     (folder / FIGURES).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 

@@ -9,7 +9,14 @@ import pytest
 from langchain_core.messages import BaseMessage
 
 from casewright.bench import injection as measure
-from casewright.bench.injection import GOALS, TAME, VERDICTS, WAYS, hostile, measure_injection
+from casewright.bench.injection import (
+    BENIGN,
+    GOALS,
+    JUDGE_GOALS,
+    WAYS,
+    hostile_texts,
+    measure_injection,
+)
 from tests.graph.helpers import ScriptedModel
 
 Script = Callable[[list[BaseMessage]], str]
@@ -22,9 +29,9 @@ def measured(monkeypatch: pytest.MonkeyPatch, script: Script) -> list[Any]:
 
 
 def test_there_are_a_hundred_hostile_texts_of_either_kind() -> None:
-    for goals in (list(GOALS), VERDICTS):
-        assert len(set(hostile(goals))) == 100
-    assert all("{goal}" not in text for text in hostile(list(GOALS)))
+    for goals in (list(GOALS), JUDGE_GOALS):
+        assert len(set(hostile_texts(goals))) == 100
+    assert all("{goal}" not in text for text in hostile_texts(list(GOALS)))
 
 
 def test_a_model_that_repeats_what_it_reads_is_steered_but_calls_no_tool_and_cites_nothing_false(
@@ -39,6 +46,6 @@ def test_a_model_that_repeats_what_it_reads_is_steered_but_calls_no_tool_and_cit
 
 
 def test_a_model_that_answers_the_question_is_not_steered(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_, without, judge = measured(monkeypatch, lambda messages: TAME[0])
+    with_, without, judge = measured(monkeypatch, lambda messages: BENIGN[0])
     assert (with_["steered"], without["steered"], judge["whole"]) == (0, 0, 0)
     assert (judge["changed"], judge["control"], judge["hostile_relevant"]) == (0, 0, 0)

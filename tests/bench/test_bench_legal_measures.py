@@ -14,12 +14,12 @@ from casewright.bench.legal.retrieval import (
     best_weighting,
     blend,
     f1_at_k,
+    other_question_indices,
     paired_difference,
     random_f1_at_k,
     ranks_of,
     shuffled_f1_at_k,
     simplex,
-    strangers,
 )
 
 
@@ -49,13 +49,13 @@ def test_random_order_is_the_mean_over_all_places_of_two_parents(cases: int) -> 
 
 
 def test_shuffled_labels_are_never_a_questions_own() -> None:
-    trials = strangers(9)
+    trials = other_question_indices(9)
     assert len(trials) == SHUFFLES
     for given_labels in trials:
         assert sorted(given_labels) == list(range(9))
         assert all(label != question for question, label in enumerate(given_labels))
     assert len({tuple(trial) for trial in trials}) > 1
-    assert strangers(9) == trials
+    assert other_question_indices(9) == trials
 
 
 def test_shuffled_labels_of_a_perfect_ranking_score_as_random_order_does() -> None:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from casewright.bench import harness
-from casewright.bench.reaper import PAPER, ReaperTrial, draw_lines, measured, training_rows
+from casewright.bench.reaper import PAPER, ReaperTrial, draw_lines, planner_lines, trained_rows
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import InputError
 from casewright.finetune.evaluation import items_of
@@ -182,7 +182,7 @@ def test_table_1_has_the_classes_of_each_planner_and_random_weights_of_several_s
 
 def test_table_2_takes_parts_away_one_after_the_other(recipe: Path, tmp_path: Path) -> None:
     (tmp_path / "asked.jsonl").write_text("")
-    rows = [r for r in training_rows(Recipe.read(recipe).data, tmp_path) if r.table == "2"]
+    rows = [r for r in trained_rows(Recipe.read(recipe).data, tmp_path) if r.table == "2"]
     data = [row.data for row in rows if row.data]
     assert [d.instructions.evolved for d in data] == [0.5, 0.0, 0.0, 0.0]
     assert [d.sampling.method for d in data] == ["dqs", "dqs", "random", "random"]
@@ -195,7 +195,7 @@ def test_table_3_varies_the_share_of_instructions_and_the_tasks(
     recipe: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "asked.jsonl").write_text("")
-    rows = [r for r in training_rows(Recipe.read(recipe).data, tmp_path) if r.table == "3"]
+    rows = [r for r in trained_rows(Recipe.read(recipe).data, tmp_path) if r.table == "3"]
     found = [(r.data.instructions.share, r.data.ttg.tasks_per_query) for r in rows if r.data]
     mixtures = [(0.4, 3), (0.5, 3), (0.6, 3), (1.0, 3), (1.0, 4), (1.0, 5)]
     assert found == [(0.0, 3), (1.0, 0), *mixtures]
@@ -228,7 +228,7 @@ def test_a_run_that_cannot_be_is_refused(arguments: Mapping[str, Any], expected:
 def test_a_folder_without_instructions_is_refused(recipe: Path, tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(InputError, match="jsonl"):
-            training_rows(Recipe.read(recipe).data, folder)
+            trained_rows(Recipe.read(recipe).data, folder)
 
 
 class Broken:
@@ -246,4 +246,4 @@ class Broken:
 
 def test_a_planner_that_fails_has_no_figures() -> None:
     with pytest.raises(InputError, match=r"3 of 3 .* no memory"):
-        list(measured(items_of(FROZEN, SHOP), {"broken": Broken()}, 0))
+        list(planner_lines(items_of(FROZEN, SHOP), {"broken": Broken()}, 0))

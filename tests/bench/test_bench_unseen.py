@@ -39,15 +39,15 @@ PLANS = {(q.query, str(q.record.context)): q.plan for box in BOXES.values() for 
 
 def test_messages_that_planners_know_are_not_asked() -> None:
     data_set = corpus_set("validation", 5, seed=0)
-    assert set(data_set.known) == set(BOXES)
+    assert set(data_set.plan_cases) == set(BOXES)
     asked = {item.query.record.id for item in data_set.items}
     for key, box in BOXES.items():
-        known = {query.record.id for query in data_set.known[key]}
+        known = {query.record.id for query in data_set.plan_cases[key]}
         assert len(known) == 5
         assert known.isdisjoint(asked)
         assert {query.record.id for query in box.queries} <= known | asked
-    fewer = corpus_set("validation", 3, seed=0).known
-    assert all(list(data_set.known[key])[:3] == list(fewer[key]) for key in BOXES)
+    fewer = corpus_set("validation", 3, seed=0).plan_cases
+    assert all(list(data_set.plan_cases[key])[:3] == list(fewer[key]) for key in BOXES)
 
 
 def test_more_cases_than_leave_a_message_are_refused() -> None:
@@ -86,7 +86,7 @@ def test_a_toolbox_is_planned_for_at_once_with_its_own_plan_cases() -> None:
         return Told(lambda request: parse_plan("s1 = no_evidence()"), sizes)
 
     with plan_store([], ENCODER) as empty:
-        stores = {key: plan_store(own, ENCODER) for key, own in data_set.known.items()}
+        stores = {key: plan_store(own, ENCODER) for key, own in data_set.plan_cases.items()}
         planner = ToolboxPlanner("told", make, stores, empty)
         assert planner.batch == 4
         assert len(planner.plan_many(requests)) == len(requests)
@@ -101,9 +101,9 @@ def test_a_toolbox_is_planned_for_at_once_with_its_own_plan_cases() -> None:
 def test_a_planner_with_plan_cases_of_a_toolbox_reuses_them() -> None:
     data_set = corpus_set("validation", 8, seed=0)
     with plan_store([], ENCODER) as empty:
-        stores = {key: plan_store(own, ENCODER) for key, own in data_set.known.items()}
+        stores = {key: plan_store(own, ENCODER) for key, own in data_set.plan_cases.items()}
         planner = ToolboxPlanner("case", CasePlanner, stores, empty)
-        for key, known in data_set.known.items():
+        for key, known in data_set.plan_cases.items():
             query = known[0]
             result = planner.plan(query.record.request(BOXES[key].toolbox))
             assert result.plan.tools == query.plan.tools

@@ -24,8 +24,8 @@ from casewright.bench.chat import (
     ROUND_TRIPS,
     STREAMED_TOKENS,
     STREAMS,
-    WARM,
-    Served,
+    WARM_UP,
+    ServedModel,
     local_server,
     served,
 )
@@ -62,7 +62,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def base_server() -> Iterator[Served]:
+def base_server() -> Iterator[ServedModel]:
     """``transformers serve`` with the small base; some ten seconds."""
     with served(None, None) as running:
         yield running
@@ -136,7 +136,7 @@ def measured(toy: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
-def test_transformers_serve_answers_the_chat_planner(base_server: Served, way: str) -> None:
+def test_transformers_serve_answers_the_chat_planner(base_server: ServedModel, way: str) -> None:
     # No plan fits into three tokens.
     planner = ChatPlanner(base_server.client(3))
     result = planner.plan(REQUEST) if way == "sync" else asyncio.run(planner.aplan(REQUEST))
@@ -148,14 +148,16 @@ def test_transformers_serve_answers_the_chat_planner(base_server: Served, way: s
     assert 0 < result.tokens["output"] <= 6
 
 
-def test_transformers_serve_knows_no_other_model(base_server: Served) -> None:
+def test_transformers_serve_knows_no_other_model(base_server: ServedModel) -> None:
     other = chat_model("openai:gpt", base_url=base_server.url, max_retries=0)
     result = ChatPlanner(other).plan(REQUEST)
     assert f"The model at {base_server.url} failed: " in result.fallback
     assert "Server is pinned to" in result.fallback
 
 
-def test_an_answer_of_real_tokens_is_streamed_and_ends_at_the_limit(base_server: Served) -> None:
+def test_an_answer_of_real_tokens_is_streamed_and_ends_at_the_limit(
+    base_server: ServedModel,
+) -> None:
     chunks = list(base_server.client(12).stream("Count from 1 to 100."))
     assert len([chunk for chunk in chunks if chunk.text]) > 5
     assert any(chunk.response_metadata.get("finish_reason") == "length" for chunk in chunks)
@@ -164,7 +166,9 @@ def test_an_answer_of_real_tokens_is_streamed_and_ends_at_the_limit(base_server:
     assert answer.text == "".join(chunk.text for chunk in chunks)
 
 
-def test_the_base_words_an_answer_and_judges_in_json_without_tools(base_server: Served) -> None:
+def test_the_base_words_an_answer_and_judges_in_json_without_tools(
+    base_server: ServedModel,
+) -> None:
     items = [evidence(1, "The kettle has a warranty of two years.")]
     question = "How long is the warranty of the kettle?"
     generator = ChatGenerator(base_server.client(24))
@@ -176,7 +180,7 @@ def test_the_base_words_an_answer_and_judges_in_json_without_tools(base_server: 
     assert 0 < verdicts.tokens["output"] <= 40
 
 
-def test_a_call_that_a_busy_server_refuses_is_made_again(base_server: Served) -> None:
+def test_a_call_that_a_busy_server_refuses_is_made_again(base_server: ServedModel) -> None:
     def busy_once(heard: Heard) -> None:
         if len(front.heard) == 1:
             heard.send(503, '{"error": {"message": "busy"}}')
@@ -190,11 +194,11 @@ def test_a_call_that_a_busy_server_refuses_is_made_again(base_server: Served) ->
 
     with chat_server() as front:
         front.answer = busy_once
-        answer = Served(front.url, base_server.name).client(4).invoke("Hello")
+        answer = ServedModel(front.url, base_server.name).client(4).invoke("Hello")
     assert (len(front.heard), answer.usage_metadata["output_tokens"]) == (2, 4)
 
 
-def test_an_answer_that_is_late_is_not_waited_for(base_server: Served) -> None:
+def test_an_answer_that_is_late_is_not_waited_for(base_server: ServedModel) -> None:
     started = time.monotonic()
     result = ChatPlanner(base_server.client(64), seconds=0.2).plan(REQUEST)
     assert time.monotonic() - started < 5
@@ -202,10 +206,10 @@ def test_an_answer_that_is_late_is_not_waited_for(base_server: Served) -> None:
 
 
 def test_without_a_url_the_small_base_is_measured_in_every_role(
-    base_server: Served, toy: None, monkeypatch: pytest.MonkeyPatch
+    base_server: ServedModel, toy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def running(url: str | None, model: str | None) -> Iterator[Served]:
+    def running(url: str | None, model: str | None) -> Iterator[ServedModel]:
         assert (url, model) == (None, None)
         yield base_server
 
@@ -253,7 +257,7 @@ def test_round_trips_are_of_one_token_and_plans_as_long_as_asked_for(measured: R
     figures = measured.report["figures"]
     assert 0 < figures["one_token_ms_p50"] <= figures["one_token_ms_p95"]
     limits = [heard.body["max_completion_tokens"] for heard in measured.heard]
-    trips = WARM + ROUND_TRIPS
+    trips = WARM_UP + ROUND_TRIPS
     assert limits[: trips + STREAMS] == [1] * trips + [STREAMED_TOKENS] * STREAMS
     assert set(limits[trips + STREAMS :]) == {50}
 
@@ -327,7 +331,7 @@ def test_a_server_ends_with_whoever_started_it() -> None:
 def test_a_server_without_its_packages_names_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(measure, "NEEDED", ("fastapi", "no_such_package"))
+    monkeypatch.setattr(measure, "SERVER_PACKAGES", ("fastapi", "no_such_package"))
     with (
         pytest.raises(DependencyError, match=r"needs no_such_package\. Run: pip install"),
         local_server(tmp_path),

@@ -14,16 +14,16 @@ from casewright.bench.decoding.measure import (
     COUNTS,
     WIDTHS,
     DecodingTrial,
-    filled,
+    enlarged,
     measure_decoding,
 )
 from casewright.bench.decoding.systems import (
-    CHOICE,
     DRAFTED,
     GENERATED,
-    KEPT,
+    HEAD_KEPT,
     OWN,
     UNDRAFTED,
+    UNSCRIPTED,
     Systems,
 )
 from casewright.bench.models import (
@@ -89,7 +89,7 @@ def grammar(model: LanguageModel) -> PlanGrammar:
 
 def test_decoder_takes_at_most_half_of_the_model_steps_of_generate(report: Bench) -> None:
     steps = {row["system"]: row["model_steps"] for row in report["rows"]}
-    assert 0 < steps[OWN + KEPT] <= steps["generate"] / 2
+    assert 0 < steps[OWN + HEAD_KEPT] <= steps["generate"] / 2
     assert report["figures"]["share_of_generate_model_steps"] <= 0.5
     # One step of masked generate ends the plan.
     assert steps["generate, masked"] == steps["generate"] + 1
@@ -104,14 +104,14 @@ def test_kept_heads_are_no_part_of_what_is_read(report: Bench) -> None:
     read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     head = report["settings"]["head_tokens"]
     for name in ("generate", "generate, masked", OWN):
-        assert read[name] == read[name + KEPT] + head
+        assert read[name] == read[name + HEAD_KEPT] + head
 
 
 def test_prompts_grow_with_their_plan_cases(report: Bench) -> None:
     read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     own = [read[f"casewright, {count} plan cases"] for count in COUNTS]
     assert own == sorted(set(own))
-    assert own[COUNTS.index(1)] == read[OWN + KEPT]
+    assert own[COUNTS.index(1)] == read[OWN + HEAD_KEPT]
 
 
 def test_report_names_the_model_and_says_what_random_weights_cannot_show(report: Bench) -> None:
@@ -132,7 +132,7 @@ def test_table_has_a_row_for_every_size_of_toolbox_and_the_memorys_limit(report:
         )
         assert 0 < ready["ms_p50"] < complete["ms_p95"]
     limit = rows["limit of memory for casewright, head kept"]
-    assert 0 < limit["ms_p50"] < rows[OWN + KEPT]["ms_p50"]
+    assert 0 < limit["ms_p50"] < rows[OWN + HEAD_KEPT]["ms_p50"]
     assert all(list(row) == list(report["rows"][0]) for row in report["rows"])
 
 
@@ -164,7 +164,9 @@ def test_trained_model_is_scored_on_queries_that_were_kept_from_it(
     shares = [row["tools_right"] for row in measured.rows if "plan cases" in row["system"]]
     assert len(shares) == 2
     assert all(0 <= share <= 1 for share in shares)
-    own = {row["system"]: row["model_steps"] for row in measured.rows if CHOICE in row["system"]}
+    own = {
+        row["system"]: row["model_steps"] for row in measured.rows if UNSCRIPTED in row["system"]
+    }
     assert own[DRAFTED] <= own[UNDRAFTED] < own[GENERATED]
     assert measured.figures["own_choice_plans_of_casewright_same_as_drafted"] == 1
 
@@ -174,7 +176,7 @@ def test_model_steps_are_calls_of_the_network(
 ) -> None:
     (task,), _ = make_tasks(model, grammar, shop, shuffled_queries(QUERIES, 0), 1)
     prompt = model.encode(render_prompt(task.request))
-    systems = Systems(model, grammar, prompt.head).named()
+    systems = Systems(model, grammar, prompt.head).scripted()
     calls: list[int] = []
     counting = model.network.register_forward_pre_hook(lambda *arguments: calls.append(1))
     try:
@@ -221,10 +223,10 @@ def test_larger_toolboxes_hold_the_domains_tools_and_as_many_as_are_asked_for(
     shop: Toolbox,
 ) -> None:
     declared = [query for query in QUERIES if query.record.tools_extra][:10]
-    box = filled(shop, declared, 30)
+    box = enlarged(shop, declared, 30)
     assert len(box) == 30
     assert set(shop.names) <= set(box.names)
-    assert len(filled(shop, [], 30)) == len(shop)
+    assert len(enlarged(shop, [], 30)) == len(shop)
 
 
 def test_plan_cases_of_the_query_and_of_its_neighbours_are_left_out() -> None:

@@ -77,7 +77,10 @@ def test_step_at_which_a_process_is_killed_is_one_after_the_other(tmp_path: Path
     files = []
     for step in range(3):
         store = tmp_path / str(step)
-        assert in_child(kills.killed_at, step, str(store), kills.written, store)[0] == "died"
+        assert (
+            in_child(kills.run_until_step, step, str(store), kills.write_and_read, store)[0]
+            == "died"
+        )
         files.append(len(list(store.rglob("*"))) if store.exists() else -1)
     assert files == sorted(files)
     assert files[0] < files[-1]

@@ -16,7 +16,7 @@ from casewright.errors import InputError
 from casewright.stores import Binary, Case, CaseStore
 from casewright.tools import Toolbox
 from casewright_backgammon import domain
-from casewright_backgammon.advice import carried_over
+from casewright_backgammon.advice import most_similar_plays
 from casewright_backgammon.analysis import analysis_text
 from casewright_backgammon.answerer import BoardAnswer, BoardAnswerer
 from casewright_backgammon.board_image import board_png, render_board
@@ -84,23 +84,23 @@ def test_advice_is_legal_its_cases_are_of_the_roll_and_the_check_names_its_judge
     assert len(answer.hits) == 3
     assert {hit.case.metadata["roll"] for hit in answer.hits} == {roll_text(ASKED.dice)}
     assert {attempt.play for attempt in answer.attempts} <= legal
-    assert answer.advice.lost == min(
-        attempt.lost for attempt in answer.attempts if attempt.lost is not None
+    assert answer.advice.equity_loss == min(
+        attempt.equity_loss for attempt in answer.attempts if attempt.equity_loss is not None
     )
     assert "without look-ahead" in answer.judged_by
     assert answer.analysis.endswith(f"Best play: {answer.decision.best.play}.")
 
 
 def test_a_play_that_was_made_is_judged_whatever_its_rank(store: CaseStore) -> None:
-    ranked = NetworkJudge(NETWORK).analysed(ASKED.position, ASKED.dice, None, ())
+    ranked = NetworkJudge(NETWORK).analyse(ASKED.position, ASKED.dice, None, ())
     worst = min(
         legal_plays(ASKED.position, ASKED.dice),
         key=lambda play: float(NETWORK.after_equities([play.after])[0]),
     )
     assert worst.text not in {candidate.play for candidate in ranked.candidates}
     answer = answered(store, move=worst.text)
-    assert answer.decision.candidates[answer.decision.played_or_best].play == worst.text
-    assert answer.decision.lost(answer.decision.played_or_best) > 0
+    assert answer.decision.candidates[answer.decision.played_rank].play == worst.text
+    assert answer.decision.equity_loss(answer.decision.played_rank) > 0
     assert worst.text in answer.analysis
 
 
@@ -153,7 +153,7 @@ def test_a_board_that_was_read_as_told_is_retained_at_that_position(tmp_path: Pa
 
 def test_a_game_that_is_won_doubly_is_told_so() -> None:
     position = Position((2, *(0,) * 24), (*(0,) * 6, 15, *(0,) * 18))
-    decision = NetworkJudge(NETWORK).analysed(position, (2, 1), None, ())
+    decision = NetworkJudge(NETWORK).analyse(position, (2, 1), None, ())
     assert decision.best.equity == 2
     assert decision.best.chances == (1, 1, 0, 0, 0)
     assert "gammons play no part" not in analysis_text(decision)
@@ -203,14 +203,14 @@ def test_a_case_reads_as_position_roll_and_analysis() -> None:
 
 def test_a_best_play_that_is_legal_is_carried_over_as_it_is() -> None:
     plays = legal_plays(ASKED.position, ASKED.dice)
-    (carried,) = carried_over(plays, [ASKED], NETWORK)
+    (carried,) = most_similar_plays(plays, [ASKED], NETWORK)
     assert carried.after == ASKED.after(0)
-    assert carried_over(plays, [], NETWORK) == []
+    assert most_similar_plays(plays, [], NETWORK) == []
 
 
 def test_a_chat_model_is_told_what_was_wrong_once_and_its_play_is_judged(store: CaseStore) -> None:
     heard: list[str] = []
-    best = NetworkJudge(NETWORK).analysed(ASKED.position, ASKED.dice, None, ()).best.play
+    best = NetworkJudge(NETWORK).analyse(ASKED.position, ASKED.dice, None, ()).best.play
     says = iter(["I like it. Best play: 24/1", f"This is better. Best play: {best}"])
 
     def chat(messages: Sequence[tuple[str, str]]) -> str:
@@ -219,7 +219,7 @@ def test_a_chat_model_is_told_what_was_wrong_once_and_its_play_is_judged(store: 
 
     answerer = BoardAnswerer(store, NETWORK, NetworkJudge(NETWORK), chat, "a model")
     answer = answerer.answer(ASKED.position, ASKED.dice)
-    assert [attempt.lost for attempt in answer.attempts] == [None, 0]
+    assert [attempt.equity_loss for attempt in answer.attempts] == [None, 0]
     assert answer.answered_by == "a model"
     assert heard[0].count("Decision ") == 3
     assert "not legal" in heard[1]
@@ -273,11 +273,11 @@ def test_whatever_is_asked_the_advice_is_a_legal_play(number: int, dice: tuple[i
     position = shipped_decisions()[number].position
     plays = legal_plays(position, dice)
     cases = shipped_decisions()[number : number + 3]
-    for play in carried_over(plays, cases, NETWORK):
+    for play in most_similar_plays(plays, cases, NETWORK):
         assert isinstance(play, Play)
         assert play in plays
-    judged = NetworkJudge(NETWORK).analysed(
-        position, dice, None, carried_over(plays, cases, NETWORK)
+    judged = NetworkJudge(NETWORK).analyse(
+        position, dice, None, most_similar_plays(plays, cases, NETWORK)
     )
     equities = [candidate.equity for candidate in judged.candidates]
     assert equities == sorted(equities, reverse=True)

@@ -14,15 +14,15 @@ from casewright.serve.cli.commands import app
 from casewright_backgammon import bench_retrieval as retrieval
 from casewright_backgammon.bench_answers import bert_scores
 from casewright_backgammon.bench_retrieval import (
-    ALONE,
     COMBINED,
     ENCODING,
-    FIGURES,
     LABELS,
+    MEAN_FIGURES,
+    NO_CASES,
+    POSITIONS_ONLY,
     RANDOM,
     SHUFFLED,
     WITH_PLAY,
-    WITHOUT,
     MeasuredSplit,
     Representation,
     lost_by_checkers,
@@ -79,7 +79,7 @@ def rows(report: dict[str, Any], table: str) -> list[dict[str, Any]]:
 def test_every_way_to_compare_and_its_controls_have_a_row_in_each_table(
     report: dict[str, Any],
 ) -> None:
-    for table in (COMBINED, ALONE, WITH_PLAY):
+    for table in (COMBINED, POSITIONS_ONLY, WITH_PLAY):
         names = [row["compared by"] for row in rows(report, table)]
         assert len(names) == 10
         assert {ENCODING, SHUFFLED, RANDOM} <= set(names)
@@ -93,15 +93,15 @@ def test_every_way_to_compare_and_its_controls_have_a_row_in_each_table(
 def test_figures_of_retrieval_stand_beside_those_published_for_the_same_weights(
     report: dict[str, Any],
 ) -> None:
-    by_name = {row["compared by"]: row for row in rows(report, FIGURES)}
+    by_name = {row["compared by"]: row for row in rows(report, MEAN_FIGURES)}
     assert [name for name, row in by_name.items() if row["paper precision"] is None] == [
         SHUFFLED,
         RANDOM,
     ]
     assert by_name["latent (1, 0.01)"]["paper NDCG"] == 0.456
-    combined = {row["compared by"]: row for row in rows(report, COMBINED)}
+    mean_latents = {row["compared by"]: row for row in rows(report, COMBINED)}
     for name, row in by_name.items():
-        assert row["precision"] == pytest.approx(combined[name]["mean"])
+        assert row["precision"] == pytest.approx(mean_latents[name]["mean"])
         assert 0 <= row["recall"] <= row["precision"] <= row["MRR"] <= 1
         assert row["recall"] <= row["F1"] <= row["precision"]
 
@@ -112,9 +112,9 @@ def test_what_is_lost_without_cases_is_that_of_the_data(report: dict[str, Any]) 
     known = {entry.position for entry in cases}
     known |= {entry.after(n).flipped for entry in cases for n in range(len(entry.candidates))}
     queries = [entry for entry in queries if entry.position not in known]
-    lost = {entry["chosen by"]: entry["lost"] for entry in rows(report, WITHOUT)}
+    lost = {entry["chosen by"]: entry["lost"] for entry in rows(report, NO_CASES)}
     assert lost["the play that was made"] == pytest.approx(
-        np.mean([entry.lost(entry.played_or_best) for entry in queries])
+        np.mean([entry.equity_loss(entry.played_rank) for entry in queries])
     )
     assert report["settings"]["queries"] == len(queries)
 
@@ -162,7 +162,7 @@ def test_following_one_s_own_decision_loses_nothing_and_the_engine_s_order_has_n
     assert lost_by_checkers(measured, order) == 0
     # Where all are equally near, it is their mean that is lost, not the best one's nothing.
     flat = Representation("flat", lambda some: np.ones((len(some), 3), dtype=np.float32))
-    mean = np.mean([np.mean([o.lost(p) for p in range(len(o.candidates))]) for o in own])
+    mean = np.mean([np.mean([o.equity_loss(p) for p in range(len(o.candidates))]) for o in own])
     assert lost_by_cosine(measured, flat, order) == pytest.approx(mean)
 
 
@@ -178,7 +178,7 @@ def test_bert_score_is_one_for_the_same_words_and_less_for_others() -> None:
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["--data", "nowhere"], "lacks decisions-dev.jsonl"),
+        (["--data", "nowhere"], "is_unlikely decisions-dev.jsonl"),
         (["--data", "DATA", "--chat", "nobody"], "nobody"),
     ],
 )

@@ -17,7 +17,7 @@ from casewright.errors import InputError
 from casewright_backgammon.bench_boards import gnubg_boards, reading_rows
 from casewright_backgammon.bench_renderer import LOOKS, render
 from casewright_backgammon.board_check import reading_doubt, reading_flaw
-from casewright_backgammon.board_decoding import decoded
+from casewright_backgammon.board_decoding import decode
 from casewright_backgammon.board_image import board_png, render_board
 from casewright_backgammon.board_layout import (
     LOWER_BAR,
@@ -32,7 +32,7 @@ from casewright_backgammon.board_style import PLAIN, BoardStyle, draw_style
 from casewright_backgammon.board_training import train_board_reader
 from casewright_backgammon.engine import find_engine
 from casewright_backgammon.moves import legal_plays
-from casewright_backgammon.non_boards import LEARNED, UNSEEN, draw_non_board
+from casewright_backgammon.non_boards import TRAINED, UNSEEN, draw_non_board
 from casewright_backgammon.position import START, Position, flaw, side_of
 
 #: A stack that does not fit, blots, and both on the bar.
@@ -189,24 +189,26 @@ def test_position_of_the_slices_of_a_position_is_the_same(
 
 def test_most_random_positions_are_read_off_plain_boards() -> None:
     positions = list(islice(games(8), 30))
-    looks = [shipped_reader().look(render_board(position), off=(0, 0)) for position in positions]
+    reader = shipped_reader()
+    readings = [reader.likeliest_readings(render_board(p), offs=[(0, 0)])[0] for p in positions]
     assert (
-        sum(look.position == position for look, position in zip(looks, positions, strict=True))
-        >= 26
+        sum(r.position == position for r, position in zip(readings, positions, strict=True)) >= 26
     )
 
 
 @pytest.mark.parametrize("name", STYLES)
 def test_board_is_read_in_every_named_style(name: str) -> None:
     for position in (START,):
-        assert shipped_reader().look(render_board(position, STYLES[name])).position == position
+        picture = render_board(position, STYLES[name])
+        assert shipped_reader().likeliest_readings(picture)[0].position == position
 
 
 def test_most_boards_in_random_styles_are_read() -> None:
     rng = np.random.default_rng(21)
     right = 0
     for position in islice(games(5), 30):
-        reading = shipped_reader().look(render_board(position, draw_style(rng)), off=(0, 0))
+        picture = render_board(position, draw_style(rng))
+        reading = shipped_reader().likeliest_readings(picture, offs=[(0, 0)])[0]
         right += reading.position == position
     assert right >= 20
 
@@ -220,7 +222,9 @@ def test_board_of_another_renderer_is_read(look: str) -> None:
 @pytest.mark.skipif(find_engine() is None, reason="GNU Backgammon is not installed")
 def test_board_of_gnubg_is_read() -> None:
     positions = list(islice(games(6), 8))
-    read = [shipped_reader().look(image, "dark").position for image in gnubg_boards(positions)]
+    reader = shipped_reader()
+    boards = gnubg_boards(positions)
+    read = [reader.likeliest_readings(board, "dark")[0].position for board in boards]
     assert sum(map(Position.__eq__, read, positions)) >= 6
 
 
@@ -248,7 +252,7 @@ def test_board_is_read_at_every_size(width: int) -> None:
     image = render_board(START)
     size = (width, round(width * image.height / image.width))
     scaled = image.resize(size, Image.Resampling.LANCZOS)
-    assert shipped_reader().look(scaled, off=(0, 0)).position == START
+    assert shipped_reader().likeliest_readings(scaled, offs=[(0, 0)])[0].position == START
 
 
 @cache
@@ -284,12 +288,12 @@ def test_what_is_no_board_is_refused_in_one_clear_line(name: str) -> None:
     assert message in one_line(error)
 
 
-@pytest.mark.parametrize("kinds", [LEARNED, UNSEEN])
+@pytest.mark.parametrize("kinds", [TRAINED, UNSEEN])
 def test_pictures_of_other_things_are_refused(kinds: Any) -> None:
     rng = np.random.default_rng(17)
     whys = []
     for _ in range(30):
-        reading = shipped_reader().look(draw_non_board(kinds, rng))
+        reading = shipped_reader().likeliest_readings(draw_non_board(kinds, rng))[0]
         whys.append(shipped_reader().refusal(reading))
     assert all(whys)
 
@@ -365,10 +369,10 @@ def test_of_readings_as_likely_the_one_that_adds_up_is_taken() -> None:
     # The six point shows 5 or 4 light checkers, the other side's 6 point 5 or 6 dark ones.
     likely[6, [5, 4]] = 0.4, 0.6
     likely[18, [20, 21]] = 0.4, 0.6
-    counts, sure = decoded(likely, "light", "right")
+    counts, sure = decode(likely, "light", "right")
     assert position_of_counts(counts, "light", "right") == START
     assert sure > 0.9
-    counts, sure = decoded(likely, "light", "right", (1, 0))
+    counts, sure = decode(likely, "light", "right", (1, 0))
     assert counts[6] == 4
     assert sure > 0.9
 

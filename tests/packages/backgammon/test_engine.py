@@ -19,7 +19,7 @@ from casewright_backgammon.decision import read_decisions
 from casewright_backgammon.engine import GnuBackgammon, find_engine
 from casewright_backgammon.judge import EngineJudge
 from casewright_backgammon.moves import legal_plays
-from casewright_backgammon.play_text import play_of, written_play
+from casewright_backgammon.play_text import legal_play, parse_play
 from casewright_backgammon.position import START, Position, position_of_id, side_of
 
 ENGINE = find_engine()
@@ -53,7 +53,7 @@ def test_plays_are_legal_and_listed_up_to_the_number_asked_for() -> None:
     ):
         legal = {play.after for play in legal_plays(START, dice)}
         assert len(plays) == 3
-        assert {written_play(START, candidate.play)[0] for candidate in plays} <= legal
+        assert {parse_play(START, candidate.play)[0] for candidate in plays} <= legal
 
 
 @installed
@@ -118,8 +118,8 @@ def test_shipped_decisions_have_legal_plays_and_differ() -> None:
         legal = {play.after for play in legal_plays(decision.position, decision.dice)}
         assert {decision.after(rank) for rank in range(len(decision.candidates))} <= legal
         assert len(decision.candidates) > 1
-        assert decision.lost(len(decision.candidates) - 1) > 0
-    lost = sum(decision.lost(decision.played) for decision in decisions) / len(decisions)
+        assert decision.equity_loss(len(decision.candidates) - 1) > 0
+    lost = sum(decision.equity_loss(decision.played) for decision in decisions) / len(decisions)
     assert 0.01 < lost < 0.04
 
 
@@ -190,8 +190,8 @@ def test_lines_of_the_shipped_decisions_are_plain_json() -> None:
 def test_a_play_is_listed_once_however_the_program_writes_it() -> None:
     position = position_of_id("4HPiASSwZ/ABMA")
     dice = (3, 3)
-    played = play_of(position, dice, "13/10(2) 6/3*(2)")
+    played = legal_play(position, dice, "13/10(2) 6/3*(2)")
     decision = EngineJudge(GnuBackgammon()).analysed(position, dice, played, ())
     afters = [decision.after(rank) for rank in range(len(decision.candidates))]
     assert len(set(afters)) == len(afters)
-    assert decision.candidates[decision.played_or_best].play == played.text
+    assert decision.candidates[decision.played_rank].play == played.text

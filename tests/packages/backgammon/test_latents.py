@@ -17,12 +17,12 @@ from casewright_backgammon.games import part_of, split_games
 from casewright_backgammon.latent import UNITS, load_network, shipped_network
 from casewright_backgammon.latent_training import (
     examples_of,
-    other_side,
+    flipped_chances,
     read_pool,
     train_network,
 )
 from casewright_backgammon.position import START, Position
-from casewright_backgammon.training import choice_lost
+from casewright_backgammon.training import choice_loss
 
 KNOWN = shipped_decisions()[:300]
 OTHERS = shipped_decisions()[-200:]
@@ -53,14 +53,14 @@ def test_a_trained_network_tells_better_from_worse_on_games_it_never_saw() -> No
     known = examples_of(KNOWN)
     network = train_network(known, 1.0, epochs=12)
     shuffled = train_network(known.shuffled(0), 1.0, epochs=12)
-    lost = np.mean([choice_lost(network, decision) for decision in OTHERS])
+    lost = np.mean([choice_loss(network, decision) for decision in OTHERS])
     chance = np.mean(
         [
-            [decision.lost(rank) for rank in range(len(decision.candidates))][-1]
+            [decision.equity_loss(rank) for rank in range(len(decision.candidates))][-1]
             for decision in OTHERS
         ]
     )
-    assert lost < np.mean([choice_lost(shuffled, decision) for decision in OTHERS])
+    assert lost < np.mean([choice_loss(shuffled, decision) for decision in OTHERS])
     assert lost < chance / 2
 
 
@@ -78,7 +78,13 @@ def test_one_seed_trains_one_network_and_it_survives_its_file(tmp_path: Path) ->
 
 
 def test_a_side_s_chances_are_the_other_s_losses() -> None:
-    assert other_side((0.7, 0.2, 0.05, 0.1, 0.01)) == (pytest.approx(0.3), 0.1, 0.01, 0.2, 0.05)
+    assert flipped_chances((0.7, 0.2, 0.05, 0.1, 0.01)) == (
+        pytest.approx(0.3),
+        0.1,
+        0.01,
+        0.2,
+        0.05,
+    )
 
 
 def test_a_game_that_is_over_is_worth_what_it_is() -> None:

@@ -18,7 +18,7 @@ from casewright_backgammon.play_features import (
     phase,
     play_features,
 )
-from casewright_backgammon.play_text import dice_of, play_of, written_play
+from casewright_backgammon.play_text import dice_of, legal_play, parse_play
 from casewright_backgammon.position import (
     BAR,
     START,
@@ -55,7 +55,7 @@ def random_position(seed: int) -> Position:
 
 
 def done(position: Position, dice: Dice, text: str) -> PlayFeatures:
-    return play_features(position, play_of(position, dice, text).after)
+    return play_features(position, legal_play(position, dice, text).after)
 
 
 POSITIONS = st.integers(0, 10_000).map(random_position)
@@ -106,8 +106,8 @@ def test_the_opening_roll_6_5_has_its_seven_plays() -> None:
 @settings(max_examples=at_most(60), deadline=None)
 def test_every_legal_play_is_read_back_from_its_notation(position: Position, dice: Dice) -> None:
     for play in legal_plays(position, dice):
-        assert written_play(position, play.text)[0] == play.after
-        assert play_of(position, dice, play.text).after == play.after
+        assert parse_play(position, play.text)[0] == play.after
+        assert legal_play(position, dice, play.text).after == play.after
         # Nobody comes or goes but over the edge.
         assert sum(play.after.other) == sum(position.other)
 
@@ -147,7 +147,7 @@ def test_a_checker_on_the_bar_enters_first() -> None:
     position = of([(25, 1), (6, 5), (8, 3), (13, 5), (24, 1)], [(6, 5), (8, 3), (13, 5), (24, 2)])
     assert all(text.startswith("bar/") for text in texts(position, (4, 2)))
     with pytest.raises(InputError, match="bar must enter first"):
-        play_of(position, (4, 2), "24/20 6/4")
+        legal_play(position, (4, 2), "24/20 6/4")
 
 
 def test_a_checker_on_the_bar_against_held_points_cannot_move() -> None:
@@ -167,14 +167,14 @@ def test_both_dice_are_played_where_they_can_be() -> None:
     position = of([(24, 1), (8, 1)], [(6, 2)])
     assert texts(position, (5, 4)) == {"24/15", "24/20 8/3"}
     with pytest.raises(InputError, match="more of the roll can be played"):
-        play_of(START, (3, 1), "8/5")
+        legal_play(START, (3, 1), "8/5")
 
 
 def test_a_held_point_cannot_be_entered_and_a_blot_is_hit() -> None:
     held = of([(8, 2)], [(20, 2), (1, 1)])
     assert texts(held, (3, 3)) == {"cannot move"}
     blot = of([(8, 2)], [(20, 1), (1, 1)])
-    play = play_of(blot, (3, 1), "8/5* 8/7")
+    play = legal_play(blot, (3, 1), "8/5* 8/7")
     assert play.hits == 1
     assert play.after.other[BAR] == 1
 
@@ -183,7 +183,7 @@ def test_a_higher_die_bears_off_from_the_highest_point_alone() -> None:
     assert texts(of([(4, 1), (2, 1)], [(1, 1)]), (6, 5)) == {"4/off 2/off"}
     assert texts(of([(5, 1), (2, 1)], [(1, 1)]), (4, 3)) == {"5/off", "5/1 2/off"}
     with pytest.raises(InputError, match="outside the home board"):
-        play_of(of([(9, 1), (2, 2)], [(1, 1)]), (2, 1), "2/off 9/8")
+        legal_play(of([(9, 1), (2, 2)], [(1, 1)]), (2, 1), "2/off 9/8")
 
 
 def test_doubles_are_played_four_times() -> None:
@@ -205,7 +205,7 @@ def test_doubles_are_played_four_times() -> None:
 )
 def test_a_play_that_is_not_legal_is_told_why_and_what_is(text: str, why: str) -> None:
     with pytest.raises(InputError, match=why) as refused:
-        play_of(START, (3, 1), text)
+        legal_play(START, (3, 1), text)
     assert "Legal plays are for example" in str(refused.value)
 
 

@@ -17,8 +17,8 @@ from casewright_math24.card_reader import CardReader
 from casewright_math24.cards import render_card
 from casewright_math24.cases import card_image, puzzle_case, puzzle_schema
 from casewright_math24.decomposition import classes, decomposable_problems, product_of_pairs
-from casewright_math24.latent import COUNTS, counts, load_latent, shipped_latent
-from casewright_math24.latent_training import train_contrastive_latent, train_paper_latent
+from casewright_math24.latent import FEATURES, features, load_network, shipped_network
+from casewright_math24.latent_training import train_contrastive_network, train_paper_network
 from casewright_math24.page import page_of
 from casewright_math24.puzzle import Problem, problem_of
 
@@ -31,7 +31,7 @@ def read(image: bytes) -> Problem:
 
 def store_without(*apart: Problem) -> CaseStore:
     """Return a store of a part of the puzzles, these left out."""
-    store = CaseStore(puzzle_schema(read, shipped_latent()), ":memory:")
+    store = CaseStore(puzzle_schema(read, shipped_network()), ":memory:")
     known = [p for p in decomposable_problems()[::3] if p not in apart]
     store.add([puzzle_case(problem) for problem in known])
     return store
@@ -151,8 +151,8 @@ def test_the_page_shows_the_card_the_cases_and_the_check(store: CaseStore, tmp_p
 
 
 def test_counts_say_how_many_pairs_make_each_factor() -> None:
-    shares = counts((1, 2, 3, 4))
-    assert shares.shape == (COUNTS,)
+    shares = features((1, 2, 3, 4))
+    assert shares.shape == (FEATURES,)
     # Of six pairs, 12 is made by 3 and 4 alone; 6 by 2 and 3, and by 2 and 4.
     assert shares[6] == pytest.approx(1 / 6)
     assert shares[4] == pytest.approx(2 / 6)
@@ -160,14 +160,14 @@ def test_counts_say_how_many_pairs_make_each_factor() -> None:
     assert shares[8] == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize("train", [train_paper_latent, train_contrastive_latent])
+@pytest.mark.parametrize("train", [train_paper_network, train_contrastive_network])
 def test_a_latent_brings_puzzles_of_one_class_together_and_not_by_shuffled_labels(
     train: type,
 ) -> None:
     problems = decomposable_problems()
     test, known = problems[::5], [p for n, p in enumerate(problems) if n % 5]
     labels = [frozenset(classes(problem)) for problem in known]
-    few = {"epochs": 30} if train is train_paper_latent else {"steps": 120}
+    few = {"epochs": 30} if train is train_paper_network else {"steps": 120}
 
     def share(labels: Sequence[frozenset[tuple[int, int, int]]]) -> float:
         latent = train(known, labels, seed=1, **few)
@@ -185,13 +185,13 @@ def test_a_latent_brings_puzzles_of_one_class_together_and_not_by_shuffled_label
 
 def test_a_latent_is_read_as_it_was_written_and_other_files_are_refused(tmp_path: Path) -> None:
     problems = decomposable_problems()[:20]
-    latent = train_contrastive_latent(problems, [classes(p) for p in problems], steps=2)
+    latent = train_contrastive_network(problems, [classes(p) for p in problems], steps=2)
     latent.save(tmp_path / "latent.npz")
-    again = load_latent(tmp_path / "latent.npz")
+    again = load_network(tmp_path / "latent.npz")
     assert (again.vectors(problems) == latent.vectors(problems)).all()
     (tmp_path / "other.npz").write_text("nothing", encoding="utf-8")
     (tmp_path / "empty.npz").write_bytes(b"")
     (tmp_path / "cut.npz").write_bytes((tmp_path / "latent.npz").read_bytes()[:500])
     for name in ("other.npz", "empty.npz", "cut.npz", "nowhere.npz"):
         with pytest.raises(InputError, match="finetune math24"):
-            load_latent(tmp_path / name)
+            load_network(tmp_path / name)

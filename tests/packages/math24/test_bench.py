@@ -17,7 +17,7 @@ from casewright.serve.cli.commands import app
 from casewright_math24 import bench as represent
 from casewright_math24.bench import NAMES, Puzzles, by_chat, read_puzzles, table_of
 from casewright_math24.decomposition import classes, decomposable_problems
-from casewright_math24.latent_training import train_contrastive_latent, train_paper_latent
+from casewright_math24.latent_training import train_contrastive_network, train_paper_network
 from tests.support.chat_server import chat_server, nobody_there
 
 
@@ -36,9 +36,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def report(data: Path) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
-        short = partial(train_contrastive_latent, steps=80), partial(train_paper_latent, epochs=40)
-        patch.setattr(represent, "train_contrastive_latent", short[0])
-        patch.setattr(represent, "train_paper_latent", short[1])
+        short = (
+            partial(train_contrastive_network, steps=80),
+            partial(train_paper_network, epochs=40),
+        )
+        patch.setattr(represent, "train_contrastive_network", short[0])
+        patch.setattr(represent, "train_paper_network", short[1])
         options = ["bench", "math24", "--data", str(data), "--runs", "2", "--json"]
         done = CliRunner().invoke(app, options, catch_exceptions=False)
     printed: dict[str, Any] = json.loads(done.stdout)
@@ -133,9 +136,9 @@ def test_nested_settings_are_chosen_without_a_test_puzzle(
 
     def train(problems: Any, labels: Any, **more: Any) -> Any:
         seen.append(set(problems))
-        return train_contrastive_latent(problems, labels, steps=5, seed=more["seed"])
+        return train_contrastive_network(problems, labels, steps=5, seed=more["seed"])
 
-    monkeypatch.setattr(represent, "train_contrastive_latent", train)
+    monkeypatch.setattr(represent, "train_contrastive_network", train)
     ways = represent.representations(puzzles, nested=True)
     table_of(puzzles, ways[represent.NESTED], [0, 1])
     rounds = len(represent.GRID) + 1

@@ -14,7 +14,7 @@ from casewright_math24.decomposition import (
     decomposable_problems,
     decompositions,
 )
-from casewright_math24.prompts import CONTEXT_KINDS, ROLE, prompt, second
+from casewright_math24.prompts import CONTEXT_KINDS, ROLE, correction, prompt
 from casewright_math24.puzzle import problem_of
 
 NUMBERS = st.lists(st.integers(1, 13), min_size=4, max_size=4)
@@ -25,7 +25,7 @@ def test_527_puzzles_have_a_product_of_two_pairs_and_each_is_right() -> None:
     for problem in decomposable_problems():
         for solution in decompositions(problem):
             assert check(solution.expression, problem).right, solution
-            verdict = check(f"({solution.made_by}) * {solution.smaller}", problem)
+            verdict = check(f"({solution.larger_by}) * {solution.smaller}", problem)
             assert "must use" in verdict.why
             assert sorted(problem[index] for index in solution.pair) == [
                 problem[index] for index in solution.pair
@@ -115,6 +115,6 @@ def test_queries_have_no_context_a_general_or_a_cases_plan() -> None:
     assert "Make 24 of 3 and 8" in top
     assert all("2 3 7 8" in text for text in (none, general, top))
     assert final_answer(ROLE) == "(13 + 9 + 2) * 1"
-    message = second(check("8 * 3", problem))
+    message = correction(check("8 * 3", problem))
     assert "8 * 3 is not right" in message
     assert "must use" in message
