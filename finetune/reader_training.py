@@ -62,7 +62,9 @@ class ReaderSettings:
 
     def passes(self, queries: int) -> int:
         """Return the number of epochs: by default six, or more for ``STEPS`` steps."""
-        return self.epochs or max(EPOCHS, -(-STEPS // -(-queries // self.batch)))
+        if self.epochs is not None:
+            return self.epochs
+        return max(EPOCHS, -(-STEPS // -(-queries // self.batch)))
 
 
 def train_reader(
@@ -140,7 +142,8 @@ def _fit(
     epochs = settings.passes(len(data))
     total = epochs * (-(-len(data) // settings.batch))
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min(1, (step + 1) / settings.warm_up) * max(0, 1 - step / total)
+        optimizer,
+        lambda step: min(1, (step + 1) / settings.warm_up) * max(0, 1 - step / max(total, 1)),
     )
     tools = list({e.tool: e for lesson in data for e in lesson.examples}.values())
     network.train()
