@@ -20,7 +20,8 @@ from fastapi import FastAPI
 from casewright.errors import InputError
 from casewright.serve.service.connections import ACCEPTED, BACKLOG, network_of, room_for
 from casewright.serve.service.server import Repeated, listening, run
-from tests.serve.service.helpers import ACME, QUICK, Served, plan, served, until
+from tests.serve.service.helpers import ACME, QUICK, Served, plan, served
+from tests.support.waiting import until
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: "
 
@@ -102,7 +103,9 @@ def test_however_many_connect_at_once_few_more_are_open_than_may_be() -> None:
 
     tasks: list[asyncio.Task[None]] = []
     try:
-        run(FastAPI(lifespan=lifespan), listener, max_connections=most, log_level="error")
+        app = FastAPI(lifespan=lifespan)
+        # What connects while it ends is waited for as long.
+        run(app, listener, max_connections=most, shutdown_seconds=1, log_level="error")
     finally:
         for client in clients:
             client.close()

@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serve.service.helpers import OTHER, QUICK, events_of, plan, served, until
+from tests.serve.service.helpers import OTHER, QUICK, events_of, plan, served
+from tests.support.waiting import until
 
 REQUESTS = 20
 

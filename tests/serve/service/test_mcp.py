@@ -139,7 +139,7 @@ async def test_unknown_methods_wrong_parameters_and_no_token_are_answered(offere
 
 async def test_a_client_that_goes_cancels_its_call(offered: Served) -> None:
     before = offered.did("slow")
-    async with connected(offered) as session:
+    async with connected(offered) as session, asyncio.timeout(30):
         call = asyncio.ensure_future(session.call_tool("ask", plan("s1 = slow(b=4)")))
         while offered.did("slow") == before:
             await asyncio.sleep(0.02)
