@@ -151,7 +151,7 @@ def test_a_connection_without_a_request_is_closed_though_bytes_still_come(
 
 def test_a_request_at_work_is_not_closed_for_the_time_that_it_takes(hasty: Served) -> None:
     with hasty.client() as client:
-        assert client.post("/ask", json=plan("s1 = slow(b=2.5)")).status_code == 200
+        assert client.post("/ask", json=plan("s1 = slow(b=1.6)")).status_code == 200
 
 
 def test_one_address_makes_room_for_itself_and_requests_at_work_stay(hasty: Served) -> None:
