@@ -66,8 +66,10 @@ class ReaderSettings:
     seed: int = 0
 
     def passes(self, queries: int) -> int:
-        """Return the number of epochs; by default six, or more to reach ``MIN_STEPS`` steps."""
-        return self.epochs or max(EPOCHS, -(-MIN_STEPS // -(-queries // self.batch)))
+        """Return the number of epochs: by default six, or more to reach ``MIN_STEPS`` steps."""
+        if self.epochs is not None:
+            return self.epochs
+        return max(EPOCHS, -(-MIN_STEPS // -(-queries // self.batch)))
 
 
 def train_reader(
@@ -148,7 +150,8 @@ def _train(
     epochs = settings.passes(len(data))
     total = epochs * (-(-len(data) // settings.batch))
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min(1, (step + 1) / settings.warm_up) * max(0, 1 - step / total)
+        optimizer,
+        lambda step: min(1, (step + 1) / settings.warm_up) * max(0, 1 - step / max(total, 1)),
     )
     tools = list({e.tool: e for query in data for e in query.examples}.values())
     network.train()

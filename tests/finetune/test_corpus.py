@@ -7,6 +7,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,12 @@ def boxes() -> list[CorpusToolbox]:
     return read_corpus()
 
 
+@cache
+def for_training() -> list[CorpusToolbox]:
+    """The toolboxes for training, which take seconds to read."""
+    return training_toolboxes()
+
+
 def by_split(
     boxes: Iterable[CorpusToolbox], things: Callable[[CorpusToolbox], Iterable[Any]]
 ) -> list[tuple[Any, set[str]]]:
@@ -71,7 +78,7 @@ def test_no_tool_and_no_id_is_in_two_splits(boxes: list[CorpusToolbox]) -> None:
 
 
 def test_no_message_that_is_held_out_is_trained_on(boxes: list[CorpusToolbox]) -> None:
-    training = training_toolboxes()
+    training = for_training()
     assert [box.name for box in training] == [b.name for b in boxes if b.split == "training"]
     held = [box for box in boxes if box.split != "training"]
     shared = [

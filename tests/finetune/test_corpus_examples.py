@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from casewright.finetune.corpus import CorpusToolbox, read_corpus, training_toolboxes
+from casewright.finetune.corpus import CorpusToolbox, read_corpus
 from casewright.finetune.examples import corpus_examples as made_from
 from casewright.finetune.examples.corpus_examples import (
     CorpusExamples,
@@ -13,6 +13,7 @@ from casewright.finetune.examples.corpus_examples import (
 )
 from casewright.finetune.examples.tevo import TevoSettings
 from casewright.finetune.examples.ttg import TtgSettings
+from tests.finetune.test_corpus import for_training
 from tests.support.encoders import HashingEncoder
 
 SETTINGS = CorpusSettings(copies=1, guests=2, strangers=1, validation=4)
@@ -21,7 +22,7 @@ SETTINGS = CorpusSettings(copies=1, guests=2, strangers=1, validation=4)
 @pytest.fixture(scope="module")
 def boxes() -> list[CorpusToolbox]:
     """Three toolboxes for training."""
-    return training_toolboxes()[:3]
+    return for_training()[:3]
 
 
 @pytest.fixture

@@ -179,6 +179,7 @@ def test_training_changes_adapters_and_heads_and_leaves_the_encoder(taught_reade
     import torch
 
     start, end = (weights_of(FEW, quick(epochs=epochs)) for epochs in (0, 1))
+    assert not any(start[name].any() for name in start if "lora_B" in name)
     changed = {name for name in start if not torch.equal(start[name], end[name])}
     assert "prototypes" in changed
     assert any("lora_B" in name for name in changed)

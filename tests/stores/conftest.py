@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import certifi
 import pytest
 
 from casewright.stores import CaseStore
+from casewright.stores.engines import server_calls
 from tests.stores.helpers import new_folder, note_schema
 from tests.support.qdrant_server import QdrantServer, RealServer
 
@@ -17,14 +17,11 @@ URL, KEY = os.environ.get("CASEWRIGHT_QDRANT_URL"), os.environ.get("CASEWRIGHT_Q
 PLACES = ["memory", "edge", "server", *(["real server"] if URL else [])]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One certificate: every client of a server reads all that there are, and none needs any."""
-    first, end, _ = Path(certifi.where()).read_text("utf-8").partition("-----END CERTIFICATE-----")
-    file = tmp_path_factory.mktemp("authority") / "one.pem"
-    file.write_text(f"{first}{end}\n", "utf-8")
+@pytest.fixture(scope="module", autouse=True)
+def _short_waits() -> Iterator[None]:
+    """A client that tries again does so soon, but for what a server itself asks for."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SSL_CERT_FILE", str(file))
+        patch.setattr(server_calls, "MIN_WAIT", 0.02)
         yield
 
 

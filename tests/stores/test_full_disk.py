@@ -43,14 +43,8 @@ def ingested(place: Path, docs: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
-@pytest.mark.parametrize(
-    "left",
-    [
-        pytest.param(100_000, marks=pytest.mark.slow),
-        2_000_000,
-        pytest.param(9_000_000, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("left", [100_000, 2_000_000, 9_000_000])
 def test_ingest_on_a_full_disk_is_one_error_and_the_next_run_is_whole(
     disk: Path, tmp_path: Path, left: int
 ) -> None:

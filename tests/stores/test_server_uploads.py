@@ -21,6 +21,7 @@ from casewright.stores.engines.upload import SharedLock
 from tests.stores.helpers import ROOT, note, note_schema, number_id
 from tests.support.encoders import HashingEncoder
 from tests.support.qdrant_server import RESET, QdrantServer
+from tests.support.waiting import until
 
 POINTS = "/notes/points"
 
@@ -257,8 +258,7 @@ def test_process_that_is_interrupted_while_it_uploads_ends_at_once(server: Qdran
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        while len(uploads(server)) < 4:
-            time.sleep(0.05)
+        until(lambda: len(uploads(server)) >= 4)
         process.send_signal(signal.SIGINT)
         start = time.monotonic()
         _, errors = process.communicate(timeout=30)
@@ -294,8 +294,7 @@ def test_case_is_retained_while_a_long_add_goes_on(server: QdrantServer) -> None
     with opened(server, parallel=2, upload_batch=4) as store:
         adding = threading.Thread(target=store.add, args=(notes(120),))
         adding.start()
-        while not uploads(server):
-            time.sleep(0.01)
+        until(lambda: uploads(server))
         outcome = store.retain(note("kept meanwhile", "solved")).outcome
         assert adding.is_alive()
         adding.join()

@@ -16,7 +16,7 @@ from casewright.tools.deadline import (
     running_calls,
     start_daemon,
 )
-from tests.serve.service.helpers import until
+from tests.support.waiting import until
 
 STOPS = pytest.mark.parametrize(
     "error", [StopIteration, StopAsyncIteration], ids=lambda error: error.__name__

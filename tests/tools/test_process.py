@@ -15,7 +15,8 @@ from casewright.errors import ToolError
 from casewright.graph import Limits
 from casewright.graph.call import Call
 from casewright.tools import CallContext, tool_from_function
-from tests.serve.service.helpers import ROOT, until
+from tests.stores.helpers import ROOT
+from tests.support.waiting import until
 from tests.tools import process_tools
 
 CONTEXT = CallContext("run", "s3", scope={"tenant": "acme"})

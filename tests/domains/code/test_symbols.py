@@ -172,8 +172,11 @@ def test_long_question_and_large_tree_take_no_time_to_speak_of(case: str) -> Non
     question, symbols = LONG[case]
     assert len(question) <= 10_000
     known = SymbolIndex(symbols)
-    # Processor time: the machine may be busy with other tests.
-    started = time.thread_time()
-    named = symbols_named(question, known)
-    assert time.thread_time() - started < 0.5
-    assert named
+    seconds = []
+    for _ in range(3):
+        # Processor time: the machine may be busy with other tests.
+        started = time.thread_time()
+        assert symbols_named(question, known)
+        seconds.append(time.thread_time() - started)
+    # A collection of garbage in between may take longer than all of them.
+    assert min(seconds) < 0.5

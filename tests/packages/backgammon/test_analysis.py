@@ -121,7 +121,7 @@ def test_a_changed_statement_is_found(right: str, wrong: str) -> None:
 
 def test_changed_figures_of_an_analysis_are_found(some: list[Decision]) -> None:
     figures = flagged = 0
-    for decision in some:
+    for decision in some[:75]:
         text = analysis_text(decision)
         for figure in re.finditer(r"(?<![\w/])[+-]?\d+\.\d+", text):
             more = f"{float(figure[0]) + 0.3:+.3f}"

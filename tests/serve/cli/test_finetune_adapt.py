@@ -49,9 +49,10 @@ def test_parser_learns_from_messages_and_plans_as_an_adapter(home: Path, tmp_pat
         made = result(run(home, *asked, "--adapter", "mine", folder=tmp_path))
         planner = made["planner"]
         assert (planner if command == "plan" else planner["name"]) == "ensemble:mine"
+    written(tmp_path, 3)
     measured = ["eval", "--domain", "plant.py:domain", "--input", "learn.jsonl", "--json"]
     told = result(run(home, *measured, "--adapter", "mine", folder=tmp_path))
-    assert (told["planner"], told["messages"]) == ("ensemble:mine", 20)
+    assert (told["planner"], told["messages"]) == ("ensemble:mine", 3)
 
 
 @pytest.mark.parametrize(("count", "mend"), [(19, "casewright draft"), (501, "finetune sample")])

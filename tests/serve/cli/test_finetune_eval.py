@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from casewright import domains
+from casewright.domains import find_domain
 from tests.finetune.evaluating import FACT, FIND, NOTHING
 from tests.serve.helpers import Done, new_home, one_line_error, result, run
 from tests.support.tiny_mistral import save_tiny
@@ -88,7 +91,13 @@ def test_what_makes_figures_of_a_file_hard_to_read_is_told(folder: Path) -> None
     assert "No wrong plan counts for the classes sales" in told
 
 
-def test_the_queries_of_a_domain_are_those_for_measuring(home: Path) -> None:
+def test_the_queries_of_a_domain_are_those_for_measuring(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = find_domain("shopping")
+    # All of its plan cases would take a minute to encode.
+    few = replace(shop, queries=lambda: shop.queries()[::40])
+    monkeypatch.setattr(domains, "find_domain", lambda name: few)
     done = run(home, "finetune", "eval", "--limit", "5", "--seed", "1", "--json")
     told = result(done)
     assert told["settings"] == {

@@ -8,8 +8,9 @@ from playwright.sync_api import expect
 
 from tests.serve.helpers import GALAXY
 from tests.serve.page.helpers import ask, edges, ended, node, section
-from tests.serve.service.helpers import Served, until
+from tests.serve.service.helpers import Served
 from tests.support.browser import Tab
+from tests.support.waiting import until
 
 
 def test_question_of_two_steps_shows_plan_times_evidence_and_an_answer_that_cites_it(

@@ -12,8 +12,9 @@ from playwright.sync_api import expect
 from casewright.graph.run_file import read_run
 from tests.serve.helpers import GALAXY, one_line_error, run
 from tests.serve.page.helpers import ask, edges, ended, node
-from tests.serve.service.helpers import Served, until
+from tests.serve.service.helpers import Served
 from tests.support.browser import Tab
+from tests.support.waiting import until
 
 
 def test_run_that_ask_saved_is_shown_with_plan_evidence_and_answer(

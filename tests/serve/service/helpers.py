@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
+import resource
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,35 @@ from typing import Any
 
 import httpx
 
+from tests.serve.service import server_process
+from tests.support.waiting import until
+
 ROOT = Path(__file__).parents[3]
 ACME, OTHER = "acme-token-0123456789", "other-token-0123456789"
 TOKENS = {ACME: "acme", OTHER: "other"}
 QUICK = "how much memory is on my phone"
+#: Forks of a process that has imported what the service does, which takes four seconds.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([server_process.__name__, "langserve", "qdrant_client"])
+
+
+class Forked:
+    """A process that was forked, by the names that ``Popen`` has."""
+
+    def __init__(self, process: Any) -> None:
+        self._process = process
+        self.pid: int = process.pid
+        self.kill = process.kill
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def send_signal(self, how: int) -> None:
+        os.kill(self.pid, how)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        self._process.join(timeout)
+        return self._process.exitcode
 
 
 @dataclass
@@ -28,7 +54,7 @@ class Served:
     """A running service."""
 
     url: str
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | Forked
     log: Path
 
     def client(self, token: str | None = ACME, **more: Any) -> httpx.Client:
@@ -42,7 +68,7 @@ class Served:
     def did(self, what: str) -> int:
         return sum(line.startswith(f"{what} ") for line in self.lines())
 
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int | None:
         self.process.send_signal(how)
         return self.process.wait(30)
 
@@ -50,16 +76,20 @@ class Served:
 @contextmanager
 def served(folder: Path, **options: Any) -> Iterator[Served]:
     """Serve the tests' tools while the context lasts."""
+    errors = _errors(folder)
+    variables = {**os.environ, "LOG": str(folder / "log")}
+    inherited = (variables, resource.getrlimit(resource.RLIMIT_NOFILE), errors)
     given = {"tokens": TOKENS, **options}
-    command = [sys.executable, "-m", "tests.serve.service.server_process", json.dumps(given)]
-    with started(command, folder, LOG=str(folder / "log")) as server:
+    process = FORKS.Process(target=server_process.forked, args=(given, *inherited))
+    process.start()
+    with _serving(Forked(process), errors) as server:
         yield server
 
 
 @contextmanager
 def started(command: list[str], folder: Path, **environment: str) -> Iterator[Served]:
     """Run a command that serves, and see that it is gone at the end."""
-    errors = folder / f"stderr-{time.monotonic_ns()}"
+    errors = _errors(folder)
     with errors.open("w") as err:
         process = subprocess.Popen(
             command,
@@ -70,24 +100,26 @@ def started(command: list[str], folder: Path, **environment: str) -> Iterator[Se
             cwd=ROOT,
             env={**os.environ, **environment},
         )
+    with _serving(process, errors) as server:
+        yield server
+
+
+def _errors(folder: Path) -> Path:
+    file = folder / f"stderr-{time.monotonic_ns()}"
+    file.touch()
+    return file
+
+
+@contextmanager
+def _serving(process: subprocess.Popen[str] | Forked, errors: Path) -> Iterator[Served]:
     try:
         found = until(lambda: re.search(r"http://\S+", errors.read_text()), 90, process)
-        server = Served(found[0], process, folder / "log")
+        server = Served(found[0], process, errors.with_name("log"))
         until(lambda: _healthy(server), 30, process)
         yield server
     finally:
         process.kill()
         process.wait()
-
-
-def until(ready: Callable[[], Any], seconds: float = 30, process: Any = None) -> Any:
-    """Wait until something is so, and return it."""
-    deadline = time.monotonic() + seconds
-    while not (found := ready()):
-        assert process is None or process.poll() is None, "the service ended"
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.02)
-    return found
 
 
 def _healthy(server: Served) -> bool:

@@ -1,4 +1,4 @@
-"""A service over tools of the tests', in a process of its own: ``python -m … '{"retain": …}'``.
+"""A service over tools of the tests', in a process of its own.
 
 Its planner takes the plan from the question itself: what stands after ``plan:``, ``;`` for a new
 line, and after failures what stands after ``mended by:``; any other question is one quick step.
@@ -8,8 +8,8 @@ Its tools leave lines in the file that LOG names.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -159,8 +159,14 @@ class Store:
         return 0
 
 
-def main() -> None:
-    given = json.loads(sys.argv[1])
+def forked(
+    given: dict[str, Any], variables: Mapping[str, str], files: tuple[int, int], errors: Path
+) -> None:
+    """Serve in this process, which is given what one that was started would inherit."""
+    os.environ.update(variables)
+    resource.setrlimit(resource.RLIMIT_NOFILE, files)
+    with errors.open("w") as file:
+        os.dup2(file.fileno(), sys.stderr.fileno())
     given["tokens"] = {token: Grant(tenant) for token, tenant in given["tokens"].items()}
     chat = given.pop("chat", "")
     serving = given.pop("serving", {})
@@ -183,7 +189,3 @@ def main() -> None:
     run(app, listening_socket("127.0.0.1", port, share=port > 0), **serving)
     if answers is not None:
         answers.close()
-
-
-if __name__ == "__main__":
-    main()

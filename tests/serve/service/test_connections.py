@@ -20,7 +20,8 @@ from fastapi import FastAPI
 from casewright.errors import InputError
 from casewright.serve.service.connections import BACKLOG, MAX_ACCEPTED, connection_limit, network_of
 from casewright.serve.service.server import RepeatedLineFilter, listening_socket, run
-from tests.serve.service.helpers import ACME, QUICK, Served, plan, served, until
+from tests.serve.service.helpers import ACME, QUICK, Served, plan, served
+from tests.support.waiting import until
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: "
 
@@ -102,7 +103,9 @@ def test_however_many_connect_at_once_few_more_are_open_than_may_be() -> None:
 
     tasks: list[asyncio.Task[None]] = []
     try:
-        run(FastAPI(lifespan=lifespan), listener, max_connections=most, log_level="error")
+        app = FastAPI(lifespan=lifespan)
+        # What connects while it ends is waited for as long.
+        run(app, listener, max_connections=most, shutdown_seconds=1, log_level="error")
     finally:
         for client in clients:
             client.close()
@@ -148,7 +151,7 @@ def test_a_connection_without_a_request_is_closed_though_bytes_still_come(
 
 def test_a_request_at_work_is_not_closed_for_the_time_that_it_takes(hasty: Served) -> None:
     with hasty.client() as client:
-        assert client.post("/ask", json=plan("s1 = slow(b=2.5)")).status_code == 200
+        assert client.post("/ask", json=plan("s1 = slow(b=1.6)")).status_code == 200
 
 
 def test_one_address_makes_room_for_itself_and_requests_at_work_stay(hasty: Served) -> None:

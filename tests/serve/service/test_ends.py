@@ -9,9 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serve.service.helpers import OTHER, QUICK, events_of, plan, served, until
+from tests.serve.service.helpers import OTHER, QUICK, events_of, plan, served
+from tests.support.waiting import until
 
-REQUESTS = 20
+REQUESTS = 9
 
 
 def test_told_to_end_it_finishes_what_it_has_begun(tmp_path: Path) -> None:

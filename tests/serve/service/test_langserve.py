@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.serve.service.helpers import ACME, QUICK, Served, plan, until
+from tests.serve.service.helpers import ACME, QUICK, Served, plan
+from tests.support.waiting import until
 
 langserve = pytest.importorskip("langserve")
 

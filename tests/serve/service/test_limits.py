@@ -11,14 +11,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serve.service.helpers import ACME, QUICK, Served, events_of, plan, served, until
+from tests.serve.service.helpers import ACME, QUICK, Served, events_of, plan, served
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service that works on one question, lets another wait, and gives each 1.5 s."""
+    """A service that works on one question, lets another wait, and gives each 2 s."""
     with served(
-        tmp_path_factory.mktemp("narrow"), max_concurrency=1, request_seconds=1.5
+        tmp_path_factory.mktemp("narrow"), max_concurrency=1, request_seconds=2.0
     ) as running:
         yield running
 
@@ -84,11 +85,13 @@ def test_what_takes_too_long_is_cut(narrow: Served) -> None:
 
 def test_one_too_many_is_sent_away_and_told_when_to_come_again(narrow: Served) -> None:
     with narrow.client() as client, ThreadPoolExecutor(3) as pool:
-        asked = [pool.submit(client.post, "/ask", json=plan("s1 = slow(b=0.6)")) for _ in range(3)]
-        replies = [future.result() for future in asked]
-        statuses = sorted(reply.status_code for reply in replies)
-        assert statuses == [200, 200, 503]
-        (refused,) = [reply for reply in replies if reply.status_code == 503]
+        before = narrow.did("slow")
+        first = pool.submit(client.post, "/ask", json=plan("s1 = slow(b=1)"))
+        until(lambda: narrow.did("slow") > before)
+        others = [pool.submit(client.post, "/ask", json={"question": QUICK}) for _ in range(2)]
+        replies = sorted((one.result() for one in others), key=lambda reply: reply.status_code)
+        assert [reply.status_code for reply in (first.result(), *replies)] == [200, 200, 503]
+        refused = replies[1]
         assert refused.headers["retry-after"] == "1"
         assert client.get("/healthz").status_code == 200
         assert client.post("/ask", json={"question": QUICK}).status_code == 200

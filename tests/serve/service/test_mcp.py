@@ -15,7 +15,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
-from tests.serve.helpers import environment, one_line_error, run
+from tests.serve.helpers import environment, new_home, one_line_error, run
 from tests.serve.service.helpers import ACME, OTHER, QUICK, Served, plan, served
 
 pytestmark = pytest.mark.anyio
@@ -25,6 +25,12 @@ PLAN = "s1 = quick(a=question)\ns2 = quick(a=s1.value)"
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home without stores: what is asked here needs none."""
+    return new_home(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +145,7 @@ async def test_unknown_methods_wrong_parameters_and_no_token_are_answered(offere
 
 async def test_a_client_that_goes_cancels_its_call(offered: Served) -> None:
     before = offered.did("slow")
-    async with connected(offered) as session:
+    async with connected(offered) as session, asyncio.timeout(30):
         call = asyncio.ensure_future(session.call_tool("ask", plan("s1 = slow(b=4)")))
         while offered.did("slow") == before:
             await asyncio.sleep(0.02)

@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serve.service.helpers import QUICK, Served, events_of, plan, served, until
+from tests.serve.service.helpers import QUICK, Served, events_of, plan, served
+from tests.support.waiting import until
 
 BROKEN = plan("s1 = broken(); s2 = quick(a=s1.value) mended by: s1 = slow(b=0.1); s2 = slow(b=3)")
 MENDED = plan("s1 = quick(); s2 = broken() mended by: s1 = quick(); s2 = slow(b=0.1)")

@@ -94,7 +94,7 @@ def test_a_tool_s_own_event_adds_no_label() -> None:
 
 
 async def test_runs_in_flight_and_abandoned_threads_rise_and_fall(tmp_path: Path) -> None:
-    async with asking(tmp_path) as client:
+    async with asking(tmp_path) as client, asyncio.timeout(30):
         blocking = asyncio.ensure_future(client.post("/ask", json=plan("s1 = blocking(b=0.7)")))
         while not (await values(client))["casewright_runs_in_flight"]:
             await asyncio.sleep(0.02)

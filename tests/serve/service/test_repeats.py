@@ -137,7 +137,7 @@ async def test_what_a_thread_s_request_returned_is_deleted_with_it(
 
 async def test_a_request_at_work_is_not_begun_once_more(tmp_path: Path) -> None:
     slow = plan("s1 = slow(b=0.4)")
-    async with asking(tmp_path) as client:
+    async with asking(tmp_path) as client, asyncio.timeout(30):
         first = asyncio.ensure_future(client.post("/ask", json=slow, headers=KEY))
         while not calls(tmp_path):
             await asyncio.sleep(0.01)

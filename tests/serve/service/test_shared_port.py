@@ -15,8 +15,9 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.serve.service.server import listening_socket
-from tests.serve.service.helpers import Served, plan, served, until
+from tests.serve.service.helpers import Served, plan, served
 from tests.support.postgres import database
+from tests.support.waiting import until
 
 
 def test_a_port_is_shared_by_those_who_say_so_and_by_no_other() -> None:

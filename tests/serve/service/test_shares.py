@@ -11,7 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serve.service.helpers import OTHER, QUICK, Served, events_of, plan, served, until
+from tests.serve.service.helpers import OTHER, QUICK, Served, events_of, plan, served
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_abandoned_calls_of_tools_are_bounded_and_leave_threads_to_another(share
         before = threads_of(shared)
         refused = 0
         for _ in range(12):
-            asked = plan("s1 = blocking(b=6); s2 = blocking(b=6); s3 = blocking(b=6)")
+            asked = plan("s1 = blocking(b=4); s2 = blocking(b=4); s3 = blocking(b=4)")
             with suppress(httpx.ReadTimeout):
                 refused += client.post("/ask", json=asked, timeout=0.3).status_code == 503
         assert threads_of(shared) <= before + 4
