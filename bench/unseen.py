@@ -75,8 +75,11 @@ class UnseenSet:
         if limit is None or limit >= len(self.items):
             return self
         sample = sorted(random.Random(seed).sample(range(len(self.items)), limit))
-        columns = {name: getattr(self, name) for name in ("items", "classes", "groups")}
-        return replace(self, **{n: [column[i] for i in sample] for n, column in columns.items()})
+        columns: dict[str, Any] = {
+            name: [getattr(self, name)[row] for row in sample]
+            for name in ("items", "classes", "groups")
+        }
+        return replace(self, **columns)
 
 
 def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:

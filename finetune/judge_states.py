@@ -173,7 +173,8 @@ def loop_score(
         rows.append([len(judged), *recalls])
         right += len(relevant & marked)
         count += len(marked)
-    return LoopScore(*np.mean(rows, axis=0).tolist(), right / max(count, 1))
+    judged_count, recall, single, marked_recall = np.mean(rows, axis=0).tolist()
+    return LoopScore(judged_count, recall, single, marked_recall, right / max(count, 1))
 
 
 def judge_figures(

@@ -35,7 +35,7 @@ def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterat
             measuring=str(folder / test_path) if test_path else "",
         )
         toolset = Toolset.read(source, (), seen, rng, Counter())
-        groups = ToolsetGroups(toolset, encoder, MAX_GROUP).deal(rng)
+        groups = ToolsetGroups(toolset, encoder, MAX_GROUP).draw_groups(rng)
         for index, (queries, toolbox) in enumerate(groups):
             if verbatim := [query for query in queries if _verbatim(query, toolbox)]:
                 yield Source(f"{reader}-{index}", toolbox, {}, verbatim)

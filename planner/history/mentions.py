@@ -97,7 +97,7 @@ def _text_mentions(answer: str, tool: str) -> list[Mention]:
         end = matches[number + 1].start() if number + 1 < len(matches) else len(answer)
         following = _NEXT_WORDS.match(answer, match.end(), end)
         next_words = following[0].split() if following else ()
-        words += itertools.takewhile(lambda word: word.casefold() not in _NAME_STOPS, next_words)
+        words.extend(itertools.takewhile(lambda w: w.casefold() not in _NAME_STOPS, next_words))
         mentions.append(Mention(" ".join(words), answer[start:end], tool))
     return mentions
 
