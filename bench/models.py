@@ -121,7 +121,9 @@ def random_twin(model: LanguageModel, seed: int) -> LanguageModel:
 def weight_bytes(model: LanguageModel) -> int:
     """Return the bytes of weights that a step reads: all but those of an untied embedding table."""
     network: Any = model.network
-    total_bytes = sum(p.numel() * p.element_size() for p in network.parameters())
+    # Eight-bit weights are buffers.
+    weights = [*network.parameters(), *network.buffers()]
+    total_bytes = sum(weight.numel() * weight.element_size() for weight in weights)
     embedding, head = network.get_input_embeddings().weight, network.get_output_embeddings()
     if head is not None and head.weight is embedding:
         return int(total_bytes)
