@@ -118,7 +118,7 @@ class CallLog(BaseCallbackHandler):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanOutcome:
+class ChatPlanOutcome:
     """The outcome and the costs of planning for one query."""
 
     milliseconds: float
@@ -282,7 +282,7 @@ def measure_chat(
 
 def _plan_all(
     planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: CallLog
-) -> list[PlanOutcome]:
+) -> list[ChatPlanOutcome]:
     """Return the plans of the queries in turn, after an untimed plan of the first query."""
     planner.plan(queries[0].record.request(toolbox))
     plans = []
@@ -291,7 +291,7 @@ def _plan_all(
         result = planner.plan(query.record.request(toolbox))
         now, calls = time.perf_counter(), log.calls[before:]
         plans.append(
-            PlanOutcome(
+            ChatPlanOutcome(
                 result.milliseconds,
                 len(calls),
                 sum(((call.ended or now) - call.started) * 1000 for call in calls),
@@ -352,7 +352,7 @@ def _text(hit: Hit) -> str:
     return f"{hit.case.problem['question']}\n{hit.case.solution}"
 
 
-def _plan_cells(plans: Sequence[PlanOutcome]) -> dict[str, Any]:
+def _plan_cells(plans: Sequence[ChatPlanOutcome]) -> dict[str, Any]:
     """Return the means and shares over a planner's plans."""
     times = [plan.milliseconds for plan in plans]
     shares = {
@@ -374,7 +374,9 @@ def _plan_cells(plans: Sequence[PlanOutcome]) -> dict[str, Any]:
     }
 
 
-def _draw(axes: Any, planned: Mapping[str, Sequence[PlanOutcome]], trips: Sequence[float]) -> None:
+def _draw(
+    axes: Any, planned: Mapping[str, Sequence[ChatPlanOutcome]], trips: Sequence[float]
+) -> None:
     times = {name: [plan.milliseconds for plan in plans] for name, plans in planned.items()}
     for name, milliseconds in {**times, "a call of one token": trips}.items():
         axes.ecdf(milliseconds, label=name)

@@ -55,13 +55,13 @@ class PrefixTree:
             if not tokens:
                 if matcher.finished:
                     return written
-                nodes = [greedy(self.logits[node], matcher)]
-                if nodes[0] in ends:
+                tokens = [greedy(self.logits[node], matcher)]
+                if tokens[0] in ends:
                     return written
-                matcher.consume(nodes[0])
-            for token in nodes:
+                matcher.consume(tokens[0])
+            for token in tokens:
                 node = None if node is None else self.children.get((node, token))
-            written += nodes
+            written += tokens
         return written if matcher.finished else None
 
 

@@ -38,7 +38,7 @@ FROZEN = [
     )
 ]
 #: How the bench trains, but where a test puts something quick in its place.
-TRAINED = bench._trained
+TRAINED = bench._train_reader
 BESIDE = ("fallback plan", "classifiers", "reader not trained")
 
 
@@ -77,7 +77,7 @@ def toy(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("casewright.domains.find_domain", lambda name: toy_shop.domain)
         patch.setattr(harness, "default_encoder", lambda: encoder)
-        patch.setattr(bench, "_trained", learned)
+        patch.setattr(bench, "_train_reader", learned)
         patch.setattr(Domain, "open_reader", lambda domain: taught_reader.reader)
         patch.setattr(bench, "FIRST_SIZE", 10)
         yield toy_shop
@@ -235,7 +235,7 @@ def test_a_fold_trains_a_reader_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_
         seen.append(len(queries))
         return train(queries, settings)
 
-    monkeypatch.setattr(bench, "_trained", TRAINED)
+    monkeypatch.setattr(bench, "_train_reader", TRAINED)
     monkeypatch.setattr(reader_training, "ReaderSettings", few)
     monkeypatch.setattr(reader_training, "train_reader", trained)
     domain = Domain("toy", "", (), open_toy, lambda: QUERIES, reader=tmp_path)

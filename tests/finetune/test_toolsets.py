@@ -85,7 +85,7 @@ def test_every_query_stands_once_under_a_small_toolbox_that_its_plan_is_right_fo
     folder: Path, together: int
 ) -> None:
     toolset = read(folder)
-    found = list(ToolsetGroups(toolset, ENCODER, together).deal(random.Random(0)))
+    found = list(ToolsetGroups(toolset, ENCODER, together).draw_groups(random.Random(0)))
     names = [query.record.id for queries, _ in found for query in queries]
     assert sorted(map(str, names)) == sorted(str(query.record.id) for query in toolset.queries)
     for queries, toolbox in found:
@@ -99,7 +99,7 @@ def test_every_query_stands_once_under_a_small_toolbox_that_its_plan_is_right_fo
 
 def test_no_question_stands_beside_a_tool_of_others_that_it_may_want(folder: Path) -> None:
     toolset = read(folder)
-    for queries, toolbox in ToolsetGroups(toolset, ENCODER, 16).deal(random.Random(1)):
+    for queries, toolbox in ToolsetGroups(toolset, ENCODER, 16).draw_groups(random.Random(1)):
         for query in queries:
             foreign = set(toolbox.names) - {*toolset.shown[str(query.record.id)], "no_evidence"}
             assert foreign.isdisjoint(query.query.split())

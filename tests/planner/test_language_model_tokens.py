@@ -213,7 +213,7 @@ def without_backend() -> Any:
         (lossy, {}, "cannot write every text"),
         (endless, {}, "no token that ends"),
         (without_backend, {}, "tokenizers library"),
-        (kinds.mistral_like, {"vocab_size": 300}, "knows tokens 0 to 299"),
+        (kinds.mistral_like, {"vocab_size": 300}, "has tokens 0 to 299"),
     ],
     ids=["lossy", "endless", "without_backend", "too_large"],
 )

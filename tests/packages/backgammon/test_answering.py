@@ -28,8 +28,8 @@ from casewright_backgammon.cases import (
     case_text,
     decision_case,
     decision_schema,
+    flaw_of,
     roll_text,
-    verified,
 )
 from casewright_backgammon.decision import Decision, decision_of
 from casewright_backgammon.judge import NetworkJudge
@@ -161,18 +161,18 @@ def test_a_game_that_is_won_doubly_is_told_so() -> None:
 
 def test_a_case_whose_text_says_other_figures_is_not_kept() -> None:
     case = decision_case(ASKED)
-    assert verified(case) is None
+    assert flaw_of(case) is None
     best = ASKED.best.play
     wrong = Case(
         case.problem,
         str(case.solution).replace(f"Best play: {best}", f"Best play: {ASKED.candidates[1].play}"),
         metadata=case.metadata,
     )
-    assert verified(wrong)
-    assert verified(Case(case.problem, case.solution))
+    assert flaw_of(wrong)
+    assert flaw_of(Case(case.problem, case.solution))
     for change in ({"board": START.id}, {"play": ASKED.candidates[1].play}, {"roll": "6-6"}):
         other = Case({**case.problem, **change}, case.solution, metadata=case.metadata)
-        assert "differ from those of its decision" in str(verified(other))
+        assert "differ from those of its decision" in str(flaw_of(other))
 
 
 def test_a_query_without_a_play_is_its_position_alone() -> None:

@@ -47,7 +47,7 @@ def test_ctrl_c_ends_with_one_line_and_the_training_goes_on_by_resume(
         patch.setattr(log, "write_log", interrupted)
         stopped = run(home, *command)
     assert (stopped.returncode, stopped.stdout) == (130, "")
-    assert stopped.stderr == "Stopped. The same command with --resume goes on.\n"
+    assert stopped.stderr == "Stopped. The same command with --resume continues.\n"
     done = run(home, *command, "--resume", "--json")
     assert done.returncode == 0
     told = json.loads(done.stdout)
