@@ -107,8 +107,6 @@ SLOW = {
         "prints_that[docs/domains.md]",
         "prints_that[docs/plans.md]",
         "prints_that[docs/operating.md]",
-        "prints_that[docs/mending.md]",
-        "prints_that[docs/comparison.md]",
     ),
     "domains/legal/test_legal_data": ("reaches_some_accuracy",),
     "domains/legal/test_legal_domain": ("built_anew[full", "built_anew[qsa"),

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from casewright.domains import Domain
+from casewright.planner import Reader
 from casewright.planner.language_model.smollm2 import converted_folder
 from casewright.serve.cli import main
 from casewright.stores import default_encoder
@@ -39,6 +41,10 @@ def environment(home: Path) -> dict[str, str]:
         base.parent.mkdir(parents=True, exist_ok=True)
         base.symlink_to(converted_folder())
     return {**os.environ, "CASEWRIGHT_HOME": str(home), "COLUMNS": "200"}
+
+
+#: A domain's reader, which takes as long to load as the rest of a question.
+_reader = functools.cache(Reader)
 
 
 def run(
@@ -66,6 +72,7 @@ def run(
     err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
     with (
         patch.dict(os.environ, {**environment(home), **(variables or {})}),
+        patch.object(Domain, "open_reader", lambda own: own.reader and _reader(own.reader)),
         patch.object(sys, "argv", ["casewright", *given]),
         patch.object(sys, "stdin", sys.stdin if typed is None else io.StringIO(typed)),
         contextlib.chdir(folder or home),
