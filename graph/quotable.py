@@ -17,10 +17,14 @@ FENCE = "```"
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _TABLE_RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\s\da-z])")
-#: A link, an attribute and a comment in Markdown; only the visible text is quoted.
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)(?<!\bvs\.)\s+(?=[^\s\da-z])"
+)
+#: A link in Markdown; only its text is quoted.
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\](?:\([^()\s]*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])")
+#: Comments and attributes; in prose, the marks of admonitions, underlines and block quotes.
 _INVISIBLE = re.compile(r"<!--.*?-->|\{[:#][^{}\n]*\}", re.DOTALL)
+_MARKS = re.compile(r"^(?:\s*(?:!!!|\?\?\?\+?)\s.*|[=~]{4,}\s*$|>\s)")
 #: A line of at least this length, or before a lower-case line, continues on the next line.
 MIN_WRAPPED_CHARACTERS = 50
 _CONTINUATION = re.compile(r"[a-z(`][^:]*(?::\S|$|\s)")
@@ -49,6 +53,9 @@ def quotables(text: str) -> list[Quotable]:
             heading, intro = match[1].replace("`", "") if match else "", ""
             continue
         if kind == "prose":
+            lines = [text for line in lines if (text := _MARKS.sub("", line, count=1)).strip()]
+            if not lines:
+                continue
             *sentences, last = _sentences(lines)
             intro = last if last.endswith(":") else ""
             texts = sentences if intro else [*sentences, last]

@@ -60,9 +60,13 @@ def covered_relevance(
 ) -> float:
     """Return the judge's feature of hits, from 0 to 1.
 
-    ``rarity`` weighs the question's words; by default they weigh the same.
+    ``rarity`` weighs the question's words, by default equally. Numbers do not count.
     """
-    words = {word: rarity(word) if rarity else 1.0 for word in content_words(question)}
+    words = {
+        word: rarity(word) if rarity else 1.0
+        for word in content_words(question)
+        if not word.isdigit()
+    }
     values = (hit.relevance * _coverage(words, hit) for hit in hits)
     return max((0.0, *values))
 

@@ -26,6 +26,10 @@ CODE = "Oil it:\n\n```python\noil()\n\nstop()\n```"
             "A long line of this paragraph that was\nwrapped. Then",
             ["A long line of this paragraph that was wrapped.", "Then"],
         ),
+        (
+            'Oil it, e.g. Castor oil.\n\n!!! tip "Good to know"\n\n> It squeaks.\n\nMill\n====',
+            ["Oil it, e.g. Castor oil.", "It squeaks.", "Mill"],
+        ),
         ("", []),
     ],
 )
