@@ -62,7 +62,7 @@ def test_steps_light_up_one_after_the_other(tab: Tab) -> None:
 
 
 def test_what_a_step_found_is_shown_before_the_slowest_has_ended(tab: Tab) -> None:
-    ask(tab, "plan: s1 = quick(a=question); s2 = slow(b=3)", wait=False)
+    ask(tab, "plan: s1 = quick(a=question); s2 = slow(b=1.5)", wait=False)
     expect(section(tab, "s1")).to_contain_text("found for local")
     expect(node(tab, "s2")).to_have_attribute("data-status", "running")
     ended(tab, "answered")

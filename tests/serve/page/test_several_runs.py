@@ -14,7 +14,7 @@ from tests.support.browser import Tab, opened
 
 def test_run_under_way_is_found_again_while_another_is_looked_at(tab: Tab) -> None:
     ask(tab, "the first")
-    ask(tab, "plan: s1 = slow(b=3)", wait=False)
+    ask(tab, "plan: s1 = slow(b=2)", wait=False)
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
     runs = tab.page.locator("#runs")
     runs.get_by_role("button", name="the first").click()

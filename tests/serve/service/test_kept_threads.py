@@ -135,7 +135,7 @@ def test_a_thread_is_at_work_for_all_services_of_a_database_and_goes_on_in_anoth
         async with AsyncExitStack() as both:
             mine, _ = await both.enter_async_context(service(tmp_path, options))
             theirs, _ = await both.enter_async_context(service(tmp_path, options))
-            plan = "s1 = quick(); s2 = slow(a=s1.value, b=3)"
+            plan = "s1 = quick(); s2 = slow(a=s1.value, b=1.5)"
             work = asyncio.ensure_future(mine.ask(asked("one", plan), CALLER))
             log = tmp_path / "log"
             await until(lambda: log.exists() and "slow" in log.read_text())
@@ -169,7 +169,7 @@ def test_work_whose_lock_was_lost_is_ended_and_goes_on_later(
 
     async def look() -> None:
         async with service(tmp_path, options) as (runs, _):
-            work = asyncio.ensure_future(runs.ask(asked("lost", "s1 = slow(b=3)"), CALLER))
+            work = asyncio.ensure_future(runs.ask(asked("lost", "s1 = slow(b=1.5)"), CALLER))
             await until(lambda: "slow" in (tmp_path / "log").read_text())
             with psycopg.connect(url, autocommit=True) as opened:
                 opened.execute(
