@@ -29,10 +29,7 @@ from casewright.stores import CaseStore, Encoder
 from casewright.stores.documents.cases import document_schema
 from casewright.stores.documents.ingest import ingest
 from casewright.stores.feedback.offline_judge import Regression
-from casewright.stores.feedback.sufficiency import (
-    FEATURE,
-    SufficiencyJudge,
-)
+from casewright.stores.feedback.sufficiency import FEATURE, SufficiencyJudge
 from casewright.stores.hit import near_best
 from casewright.stores.paths import data_folder
 
@@ -105,8 +102,8 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of whether evidence is sufficient on all questions of a folder.
 
-    The questions of a tree are off-topic in the other trees. The threshold is the lowest at which
-    ``REFUSED`` of the off-topic questions are refused that a tree has itself, which are nearer.
+    The questions of a tree are off-topic in the other trees. The threshold refuses a share of
+    ``REFUSED`` of the trees' own off-topic questions, which are more similar to their documents.
     """
     from sklearn.linear_model import LogisticRegression
 
