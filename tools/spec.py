@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NewType
 
 from casewright.errors import ToolError
@@ -220,6 +221,10 @@ class Toolbox:
 
     def fingerprint(self) -> str:
         """Return a hash of all properties of the tools that a planner sees."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         content = [
             [
                 tool.signature(),
