@@ -226,6 +226,7 @@ SLOW = {
     "serve/cli/test_finetune_data": ("same_seed_makes_the_same_bytes",),
     "serve/cli/test_finetune_parser": ("",),
     "serve/cli/test_finetune_train": ("ctrl_c",),
+    "serve/cli/test_front_door": ("reads_earlier_turns",),
     "serve/cli/test_held_folder": ("wait_for_each_other", "leaves_it_built"),
     "serve/cli/test_ingest": ("that_was_interrupted",),
     "serve/cli/test_own_domain": ("wants_to_know_who_asks",),

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-BLOCK = 4096
+BLOCK = 65536
+HOLE = bytes(BLOCK)
 
 
 def blocks(file: Path) -> Iterator[tuple[int, bytes]]:
@@ -21,7 +22,7 @@ def blocks(file: Path) -> Iterator[tuple[int, bytes]]:
             place -= place % BLOCK
             opened.seek(place)
             block = opened.read(BLOCK)
-            if block.strip(b"\0"):
+            if block != HOLE[: len(block)]:
                 yield place, block
             place += BLOCK
 
