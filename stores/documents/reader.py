@@ -38,8 +38,10 @@ MAX_UNPACKED = 200_000_000
 #: The metadata block at the top of a Markdown file, and the title in it.
 FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
-#: A directive or target of reStructuredText; a ``.txt`` file with this many is reStructuredText.
-RST, MIN_RST = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)"), 2
+#: A directive, target, role or underlined title of reStructuredText; a ``.txt`` file with this many
+#: is reStructuredText.
+RST = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)|:[a-z][\w:-]*:`[^`\n]+`|^([=~-])\1{3,}$")
+MIN_RST = 2
 #: A remark that programs write at the top of generated files.
 GENERATED_MARK = re.compile(
     rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"

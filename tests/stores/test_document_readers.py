@@ -153,6 +153,16 @@ def test_line_of_json_lines_stays_one_line(store: CaseStore, tmp_path: Path) -> 
     assert "oil: red or blue" in chunk["text"]
 
 
+def test_a_text_file_with_underlined_titles_is_read_by_its_sections(
+    store: CaseStore, tmp_path: Path
+) -> None:
+    text = "Mill\n====\n\nIt turns.\n\nOil\n---\n\nTake :ref:`castor oil <castor>`.\n"
+    ingest(store, write(tmp_path / "docs", {"mill.txt": text}))
+    mill, oil = chunks_of(store, "mill.txt")
+    assert (mill["heading"], oil["heading"]) == ("Mill", "Mill › Oil")
+    assert "Take castor oil." in oil["text"]
+
+
 @pytest.mark.parametrize(
     ("encoding", "told"), [("latin-1", "CP1252"), ("utf-16-le", "UTF-16-LE"), ("utf-16-be", "BE")]
 )
