@@ -1,4 +1,4 @@
-"""Options that a domain adds to ``casewright ask``, and its answers to them."""
+"""Options that a domain adds to ``casewright ask``, and requests and answers without a question."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class OwnAnswer:
     """An answer, ready to be shown.
 
     Attributes:
-        lines: The lines of text to print: the input that was read, the cases, the answer, the
-            check.
+        lines: The lines of text to print: the input that was read, the cases used, the answer, and
+            the result of checking it.
         record: The answer as a JSON-plain mapping.
         page: The answer as one HTML document with its images.
         right: True if the answer is proved.

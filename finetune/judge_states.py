@@ -130,7 +130,7 @@ def marks_of_model(model: JudgeModel) -> Marks:
 
 @dataclass(frozen=True, slots=True)
 class LoopScore:
-    """Results of loops, as means over questions.
+    """Results of loops: means over questions, but ``precision`` over all marked candidates.
 
     Attributes:
         judged: Number of candidates.

@@ -1,6 +1,6 @@
 """Selection by maximal marginal relevance with quality bias (RAGSys, Algorithm 1).
 
-``mmr`` computes the same picks as the greedy algorithm on arrays, in less time.
+``mmr`` works on arrays; it returns the picks of the plain greedy algorithm in less time.
 """
 
 from __future__ import annotations

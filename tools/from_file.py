@@ -69,8 +69,9 @@ class _ToolRecord(BaseModel):
 def tool_from_record(record: Any) -> ToolSpec:
     """Return the tool of a record ``{name, parameters, results, description, example}``.
 
-    Each of the ``parameters`` is a description, or an object as in ``toolbox_from_file``. The tool
-    can be planned with, but not executed. Raise ``InputError`` if the record is malformed.
+    Each of the ``parameters`` is a description, or an object as in ``toolbox_from_file``. A plan
+    can call the tool, but the tool cannot be executed. Raise ``InputError`` if the record is
+    malformed.
     """
     try:
         return read_tool(record)
@@ -124,7 +125,7 @@ def _unknown_field_message(name: str, model: type[BaseModel]) -> str:
 
 
 def toolbox_from_file(path: Path) -> Toolbox:
-    """Return the toolbox of a JSON file, to plan with.
+    """Return the toolbox of a JSON file; its tools can be planned, but not executed.
 
     The file has a list of tools, or ``{"tools": [...]}``. A tool is declared as in the plan
     language's ``tools_extra``::

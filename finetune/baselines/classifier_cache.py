@@ -28,7 +28,7 @@ SETTINGS = (
 
 
 def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> ClassifierPlanner:
-    """Return the classifiers of queries and an encoder from the cache, or train and cache them.
+    """Return the cached classifiers of these queries and this encoder, or train and cache them.
 
     See ``train_classifiers``. A cache folder that cannot be written to is ignored.
     """
@@ -68,5 +68,5 @@ def _named(parts: PlannerParts) -> ClassifierPlanner:
     return cached_classifiers(queries, parts.encoder or default_encoder())
 
 
-#: The planner ``classifiers``, named by an entry point.
+#: The planner ``classifiers``, registered as an entry point.
 CLASSIFIERS = NamedPlanner(_named)
