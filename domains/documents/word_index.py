@@ -1,6 +1,6 @@
 """An index of the words of texts: BM25 (Robertson and Zaragoza 2009, section 3.5).
 
-In NumPy, since it is built at the first search: the package bm25s takes four times as long.
+In NumPy, since it is built at the first search and the package bm25s takes longer.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class ParserCard:
 
 
 def certainty(score: float) -> float:
-    """Return minus the logarithm of the probability that a plan is not the parser's choice.
+    """Return -log(1 - p), in nats, for a plan of probability p by the parser.
 
     Of two likely plans, 0.9 and 0.99, the log-probabilities differ by 0.1, the certainties by 2.3.
 
