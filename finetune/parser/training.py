@@ -238,9 +238,24 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
         layer.requires_grad_(False)
     if network.encoder.pooler is not None:
         network.encoder.pooler.requires_grad_(False)
+    for module in network.encoder.encoder.modules():
+        if isinstance(module, torch.nn.Linear):
+            module.register_forward_pre_hook(lambda _, inputs: (_as_eight_bits(inputs[0]),))
     network.split = settings.frozen
     network.kept = FrozenStates(network)
     return network
+
+
+def _as_eight_bits(states: Tensor) -> Tensor:
+    """Return states (texts, tokens, size) rounded as ``onnx_graph.Graph`` does with eight bits.
+
+    The gradient ignores the rounding (Jacob et al. 2018, arXiv 1712.05877, section 3).
+    """
+    low, high = states.detach().aminmax(dim=-1, keepdim=True)
+    low, high = low.amin(-2, keepdim=True), high.amax(-2, keepdim=True)
+    scale = (high.clamp(min=0) - low.clamp(max=0)).clamp(min=1e-6) / 255
+    rounded = (states / scale).round() * scale
+    return states + (rounded - states).detach()
 
 
 def changed_weights(network: ParserNetwork) -> dict[str, Tensor]:

@@ -22,7 +22,7 @@ from casewright.planner.parser.pointing import JoinedMessage, PointerLayers, Poi
 from casewright.planner.parser.schema import CONTEXT as FIELD
 from casewright.planner.parser.schema import WORD, Schema
 from casewright.planner.parser.votes import CaseVoting
-from casewright.stores.encoders.onnx_graph import Bert
+from casewright.stores.encoders.onnx_graph import Bert, fitting_bits
 
 _LINEAR = (
     "word field word_features tool_features parameter_features card example "
@@ -48,12 +48,16 @@ class ReadToolbox:
 class ArrayNetwork:
     """The network, with large layers in ONNX Runtime and small ones in NumPy. Thread-safe.
 
+    The encoder's matrix products have weights of ``bits``, by default of 8 or 7 (see
+    ``fitting_bits``): it was trained with states of eight bits.
+
     Raises:
         KeyError: A weight is missing.
     """
 
-    def __init__(self, weights: Weights) -> None:
-        self._encoder, self._joint = Bert(weights, "encoder."), JointLayers(weights)
+    def __init__(self, weights: Weights, bits: int | None = None) -> None:
+        bits = fitting_bits() if bits is None else bits
+        self._encoder, self._joint = Bert(weights, "encoder.", bits=bits), JointLayers(weights)
         self._votes, self._pointing = CaseVoting(weights), PointerLayers(weights)
         self._linear = {name: Linear(weights, name) for name in _LINEAR.split()}
         self._types = weights["node_type.weight"]

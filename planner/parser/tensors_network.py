@@ -39,9 +39,10 @@ def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: Encoded) ->
     """Return cases as tensors, without their context fields; ``encoded`` has their messages."""
     spans = case_spans(cases)
     words = encoded.words
-    weights = torch.zeros((len(spans), words.shape[1]), dtype=words.dtype)
+    array = np.zeros((len(spans), words.shape[1]), np.float32)
     for row, (_, _, first, last) in enumerate(spans):
-        weights[row, first : last + 1] = 1 / (last + 1 - first)
+        array[row, first : last + 1] = 1 / (last + 1 - first)
+    weights = tensor(array).to(words.dtype)
     owner = torch.tensor([row for row, *_ in spans], dtype=torch.long)
     return CaseData(
         keys=encoded.keys,

@@ -27,7 +27,8 @@ def untrained(seed: int = 0) -> ParserNetwork:
 
 def runtime(seed: int = 0) -> ParserRuntime:
     weights = untrained(seed).state_dict()
-    return ParserRuntime(ArrayNetwork({name: weight.numpy() for name, weight in weights.items()}))
+    arrays = {name: weight.numpy() for name, weight in weights.items()}
+    return ParserRuntime(ArrayNetwork(arrays, bits=32))
 
 
 def trained(folder: Path = FOLDER) -> ParserNetwork:

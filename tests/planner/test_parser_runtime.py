@@ -14,15 +14,20 @@ from casewright.errors import InputError
 from casewright.finetune.corpus import CorpusToolbox, read_corpus
 from casewright.planner import MAX_STEPS, AnnotatedQuery
 from casewright.planner.parser.example_cases import PlanCase
+from casewright.planner.parser.reading import ArrayNetwork
 from casewright.planner.parser.runtime import ParserRuntime, open_runtime
 from casewright.planner.parser.weights import FOLDER as SHIPPED
-from casewright.planner.parser.weights import ParserCard, save_parser, trained_weights
+from casewright.planner.parser.weights import ParserCard, read_weights, save_parser, trained_weights
 from casewright.tools import Toolbox
 from tests.planner.helpers import ROWS, SHOP
 from tests.planner.parsers import eager_runtime, runtime, trained, untrained
 
 QUERIES = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
-shipped = cache(open_runtime)
+
+
+@cache
+def shipped_in_float32() -> ParserRuntime:
+    return ParserRuntime(ArrayNetwork(read_weights(), bits=32))
 
 
 @cache
@@ -54,7 +59,24 @@ def test_an_untrained_parser_plans_as_by_torch(seed: int, known: int) -> None:
 
 def test_the_shipped_parser_plans_as_by_torch() -> None:
     box = read_corpus("validation")[0]
-    check_same(shipped(), shipped_by_torch(), box.toolbox, box.queries[:10], box.queries[10:13])
+    check_same(
+        shipped_in_float32(), shipped_by_torch(), box.toolbox, box.queries[:10], box.queries[10:13]
+    )
+
+
+def test_with_eight_bits_the_shipped_parser_plans_as_in_float32_for_four_of_five_messages() -> None:
+    box = read_corpus("validation")[0]
+    runtimes = (open_runtime(), shipped_in_float32())
+    plans = [
+        [
+            parser.plans(prepared, query.query, query.record.context, MAX_STEPS)[1][0].steps
+            for query in box.queries
+        ]
+        for parser in runtimes
+        if (prepared := parser.prepare(box.toolbox, []))
+    ]
+    same = sum(first == second for first, second in zip(*plans, strict=True))
+    assert same >= 0.8 * len(box.queries)
 
 
 @pytest.mark.slow
@@ -64,7 +86,9 @@ def test_the_shipped_parser_plans_as_by_torch_for_every_message(
     box: CorpusToolbox, known: int
 ) -> None:
     queries = box.queries
-    check_same(shipped(), shipped_by_torch(), box.toolbox, queries[:known], queries[known:])
+    check_same(
+        shipped_in_float32(), shipped_by_torch(), box.toolbox, queries[:known], queries[known:]
+    )
 
 
 def test_threads_plan_as_one_after_the_other() -> None:
