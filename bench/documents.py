@@ -8,12 +8,15 @@ with a ``tree`` and a ``question``. If the tree answers the question, the object
 from __future__ import annotations
 
 import hashlib
+import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from casewright.bench.answer import STAGES
 from casewright.bench.harness import mean, p50, tracked
@@ -29,13 +32,13 @@ from casewright.stores import CaseStore, Encoder
 from casewright.stores.documents.cases import document_schema
 from casewright.stores.documents.ingest import ingest
 from casewright.stores.feedback.offline_judge import Regression
-from casewright.stores.feedback.sufficiency import FEATURE, SufficiencyJudge
+from casewright.stores.feedback.sufficiency import FEATURES, SufficiencyJudge
 from casewright.stores.hit import near_best
 from casewright.stores.paths import data_folder
 
 FILE = "questions.jsonl"
-#: Share of the off-topic questions of a tree that the trained judge refuses.
-REFUSED = 0.93
+#: Share of the off-topic questions that the trained judge refuses.
+REFUSED = 0.92
 
 
 class DocumentQuestion(Record):
@@ -102,41 +105,59 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of whether evidence is sufficient on all questions of a folder.
 
-    The questions of a tree are off-topic in the other trees. The threshold refuses a share of
-    ``REFUSED`` of the trees' own off-topic questions, which are more similar to their documents.
+    For each tree, as many questions of other trees are off-topic too. All trees count the same. The
+    threshold refuses a share of ``REFUSED`` of the off-topic questions.
     """
     from sklearn.linear_model import LogisticRegression
 
     questions = read_questions(data)
-    values: list[float] = []
-    kinds: list[str] = []
-    for tree, location, _ in _ingested(data, encoder):
+    answerable = [question for question in questions if question.file]
+    values: list[Sequence[float]] = []
+    labels: list[tuple[str, str]] = []
+    for tree, location, own in _ingested(data, encoder):
+        others = [question for question in answerable if question.tree != tree]
+        far = random.Random(tree).sample(others, min(len(own), len(others)))
         with CaseStore(document_schema(encoder), location) as store:
             search = PassageSearch(store)
-            for question in questions:
+            for question in tracked(tree, [*own, *far]):
                 hits = near_best(search.best(question.question), 0.0, MIN_SHARE_OF_BEST)
-                values.append(search.sufficiency(question.question, hits))
-                topic = "answerable" if question.file else "near"
-                kinds.append(topic if question.tree == tree else "far")
-    rows, kind = np.array(values)[:, None], np.array(kinds)
-    answerable = kind == "answerable"
-    model = LogisticRegression(C=100.0, class_weight="balanced").fit(rows, answerable)
-    weights = {FEATURE: round(float(model.coef_[0, 0]), 3)}
-    regression = Regression(weights, round(float(model.intercept_[0]), 3), 0.5)
-    probabilities = regression.probabilities(rows, [FEATURE])
-    near = probabilities[kind == "near"] if "near" in kinds else probabilities[~answerable]
-    threshold = round(float(np.quantile(near, REFUSED)), 3)
+                values.append(search.features(question.question, hits))
+                kind = "near" if not question.file else "far"
+                labels.append((tree, "answerable" if question in own and question.file else kind))
+    rows, kinds = np.array(values), np.array([kind for _, kind in labels])
+    counts = Counter(labels)
+    weights = np.array([1 / counts[label] for label in labels])
+    model = LogisticRegression(C=100.0).fit(rows, kinds == "answerable", sample_weight=weights)
+    coefficients = {
+        name: round(float(weight), 3) for name, weight in zip(FEATURES, model.coef_[0], strict=True)
+    }
+    regression = Regression(coefficients, round(float(model.intercept_[0]), 3), 0.5)
+    probabilities = regression.probabilities(rows, FEATURES)
+    off_topic = kinds != "answerable"
+    threshold = round(_quantile(probabilities[off_topic], weights[off_topic], REFUSED), 3)
+    shares = {
+        kind: float(np.average(probabilities[chosen] >= threshold, weights=weights[chosen]))
+        for kind in ("answerable", "near", "far")
+        if (chosen := kinds == kind).any()
+    }
     training = {
         "trees": sorted({question.tree for question in questions}),
-        "answerable": int(answerable.sum()),
-        "kept": round(mean(probabilities[answerable] >= threshold), 3),
+        "answerable": len(answerable),
+        "kept": round(shares["answerable"], 3),
         **{
-            f"{name} off-topic, refused": round(mean(probabilities[kind == name] < threshold), 3)
-            for name in ("near", "far")
-            if name in kinds
+            f"{kind} off-topic, refused": round(1 - share, 3)
+            for kind, share in shares.items()
+            if kind != "answerable"
         },
     }
-    return SufficiencyJudge(Regression(weights, regression.bias, threshold), training)
+    return SufficiencyJudge(Regression(coefficients, regression.bias, threshold), training)
+
+
+def _quantile(values: NDArray[Any], weights: NDArray[Any], share: float) -> float:
+    """Return the least value with at least a share of the weights at or below it."""
+    order = np.argsort(values)
+    below = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order][np.searchsorted(below, share).clip(max=len(values) - 1)])
 
 
 def _ingested(data: Path, encoder: Encoder) -> Iterator[tuple[str, Path, list[DocumentQuestion]]]:

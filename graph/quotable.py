@@ -86,7 +86,10 @@ def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:
 
 
 def _table_rows(lines: list[str]) -> list[str]:
-    header, *rows = [_cells(line) for line in lines if not _TABLE_RULE.fullmatch(line)]
+    cells = [_cells(line) for line in lines if not _TABLE_RULE.fullmatch(line)]
+    if not cells:
+        return []
+    header, *rows = cells
     return [
         "; ".join(
             f"{name}: {cell}" if name else cell for name, cell in zip(header, row, strict=False)

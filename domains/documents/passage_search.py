@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from casewright.domains.documents.word_index import WordIndex
 from casewright.stores import Case, CaseStore, Hit
-from casewright.stores.feedback.sufficiency import SufficiencyJudge, covered_relevance
+from casewright.stores.feedback.sufficiency import SufficiencyJudge, hit_features
 
 #: Maximum number of passages of a result, and of candidates of each of the two searches.
 PASSAGES, CANDIDATES = 5, 20
@@ -44,14 +44,14 @@ class PassageSearch:
         scores = {hit.case.id: hit.relevance + WORDS * shares.get(hit.case.id, 0.0) for hit in hits}
         return sorted(hits, key=lambda hit: (-scores[hit.case.id], hit.case.id))[:PASSAGES]
 
-    def sufficiency(self, query: str, hits: Sequence[Hit]) -> float:
-        """Return the feature of ``SufficiencyJudge`` of passages."""
+    def features(self, query: str, hits: Sequence[Hit]) -> tuple[float, float]:
+        """Return the features of ``SufficiencyJudge`` of passages."""
         index = self._words()
-        return covered_relevance(query, hits, index.rarity if index else None)
+        return hit_features(query, hits, index.rarity if index else None)
 
     def answer(self, query: str, hits: Sequence[Hit]) -> bool:
         """Return ``True`` if passages probably answer the question."""
-        return SufficiencyJudge.shipped().answers(self.sufficiency(query, hits))
+        return SufficiencyJudge.shipped().answers(self.features(query, hits))
 
     def _words(self) -> WordIndex | None:
         with self._lock:

@@ -1,9 +1,11 @@
 """A judge of sufficiency: the probability that a search's passages answer the question.
 
 A passage on the question's subject has a high relevance even if it does not answer the question; a
-passage may also have the question's words by chance. The feature is therefore a product: the share
-of the question's words in a passage, weighted by their rarity, times its relevance. A logistic
-regression turns it into a probability; ``casewright bench documents --fit`` trains it.
+passage may also have the question's words by chance. The first feature is therefore a product: the
+share of the question's words in a passage, weighted by their rarity, times its relevance. This
+share is small if a long question uses other words than the passage; the second feature is therefore
+the number of the question's words in a passage. A logistic regression turns both into a
+probability; ``casewright bench documents --fit`` trains it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.hit import Hit
 
 FILE = "sufficiency.json"
-FEATURE = "covered_relevance"
+FEATURES = ("covered_relevance", "words")
+#: A shorter question counts as one of this many words: the questions of the training are longer.
+MIN_WORDS = 2
 
 #: Words of questions that an answer need not repeat, stop words included.
 _IGNORED = STOPWORDS | {"often", "must", "many", "much", "long", "far", "need"}
@@ -49,26 +53,28 @@ class SufficiencyJudge:
         content = {**self.regression.to_json(), "training": self.training}
         file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
-    def answers(self, feature: float) -> bool:
-        """Return ``True`` if hits with this ``covered_relevance`` probably answer the question."""
-        [probability] = self.regression.probabilities(np.array([[feature]]), [FEATURE])
-        return feature > 0 and bool(probability >= self.regression.threshold)
+    def answers(self, features: tuple[float, float]) -> bool:
+        """Return ``True`` if hits with these ``hit_features`` probably answer the question."""
+        [probability] = self.regression.probabilities(np.array([features]), FEATURES)
+        return any(features) and bool(probability >= self.regression.threshold)
 
 
-def covered_relevance(
+def hit_features(
     question: str, hits: Sequence[Hit], rarity: Callable[[str], float] | None = None
-) -> float:
-    """Return the judge's feature of hits, from 0 to 1.
+) -> tuple[float, float]:
+    """Return the judge's ``FEATURES`` of hits.
 
-    ``rarity`` weighs the question's words, by default equally. Numbers do not count.
+    ``rarity`` weighs the question's words, by default equally: a word counts its weight over their
+    mean weight. Numbers do not count.
     """
     words = {
         word: rarity(word) if rarity else 1.0
         for word in content_words(question)
         if not word.isdigit()
     }
-    values = (hit.relevance * _coverage(words, hit) for hit in hits)
-    return max((0.0, *values))
+    shares = [_coverage(words, hit) for hit in hits]
+    relevance = (share * hit.relevance for share, hit in zip(shares, hits, strict=True))
+    return max((0.0, *relevance)), max((0.0, *shares)) * max(len(words), MIN_WORDS)
 
 
 def _coverage(words: Mapping[str, float], hit: Hit) -> float:

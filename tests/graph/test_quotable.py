@@ -30,6 +30,7 @@ CODE = "Oil it:\n\n```python\noil()\n\nstop()\n```"
             'Oil it, e.g. Castor oil.\n\n!!! tip "Good to know"\n\n> It squeaks.\n\nMill\n====',
             ["Oil it, e.g. Castor oil.", "It squeaks.", "Mill"],
         ),
+        ("The rule:\n\n| --- | --- |\n\nThe end.", ["The end."]),
         ("", []),
     ],
 )
