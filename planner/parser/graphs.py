@@ -23,18 +23,17 @@ LayerMemory = dict[str, NDArray[Any]]
 
 
 class JointLayers:
-    """Encodes a message together with a toolbox. Thread-safe."""
+    """Encodes a message together with a toolbox. Thread-safe. For ``bits`` see ``Graph``."""
 
-    def __init__(self, weights: Weights) -> None:
-        graph = Graph(weights)
+    def __init__(self, weights: Weights, bits: int = 32) -> None:
+        graph = Graph(weights, bits=bits)
         self.count = sum(name.endswith(".into.bias") for name in weights)
         heads = len(weights["norm.bias"]) // HEAD_SIZE
         norms = [*(f"layers.{number}.norm" for number in range(self.count)), "norm"]
         states, total = graph.layer_norm("states", norms[0]), "states"
         for number in range(self.count):
             layer, bias = f"layers.{number}", f"bias{number}"
-            parts = (*graph.affine(f"{layer}.into"), "", "", bias)
-            seen = graph.node("Attention", states, *parts, domain=FUSED, num_heads=heads)
+            seen = graph.attention(states, "", heads, f"{layer}.into", bias=bias)
             states, total = graph.residual(total, seen, f"{layer}.out", f"{layer}.norm_after")
             inner = graph.gelu(states, f"{layer}.forward_layer.0")
             layer = f"{layer}.forward_layer.2"

@@ -48,8 +48,8 @@ class ReadToolbox:
 class ArrayNetwork:
     """The network, with large layers in ONNX Runtime and small ones in NumPy. Thread-safe.
 
-    The encoder's matrix products have weights of ``bits``, by default of 8 or 7 (see
-    ``fitting_bits``): it was trained with states of eight bits.
+    The matrix products of encoder and joint layers have weights of ``bits``, by default of 8 or 7
+    (see ``fitting_bits``). The encoder was trained with states of eight bits.
 
     Raises:
         KeyError: A weight is missing.
@@ -57,7 +57,8 @@ class ArrayNetwork:
 
     def __init__(self, weights: Weights, bits: int | None = None) -> None:
         bits = fitting_bits() if bits is None else bits
-        self._encoder, self._joint = Bert(weights, "encoder.", bits=bits), JointLayers(weights)
+        self._encoder = Bert(weights, "encoder.", bits=bits)
+        self._joint = JointLayers(weights, bits)
         self._votes, self._pointing = CaseVoting(weights), PointerLayers(weights)
         self._linear = {name: Linear(weights, name) for name in _LINEAR.split()}
         self._types = weights["node_type.weight"]

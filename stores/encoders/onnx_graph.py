@@ -81,16 +81,19 @@ class Graph:
         weight, bias = self.affine(name)
         return self.node("BiasGelu", self._product(states, weight), bias, domain=FUSED)
 
-    def attention(self, states: str, mask: str, heads: int, *names: str) -> str:
+    def attention(self, states: str, mask: str, heads: int, *names: str, bias: str = "") -> str:
         """Return the self-attention of states, by affine maps to queries, keys and values.
 
-        ``mask`` names the mask (n, positions), 1 for positions to attend to.
+        Args:
+            mask: Name of the mask (n, positions), 1 for positions to attend to; may be empty.
+            bias: Name of the addends to the scores (n, heads, positions, positions); may be empty.
         """
+        more = (mask, "", bias) if bias else (mask,)
         if self._bits == 32:
-            maps = self.affine(*names)
-            return self.node("Attention", states, *maps, mask, domain=FUSED, num_heads=heads)
+            parts = (*self.affine(*names), *more)
+            return self.node("Attention", states, *parts, domain=FUSED, num_heads=heads)
         queries = self.node("Split", self.linear(states, *names), axis=-1)
-        parts = (f"{queries}.1", f"{queries}.2", "", mask)
+        parts = (f"{queries}.1", f"{queries}.2", "", mask, *((bias,) if bias else ()))
         return self.node("MultiHeadAttention", queries, *parts, domain=FUSED, num_heads=heads)
 
     def _product(self, states: str, weight: str) -> str:
