@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from casewright.bench.answer import STAGES
 from casewright.bench.harness import mean, p50, tracked
@@ -37,7 +36,7 @@ from casewright.stores.hit import near_best
 from casewright.stores.paths import data_folder
 
 FILE = "questions.jsonl"
-#: Share of the off-topic questions that the trained judge refuses.
+#: Share of the off-topic questions, half of them near the subject, that the trained judge refuses.
 REFUSED = 0.92
 
 
@@ -105,8 +104,8 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of whether evidence is sufficient on all questions of a folder.
 
-    For each tree, as many questions of other trees are off-topic too. All trees count the same. The
-    threshold refuses a share of ``REFUSED`` of the off-topic questions.
+    For each tree, as many questions of other trees are off-topic too. Each kind of question of each
+    tree counts the same. The threshold refuses a share of ``REFUSED`` of the off-topic questions.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -122,8 +121,8 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
             for question in tracked(tree, [*own, *far]):
                 hits = near_best(search.best(question.question), 0.0, MIN_SHARE_OF_BEST)
                 values.append(search.features(question.question, hits))
-                kind = "near" if not question.file else "far"
-                labels.append((tree, "answerable" if question in own and question.file else kind))
+                near = "answerable" if question.file else "near"
+                labels.append((tree, near if question.tree == tree else "far"))
     rows, kinds = np.array(values), np.array([kind for _, kind in labels])
     counts = Counter(labels)
     weights = np.array([1 / counts[label] for label in labels])
@@ -134,7 +133,11 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     regression = Regression(coefficients, round(float(model.intercept_[0]), 3), 0.5)
     probabilities = regression.probabilities(rows, FEATURES)
     off_topic = kinds != "answerable"
-    threshold = round(_quantile(probabilities[off_topic], weights[off_topic], REFUSED), 3)
+    refused = np.quantile(
+        probabilities[off_topic], REFUSED, weights=weights[off_topic], method="inverted_cdf"
+    )
+    # A probability equal to the threshold is not refused.
+    threshold = round(float(refused) + 0.0005, 3)
     shares = {
         kind: float(np.average(probabilities[chosen] >= threshold, weights=weights[chosen]))
         for kind in ("answerable", "near", "far")
@@ -151,13 +154,6 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
         },
     }
     return SufficiencyJudge(Regression(coefficients, regression.bias, threshold), training)
-
-
-def _quantile(values: NDArray[Any], weights: NDArray[Any], share: float) -> float:
-    """Return the least value with at least a share of the weights at or below it."""
-    order = np.argsort(values)
-    below = np.cumsum(weights[order]) / weights.sum()
-    return float(values[order][np.searchsorted(below, share).clip(max=len(values) - 1)])
 
 
 def _ingested(data: Path, encoder: Encoder) -> Iterator[tuple[str, Path, list[DocumentQuestion]]]:

@@ -48,8 +48,8 @@ class ReadToolbox:
 class ArrayNetwork:
     """The network, with large layers in ONNX Runtime and small ones in NumPy. Thread-safe.
 
-    The matrix products of encoder and joint layers have weights of ``bits``, by default of 8 or 7
-    (see ``fitting_bits``). The encoder was trained with states of eight bits.
+    The matrix products of encoder and joint layers have weights of ``bits``, by default 8, or 7 on
+    a processor without VNNI (``fitting_bits``). The encoder was trained with eight-bit states.
 
     Raises:
         KeyError: A weight is missing.

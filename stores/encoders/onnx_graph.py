@@ -88,12 +88,11 @@ class Graph:
             mask: Name of the mask (n, positions), 1 for positions to attend to; may be empty.
             bias: Name of the addends to the scores (n, heads, positions, positions); may be empty.
         """
-        more = (mask, "", bias) if bias else (mask,)
         if self._bits == 32:
-            parts = (*self.affine(*names), *more)
+            parts = (*self.affine(*names), mask, "", bias)
             return self.node("Attention", states, *parts, domain=FUSED, num_heads=heads)
         queries = self.node("Split", self.linear(states, *names), axis=-1)
-        parts = (f"{queries}.1", f"{queries}.2", "", mask, *((bias,) if bias else ()))
+        parts = (f"{queries}.1", f"{queries}.2", "", mask, bias)
         return self.node("MultiHeadAttention", queries, *parts, domain=FUSED, num_heads=heads)
 
     def _product(self, states: str, weight: str) -> str:
@@ -219,13 +218,15 @@ class Bert:
         The texts of threads that wait while the model runs share its next run, since a run with
         one short text spends most of its time on reading the weights.
         """
-        text: _Text = np.array([ids, types]), Future()
+        tokens = np.array([ids, types])
+        if not self._batches_texts:
+            return self(*tokens[:, None], np.ones_like(tokens[:1]))[0]
+        text: _Text = tokens, Future()
         self._waiting.append(text)
         with self._run_lock:
             # Another thread's run may have included this text.
             if not text[1].done():
-                count = len(self._waiting) if self._batches_texts else 1
-                self._run_batch([self._waiting.popleft() for _ in range(count)])
+                self._run_batch([self._waiting.popleft() for _ in range(len(self._waiting))])
         return text[1].result()
 
     def _run_batch(self, texts: Sequence[_Text]) -> None:

@@ -27,8 +27,9 @@ from casewright.stores.hit import Hit
 
 FILE = "sufficiency.json"
 FEATURES = ("covered_relevance", "words")
-#: A shorter question counts as one of this many words: the questions of the training are longer.
-MIN_WORDS = 2
+#: A question of fewer words counts as one of this many, since those of the training are longer.
+#: More words in a passage do not count: any passage has some words of a long text.
+MIN_WORDS, MAX_WORDS = 2, 3
 
 #: Words of questions that an answer need not repeat, stop words included.
 _IGNORED = STOPWORDS | {"often", "must", "many", "much", "long", "far", "need"}
@@ -62,10 +63,10 @@ class SufficiencyJudge:
 def hit_features(
     question: str, hits: Sequence[Hit], rarity: Callable[[str], float] | None = None
 ) -> tuple[float, float]:
-    """Return the judge's ``FEATURES`` of hits.
+    """Return the judge's ``FEATURES`` of hits, from 0 to 1 and from 0 to ``MAX_WORDS``.
 
-    ``rarity`` weighs the question's words, by default equally: a word counts its weight over their
-    mean weight. Numbers do not count.
+    ``rarity`` weighs the question's words, by default equally. Numbers are no words. A passage has
+    all words of a question without words.
     """
     words = {
         word: rarity(word) if rarity else 1.0
@@ -74,7 +75,7 @@ def hit_features(
     }
     shares = [_coverage(words, hit) for hit in hits]
     relevance = (share * hit.relevance for share, hit in zip(shares, hits, strict=True))
-    return max((0.0, *relevance)), max((0.0, *shares)) * max(len(words), MIN_WORDS)
+    return max((0.0, *relevance)), min(max((0.0, *shares)) * max(len(words), MIN_WORDS), MAX_WORDS)
 
 
 def _coverage(words: Mapping[str, float], hit: Hit) -> float:

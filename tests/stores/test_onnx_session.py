@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 from casewright.stores.encoders.minilm import MiniLMEncoder
 
@@ -25,11 +26,12 @@ def test_nothing_computes_after_a_question_is_embedded() -> None:
     assert np.median(computed) < PAUSE / 6
 
 
-def test_texts_that_threads_embed_at_once_have_the_vectors_of_each_alone() -> None:
+@pytest.mark.parametrize("bits", [32, 8])
+def test_texts_that_threads_embed_at_once_have_the_vectors_of_each_alone(bits: int) -> None:
     texts = [
         " ".join(["and where is item", str(number)] * (1 + number % 9)) for number in range(96)
     ]
-    encoder = MiniLMEncoder()
+    encoder = MiniLMEncoder(bits)
     alone = [encoder.embed([text])[0] for text in texts]
     with ThreadPoolExecutor(16) as threads:
         together = list(threads.map(lambda text: encoder.embed([text])[0], texts))

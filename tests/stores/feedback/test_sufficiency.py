@@ -1,0 +1,59 @@
+"""The judge of sufficiency: features of hits, and questions of unusual lengths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from casewright.stores import Case, Hit
+from casewright.stores.feedback.sufficiency import (
+    FEATURES,
+    MAX_WORDS,
+    SufficiencyJudge,
+    hit_features,
+)
+
+JUDGE = SufficiencyJudge.shipped()
+TEXT = "Descale the machine every three months with citric acid."
+
+
+def hit(text: str, relevance: float) -> Hit:
+    return Hit(Case({"title": ""}, text), relevance, relevance, {}, np.zeros(0, np.float32))
+
+
+def answers(question: str, *hits: Hit) -> bool:
+    return JUDGE.answers(hit_features(question, hits))
+
+
+@pytest.mark.parametrize("question", ["How often must I descale the machine?", "", "1998"])
+def test_a_question_without_hits_has_no_answer(question: str) -> None:
+    assert hit_features(question, []) == (0.0, 0.0)
+    assert not answers(question)
+
+
+@pytest.mark.parametrize("question", ["Descale?", "How often must I descale?"])
+def test_a_short_question_whose_words_a_relevant_passage_has_is_answered(question: str) -> None:
+    assert answers(question, hit(TEXT, 0.45))
+    assert not answers(question, hit("The garden closes at dusk.", 0.45))
+
+
+def test_a_long_message_is_not_answered_for_a_few_words_that_a_passage_shares() -> None:
+    words = [f"word{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(30)]
+    message = " ".join([*words, "machine months citric acid descale"])
+    share, count = hit_features(message, [hit(TEXT, 0.3)])
+    assert count == MAX_WORDS
+    assert share < 0.1
+    assert not answers(message, hit(TEXT, 0.3))
+
+
+def test_rare_words_count_more() -> None:
+    rarity = {"descal": 5.0, "machin": 1.0}
+    passages = [hit("They descale it.", 0.5)]
+    equal = hit_features("descale machine", passages)
+    weighted = hit_features("descale machine", passages, lambda word: rarity.get(word, 1.0))
+    assert weighted > equal
+
+
+def test_the_shipped_judge_weighs_both_features() -> None:
+    assert set(JUDGE.regression.weights) == set(FEATURES)
+    assert min(JUDGE.regression.weights.values()) > 0
