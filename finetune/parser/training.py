@@ -247,9 +247,10 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
 
 
 def _as_eight_bits(states: Tensor) -> Tensor:
-    """Return states (texts, tokens, size) rounded as ``onnx_graph.Graph`` does with eight bits.
+    """Return states (texts, tokens, size) rounded to eight bits, nearly as in ``onnx_graph.Graph``.
 
-    The gradient ignores the rounding (Jacob et al. 2018, arXiv 1712.05877, section 3).
+    The range of a text includes its padding. The gradient ignores the rounding (Jacob et al. 2018,
+    arXiv 1712.05877, section 3).
     """
     low, high = states.detach().aminmax(dim=-1, keepdim=True)
     low, high = low.amin(-2, keepdim=True), high.amax(-2, keepdim=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -25,6 +27,8 @@ from casewright.finetune.parser.training import ParserSettings, changed_weights,
 from casewright.planner import AnnotatedQuery
 from casewright.planner.parser.runtime import parser_tokenizer
 from casewright.planner.parser.weights import ParserCard, save_parser
+from casewright.stores.encoders.minilm import minilm_weights
+from casewright.stores.encoders.onnx_graph import Bert
 from casewright.tools import Toolbox, ToolSpec
 from tests.planner.helpers import ROWS, SHOP
 from tests.planner.parsers import trained, untrained
@@ -67,6 +71,24 @@ def test_a_host_is_drawn_with_the_tools_and_messages_of_another_toolbox() -> Non
     assert set(SHOP.names) <= set(host.toolbox.names)
     for query in host.queries:
         query.record.request(host.toolbox).validate(query.plan)
+
+
+def test_the_encoder_is_trained_with_states_of_eight_bits(tmp_path: Path) -> None:
+    settings = ParserSettings(minutes=0, frozen=1)
+    network = train_parser(lambda _: [SHOP_SOURCE], settings, tmp_path, device="cpu")
+    message = drawn(EpisodeSettings()).messages[0]
+    ids, types = torch.tensor([message.ids]), torch.tensor([message.types])
+    with torch.no_grad():
+        states = network.lower(ids, torch.ones_like(ids), types)[0].numpy()
+    # After the first layer only, since the rounding of later ones amplifies small differences.
+    first = {
+        name: w for name, w in minilm_weights().items() if not re.search(r"layer\.[1-9]", name)
+    }
+    eight, floats = (
+        np.abs(Bert(first, bits=bits).read(message.ids, message.types) - states).mean()
+        for bits in (8, 32)
+    )
+    assert eight < floats
 
 
 def test_the_loss_of_one_episode_falls_when_it_is_learned() -> None:
