@@ -56,10 +56,11 @@ cited: "[E1]" | "[E2]" | "[E3]" | "[E4]"
 TEXT: /([^\[\]\n.!?]|[.!?][^\[\]\s]){8,240}[.!?]/
 """
 NOTES = (
-    "cited: share of the sentences with a citation; by_words and by_meaning: share that the cited "
-    "evidence supports (a sentence without a citation: any evidence), by the check of answers and "
-    "by the encoder's cosine, which the check does not use. facts: share of the answers that "
-    "contain the right answer. letters, ms: medians.",
+    "quoted: number of answers that the model did not finish; the evidence is quoted instead. cited: "
+    "share of the sentences with a citation; by_words and by_meaning: share that the cited evidence "
+    "supports (a sentence without a citation: any evidence), by the check of answers and by the "
+    "encoder's cosine, which the check does not use. facts: share of the answers that contain the "
+    "right answer. letters, ms: medians.",
 )
 
 
@@ -149,6 +150,8 @@ def measure_answers(
             key = (name, question.request.question)
             answer = kept.get(key, partial(_generate, question, find))
             judged.append((question, answer, _sentence_verdicts(question, answer, encoder)))
+        if all("quoted" in answer for _, answer, _ in judged):
+            raise CasewrightError(f"No question was answered: {judged[0][1]['quoted']}.")
         rows.append(_row(name, judged))
         agreements.append(_agreement(name, judged))
     figures = {
@@ -188,10 +191,9 @@ def measure_claims(folder: Path) -> list[dict[str, Any]]:
 
 def _generate(question: Question, find: Callable[[], Generator]) -> dict[str, Any]:
     generation, milliseconds = timed(lambda: find().generate(question.request))
-    if "failed" in generation.generator:
-        raise CasewrightError(f"A question was not answered: {generation.generator}.")
     text, _ = checked_citations(generation.text, question.request.evidence)
-    return {"text": text, "ms": round(milliseconds)}
+    answer = {"text": text, "ms": round(milliseconds)}
+    return answer | ({"quoted": generation.generator} if "failed" in generation.generator else {})
 
 
 def _sentence_verdicts(
@@ -222,6 +224,7 @@ def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -
         "table": "answers",
         "generator": name,
         "answers": len(texts),
+        "quoted": sum("quoted" in answer for _, answer, _ in judged),
         "sentences": len(pairs),
         "cited": mean([bool(CITATIONS.search(line)) for line in lines]),
         "by_words": mean([words for words, _ in pairs]),

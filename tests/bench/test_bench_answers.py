@@ -51,6 +51,19 @@ def fails(messages: Any) -> str:
     raise RuntimeError("no model")
 
 
+def test_an_answer_that_the_model_does_not_finish_is_quoted_and_counted(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {**ITEM, "_id": "3", "question": "Where was Ann Bell born?"}
+    (data / "hotpotqa-dev.jsonl").write_text("\n".join(map(json.dumps, (ITEM, other))))
+
+    def said(messages: Any) -> str:
+        return fails(messages) if "builder" in str(messages) else SAID
+
+    (row,) = measured(data, monkeypatch, said).rows
+    assert (row["answers"], row["quoted"]) == (2, 1)
+
+
 def test_sentences_are_checked_by_words_and_by_meaning_and_facts_are_found(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,7 +87,7 @@ def test_a_kept_answer_is_not_asked_again_and_its_labels_are_compared(
 
 
 def test_a_model_that_fails_ends_the_bench(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CasewrightError, match=r"A question was not answered: .*no model"):
+    with pytest.raises(CasewrightError, match=r"No question was answered: .*no model"):
         measured(data, monkeypatch, fails)
 
 
