@@ -56,11 +56,11 @@ cited: "[E1]" | "[E2]" | "[E3]" | "[E4]"
 TEXT: /([^\[\]\n.!?]|[.!?][^\[\]\s]){8,240}[.!?]/
 """
 NOTES = (
-    "quoted: number of answers that the model did not finish; the evidence is quoted instead. cited: "
-    "share of the sentences with a citation; by_words and by_meaning: share that the cited evidence "
-    "supports (a sentence without a citation: any evidence), by the check of answers and by the "
-    "encoder's cosine, which the check does not use. facts: share of the answers that contain the "
-    "right answer. letters, ms: medians.",
+    "quoted: number of answers that the model did not finish; the evidence is quoted instead. "
+    "cited: share of the sentences with a citation; by_words and by_meaning: share that the cited "
+    "evidence supports (a sentence without a citation: any evidence), by the check of answers and "
+    "by the encoder's cosine, which the check does not use. facts: share of the answers that "
+    "contain the right answer. letters, ms: medians.",
 )
 
 
