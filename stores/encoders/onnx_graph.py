@@ -220,7 +220,8 @@ class Bert:
         """
         tokens = np.array([ids, types])
         if not self._batches_texts:
-            return self(*tokens[:, None], np.ones_like(tokens[:1]))[0]
+            states: Floats = self(tokens[:1], tokens[1:], np.ones_like(tokens[:1]))[0]
+            return states
         text: _Text = tokens, Future()
         self._waiting.append(text)
         with self._run_lock:
