@@ -252,8 +252,7 @@ def _as_eight_bits(states: Tensor) -> Tensor:
     The range of a text includes its padding. The gradient ignores the rounding (Jacob et al. 2018,
     arXiv 1712.05877, section 3).
     """
-    low, high = states.detach().aminmax(dim=-1, keepdim=True)
-    low, high = low.amin(-2, keepdim=True), high.amax(-2, keepdim=True)
+    low, high = states.detach().amin((-2, -1), True), states.detach().amax((-2, -1), True)
     scale = (high.clamp(min=0) - low.clamp(max=0)).clamp(min=1e-6) / 255
     rounded = (states / scale).round() * scale
     return states + (rounded - states).detach()
