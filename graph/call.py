@@ -35,7 +35,7 @@ _GRACE_SECONDS = 5.0
 class Call:
     """Call of a tool with resolved arguments.
 
-    After ``run`` or ``arun`` the call has ``rows``, or else an ``error``, and the ``reports`` of the
+    After ``run`` or ``arun`` it has ``rows``, or else an ``error``, and the ``reports`` of the
     last attempt; ``on_report`` gets each report at once. A failed attempt is repeated only if
     ``may_retry`` returns true.
     """
