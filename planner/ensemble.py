@@ -25,13 +25,7 @@ from casewright.planner.fallback import fallback_result
 from casewright.planner.named import ENSEMBLE
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
-from casewright.planner.reuse import (
-    PlanSource,
-    ReusePlanner,
-    ScoredPlan,
-    first_valid,
-    valid_plans,
-)
+from casewright.planner.reuse import PlanSource, ReusePlanner, ScoredPlan, first_valid, valid_plans
 from casewright.tools.deadline import start_daemon
 
 if TYPE_CHECKING:

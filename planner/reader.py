@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.planner.parser.layers import Floats
-from casewright.planner.reader_input import (
-    MAX_SLOTS,
-    MAX_TOKENS,
-    ReaderInput,
-    Span,
-    read_input,
-)
+from casewright.planner.reader_input import MAX_SLOTS, MAX_TOKENS, ReaderInput, Span, read_input
 from casewright.planner.reader_layers import Memory, NextSubQueries, ReaderLayers
 from casewright.planner.reader_weights import misfit_error, read_card, read_weights
 from casewright.planner.sub_queries import SubQuery

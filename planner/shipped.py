@@ -57,10 +57,7 @@ def is_runnable() -> bool:
 
 
 def load_shipped(
-    folder: Path = FOLDER,
-    device: str | None = None,
-    dtype: str | None = None,
-    title: str = SHIPPED,
+    folder: Path = FOLDER, device: str | None = None, dtype: str | None = None, title: str = SHIPPED
 ) -> LanguageModel:
     """Load the packaged adapter, or another one that Casewright trained, merged into its base.
 
