@@ -1,4 +1,4 @@
-"""The answer: text, checked citations, and how it was made."""
+"""The answer of a run: its text and checked citations, with the plan, steps and evidence."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from casewright.errors import CasewrightError
 
 
 def clarification(planner: Mapping[str, Any]) -> str:
-    """Return the question to ask the user if the planner is unsure; otherwise an empty text.
-
-    ``planner`` is ``Answer.planner``.
-    """
+    """Return the question to ask the user if the planner (``Answer.planner``) is unsure, or ""."""
     if not planner.get("asks_back"):
         return ""
     doubt = "The planner is not sure of this plan."
@@ -53,7 +50,7 @@ class Answer:
 
     @property
     def clarification(self) -> str:
-        """The question to ask the user if the planner is unsure; otherwise an empty text."""
+        """The question to ask the user if the planner is unsure, or ""."""
         return clarification(self.planner)
 
     def to_json(self) -> dict[str, Any]:

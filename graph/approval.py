@@ -14,8 +14,8 @@ from casewright.planner.choices import editable_steps, plan_choices
 from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
-#: The plans that need approval: always those that call a tool with ``approval``; with "always" all
-#: plans; with a mapping such as ``{"calls": 3, "cost": 0.5}`` also those above this price.
+#: The plans that need approval: with "declared", those that call a tool with ``approval``; with a
+#: mapping such as ``{"calls": 3, "cost": 0.5}``, also those above this price; with "always", all.
 Approve = Literal["declared", "always"] | Mapping[str, Any]
 #: Maximum number of violations, and of characters of an invalid edited plan, in an interrupt.
 _MAX_VIOLATIONS, _MAX_CHARACTERS = 10, 8000
@@ -33,7 +33,7 @@ def check_approve(value: Any) -> None:
 
 
 def why_declared(plan: Plan, toolbox: Toolbox) -> str:
-    """Return a sentence that names the plan's tools that declare approval; empty if none does."""
+    """Return a sentence that names the plan's tools with ``approval``; empty if there is none."""
     tools = sorted({tool for tool in plan.tools if tool in toolbox and toolbox[tool].approval})
     return f"Approval is declared by {', '.join(tools)}." if tools else ""
 

@@ -44,19 +44,17 @@ def as_node(
             to functions of the ``Answer``, such as ``{"reply": "text", "sources": "citations"}``;
             or a function of the ``Answer`` that returns the parent's update.
         run_context: Returns this run's ``RunContext``, given the parent's context. By default, the
-            fields of the parent's context with names of ``RunContext`` fields are passed on.
+            parent's fields that have names of ``RunContext`` fields are passed on.
 
-    Raises:
-        InputError: ``answer`` names an unknown field of ``Answer``. When the node runs: the state
-            lacks a named key, or its value is invalid.
+    Raise ``InputError`` if ``answer`` names an unknown field; when the node runs, if the state
+    lacks a named key or a value is invalid.
     """
     update = _update_function(answer)
     reads = {"question": question, "context": context, "history": history}
 
     def inputs(state: Any) -> AskInput:
-        named = {name: read for name, read in reads.items() if read is not None}
-        values = {name: _read(name, read, state) for name, read in named.items()}
-        # A key of the parent's state that nothing has written holds None.
+        values = {n: _read(n, read, state) for n, read in reads.items() if read is not None}
+        # A key of the parent's state that no node has written holds None.
         written = {n: v for n, v in values.items() if v is not None or n == "question"}
         return cast("AskInput", written)
 

@@ -46,8 +46,7 @@ def as_runnable(
         output: ``"answer"`` for ``Answer`` objects; ``"text"`` for texts, streamed in parts.
         run_context: The context of every run; ``invoke(…, context=RunContext(…))`` overrides it.
 
-    Raises:
-        InputError: ``output`` is neither of these.
+    Raise ``InputError`` if ``output`` is another value.
     """
     if output not in ("answer", "text"):
         raise InputError(f"as_runnable was asked for {output!r}. Ask for 'answer' or 'text'.")
@@ -57,9 +56,9 @@ def as_runnable(
 class AskRunnable(Runnable[Question, Output], Generic[Output]):
     """The graph as a ``Runnable``; see ``as_runnable``.
 
-    Every method that runs it, and ``bind``, accepts ``context=RunContext(…)``. Streaming dispatches
-    the run's events as custom events, which ``astream_events`` yields as ``on_custom_event``. In
-    ``batch``, ``max_concurrency`` bounds the concurrent questions.
+    ``bind`` and every method that runs the graph accept ``context=RunContext(…)``. Streaming
+    dispatches the run's events as custom events, which ``astream_events`` yields as
+    ``on_custom_event``. In ``batch``, ``max_concurrency`` bounds the concurrent questions.
     """
 
     def __init__(
@@ -114,8 +113,8 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     ) -> Iterator[Output]:
         """Yield the answer: its text line by line, or the one ``Answer``.
 
-        The text is yielded only when all of it has been checked: a citation of unknown evidence
-        could not be removed once it is displayed.
+        The text is yielded only after its check is complete, since a citation of unknown evidence
+        could not be removed from a text that is already displayed.
         """
         stream: Any = self._stream_output
         yield from self._transform_stream_with_config(iter([input]), stream, config, **kwargs)

@@ -49,9 +49,9 @@ def as_tool(
     Args:
         graph: The graph of ``build_graph``, without a checkpointer of its own.
         name: The tool's name.
-        description: Tells the agent's model what the tool knows and when to call it.
-        takes_context: The agent's model may pass a context. A plan may use identifiers from the
-            context, so without it the model cannot introduce an identifier that no tool returned.
+        description: Text for the agent's model on the tool's subject and on when to call it.
+        takes_context: True if the agent's model may pass a context. Plans may use identifiers from
+            a context; without one, they can use only identifiers that tools returned.
         run_context: The context of every call, instead of the agent's.
     """
     options: dict[str, Any] = {} if run_context is None else {"context": run_context}

@@ -92,11 +92,10 @@ def build_graph(
             with results. It may be called again for the same run if the process dies.
 
     Raises:
-        InputError: The mode of ``mend`` does not exist.
-
-    Raises (when invoked):
-        InputError: Question, context or run context is invalid.
-        PlanError: The planner's plan, or an edited one, is not valid for the request; no step runs.
+        InputError: The mode of ``mend`` does not exist; when invoked, question, context or run
+            context is invalid.
+        PlanError: When invoked, the planner's plan or an edited plan is not valid for the request;
+            then no step runs.
     """
     approval.check_approve(approve)
     generator, limits = generator or ExtractiveGenerator(), limits or Limits()
@@ -167,7 +166,7 @@ class _Nodes:
         check_tools(context.limits, request.toolbox)
         planner, latencies = context.planner or self.planner, self.latencies.seconds()
         plan, planning = yield from plan_within(planner, request, limits, latencies)
-        # In the state, so that a resumed run keeps the mode.
+        # The state holds the mode, so that a resumed run keeps it.
         mend = context.mend or self.mend
         planning |= {} if mend == "off" else {"mend": mend}
         why = self._why_approve(plan, Price.from_json(planning["price"]), request.toolbox)
@@ -212,7 +211,7 @@ class _Nodes:
         context, request, limits = run_context(), self._request(state), self._limits(state)
         plan = parse_plan(str(state["plan"]))
         finished = _finished(state, plan)
-        # A third-party planner, or an edit of the state, may have written the plan.
+        # The planner may be a third party's, and a person may have edited the state.
         for violation in _violations(plan, request, limits, finished):
             raise violation
         if why := self._unapproved(state, plan, request, limits):
@@ -328,7 +327,7 @@ class _Nodes:
             missing=[*state["planning"].get("left_out", ()), *shortfalls(reported, toolbox)],
             history=_value(state, "history", ()),
         )
-        # Quotations take milliseconds, so they are made after the deadline too.
+        # Quoting takes milliseconds, so the evidence is quoted after the deadline too.
         bounded = not isinf(seconds_left) and not isinstance(generator, ExtractiveGenerator)
         try:
             seconds = max(seconds_left, 0.0) if bounded else None
@@ -381,7 +380,7 @@ class _Nodes:
         )
 
     def _limits(self, state: RunState) -> Limits:
-        # In the state, so that a resumed run keeps the budget.
+        # The state holds the budget, so that a resumed run keeps it.
         return self.limits.within(run_context().limits).within(state.get("budget"))
 
 

@@ -35,9 +35,9 @@ _GRACE_SECONDS = 5.0
 class Call:
     """Call of a tool with resolved arguments.
 
-    After ``run`` or ``arun`` it has ``rows`` if it succeeded, else an ``error``, and the
-    ``reports`` of the last attempt; ``on_report`` gets each report at once. A failed attempt is
-    repeated only if ``may_retry`` returns true.
+    After ``run`` or ``arun`` it has ``rows``, or else an ``error``, and the ``reports`` of the
+    last attempt; ``on_report`` gets each report at once. A failed attempt is repeated only if
+    ``may_retry`` returns true.
     """
 
     tool: ToolSpec
@@ -111,7 +111,7 @@ class Call:
         try:
             self.rows = work.result()
         except GraphBubbleUp:
-            # An interrupt asks the user and is no failure of the tool.
+            # An interrupt is a question to the user, not a failure of the tool.
             raise
         except ToolError as error:
             self.error = cleaned(str(error))
@@ -132,9 +132,9 @@ class Call:
                     )
                     return self._limited_rows(returned)
             except Exception as error:
-                last = self._abandoned.is_set() or self.attempts >= policy.max_attempts
-                last = last or isinstance(error, (GraphBubbleUp, ToolError))
-                if last or not _is_retried(policy, error) or not self.may_retry():
+                is_last = self._abandoned.is_set() or self.attempts >= policy.max_attempts
+                is_last = is_last or isinstance(error, (GraphBubbleUp, ToolError))
+                if is_last or not _is_retried(policy, error) or not self.may_retry():
                     raise
             pause = policy.initial_interval * policy.backoff_factor ** (self.attempts - 1)
             pause = min(pause, policy.max_interval)
@@ -167,7 +167,7 @@ class Call:
         if self.tool.run is not None:
             return self.tool.run(arguments, self._attempt_context)
         if self.tool.run_async is not None:
-            # Its cancellation, soon after the timeout, lets it clean up.
+            # The coroutine is cancelled soon after the timeout, so that it can clean up.
             work = self.tool.run_async(arguments, self._attempt_context)
             return asyncio.run(await_within(work, self.limits.step_seconds + _GRACE_SECONDS))
         raise ToolError(
@@ -206,7 +206,7 @@ def exits_as_errors(caller: str) -> Iterator[None]:
     try:
         yield
     except (SystemExit, StopIteration, StopAsyncIteration) as error:
-        # With "from error", contextlib would take it for its own conversion of StopIteration.
+        # "from error" would look to contextlib like its own conversion of StopIteration.
         raise RuntimeError(f"{caller} raised {type(error).__name__}") from None
 
 

@@ -1,4 +1,4 @@
-"""Safe reading of checkpoints: without calls of the functions that a checkpoint names."""
+"""Safe reading of checkpoints, in which no function that a checkpoint names is called."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 def restrict_types(saver: Any) -> Any:
     """Return a copy of a checkpointer that reads only plain values and LangGraph's types.
 
-    By default LangGraph calls any function that a checkpoint names when it reads the checkpoint: an
-    attacker who can write to the file could run code. A serializer with a list of allowed types
-    (``allowed_msgpack_modules``) stays as it is. Other values that ``compile`` accepts instead of a
-    checkpointer are returned unchanged.
+    By default LangGraph calls any function that a checkpoint names when it reads the checkpoint, so
+    an attacker who can write to the file could run code. A serializer with a list of allowed types
+    (``allowed_msgpack_modules``) stays as it is, as do other values that ``compile`` accepts.
     """
     if not isinstance(saver, BaseCheckpointSaver):
         return saver

@@ -1,11 +1,11 @@
 """The executor: runs a plan as a DAG inside one LangGraph node.
 
-Every step is one LangGraph ``@task``, called in plan order when the node starts. LangGraph
-identifies a task by its name and the order of calls, not by its arguments: if tasks were called
-when their inputs are ready, a resumed run could get the stored result of another step. So each task
-awaits its inputs itself and starts as soon as they are ready, without a superstep barrier. A step
-is finished once the checkpointer has its result. A resumed run repeats no finished step, unless an
-input of the step is missing in the checkpoint.
+Every step is one LangGraph ``@task``; all tasks are called in plan order when the node starts.
+LangGraph identifies a task by its name and the order of calls, not by its arguments: if a task were
+called only when its inputs are ready, a resumed run could get the stored result of another step. So
+each task awaits its inputs itself, and its tool is called as soon as these are ready, without a
+superstep barrier. A step is finished once the checkpointer has its result. A resumed run repeats no
+finished step, unless an input of the step is missing in the checkpoint.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Generators, which write a cited text from evidence."""
+"""The protocol of generators, which write an answer from evidence and cite the evidence."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class Generator(Protocol):
 
 def checked_citations(text: str, evidence: Sequence[Evidence]) -> tuple[str, list[str]]:
     """Return the text without citations of unknown evidence, and the remaining cited ids."""
-    known = {item.id for item in evidence}
+    evidence_ids = {item.id for item in evidence}
 
-    def keep(match: re.Match[str]) -> str:
-        ids = [name for name in ID.findall(match[2]) if name in known]
-        return match[1] + "".join(f"[{name}]" for name in ids) if ids else ""
+    def without_unknown(match: re.Match[str]) -> str:
+        ids = [id_ for id_ in ID.findall(match[2]) if id_ in evidence_ids]
+        return match[1] + "".join(f"[{id_}]" for id_ in ids) if ids else ""
 
     # Removing one citation can form another: [E[E9]8].
-    while (cleaned := _CITATION.sub(keep, text)) != text:
-        text = cleaned
-    cited = [name for match in _CITATION.finditer(text) for name in ID.findall(match[2])]
+    while (changed := _CITATION.sub(without_unknown, text)) != text:
+        text = changed
+    cited = [id_ for match in _CITATION.finditer(text) for id_ in ID.findall(match[2])]
     return text.strip(), list(dict.fromkeys(cited))

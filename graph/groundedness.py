@@ -1,10 +1,10 @@
 """Groundedness: detection of sentences that the evidence they cite does not support.
 
-A sentence is supported if two adjacent parts of one piece of evidence have at least half of its
-content words, and this evidence has all of its numbers. The share was chosen on SciFact's training
-claims (``casewright bench answers --claims``). Shared words do not show a contradiction: a sentence
-that contradicts its evidence in the same words counts as supported. So do sentences that say that
-something was not found, and sentences that are not English.
+A sentence is supported if one piece of evidence has all its numbers, and two adjacent parts of this
+evidence have at least half of its content words. The share was chosen on SciFact's training claims
+(``casewright bench answers --claims``). A sentence that contradicts its evidence in the same words
+counts as supported, since only words are compared. Sentences that say that something was not found
+also count as supported, and so do sentences that are not English.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from casewright.stores.feedback.sufficiency import content_words
 SUPPORTED = 0.5
 #: Replaces the citations of an unsupported sentence.
 MARK = "[unsupported]"
-#: A sentence of more words than this with a smaller share of English stop words is not English.
+#: A sentence with more than this number of words, and a smaller share of English stop words than
+#: this, is not English.
 MIN_WORDS, MIN_ENGLISH = 6, 0.15
 
 _SENTENCE_END = regex.compile(r"(?<=[.!?](?:\s*\[E\d+\])*)\s+(?=[^\s\da-z\[])|\n+")

@@ -1,4 +1,4 @@
-"""JSON text that UTF-8 can encode, for any result of a tool."""
+"""JSON text that UTF-8 can encode, even if a tool's result contains lone surrogates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-# Half of a surrogate pair: JSON can hold it, UTF-8 cannot.
+# A lone surrogate, half of a pair: JSON can hold it, UTF-8 cannot.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -1,4 +1,4 @@
-"""The budgets of a run."""
+"""Budgets of a run: the maximum steps, seconds, results, and price of its plan."""
 
 from __future__ import annotations
 
@@ -43,10 +43,8 @@ class Limits:
         cost, tokens: Maximum cost and tokens of all calls, by the tools' declarations.
         tool_calls: Maximum number of calls by tool name, further attempts included.
 
-    Steps that exceed one of the last five budgets are left out of the plan.
-
-    Raises:
-        InputError: A budget is not positive, or a number of ``tool_calls`` is not an integer >= 0.
+    Steps that exceed one of the last five budgets are left out of the plan. Raise ``InputError`` if
+    a budget is not positive, or a number of ``tool_calls`` is not an integer >= 0.
     """
 
     steps: int = MAX_STEPS
@@ -74,14 +72,12 @@ class Limits:
     def within(self, request: Limits | Mapping[str, float] | None) -> Limits:
         """Return these budgets, each lowered to the request's if that is smaller.
 
-        A request can lower the operator's budgets, but not raise them.
+        A request can lower the operator's budgets, but not raise them. Raise ``InputError`` if the
+        request names an unknown budget, or a value is not a number above 0.
 
         Args:
             request: Budgets by name; other budgets stay. Or ``Limits``: all its fields count,
-                defaults too, but only the attempts of ``retry``. ``None`` changes nothing.
-
-        Raises:
-            InputError: A name is not a budget, or its value is not a number above 0.
+                defaults too, but of ``retry`` only the attempts. ``None`` changes nothing.
         """
         if request is None:
             return self
@@ -102,17 +98,15 @@ class Limits:
         )
 
     def budget(self) -> dict[str, Any]:
-        """Return the bounds of a plan's price, if set, as a JSON object that ``within`` reads."""
-        numbers = {name: getattr(self, name) for name in BUDGET[:-1]}
-        bounds: dict[str, Any] = {name: value for name, value in numbers.items() if value < inf}
-        return {**bounds, **({"tool_calls": dict(self.tool_calls)} if self.tool_calls else {})}
+        """Return the bounds of a plan's price that are set, as JSON that ``within`` reads."""
+        bounds: dict[str, Any] = {name: getattr(self, name) for name in BUDGET[:-1]}
+        bounds = {name: bound for name, bound in bounds.items() if bound < inf}
+        return bounds | ({"tool_calls": dict(self.tool_calls)} if self.tool_calls else {})
 
     def excess(self, price: Price) -> str:
         """Return the first budget that a price exceeds, in words; empty if it exceeds none."""
-        totals = {"calls": sum(price.calls.values())} | {
-            name: getattr(price, name) or 0 for name in ("seconds", "cost", "tokens")
-        }
-        bounds = [(name, total, getattr(self, name)) for name, total in totals.items()]
+        bounds = [("calls", sum(price.calls.values()), self.calls)]
+        bounds += [(n, getattr(price, n) or 0, getattr(self, n)) for n in BUDGET[1:-1]]
         for tool, limit in self.tool_calls.items():
             bounds.append((f"calls of {tool}", price.calls.get(tool, 0), limit))
         # The tolerance is for floating-point sums, such as three calls at 0.1 with the limit 0.3.

@@ -1,6 +1,6 @@
-"""Replanning of the remaining steps, once, after steps found nothing or failed.
+"""Mending: the remaining steps are replanned, once, after steps found nothing or failed.
 
-Finished steps stay in the plan with their outcomes; the node revise appends steps.
+Finished steps stay in the plan with their outcomes; the node ``revise`` appends steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STATUSES: Mapping[str, frozenset[str]] = {
     "failure": frozenset({"failed", "timed_out"}),
     "empty": frozenset({"failed", "timed_out", "empty"}),
 }
-#: What the planner reads of a failure; the tool's error is untrusted text.
+#: The planner reads these reasons instead of a tool's error, which is untrusted text.
 _REASONS = {"empty": "found nothing", "failed": "failed", "timed_out": "took too long"}
 
 
@@ -105,8 +105,8 @@ def without_replaced(outcomes: Sequence[Outcome], kept_count: int) -> list[Outco
 def learned_plan(plan: Plan, outcomes: Sequence[Outcome], kept_count: int) -> Plan | None:
     """Return the steps of a replanned run that had results, as a plan to learn from.
 
-    Return ``None`` if a tool failed, since a failure does not depend on the plan, or if one of the
-    steps that replanning added, those after the first ``kept_count``, found nothing.
+    The steps after the first ``kept_count`` were added by the replanning. Return ``None`` if one of
+    these found nothing, or if a tool failed, since a failure does not depend on the plan.
     """
     failed = any(outcome.status in _STATUSES["failure"] for outcome in outcomes)
     added = outcomes[kept_count:]

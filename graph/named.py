@@ -7,6 +7,7 @@ An entry point of the group ``casewright.generators`` names a function from an e
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from casewright.extensions import check_extension, extension, extensions
@@ -35,14 +36,11 @@ def make_generator(
     """Return the generator of this name; a chat model falls back to a generator that quotes.
 
     Sentences of a chat model that the evidence does not support are marked. ``make_quoting`` makes
-    the domain's quoting generator, if any; ``full`` lets the default one quote whole results.
+    the domain's quoting generator, if any; with ``full``, the default one quotes whole results.
     """
     check_generator(name)
-    quoting: Generator
-    if make_quoting:
-        quoting = make_quoting()
-    else:
-        quoting = extension("generator", EXTRACTIVE)(encoder, **({"full": True} if full else {}))
+    make_default = partial(extension("generator", EXTRACTIVE), encoder, full=full)
+    quoting: Generator = (make_quoting or make_default)()
     if name == EXTRACTIVE:
         return quoting
     if name in extensions("generator"):

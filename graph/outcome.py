@@ -22,8 +22,8 @@ class Outcome:
 
     Attributes:
         step: For example ``"s2"``.
-        status: ``done``; ``empty`` (no results); ``failed`` (the tool raised, or returned something
-            undeclared); ``timed_out``; ``skipped`` (a referenced result is missing).
+        status: ``done``; ``empty`` (no results); ``failed`` (the tool raised an error, or returned
+            undeclared fields); ``timed_out``; ``skipped`` (a referenced result is missing).
         rows: The results; empty unless ``done``.
         error: The reason for a status other than ``done``; plans cannot refer to it.
         attempts: Number of calls of the tool.
@@ -72,8 +72,7 @@ class StepInputs:
     def arguments(self, step: Step) -> dict[str, Any]:
         """Return the values of a step's arguments.
 
-        Raise ``MissingReferenceError`` if a referenced value is missing; the message says which and
-        why.
+        Raise ``MissingReferenceError`` if a referenced value is missing, with the reason.
         """
         return {name: self._value(value) for name, value in step.arguments}
 

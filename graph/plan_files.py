@@ -34,8 +34,8 @@ class SavedPlan:
 def read_plan_file(file: Path) -> SavedPlan:
     """Read a plan from its text, from a run of ``casewright ask --save``, or from a pinned plan.
 
-    A pinned plan has ``{parameter}`` in the place of a parameter's value. Raise ``InputError`` if
-    the file cannot be read or contains no plan.
+    A pinned plan has ``{parameter}`` in place of a parameter's value. Raise ``InputError`` if the
+    file cannot be read or contains no plan.
     """
     if file.suffix == ".toml":
         pinned = read_pinned(file.parent, file.stem)
@@ -46,18 +46,16 @@ def read_plan_file(file: Path) -> SavedPlan:
         if len(content) > MAX_BYTES:
             raise InputError(f"{file} has more than {MAX_BYTES:,} bytes. Give a plan.")
         text = content.decode("utf-8")
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}. Give a plan.") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not a plan: it is not UTF-8 text.") from error
-    try:
         if not text.lstrip().startswith("{"):
             return SavedPlan(parse_plan(text))
         run = parse_run(text, str(file))
         planner, plan = run.answer.planner, parse_plan(run.answer.plan)
-        value = planner.get("confidence")
-        confidence = value if isinstance(value, float) else None
-        because = str(planner.get("because", ""))
+        confidence, because = planner.get("confidence"), str(planner.get("because", ""))
+        confidence = confidence if isinstance(confidence, float) else None
         return SavedPlan(plan, run.question, planner["name"], confidence, because)
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}. Give a plan.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not a plan: it is not UTF-8 text.") from error
     except PlanError as error:
         raise InputError(f"{file} is not a plan: {error}") from error

@@ -25,9 +25,7 @@ def plan_within(
     A tool is hidden from the planner if a single call of it exceeds the budget. The budget's number
     of calls also limits the plan's steps. Steps that still exceed the budget are left out.
 
-    Args:
-        request: The question, with all tools.
-        latencies: Seconds of a call by tool, for tools that declare no latency.
+    ``latencies`` has the seconds of a call by tool, for tools that declare no latency.
 
     Returns:
         The plan, and a JSON object as in ``Answer.planner``, with the ``price`` and ``left_out``: a
@@ -44,7 +42,7 @@ def plan_within(
         f"{tool} was hidden from the planner, for the budget: {why}."
         for tool, why in hidden.items()
     ]
-    # A plan with more steps than allowed is not shortened: it is refused before it runs.
+    # A plan with more steps than allowed is not trimmed: the executor refuses it.
     if len(plan.steps) <= limits.steps:
         plan, removed = trimmed(plan, excess)
         left_out += removed
@@ -59,10 +57,9 @@ def budget_request(
     """Return the request with the tools and steps that a budget allows, and why tools were removed.
 
     Args:
-        request: The request with all tools.
         limits: The budget; if none is set, the request is returned unchanged.
         excess: Returns how a plan, with the calls so far, exceeds the budget.
-        spent: Calls so far other than those of the request's fixed steps.
+        spent: Number of calls so far, without those of the request's fixed steps.
     """
     if not limits.budget():
         return request, {}

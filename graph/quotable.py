@@ -61,7 +61,7 @@ def quotables(text: str) -> list[Quotable]:
             texts = sentences if intro else [*sentences, last]
         else:
             texts, intro = _structured_parts(intro, kind, lines), ""
-        parts += [Quotable(part, heading) for part in texts]
+        parts += [Quotable(part_text, heading) for part_text in texts]
     if intro:
         parts.append(Quotable(intro, heading))
     return parts
@@ -90,13 +90,9 @@ def _table_rows(lines: list[str]) -> list[str]:
     if not cells:
         return []
     header, *rows = cells
-    return [
-        "; ".join(
-            f"{name}: {cell}" if name else cell for name, cell in zip(header, row, strict=False)
-        )
-        for row in rows
-        if any(row)
-    ] or ["; ".join(header)]
+    named_rows = (zip(header, row, strict=False) for row in rows if any(row))
+    texts = ["; ".join(f"{n}: {cell}" if n else cell for n, cell in row) for row in named_rows]
+    return texts or ["; ".join(header)]
 
 
 def _cells(line: str) -> list[str]:
@@ -106,20 +102,17 @@ def _cells(line: str) -> list[str]:
 def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
     """Return consecutive lines of one kind, with the kind: heading, code, table, list, prose."""
     blocks: list[tuple[str, list[str]]] = [("", [])]
-    previous_kind, fenced = "", False
+    previous_kind, in_fence = "", False
     for line in lines:
-        if fenced:
+        if in_fence:
             blocks[-1][1].append(line)
-            fenced = not line.lstrip().startswith(FENCE)
+            in_fence = not line.lstrip().startswith(FENCE)
             continue
-        fenced = line.lstrip().startswith(FENCE)
-        kind = "code" if fenced else _kind(line, blocks[-1][0])
+        in_fence = line.lstrip().startswith(FENCE)
+        kind = "code" if in_fence else _kind(line, blocks[-1][0])
+        can_continue = kind == blocks[-1][0] and kind not in ("heading", "code")
         # A list may have blank lines between its items.
-        if (
-            kind == blocks[-1][0]
-            and kind not in ("heading", "code")
-            and (previous_kind or kind == "list")
-        ):
+        if can_continue and (previous_kind or kind == "list"):
             blocks[-1][1].append(line)
         elif kind:
             blocks.append((kind, [line]))

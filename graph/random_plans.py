@@ -1,4 +1,4 @@
-"""Random DAGs as plans whose tool only waits, for measurements and tests of executors."""
+"""Random plans (DAGs) of a tool that only waits, for measurements and tests of executors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation of a saved answer: its types, and the consistency of its parts."""
+"""Validation of a saved answer: the types of its fields, and the consistency of its parts."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ class _Usage(TypedDict):
 
 
 def checked_answer(data: Any) -> Answer:
-    """Return the answer of a file's data.
-
-    Raise ``ValueError`` if no run can have returned this answer; the message says why.
-    """
+    """Return the answer in a file's data; raise ``ValueError`` if no run can have returned it."""
     try:
         _answer_model().model_validate(data)
     except ValidationError as error:
@@ -66,9 +63,9 @@ def _contradictions(answer: Answer) -> Iterator[str]:
     ids = [item["id"] for item in answer.evidence]
     if duplicates := [id_ for id_, count in Counter(ids).items() if count > 1]:
         yield f"two pieces of its evidence have the id {duplicates[0]!r:.40}"
-    known = {step["step"] for step in answer.steps}
+    step_names = {step["step"] for step in answer.steps}
     for item in answer.evidence:
-        if item["step"] not in known:
+        if item["step"] not in step_names:
             yield f"{item['id']!r:.40} is evidence of {item['step']!r:.40}, an unknown step"
     if unknown := set(answer.citations) - set(ids):
         yield f"it cites {sorted(unknown)[0]!r:.40}, an unknown id"

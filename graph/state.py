@@ -92,7 +92,7 @@ def run_context() -> RunContext:
 
     The context of a parent graph may be a mapping, a dataclass or a pydantic model with more
     fields; only the fields with names of ``RunContext`` fields are used. Raise ``InputError`` if a
-    value has the wrong type; the message names it.
+    value has the wrong type.
     """
     context = _read(get_runtime(RunContext).context)
     if context.toolbox is not None and not isinstance(context.toolbox, Toolbox):

@@ -99,7 +99,7 @@ class AgentPlanner:
 
         started = time.perf_counter()
         try:
-            # The agent calls tools while it plans, so that no person can approve the calls.
+            # The agent calls tools while it plans, before a person could approve the calls.
             with_approval = [tool.name for tool in request.toolbox if tool.approval]
             request = replace(request, toolbox=request.toolbox.without(*with_approval))
             _check_callable(request.toolbox)
@@ -193,8 +193,7 @@ class StepAgent:
             choices: For each call, the function that chooses its tokens; greedy by default.
             limits: Maximum number of tokens of each line, and the deadline of all model calls.
 
-        Raises:
-            DecodingError: A limit was reached, or the conversation exceeds the model's context.
+        Raise ``DecodingError`` at a limit, or if the conversation exceeds the model's context.
         """
         from casewright.planner.decoding import greedy
         from casewright.planner.grammar import DONE

@@ -1,10 +1,10 @@
 """Nodes of a graph with their tracing: metadata for callback handlers, and spans.
 
-Every run within the graph has the tag ``casewright``. Metadata names run, plan and step, under keys
-with a prefix, since the embedding program has metadata too. It contains the names of the scope's
-fields but not their values, which identify the user, and nothing of the context. The inputs and
-outputs that LangGraph passes to handlers do contain question, context and answer. ``stores.spans``
-documents the content of the OpenTelemetry spans.
+Every run within the graph has the tag ``casewright``. Its metadata has run, plan and step, under
+keys with a prefix, since the embedding program has metadata too. The metadata contains the names of
+the scope's fields but not their values, which identify the user, and nothing of the context. The
+inputs and outputs that LangGraph passes to handlers do contain question, context and answer.
+``stores.spans`` documents the content of the OpenTelemetry spans.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class BodyNode(RunnableLambda[Any, Any]):
 class RunSpans(BaseCallbackHandler):
     """A callback handler that opens a span for each run of a graph, the parent of its nodes' spans.
 
-    A ``with`` block cannot do this, since none encloses a streamed run of LangGraph.
+    A ``with`` block cannot do this, since no block encloses a streamed run of LangGraph.
     """
 
     run_inline = True

@@ -1,4 +1,4 @@
-"""Annotated queries: the common format of training pools, demonstrations and evaluation sets.
+"""Annotated queries: questions with right plans, for training, demonstrations and evaluation.
 
 Every turn of an annotated conversation is an annotated query, with the earlier turns as history.
 """
@@ -52,15 +52,13 @@ class QueryRecord(BaseModel):
     def request(self, toolbox: Toolbox) -> PlanRequest:
         """Return the request with this record's changes to the toolbox.
 
-        Raises:
-            InputError: The record is invalid, or the toolbox lacks a tool to remove.
+        Raise ``InputError`` if the record is invalid, or the toolbox lacks a tool to remove.
         """
-        extra = [tool_from_record(tool) for tool in self.tools_extra]
         try:
-            extended = toolbox.with_(*extra)
+            extended = toolbox.with_(*map(tool_from_record, self.tools_extra))
         except ToolError as error:
             raise InputError(f"tools_extra: {error}") from error
-        # A tool's own name may look like an alias, such as get_xml.
+        # A tool may have a name that ``alias`` would change, such as get_xml.
         removed = [name if name in extended else alias(name) for name in self.tools_removed]
         if unknown := [name for name in removed if name not in extended]:
             raise InputError(
@@ -92,7 +90,7 @@ class AnnotatedQuery:
 
     @classmethod
     def read(cls, record: Any) -> AnnotatedQuery:
-        """Read a decoded JSON value; raise ``InputError`` if it or its plan is malformed."""
+        """Read a decoded JSON value; raise ``InputError`` if the value or its plan is malformed."""
         query = QueryRecord.read(record)
         try:
             plan = parse_plan(record["plan"])
@@ -133,10 +131,8 @@ class Conversation:
         """Read a decoded JSON value: the annotated query of the last turn.
 
         Each turn of its ``history`` has question, answer and the fields of an annotated query:
-        ``context``, ``plan``, ``class`` and so on.
-
-        Raises:
-            InputError: The record or the plan of a turn is malformed; the message names the turn.
+        ``context``, ``plan``, ``class`` and so on. Raise ``InputError`` if the record is malformed;
+        the message names the turn.
         """
         last = AnnotatedQuery.read(record)
         history, answers = last.record.history, last.record.turns()
@@ -161,8 +157,7 @@ class Conversation:
 def read_annotated(path: Path) -> list[AnnotatedQuery]:
     """Read a JSON Lines file of annotated queries.
 
-    Raises:
-        InputError: The file cannot be read, or a line is malformed; the message names the line.
+    Raise ``InputError`` if the file cannot be read or a line is malformed; the message names it.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")

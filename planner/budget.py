@@ -1,4 +1,4 @@
-"""Budgets of plans: the calls that a budget allows, and the part of a plan within a budget."""
+"""Budgets of plans: how often a tool may be called, and the steps of a plan within a budget."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def max_calls(tool: str, beyond: BudgetCheck, limit: int) -> int:
 def trimmed(plan: Plan, beyond: BudgetCheck) -> tuple[Plan, list[str]]:
     """Return the plan without the steps that exceed a budget, and a sentence for each removed step.
 
-    Earlier steps have priority; a step that refers to a removed step is removed too.
+    Earlier steps have priority. A step that refers to a removed step is removed too.
     """
     if not beyond(plan):
         return plan, []

@@ -25,13 +25,13 @@ class CasePlanner(ReusePlanner):
     reader, the plan parser plans, with the plan cases as examples.
 
     Args:
-        store: Plan cases; see ``plan_store``. It is read here, and only if there is no reader: a
-            reader has learned its plan cases.
-        reader: A trained reader of these plan cases.
-        untrained: Plans with tools that the reader was not trained on, in place of the parser.
+        store: Plan cases; see ``plan_store``. The store is read now, and only without a reader,
+            since a reader has learned its plan cases.
+        reader: A reader that was trained on these plan cases.
+        untrained: Source of plans for tools that the reader was not trained on; by default the plan
+            parser.
 
-    Raises:
-        InputError: Neither a store nor a reader is given.
+    Raise ``InputError`` if there is neither a store nor a reader.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class CasePlanner(ReusePlanner):
         try:
             return super().plan(request)
         except InputError as error:
-            # The plan parser cannot read so many tools. Other planners use this one as a fallback,
-            # so it must not raise.
+            # The plan parser cannot read so many tools. A planner that other planners fall back to
+            # must not raise.
             plan, spent = fallback_plan(request), milliseconds_since(started)
             return PlanResult(plan, self.name, 1, str(error), spent, confidence=0.0)
 

@@ -1,4 +1,4 @@
-"""Chat models by ``provider:model`` names, calls of them with a deadline, and error messages."""
+"""Chat models: opening one by its name ``provider:model``, calls with a deadline, and errors."""
 
 from __future__ import annotations
 
@@ -109,12 +109,9 @@ def ask(
 async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: float) -> Any:
     """Return the model's message without blocking the event loop.
 
-    A synchronous model is called in a daemon thread: LangChain would use the loop's executor, for
-    whose threads the process waits at its end. A call that suppresses its cancellation is
-    abandoned.
-
-    Raises:
-        TimeoutError: The model took longer than ``seconds``.
+    A synchronous model is called in a daemon thread: LangChain would use a thread of the event
+    loop's executor, for which the process waits at its end. Raise ``TimeoutError`` after
+    ``seconds``; a call that suppresses its cancellation is then abandoned.
     """
     from langchain_core.language_models import BaseChatModel, SimpleChatModel
 
@@ -130,13 +127,13 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
         except RuntimeError as error:
             if str(error) != "Event loop is closed":
                 raise
-            # The async client, which all models of an address share, has kept a connection of an
+            # All models of an address share an async client, which has kept a connection of an
             # event loop that has ended. The synchronous client has no event loop.
             return await in_thread()
 
     generate = getattr(type(model), "_agenerate", None)
-    blocks = generate in (BaseChatModel._agenerate, SimpleChatModel._agenerate)
-    return await await_within(in_thread() if blocks else invoke_async(), seconds)
+    is_blocking = generate in (BaseChatModel._agenerate, SimpleChatModel._agenerate)
+    return await await_within(in_thread() if is_blocking else invoke_async(), seconds)
 
 
 def chat_text(model: BaseChatModel) -> Chat:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 _STEP_LINE = re.compile(r"^\s*s[0-9]+\s*=")
-#: The model's first answer and one repair.
+#: Number of rounds: the model's first answer and one repair.
 ROUNDS = 2
 
 
@@ -73,7 +74,7 @@ class ChatPlanner:
         model, fallback = self._model, self._fallback
         messages = self._messages(request)
         attempts, problem, text = 0, "", ""
-        tokens: dict[str, int] = {}
+        tokens = Counter[str]()
         for _ in range(ROUNDS):
             seconds_left = self._seconds - (time.perf_counter() - started)
             try:
@@ -85,15 +86,14 @@ class ChatPlanner:
                 problem = self._failure(error, started)
                 break
             attempts += 1
-            for name, count in token_counts(answer).items():
-                tokens[name] = tokens.get(name, 0) + count
+            tokens.update(token_counts(answer))
             text = str(answer.text)
             try:
                 plan = parse_plan(plan_lines(text))
                 errors = list(request.violations(plan))
                 if not errors:
                     plan, spent = validated_plan(plan, request), milliseconds_since(started)
-                    return PlanResult(plan, self.name, attempts, "", spent, tokens)
+                    return PlanResult(plan, self.name, attempts, "", spent, dict(tokens))
             except PlanError as error:
                 errors = [error]
             problem = f"The model's plan was invalid: {errors[0]}"
@@ -105,7 +105,7 @@ class ChatPlanner:
             result,
             milliseconds=milliseconds_since(started),
             attempts=attempts,
-            tokens=tokens,
+            tokens=dict(tokens),
             written=text,
         )
 
@@ -127,10 +127,8 @@ class ChatPlanner:
 def _repair(text: str, errors: list[PlanError]) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage
 
-    error_list = "\n".join(f"- {error}" for error in errors[:10])
-    correction = (
-        f"That plan cannot be run:\n{error_list}\nWrite the whole plan again, nothing else."
-    )
+    listed = "\n".join(f"- {error}" for error in errors[:10])
+    correction = f"That plan cannot be run:\n{listed}\nWrite the whole plan again, nothing else."
     return [AIMessage(text), HumanMessage(correction)]
 
 

@@ -1,6 +1,6 @@
-"""The choices from which a person can compose a plan: its tools, and the values of arguments.
+"""The choices from which a person can compose a plan: tools, and possible values of arguments.
 
-A plan of these choices passes all static checks except those of ranges and of a budget.
+A plan of these choices passes all static checks, but may exceed a range or a budget.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def plan_choices(request: PlanRequest) -> dict[str, Any]:
 
     ``most_steps`` is the maximum number of steps. ``words`` are the question's words, for spans,
     each with the text up to the next word. ``tools`` have name, description, result fields and
-    parameters. A parameter's ``alone`` says which values an argument can have, and ``items``, if it
-    takes a list, which values the list can have: one of ``values``, in the plan language; a result
-    field of a ``step``; or what a person types: a ``text``, a ``span`` of the question, a
+    parameters. A parameter has the possible values of an argument, ``alone``, and those of the
+    items of a list, ``items``, if it takes a list. Each value is one of ``values``, in the plan
+    language; a result field of a ``step``; or typed: a ``text``, a ``span`` of the question, a
     ``number``.
     """
     question = " ".join(request.question.split())
@@ -57,7 +57,7 @@ def _tool_record(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
 
 
 def _values(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[str, Any]:
-    """Return the possible values of a parameter, of those that ``accepts`` is true for."""
+    """Return the possible values of a parameter for which ``accepts`` returns True."""
     sources, takes_text = parameter.sources, accepts("")
     # A lone surrogate cannot be a literal.
     choices = (c for c in parameter.choices if c == c.encode("utf-8", "ignore").decode())

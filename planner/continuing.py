@@ -1,4 +1,4 @@
-"""Plans whose first steps are fixed, for replanning after steps that found nothing."""
+"""Plans for replanning: the first steps are fixed, and no failed call is repeated."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ from casewright.tools import NO_EVIDENCE
 def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan | None:
     """Return a plan with the request's fixed steps first, then the other steps of a plan.
 
-    Equal steps become one, so a planner may ignore the fixed steps and plan them again.
-
-    Args:
-        widen: In steps that repeat a failed call, replace texts with the whole question.
-
-    Returns:
-        ``None`` if the plan repeats a failed call or adds no step.
+    Equal steps become one, so a planner may ignore the fixed steps and plan them again. With
+    ``widen``, texts in steps that repeat a failed call are replaced with the whole question. Return
+    ``None`` if the plan repeats a failed call or adds no step.
     """
     steps = list(request.fixed.steps)
     new_numbers: dict[int, int] = {}
@@ -41,10 +37,9 @@ def as_question(value: Scalar) -> Scalar:
 
 
 def validated_plan(plan: Plan, request: PlanRequest) -> Plan:
-    """Check a plan, and return it; in a replanning, first put the request's fixed steps before it.
+    """Check a plan, and return it; in a replanning, with the request's fixed steps before it.
 
-    Raises:
-        PlanError: The plan breaks a check, or a replanning repeats a failed call or adds no step.
+    Raise ``PlanError`` if a check fails, or a replanning repeats a failed call or adds no step.
     """
     if request.failures:
         complete = continued(plan, request)

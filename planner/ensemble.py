@@ -1,9 +1,9 @@
 """Planning by the plan parser and a language model together: each ranks the other's plans.
 
 The candidates are the parser's most probable plans and the plan that the model writes; the result
-is the one with the highest weighted sum of both log-probabilities. That is rescoring of an n-best
-list (Schwartz and Austin 1991), a product of two experts (Hinton 2002). If the parser is confident,
-the model is not asked: a cascade (Viola and Jones 2001).
+is the candidate with the highest weighted sum of both log-probabilities. This is rescoring of an
+n-best list (Schwartz and Austin 1991) by a product of two experts (Hinton 2002). If the parser is
+confident, the model is not called: a cascade (Viola and Jones 2001).
 """
 
 from __future__ import annotations
@@ -25,13 +25,7 @@ from casewright.planner.fallback import fallback_result
 from casewright.planner.named import ENSEMBLE
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
-from casewright.planner.reuse import (
-    PlanSource,
-    ReusePlanner,
-    ScoredPlan,
-    first_valid,
-    valid_plans,
-)
+from casewright.planner.reuse import PlanSource, ReusePlanner, ScoredPlan, first_valid, valid_plans
 from casewright.tools.deadline import start_daemon
 
 if TYPE_CHECKING:
@@ -52,7 +46,7 @@ class EnsembleCard:
 
     Attributes:
         weight: Weight of the model's log-probability; the parser's has weight 1.
-        sure: Confidence of the parser from which on the model is not asked.
+        sure: Minimum confidence of the parser at which the model is not called.
         intercept, score, margin: Coefficients of the logistic curve from a plan's score and its
             margin over the next to its probability of being right.
         asks_below: Confidence below which the user is asked what was meant.
@@ -102,7 +96,7 @@ class EnsemblePlanner:
 
     Args:
         parser: Source of plans with scores, such as ``ParserReuse``.
-        load: Returns the model's planner; called when the model is first asked.
+        load: Returns the model's planner; called at the first use of the model.
     """
 
     def __init__(
@@ -168,8 +162,7 @@ class EnsemblePlanner:
     def candidates(self, request: PlanRequest) -> list[CandidatePlan]:
         """Return the plans to rank: first the parser's in its order, then the model's.
 
-        Raises:
-            CasewrightError: The model failed; see ``ModelPlanner.ranked``.
+        See ``ModelPlanner.ranked`` for the errors of a model that fails.
         """
         return self._candidates(request, self._parser_plans(request))
 
@@ -190,7 +183,7 @@ class EnsemblePlanner:
         self, request: PlanRequest, scored_plans: Sequence[ScoredPlan]
     ) -> list[CandidatePlan]:
         by_plan = {scored.plan: scored for scored in reversed(scored_plans)}
-        scores = self._model.ranked(request, list(dict.fromkeys(r.plan for r in scored_plans)))
+        scores = self._model.ranked(request, list(dict.fromkeys(s.plan for s in scored_plans)))
         parser_scores = {
             plan: scored.score
             for plan, scored in by_plan.items()
@@ -224,8 +217,8 @@ class EnsemblePlanner:
 
 def ranked_by(candidates: Sequence[CandidatePlan], weight: float) -> list[tuple[Plan, float]]:
     """Return plans with their weighted sums of log-probabilities, the highest first."""
-    scored = [(each.plan, each.parser + weight * each.model) for each in candidates]
-    return sorted(scored, key=lambda pair: -pair[1])
+    scores = [(c.plan, c.parser + weight * c.model) for c in candidates]
+    return sorted(scores, key=lambda pair: -pair[1])
 
 
 def margin(ranked: Sequence[tuple[Plan, float]]) -> float:

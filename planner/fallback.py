@@ -18,12 +18,10 @@ def fallback_plan(request: PlanRequest) -> Plan:
     """
     for tool in request.toolbox:
         required = [p for p in tool.parameters if p.required]
-        if (
-            len(required) == 1
-            and Source.QUESTION in required[0].sources
-            and required[0].fits(request.question)
-        ):
-            return Plan((Step(tool.name, ((required[0].name, QuestionRef()),)),))
+        if len(required) == 1:
+            (parameter,) = required
+            if Source.QUESTION in parameter.sources and parameter.fits(request.question):
+                return Plan((Step(tool.name, ((parameter.name, QuestionRef()),)),))
     return Plan((Step(NO_EVIDENCE.name),))
 
 
@@ -55,10 +53,8 @@ def fallback_result(
 
     ``milliseconds`` is the time of both planners; ``written`` is cut to ``MAX_WRITTEN_CHARACTERS``.
     """
-    if isinstance(reason, Exception):
-        reason = (
-            str(reason) if isinstance(reason, CasewrightError) else f"It failed: {told(reason)}"
-        )
+    if isinstance(reason, Exception) and not isinstance(reason, CasewrightError):
+        reason = f"It failed: {told(reason)}"
     return replace(
         result,
         attempts=attempts + result.attempts,

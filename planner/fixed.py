@@ -1,4 +1,4 @@
-"""A planner with a constant plan, for measurements and tests of the graph."""
+"""A planner with a constant plan, for pinned plans, measurements and tests."""
 
 from __future__ import annotations
 

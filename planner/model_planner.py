@@ -42,22 +42,22 @@ class _PromptedRequest:
 class ModelPlanner:
     """Lets a causal language model write the whole plan in one call (REAPER, Joshi et al. 2024).
 
-    It writes under a grammar for the request, which admits only valid plans; the plan is checked
-    all the same. If the model runs out of time or tokens, or fails, the fallback planner answers,
-    and the result says why.
+    The model writes under a grammar for the request, which admits only valid plans; the plan is
+    checked all the same. If the model runs out of time or tokens, or fails, the fallback planner
+    plans, and the result says why.
 
     With ``constrained=False`` the model writes greedily without a grammar until it ends its answer,
     as the paper's planner does; lines before and after the plan are ignored. If there is no valid
-    plan, the fallback planner answers, and the result's ``written`` has the model's text.
+    plan, the fallback planner plans, and the result's ``written`` has the model's text.
 
     With a draft planner, the model scores that planner's plan in one forward pass, and decodes from
     the first token at which its own choice differs (speculative decoding). The plan is the same as
     without a draft (see ``Decoder.write``). ``tokens["model_steps"]`` of the result counts the
-    forward passes, ``tokens["drafted"]`` the passes saved by the draft.
+    forward passes, ``tokens["drafted"]`` the passes that the draft saved.
 
     Args:
         model: The language model; see ``load_language_model``.
-        fallback: Planner that answers if the model fails; ``FallbackPlanner`` by default.
+        fallback: Planner that plans if the model fails; ``FallbackPlanner`` by default.
         plan_cases: Store of the plan cases that the prompt shows as examples.
         examples: Maximum number of plan cases in a prompt.
         selection: Selection of the plan cases.
@@ -65,8 +65,8 @@ class ModelPlanner:
         tokens: Maximum number of tokens of a plan; the default is smaller without a grammar.
         batch: Maximum number of questions that ``plan_many`` decodes together.
         constrained: Write under the grammar.
-        draft: Planner whose plans are drafts; a quick one, such as the case planner. It is not used
-            for questions that are decoded together.
+        draft: Quick planner whose plans are drafts, such as the case planner. Questions that are
+            decoded together have no draft.
         head_folder: Folder of the cache of prompt prefixes ("heads"), which processes share, for a
             model that was loaded from files: by default ``heads`` in the cache folder; ``None``
             keeps the prefixes only in memory.
@@ -224,7 +224,6 @@ class ModelPlanner:
         ]
 
     def _draft_text(self, request: PlanRequest) -> str:
-        """Return the draft planner's plan as text; empty if it has no valid plan."""
         if self._draft is None or request.failures:
             return ""
         try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from casewright.planner.request import Planner
     from casewright.stores import CaseStore, Encoder
 
-#: Names of the case planner, the classifiers, the plan parser, and the ensemble.
+#: Names of the case planner, the classifiers (a baseline), the plan parser, and the ensemble.
 CASE_PLANNER, CLASSIFIERS, PARSER, ENSEMBLE = "case", "classifiers", "parser", "ensemble"
 #: Prefix of the folder or name of a causal language model that runs in this process.
 LOCAL = "local:"
@@ -78,7 +78,7 @@ class NamedPlanner:
         make: Makes the planner; raises ``InputError`` if its arguments are not sufficient.
         argument: Placeholder, in help texts, of the part after the name and a colon, if any.
         bare: True if the argument may be left out.
-        takes: Names of the fields of ``ModelSettings`` that the planner takes; a planner that takes
+        takes: Names of the ``ModelSettings`` that the planner takes; a planner that takes
             ``device`` has a language model in this process.
         reads: True if the planner uses the domain's reader.
         shared: True if the planner can serve several users, and calls no tools.
@@ -100,7 +100,7 @@ class NamedPlanner:
 
 
 def named_planner(name: str) -> NamedPlanner:
-    """Return the factory of a planner, by the planner's name; see ``extension`` for its errors."""
+    """Return the factory of the planner with a name; for the errors see ``extension``."""
     planner_name, colon, argument = name.partition(":")
     if planner_name not in extensions("planner"):
         if colon:
@@ -180,8 +180,8 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
 def of_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
     """Return the planner's name and the adapter, if any; an adapter alone determines the name.
 
-    The name then contains the adapter's folder. An adapted plan parser is used in the ensemble if
-    the ensemble's model can run.
+    The name then contains the adapter's folder, and the second value is ``None``. An adapted plan
+    parser is used in the ensemble if the ensemble's model can run.
     """
     if adapter is None or name is not None:
         return name, adapter

@@ -35,7 +35,7 @@ from casewright.stores import CaseStore
 
 
 def _case(parts: PlannerParts) -> Planner:
-    # The ensemble plans for tools that a request adds, from their descriptions.
+    # The ensemble plans for tools that a request adds; it reads their descriptions.
     untrained = _new_ensemble(ParserReuse(None), None) if parts.reader and is_runnable() else None
     return CasePlanner(parts.plan_cases, parts.reader, untrained=untrained)
 
@@ -78,10 +78,9 @@ def _model_planner(parts: PlannerParts) -> Planner:
 
 
 def example_count(name: str) -> int:
-    """Return the number of plan cases in a model's prompt; a tuned model's is that of its training.
+    """Return the number of plan cases in a model's prompt; for a tuned model, as in its training.
 
-    Args:
-        name: Name of a planner, of a local model or of a chat model.
+    The ``name`` is that of a planner, of a local model or of a chat model.
     """
     if name == SHIPPED:
         return shipped_examples()

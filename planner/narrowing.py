@@ -28,7 +28,7 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 MAX_TOOLS = 64
 #: Number of tools that are embedded, and cached, at once: the first request may be cancelled.
 EMBEDDING_BATCH = 256
-#: Number of best tools whose neighbours get scores; weight of these scores; number of plan cases.
+#: Number of best tools that raise their neighbours' scores, weight of that, number of plan cases.
 BEST_TOOLS, NEIGHBOUR_WEIGHT, CASES = 32, 10.0, 16
 #: Maximum number of tools with a field that makes them neighbours: a field of more tools, such as
 #: "query", does not relate them.
@@ -52,8 +52,7 @@ def narrowing(
     """
     if len(toolbox) <= MAX_TOOLS:
         return planner
-    in_batches = isinstance(planner, BatchPlanner)
-    wrapper = _NarrowingBatchPlanner if in_batches else NarrowingPlanner
+    wrapper = _NarrowingBatchPlanner if isinstance(planner, BatchPlanner) else NarrowingPlanner
     narrowing_planner = wrapper(planner, encoder, plan_cases)
     narrowing_planner.index(toolbox)
     return narrowing_planner
@@ -87,7 +86,7 @@ class NarrowingPlanner:
         if len(request.toolbox) <= MAX_TOOLS:
             return request
         index = self.index(request.toolbox)
-        scores = index.scores(request, self._cases(request.question, index.numbers))
+        scores = index.scores(request, self._case_scores(request.question, index.numbers))
         # Finished steps stay in the plan.
         scores[[index.numbers[name] for name in {*request.fixed.tools}]] = np.inf
         best = np.sort(np.argsort(-scores, kind="stable")[: MAX_TOOLS - 1])
@@ -97,15 +96,15 @@ class NarrowingPlanner:
         tools = [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
         return _Index(tools, self._encoder or default_encoder())
 
-    def _cases(self, question: str, numbers: dict[str, int]) -> Scores:
+    def _case_scores(self, question: str, numbers: dict[str, int]) -> Scores:
         """Return for each tool the relevance of the most similar case whose plan calls it."""
-        nearness = np.zeros(len(numbers))
+        scores = np.zeros(len(numbers))
         hits = self._plan_cases.search(question, CASES) if self._plan_cases is not None else []
         for hit in hits:
             for name in hit.case.metadata.get("tools", ()):
                 if (number := numbers.get(name)) is not None:
-                    nearness[number] = max(nearness[number], hit.relevance)
-        return nearness
+                    scores[number] = max(scores[number], hit.relevance)
+        return scores
 
 
 class _NarrowingBatchPlanner(NarrowingPlanner):
@@ -137,8 +136,8 @@ class _Index:
         similarities = (self._vectors @ vectors.T).max(axis=1)
         scores = 2 * similarities + self._shared_words(" ".join(questions)) + case_scores
         for name, value in request.context.items():
-            with_field = self._parameters.get(name, []) if value is not None else []
-            scores[with_field] += min(1.0, self._rarity(len(with_field)) / 5)
+            tools = self._parameters.get(name, []) if value is not None else []
+            scores[tools] += min(1.0, self._rarity(len(tools)) / 5)
         total: Scores = scores + NEIGHBOUR_WEIGHT * self._from_neighbours(scores)
         return total
 
@@ -154,22 +153,22 @@ class _Index:
     def _shared_words(self, question: str) -> Scores:
         shared = np.zeros(len(self.tools))
         for word in set(_words(question)):
-            with_word = self._words.get(word, [])
-            shared[with_word] += self._rarity(len(with_word))
+            tools = self._words.get(word, [])
+            shared[tools] += self._rarity(len(tools))
         return shared / (shared.max() or 1.0)
 
     def _from_neighbours(self, scores: Scores) -> Scores:
         """Return for each tool the mean excess score of the other best tools with its fields."""
         best = np.argsort(-scores, kind="stable")[: BEST_TOOLS + 1]
-        # By how much a score exceeds that of the first tool that is not among the best.
+        # The excess of a best tool's score over that of the first tool that is not among the best.
         excess = np.zeros(len(scores))
         excess[best] = scores[best] - scores[best[-1]]
         sums, weights = np.zeros(len(scores)), np.zeros(len(scores))
-        for with_field in self._fields.values():
-            size = len(with_field)
+        for tools in self._fields.values():
+            size = len(tools)
             if 1 < size <= MAX_SHARING:
-                sums[with_field] += (excess[with_field].sum() - excess[with_field]) / size
-                weights[with_field] += (size - 1) / size
+                sums[tools] += (excess[tools].sum() - excess[tools]) / size
+                weights[tools] += (size - 1) / size
         mean: Scores = sums / np.maximum(weights, 1e-9)
         return mean
 
@@ -182,22 +181,23 @@ def _field_names(tool: ToolSpec) -> list[str]:
 
 
 def _summary(tool: ToolSpec) -> str:
-    return f"{_spaced(tool.name)}. {tool.description} {tool.example.query if tool.example else ''}"
+    query = tool.example.query if tool.example else ""
+    return f"{_separated_words(tool.name)}. {tool.description} {query}"
 
 
 def _all_text(tool: ToolSpec) -> str:
-    texts = [_summary(tool), *map(_spaced, _field_names(tool))]
+    texts = [_summary(tool), *map(_separated_words, _field_names(tool))]
     for parameter in tool.parameters:
         texts += [parameter.description, *map(str, parameter.choices)]
     return " ".join(texts)
 
 
-def _spaced(name: str) -> str:
+def _separated_words(name: str) -> str:
     return re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", name)
 
 
 def _words(text: str) -> list[str]:
-    # Prefixes of words, so that "votes" matches "vote".
+    # Five-letter prefixes, so that "votes" matches "vote".
     return [word[:5] for word in re.findall(r"\w{3,}", text.lower())]
 
 

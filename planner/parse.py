@@ -28,36 +28,33 @@ _CONTEXT = re.compile(r"context\.([A-Za-z_][A-Za-z0-9_]*)")
 _WORD = re.compile(r"(?:question|true|false)(?![A-Za-z0-9_.])")
 #: Maximum number of characters of a plan; a dozen steps have fewer, and more are slow to parse.
 MAX_PLAN_CHARACTERS = 200_000
-#: Maximum number of characters of a number; longer ones are useless, and slow to convert.
+#: Maximum number of characters of a number; a longer number is useless, and slow to convert.
 MAX_NUMBER_CHARACTERS = 40
 _STEP_FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
 
 
 @lru_cache(maxsize=64)
 def parse_plan(text: str) -> Plan:
-    """Parse the text form of a plan; recent plans are cached, for the nodes of a run.
+    """Parse the text form of a plan; recent plans are cached, since each node of a run parses one.
 
-    Blank lines and spaces around tokens are allowed; steps count from 1 without gaps.
-
-    Raises:
-        PlanError: The text is not a plan; the message names the step, the rule and the correction.
+    Blank lines and spaces around tokens are allowed; steps count from 1 without gaps. Raise
+    ``PlanError``, with the step, the rule and the correction, if the text is not a plan.
     """
     if len(text) > MAX_PLAN_CHARACTERS:
         raise PlanError(
             f"The plan has {len(text):,} characters; at most {MAX_PLAN_CHARACTERS:,} are read.",
             "Write fewer steps, or shorter texts.",
         )
-    steps: list[Step] = []
-    for raw_line in text.split("\n"):
-        line = raw_line.strip(" \t\r")
-        if line:
-            steps.append(_Line(line, len(steps) + 1).step())
+    lines = filter(None, (line.strip(" \t\r") for line in text.split("\n")))
+    steps = tuple(_Line(line, number).step() for number, line in enumerate(lines, 1))
     if not steps:
         raise PlanError("The plan has no step.", "Write at least s1 = no_evidence().")
-    return Plan(tuple(steps))
+    return Plan(steps)
 
 
 class _Line:
+    """Parser of one line, whose ``position`` is that of the next token."""
+
     def __init__(self, text: str, number: int) -> None:
         self.text = text
         self.position = 0

@@ -24,17 +24,17 @@ from casewright.planner.wordings import CaseWordings
 from casewright.stores import Case, CaseStore, default_encoder
 from casewright.tools import NO_EVIDENCE
 
-#: Maximum number of plan cases that the parser reads; of more, a random sample.
+#: Maximum number of plan cases that the parser reads, a random sample of a larger number.
 MAX_CASES = 240
-#: Weight of a plan's probability with fewer plan cases than ``MIN_CASES``, beside that without: on
-#: the validation toolboxes, few cases alone make plans slightly worse.
+#: Weight of a plan's probability with less than ``MIN_CASES`` plan cases; the rest is the weight of
+#: the probability without cases. On the validation toolboxes, few cases make plans slightly worse.
 CASE_SHARE = 0.3
-#: Minimum number of plan cases with one plan, which calls all tools, for that plan to be followed.
+#: Minimum number of plan cases, all with the same plan, from which this plan is taken.
 MIN_AGREEING = 4
 #: Confidence in the plan of a case whose question a message repeats word by word: 37 of 37 such
 #: plans are right in docs/fine-tuning.md, which is at least 0.9 (Wilson).
 REPEATED_CONFIDENCE = 0.9
-#: Minimum numbers of plan cases for an election: in all, and for each tool sequence.
+#: Minimum numbers of plan cases for the regression of tool sequences: in all, and per sequence.
 MIN_CASES, MIN_CASES_PER_SEQUENCE = 40, 8
 #: Ridge penalty, addend to a predicted share before its logarithm is taken, and weight of the
 #: logarithm; cross-validated on the legal domain's 60 questions.
@@ -44,8 +44,8 @@ RIDGE_PENALTY, SMOOTHING, LOG_WEIGHT = 0.3, 0.05, 2.0
 class ParserReuse:
     """Source of the plan parser's plans; the parser takes the tools as an input.
 
-    Plan cases are used without training: a message that repeats a case's question word by word,
-    except for the literals, gets that case's plan.
+    Plan cases need no training: a message that repeats a case's question word by word, except for
+    the literals, gets that case's plan.
 
     Args:
         store: Plan cases; see ``plan_store``. They are read once, here.
@@ -81,14 +81,14 @@ class ParserReuse:
         if agreed and {*request.toolbox.names} == {*agreed.tools, NO_EVIDENCE.name}:
             yield ScoredPlan(agreed, because="all plan cases have this plan")
         if 0 < len(self._cases) < MIN_CASES:
-            plans = _mixed(self._scored(request, ()), self._scored(request, self._cases))
+            plans = _mixture(self._scored(request, ()), self._scored(request, self._cases))
         else:
             plans = self._scored(request, self._cases)
         if plans and self._election.decides:
             best_score = plans[0][1]
             extra = self._election.scores(request.question, [plan.tools for plan, _ in plans])
             ranked = sorted(zip(plans, extra, strict=True), key=lambda pair: -pair[0][1] - pair[1])
-            # The confidence is that of the plan that the parser alone would have chosen.
+            # The first plan gets the confidence of the plan that the parser alone would choose.
             plans = [(ranked[0][0][0], best_score), *(pair for pair, _ in ranked[1:])]
         for number, (plan, score) in enumerate(plans):
             confidence = self._card.confidence(score)
@@ -133,7 +133,7 @@ def _sampled_cases(cases: Sequence[Case]) -> list[PlanCase]:
     ]
 
 
-def _mixed(
+def _mixture(
     without: Sequence[tuple[Plan, float]], with_cases: Sequence[tuple[Plan, float]]
 ) -> list[tuple[Plan, float]]:
     """Return plans with the log of their mixed probabilities, the most probable first."""
@@ -181,6 +181,5 @@ class ToolSequenceElection:
         weights, mean = self._weights
         shares = np.asarray(default_encoder().embed([question]))[0] @ weights + mean
         by_sequence = dict(zip(self._sequences, shares.tolist(), strict=True))
-        return [
-            LOG_WEIGHT * math.log(max(by_sequence.get(s, 0.0), 0.0) + SMOOTHING) for s in sequences
-        ]
+        predicted = [max(by_sequence.get(sequence, 0.0), 0.0) for sequence in sequences]
+        return [LOG_WEIGHT * math.log(share + SMOOTHING) for share in predicted]

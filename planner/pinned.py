@@ -1,4 +1,4 @@
-"""Pinned plans: a question and its plan with named parameters, in a TOML file under review."""
+"""Pinned plans: a question and its plan with named parameters, in a TOML file for review."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 #: Maximum size of a file, and maximum number of parameters.
 MAX_BYTES, MAX_PARAMETERS = 64 * 1024, 32
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _HEAD = """\
 # A pinned plan: casewright plans run {name} --with PARAMETER=VALUE runs it without a planner.
 # It is refused once a tool's declaration differs from the one below.
@@ -84,12 +85,8 @@ class PinnedPlan:
     def save(self, folder: Path, *, replace: bool = False, most: int | None = None) -> Path:
         """Write the file to a folder, which is created if it is missing; return the file's path.
 
-        Args:
-            most: Maximum number of plans in the folder.
-
-        Raises:
-            InputError: The file exists and ``replace`` is false, it would be too large, the folder
-                is full, or the file cannot be written.
+        Raise ``InputError`` if the file exists and ``replace`` is false, the file would be too
+        large or cannot be written, or the folder already has ``most`` plans.
         """
         file, text = folder / f"{self.name}.toml", self.to_toml()
         if len(text.encode()) > MAX_BYTES:
@@ -131,13 +128,8 @@ class PinnedPlan:
     def filled(self, toolbox: Toolbox, values: Mapping[str, Any]) -> tuple[str, FixedPlanner]:
         """Return the question with values for its parameters, and a planner of its plan.
 
-        Args:
-            toolbox: The tools that run the plan.
-            values: Parameter to value, which must have the type of the default.
-
-        Raises:
-            InputError: A tool's declaration has changed since pinning, a parameter is unknown, or
-                its value has another type.
+        Raise ``InputError`` if a tool's declaration in the toolbox differs from the pinned one, a
+        parameter is unknown, or its value has another type than the default.
         """
         if changes := self.differences(toolbox):
             shown = cleaned("; ".join(changes), 2000)
@@ -158,22 +150,21 @@ class PinnedPlan:
         return self._with_values({**self.parameters, **values})
 
     def _with_values(self, values: Values) -> tuple[str, FixedPlanner]:
-        def text(template: str) -> str:
-            # All at once, since braces in a value are no placeholders.
-            return re.sub(
-                r"\{(\w+)\}",
-                lambda match: _text(values[match[1]]) if match[1] in values else match[0],
-                template,
-            )
+        def replaced(match: re.Match[str]) -> str:
+            return _text(values[match[1]]) if match[1] in values else match[0]
 
         def change(value: Scalar) -> Scalar:
             if not isinstance(value, Literal) or not isinstance(value.value, str):
                 return value
-            alone = re.fullmatch(r"\{(\w+)\}", value.value)
-            return Literal(values[alone[1]] if alone and alone[1] in values else text(value.value))
+            alone = _PLACEHOLDER.fullmatch(value.value)
+            if alone and alone[1] in values:
+                return Literal(values[alone[1]])
+            # All placeholders at once, since braces in a value are no placeholder.
+            return Literal(_PLACEHOLDER.sub(replaced, value.value))
 
         plan = Plan(tuple(step.mapped(change) for step in self.plan.steps))
-        return text(self.question), FixedPlanner(plan, f"pinned:{self.name}")
+        question = _PLACEHOLDER.sub(replaced, self.question)
+        return question, FixedPlanner(plan, f"pinned:{self.name}")
 
 
 _TYPE_NAMES = {str: "text", int: "whole number", float: "number", bool: "boolean"}
@@ -184,16 +175,14 @@ def pin_plan(
 ) -> PinnedPlan:
     """Return a question and its plan as a pinned plan.
 
+    Raise ``InputError`` if the name is not valid, the plan calls an unknown tool, or a parameter's
+    value is neither in the question nor in the plan.
+
     Args:
         name: Letters, digits, hyphens and underscores.
-        question: The question, with values; the parameters turn it into a template.
-        plan: The plan, with values.
+        question, plan: With values, which become placeholders.
         parameters: Parameter to its value in the question and the plan. A text matches whole words
             in any case; a number or a boolean also matches an argument.
-
-    Raises:
-        InputError: The name is not valid, the plan calls an unknown tool, or a parameter's value is
-            neither in the question nor in the plan.
     """
     parameters = dict(parameters or {})
     _check_names(name, parameters)
@@ -213,10 +202,8 @@ def pin_plan(
     tools = {tool: _declaration(toolbox[tool]) for tool in dict.fromkeys(plan.tools)}
     pinned = PinnedPlan(name, template, Plan(steps), parameters, tools)
     restored, planner = pinned.filled(toolbox, {})
-    if (restored.casefold(), str(planner.fixed).casefold()) != (
-        question.casefold(),
-        str(plan).casefold(),
-    ):
+    expected = question.casefold(), str(plan).casefold()
+    if (restored.casefold(), str(planner.fixed).casefold()) != expected:
         raise InputError(
             "A parameter's value also occurs elsewhere in the question or the plan, and the two "
             "cannot be told apart. Give longer values, fewer parameters, or a number in quotes "
@@ -226,12 +213,7 @@ def pin_plan(
 
 
 def read_pinned(folder: Path, name: str) -> PinnedPlan:
-    """Read the pinned plan of a name from a folder.
-
-    Raises:
-        InputError: No pinned plan has this name, or its file is damaged; the message says what is
-            wrong.
-    """
+    """Read a pinned plan from a folder; raise ``InputError`` if it is missing or damaged."""
     file = folder / f"{name}.toml"
     if not NAME.fullmatch(name) or not file.is_file():
         names = ", ".join(pinned_names(folder)) or "none"
@@ -251,9 +233,8 @@ def read_pinned(folder: Path, name: str) -> PinnedPlan:
 def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
     """Return the pinned plan in the text of a file, under this name.
 
-    Raises:
-        InputError: The name is not valid, or the text is no pinned plan; the message begins with
-            ``where``.
+    Raise ``InputError`` if the name is not valid, or the text is no pinned plan; the message begins
+    with ``where``.
     """
     try:
         return _read(name, tomllib.loads(text))
@@ -350,5 +331,5 @@ def _toml(value: str | int | float | bool) -> str:
 
 
 def _step_toml(step: str) -> str:
-    # A literal string where TOML allows one: it shows quotes without escapes.
+    # A TOML literal string, if possible, since it has quotes without escapes.
     return _toml(step) if "'" in step or not step.isprintable() else f"'{step}'"

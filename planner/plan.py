@@ -16,11 +16,9 @@ from casewright.tools import Toolbox
 class Literal:
     """Constant in a plan: a text, a number or a boolean.
 
-    Two literals are equal if value and type are equal: ``1``, ``1.0`` and ``true`` differ.
-
-    Raises:
-        PlanError: The number is not finite or has more than 64 bits, or the text has a lone
-            surrogate.
+    Two literals are equal if value and type are equal: ``1``, ``1.0`` and ``true`` differ. Raise
+    ``PlanError`` if a number is not finite or has more than 64 bits, or a text has a lone
+    surrogate.
     """
 
     value: str | int | float | bool
@@ -187,10 +185,10 @@ def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
 
 def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
     """Return the plan with these texts, by step index and parameter, as literals."""
+    literals = {key: Literal(text) for key, text in texts.items()}
     steps = []
     for index, step in enumerate(plan.steps):
-        new = {name: Literal(text) for (at, name), text in texts.items() if at == index}
-        arguments = tuple((name, new.get(name, value)) for name, value in step.arguments)
+        arguments = tuple((n, literals.get((index, n), value)) for n, value in step.arguments)
         steps.append(Step(step.tool, arguments))
     return Plan(tuple(steps))
 

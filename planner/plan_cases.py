@@ -16,7 +16,7 @@ from casewright.tools import ToolExample
 #: Default number of plan cases in a prompt.
 EXAMPLES = 4
 #: Default selection of plan cases: RAGSys's share of diversity, without its quality bias, since no
-#: plan case that ships has a quality.
+#: packaged plan case has a quality.
 SELECTION = MarginalSelector(lambda_d=0.75, lambda_b=1.0)
 
 
@@ -68,7 +68,7 @@ def similar_plans(
     if store is None or not k:
         return []
     candidates = selection.candidates(store, request.question, 4 * k)
-    hits = [hit for hit in candidates if _is_usable_example(hit.case, request)]
+    hits = [hit for hit in candidates if _is_usable(hit.case, request)]
     cases = [pick.hit.case for pick in selection.pick(store, hits, k)]
     return [
         PlanExample(
@@ -81,11 +81,11 @@ def similar_plans(
     ]
 
 
-def _is_usable_example(case: Case, request: PlanRequest) -> bool:
+def _is_usable(case: Case, request: PlanRequest) -> bool:
     """Return True if the request has the tools, the context and the history that a case needs."""
-    if "history" in case.metadata and not request.history:
-        return False
-    return _has_all(request, case.metadata.get("tools", ()), case.metadata.get("needs", ()))
+    has_history = bool(request.history) or "history" not in case.metadata
+    needs = case.metadata.get("tools", ()), case.metadata.get("needs", ())
+    return has_history and _has_all(request, *needs)
 
 
 def runnable(plan: Plan, request: PlanRequest) -> bool:

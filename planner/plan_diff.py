@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from casewright.planner.plan import Plan
@@ -25,12 +25,7 @@ class StepDifference:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""
-        return {
-            "change": self.change,
-            "first": self.first,
-            "second": self.second,
-            "arguments": list(self.arguments),
-        }
+        return {**asdict(self), "arguments": list(self.arguments)}
 
 
 def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
@@ -46,7 +41,7 @@ def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
             differences.append(StepDifference("only_first", text, None))
             continue
         other = second.steps[pairs[number] - 1]
-        # With the second plan's numbers; a negative number equals none of them.
+        # References get the second plan's numbers; a negative number equals none of these.
         renumbered = step.renumbered({n: pairs.get(n, -n) for n in range(1, number)})
         names = dict.fromkeys(name for name, _ in (*renumbered.arguments, *other.arguments))
         changed = tuple(n for n in names if renumbered.argument(n) != other.argument(n))

@@ -1,8 +1,8 @@
 """The planner's prompt (REAPER, Joshi et al. 2024, section 3).
 
-The prefix (``head``) has role, tools, constraints and the tools' examples. It is the same for all
-requests of a toolbox, so a model's states for it can be cached. The rest (``tail``) has retrieved
-plan cases, history, context and question.
+The prefix (``head``) has role, tools, constraints and the tools' examples. The prefix is the same
+for all requests of a toolbox, so a model's states for it can be cached. The rest (``tail``) has
+retrieved plan cases, history, context and question.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
         lines = [f"{tool.signature()}", f"  {tool.description}"]
         lines += [f"  {p.name}: {p.description}" for p in tool.parameters if p.description]
         tools.append("\n".join(lines))
-    examples = [tool.example for tool in toolbox if tool.example and _runs(tool.example, toolbox)]
+    examples = [t.example for t in toolbox if t.example and _is_runnable(t.example, toolbox)]
     parts = [role, "Tools:\n" + "\n".join(tools), CONSTRAINTS]
     if examples:
         parts.append("Examples:\n" + "\n\n".join(map(_example, examples)))
     return "\n\n".join(parts)
 
 
-def _runs(example: ToolExample, toolbox: Toolbox) -> bool:
+def _is_runnable(example: ToolExample, toolbox: Toolbox) -> bool:
     """Return True if the toolbox has every tool that an example calls."""
     try:
         return all(name in toolbox for name in parse_plan(example.plan).tools)
@@ -97,7 +97,7 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
         parts.append("Plans for similar questions:\n" + cases)
     parts += map(_turn, request.history)
     context = {
-        name: value if not isinstance(value, str) else value[:MAX_VALUE_CHARACTERS]
+        name: value[:MAX_VALUE_CHARACTERS] if isinstance(value, str) else value
         for name, value in request.context.items()
         if value is not None
     }
@@ -134,7 +134,7 @@ def _turn(turn: Turn) -> str:
 
 @cache
 def prompt_hash() -> str:
-    """Return a hash that changes with the form of the prompt, to which trained models are tied."""
+    """Return a hash of the prompt's form, with which a trained model must be used."""
     sources = frozenset({Source.SPAN, Source.STEP, Source.CONTEXT})
     tool = ToolSpec(
         name="look_up",

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.planner.parser.layers import Floats
-from casewright.planner.reader_input import (
-    MAX_SLOTS,
-    MAX_TOKENS,
-    ReaderInput,
-    Span,
-    read_input,
-)
+from casewright.planner.reader_input import MAX_SLOTS, MAX_TOKENS, ReaderInput, Span, read_input
 from casewright.planner.reader_layers import Memory, NextSubQueries, ReaderLayers
 from casewright.planner.reader_weights import misfit_error, read_card, read_weights
 from casewright.planner.sub_queries import SubQuery
@@ -35,11 +29,8 @@ MAX_LITERAL_WORDS = 14
 class Reader:
     """Runs a trained reader without torch. Thread-safe; the first use loads it.
 
-    Args:
-        folder: The folder that ``casewright finetune reader`` wrote.
-
-    Raises:
-        InputError: The folder contains no reader.
+    The ``folder`` is one that ``casewright finetune reader`` wrote. Raise ``InputError`` if it
+    contains no reader.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -72,7 +63,7 @@ class Reader:
         threading.Thread(target=load, name="casewright-reader").start()
 
     def read(self, question: str, context: Mapping[str, Any]) -> EncodedQuestion:
-        """Encode a question with its context; the longer of both is truncated if necessary."""
+        """Encode a question with its context; the longer of the two is truncated if necessary."""
         tokenizer, encoder, layers = self._load()
         encoded = read_input(tokenizer, question, context)
         states = encoder.read(encoded.ids, encoded.types)[None]
@@ -117,13 +108,12 @@ class EncodedQuestion:
     def next_sub_queries(
         self, prefixes: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
     ) -> NextSubQueries:
-        """Return the scores of templates after each prefix; all prefixes have the same length.
+        """Return the scores of the next templates after each prefix, all of the same length.
 
-        Args:
-            prefixes: Sequences of sub-queries, each a template's number and its literals.
+        A prefix is a sequence of sub-queries, each a template's number and its literals.
         """
         width = len(self.input.ids)
-        previous = [[self._layers.start, *(number for number, _ in p)] for p in prefixes]
+        previous = [[self._layers.start, *(n for n, _ in prefix)] for prefix in prefixes]
         no_weights = np.zeros(width, dtype=np.float32)
         literal_weights = [
             [no_weights, *(self.input.coverage(spans, width) for _, spans in prefix)]

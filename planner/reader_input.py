@@ -58,15 +58,14 @@ class ReaderInput:
     def coverage(self, spans: Sequence[Span | None], width: int) -> NDArray[np.float32]:
         """Return weights over tokens, array (width,): uniform over spans, zeros without spans."""
         weights = np.zeros(width, dtype=np.float32)
-        for span in spans:
-            if span is not None:
-                weights[self.first[span[0]] : self.last[span[1]] + 1] = 1.0
+        for first_word, last_word in filter(None, spans):
+            weights[self.first[first_word] : self.last[last_word] + 1] = 1.0
         total = weights.sum()
         return weights / total if total else weights
 
 
 def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> ReaderInput:
-    """Tokenise a question and its context; of both, the tokenizer truncates the longer one."""
+    """Tokenise a question and its context; the tokenizer truncates the longer of the two."""
     encoded = tokenizer.encode(question, _context_text(context))
     tokens = [
         (position, start, end)
@@ -91,13 +90,11 @@ def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) 
 
 
 def _context_text(context: Mapping[str, Any]) -> str:
+    present = {name: value for name, value in sorted(context.items()) if value is not None}
     texts = []
-    for name, value in sorted(context.items()):
-        if value is None:
-            continue
-        shows_value = (
-            isinstance(value, str) and value.isalpha() and len(value) <= MAX_VALUE_CHARACTERS
-        )
+    for name, value in present.items():
+        is_word = isinstance(value, str) and value.isalpha()
+        shows_value = is_word and len(value) <= MAX_VALUE_CHARACTERS
         texts.append(f"{name} {value}" if shows_value else name)
     return ", ".join(texts) or "nothing"
 

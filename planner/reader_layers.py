@@ -61,9 +61,7 @@ class Memory:
 class ReaderLayers:
     """Decodes the next sub-query and the pointers to its literals. Thread-safe.
 
-    Raises:
-        KeyError: A weight is missing.
-        ValueError: A weight's shape does not match its layer.
+    Raise ``KeyError`` if a weight is missing, and ``ValueError`` if a weight has the wrong shape.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -90,7 +88,7 @@ class ReaderLayers:
             Linear(weights, f"decoder.linear{n}") for n in (1, 2)
         )
         self._out, self._mix = Linear(weights, "out"), Perceptron(weights, "mix")
-        self._prototypes = _unit(weights["prototypes"]).T * np.float32(SHARPNESS)
+        self._prototypes = _normalised(weights["prototypes"]).T * np.float32(SHARPNESS)
         self._bias = weights["bias"][:-1]
         self._pointer_queries, self._pointer_keys = (
             [Linear(weights, f"{name}.{number}") for number in range(2)]
@@ -124,17 +122,17 @@ class ReaderLayers:
         # The next sub-query is decoded at the last position, which attends to all positions.
         query, keys, values, out = self._self
         normalised = self._norms[0](inputs)
-        attended = _attended(
+        attended = _attention(
             *map(_heads, (query(normalised[:, -1:]), keys(normalised), values(normalised)))
         )
         residual = inputs[:, -1:] + out(attended)
         query, _, _, out = self._cross
         queries = _heads(query(self._norms[1](residual)))
-        residual += out(_attended(queries, memory.keys, memory.values, memory.attention_mask))
+        residual += out(_attention(queries, memory.keys, memory.values, memory.attention_mask))
         inner = self._feed_forward_in(self._norms[2](residual))
         residual += self._feed_forward_out(np.maximum(inner, 0))
         decoded = self._final_norm(residual)[:, 0]
-        latents = _unit(self._out(decoded))
+        latents = _normalised(self._out(decoded))
         return NextSubQueries(decoded, latents, latents @ self._prototypes + self._bias)
 
     def point(
@@ -163,7 +161,7 @@ def _heads(states: Floats) -> Floats:
     return states.reshape(*states.shape[:2], -1, HEAD).swapaxes(1, 2)
 
 
-def _attended(queries: Floats, keys: Floats, values: Floats, mask: Floats | None = None) -> Floats:
+def _attention(queries: Floats, keys: Floats, values: Floats, mask: Floats | None = None) -> Floats:
     """Return attention outputs (n, positions, size) of queries (n, heads, positions, HEAD)."""
     scores = queries @ keys.swapaxes(-1, -2) / np.float32(HEAD**0.5)
     weights = softmax(scores if mask is None else scores + mask)
@@ -171,7 +169,7 @@ def _attended(queries: Floats, keys: Floats, values: Floats, mask: Floats | None
     return outputs.reshape(*outputs.shape[:2], -1)
 
 
-def _unit(vectors: Floats) -> Floats:
+def _normalised(vectors: Floats) -> Floats:
     """Return vectors (…, size) normalised to length 1."""
-    unit: Floats = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True).clip(1e-12)
-    return unit
+    result: Floats = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True).clip(1e-12)
+    return result

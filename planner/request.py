@@ -33,19 +33,18 @@ class Turn(TypedDict):
 class PlanRequest:
     """Request for a plan.
 
+    Raise ``InputError`` if the question is empty, too long or has control characters, the context
+    is not a JSON object, or the history is not a list of turns.
+
     Attributes:
         context: Known facts as a JSON object, for example the open page.
         history: Earlier turns, which inform the plan; a plan cannot refer to them.
-        fixed: Finished steps with results, which the new plan begins with; see ``continued``.
+        fixed: Finished steps with results, with which the new plan begins; see ``continued``.
         failures: Finished calls without results, which may refer to steps of ``fixed``, each with
             its reason in Casewright's words, since retrieved text must not reach a planner.
-        beyond: Returns how a plan exceeds the budget, as a sentence; empty if it does not. This is
-            no static check: the plan parser and the grammar obey it, and for other planners the
-            excess steps are removed before the plan runs.
-
-    Raises:
-        InputError: The question is empty, too long or has control characters, the context is not a
-            JSON object, or the history is not a list of turns.
+        beyond: Returns how a plan exceeds the budget, as a sentence; empty if it does not. The
+            static checks do not call it: the plan parser and the grammar plan within the budget,
+            and steps of other planners that exceed it are removed before the plan runs.
     """
 
     question: str
@@ -208,10 +207,9 @@ def _check_json(value: Any, name: str, expected: str) -> None:
 def check_kept(value: Any) -> None:
     """Raise an error if a checkpointer could not store a value.
 
-    Raises:
-        UnicodeEncodeError: A text contains a lone surrogate.
-        TypeError, ValueError, RecursionError: The value is not plain JSON, or contains a number
-            that is not finite or an integer of more than 64 bits.
+    Raise ``UnicodeEncodeError`` for a lone surrogate in a text; ``TypeError``, ``ValueError`` or
+    ``RecursionError`` if the value is not plain JSON, or has a number that is not finite or an
+    integer of more than 64 bits.
     """
     text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     json.loads(text.encode(), parse_int=whole_number)

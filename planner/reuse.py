@@ -1,4 +1,4 @@
-"""Plans for a request with their confidence, and the planner that takes the most probable one."""
+"""Scored plans for a request, and the planner that takes the most probable valid plan."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class PlanSource(Protocol):
 
 
 def valid_plans(source: PlanSource, request: PlanRequest) -> Iterator[ScoredPlan]:
-    """Yield those of the most probable plans for a request that are valid."""
+    """Yield the valid plans among the ``MAX_PLANS`` most probable plans for a request."""
     scored_plans = islice(source.scored_plans(request), MAX_PLANS)
-    return (scored for scored in scored_plans if valid(scored.plan, request))
+    return (scored for scored in scored_plans if is_valid(scored.plan, request))
 
 
-def valid(plan: Plan, request: PlanRequest) -> bool:
+def is_valid(plan: Plan, request: PlanRequest) -> bool:
     """Return True if a plan passes the static checks."""
     return not any(request.violations(plan))
 
@@ -66,8 +66,8 @@ class ReusePlanner:
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the most probable valid plan, or a fallback plan; see ``Planner``."""
-        # OpenBLAS spreads even small matrix products over all cores, and its idle threads spin.
-        # This tripled the CPU time and slowed concurrent requests.
+        # OpenBLAS uses all cores even for small matrix products, and its idle threads spin, which
+        # tripled the CPU time and slowed concurrent requests.
         with get_cached_controller().limit(limits=1, user_api="blas"):
             started = time.perf_counter()
             plans: Iterator[ScoredPlan] = islice(self._source.scored_plans(request), MAX_PLANS)
@@ -91,7 +91,7 @@ def first_valid(
 ) -> PlanResult:
     """Return the first valid plan, or a fallback plan, as a planner's result.
 
-    The planner ``started`` at this value of ``time.perf_counter``.
+    ``started`` is the value of ``time.perf_counter`` when the planner was called.
     """
     attempts, last_violation = 0, "No plan was found that this request allows."
     for plan, confidence, asks_back, because, _ in scored_plans:
@@ -99,7 +99,7 @@ def first_valid(
         if (violation := next(request.violations(plan), None)) is not None:
             last_violation = str(violation)
             continue
-        others = (r.plan for r in scored_plans if r.plan != plan and valid(r.plan, request))
+        others = (s.plan for s in scored_plans if s.plan != plan and is_valid(s.plan, request))
         return PlanResult(
             plan,
             name,

@@ -1,8 +1,8 @@
-"""Sub-queries of plans: decomposition of a plan into them, and combination of them to a plan.
+"""Sub-queries: decomposition of a plan into sub-queries, and their combination to a plan.
 
-A message may contain several questions. A sub-query answers one of them: it is a step whose results
-no other step needs, with all steps that it depends on. Sub-queries of different plan cases can be
-combined to a new plan.
+A message may contain several questions. A sub-query answers one of these: it is a step whose
+results no other step needs, with all steps on which it depends. Sub-queries of different plan cases
+can be combined to a new plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from casewright.planner.plan import Literal, Plan, Step, Value, context_fields, 
 from casewright.planner.spans import is_span
 from casewright.tools.spec import NO_EVIDENCE
 
-#: Placeholder in a template for words of the question: an open literal, or slot.
+#: Placeholder in a template for words of the question; it is called an open literal, or slot.
 OPEN = Literal("")
 
 
@@ -23,7 +23,7 @@ OPEN = Literal("")
 class SubQuery:
     """Steps that answer one question, with ``OPEN`` in place of words of the question.
 
-    ``StepRef.step`` is relative: 1 is the previous step.
+    References are relative: in a ``StepRef``, step 1 is the previous step.
     """
 
     steps: tuple[Step, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,14 +26,14 @@ from casewright.tools import NO_EVIDENCE
 
 #: Width of the beam, and number of templates that are tried after each hypothesis.
 BEAM = 4
-#: Confidence below which the user is asked back. Of the first questions of the shop's 48 tuning
-#: conversations, this concerns 4, of which 3 have wrong plans.
+#: Confidence below which the user is asked what was meant. Of the first questions of the shop's 48
+#: tuning conversations, 4 have a lower confidence, and 3 of these have wrong plans.
 ASKS_BELOW = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """Hypothesis of the beam; ``inputs`` are each sub-query's template number and literals."""
+    """Hypothesis of the beam; ``inputs`` has each sub-query's template number and literals."""
 
     score: float
     inputs: tuple[tuple[int, tuple[Span | None, ...]], ...] = ()
@@ -69,17 +69,17 @@ class SubQueryReuse:
 
     def __init__(self, reader: Reader, untrained: PlanSource | None = None) -> None:
         self._reader = reader
-        self._given_source = untrained
+        self._untrained_source = untrained
         self._trained = {NO_EVIDENCE.name, *(tool for t in reader.templates for tool in t.tools)}
         plans = [Plan(template.steps) for template in reader.templates]
-        self._needed = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
+        self._needs = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
         self._reach = np.array([template.reach for template in reader.templates])
         self._length = np.array([len(template.steps) for template in reader.templates])
 
     @cached_property
     def _untrained(self) -> PlanSource:
         # Plan cases would bias the parser against tools that occur in none of them.
-        return self._given_source or ParserReuse(None)
+        return self._untrained_source or ParserReuse(None)
 
     def untrained_tools(self, request: PlanRequest) -> set[str]:
         """Return the names of the tools that the reader was not trained on."""
@@ -99,23 +99,22 @@ class SubQueryReuse:
                 yield scored
         question = self._reader.read(request.question, request.context)
         finished = self._search(question, request)
-        for n, hypothesis in enumerate(finished):
+        probabilities = [math.exp(hypothesis.score) for hypothesis in finished]
+        for number, hypothesis in enumerate(finished):
             texts = [
-                [request.question if s is None else question.input.text(s) for s in spans]
+                [request.question if span is None else question.input.text(span) for span in spans]
                 for _, spans in hypothesis.inputs
             ]
             plan = joined(list(zip(hypothesis.sub_queries, texts, strict=True)))
-            confidence = math.exp(hypothesis.score)
-            because = explain_confidence("the reader", [math.exp(e.score) for e in finished[n:]])
-            yield ScoredPlan(
-                without_no_evidence(plan), confidence, confidence < ASKS_BELOW, because
-            )
+            because = explain_confidence("the reader", probabilities[number:])
+            asks_back = probabilities[number] < ASKS_BELOW
+            yield ScoredPlan(without_no_evidence(plan), probabilities[number], asks_back, because)
 
     def _search(self, question: EncodedQuestion, request: PlanRequest) -> list[_Hypothesis]:
         templates = self._reader.templates
         names = set(request.toolbox.names)
         present = {field for field, value in request.context.items() if value is not None}
-        usable = np.array([tools <= names and fields <= present for tools, fields in self._needed])
+        usable = np.array([tools <= names and fields <= present for tools, fields in self._needs])
         reach, length = self._reach, self._length
         active, finished = [_Hypothesis(0.0)], list[_Hypothesis]()
         for position in range(MAX_SUB_QUERIES):
@@ -165,8 +164,8 @@ def _add_literals(question: EncodedQuestion, candidates: Sequence[_Candidate]) -
     for (row, _), span in zip(slots, spans, strict=True):
         literals[row].append(span)
     return [
-        _Hypothesis(b.score, (*b.inputs, (number, tuple(texts))), b.sub_queries)
-        for (b, number, _), texts in zip(candidates, literals, strict=True)
+        replace(hypothesis, inputs=(*hypothesis.inputs, (number, tuple(texts))))
+        for (hypothesis, number, _), texts in zip(candidates, literals, strict=True)
     ]
 
 

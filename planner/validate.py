@@ -33,11 +33,7 @@ def validate_plan(
     context: Mapping[str, Any],
     max_steps: int = MAX_STEPS,
 ) -> None:
-    """Check a plan.
-
-    Raises:
-        PlanError: The plan violates a check; the first violation, with step, rule and correction.
-    """
+    """Raise ``PlanError`` with a plan's first violation, if any: its step, rule and correction."""
     for error in violations(plan, toolbox, question=question, context=context, max_steps=max_steps):
         raise error
 
@@ -117,8 +113,7 @@ class _StepCheck:
                 content = self.question
             case ContextRef(field):
                 yield from self._check_source(parameter, Source.CONTEXT, str(value))
-                content = self.context.get(field)
-                if content is None:
+                if (content := self.context.get(field)) is None:
                     fields = [f for f in self.context if self.context[f] is not None]
                     fields_text = f"It has {', '.join(fields[:10])}." if fields else "It is empty."
                     yield self.error(

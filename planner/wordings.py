@@ -1,4 +1,4 @@
-"""Reuse of a plan case whose question has the same words as the message, except for literals."""
+"""Reuse of the plan of a case whose question has the message's words, except for literals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class CaseWordings:
     def plan(self, request: PlanRequest) -> Plan | None:
         """Return the plan of the case with most common words, with the message's literals.
 
-        It is ``None`` if no case fits. A case fits if it has the same context fields, and if its
+        Return ``None`` if no case fits. A case fits if it has the same context fields, and if its
         words, without the literals, occur in the message in the same order and are more than half
         of the message.
         """
@@ -101,7 +101,7 @@ def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
 def _alignments(
     parts: Sequence[str | _Slot], words: Sequence[Word], normalized_words: Sequence[str], start: int
 ) -> Iterator[list[tuple[_Slot, tuple[int, int]]]]:
-    """Yield alignments with a message from a word on: the first and end word of each slot."""
+    """Yield alignments with the words from ``start`` on: the first and end word of each slot."""
     if not parts:
         if start == len(words):
             yield []

@@ -8,14 +8,7 @@ from casewright.tools.from_mcp import tools_from_mcp
 from casewright.tools.from_store import Search, tool_from_store
 from casewright.tools.parameter import Parameter, Source
 from casewright.tools.results import evidence_text, rows, whole_number
-from casewright.tools.spec import (
-    NO_EVIDENCE,
-    CallContext,
-    Tenant,
-    Toolbox,
-    ToolExample,
-    ToolSpec,
-)
+from casewright.tools.spec import NO_EVIDENCE, CallContext, Tenant, Toolbox, ToolExample, ToolSpec
 
 __all__ = [
     "NO_EVIDENCE",

@@ -18,15 +18,15 @@ def alias(name: str) -> str:
         return name
     parts = []
     for index, character in enumerate(name):
-        valid = character.isascii() and (character.isalnum() or character == "_")
-        leading_digit = index == 0 and character.isdigit()
-        must_escape = not valid or leading_digit or name.startswith("_x", index)
+        is_allowed = character.isascii() and (character.isalnum() or character == "_")
+        is_leading_digit = index == 0 and character.isdigit()
+        must_escape = not is_allowed or is_leading_digit or name.startswith("_x", index)
         parts.append(f"_x{ord(character):x}_" if must_escape else character)
     return "".join(parts) or "_x_"
 
 
 def original(name: str) -> str:
-    """Return the name for which ``alias`` returned an identifier."""
+    """Return the name of which an identifier is the ``alias``."""
     if name == "_x_":
         return ""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)

@@ -1,7 +1,7 @@
-"""Functions whose blocking and async versions share one body.
+"""Bodies: generators that serve as the blocking and as the async version of a function.
 
-A body is a generator. It yields each piece of work that takes time, and receives the result or the
-exception of the work. ``run`` executes the work in the current thread; ``arun`` awaits it.
+A body yields each piece of work that takes time, and is sent the result or the exception of the
+work. ``run`` executes the work in the current thread; ``arun`` awaits it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Body = Generator[Work, Any, Result]
 
 
 def run(body: Body[Result]) -> Result:
-    """Return the result of a body; its work blocks this thread."""
+    """Return the result of a body, whose work blocks this thread."""
     step = partial(body.send, None)
     while True:
         try:

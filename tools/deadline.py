@@ -42,8 +42,8 @@ class _CallThreads:
 
     def start(self, call: Callable[[], None], owner_name: str) -> None:
         with self._lock:
-            owner_full = self._running[owner_name] >= self._owner_limit and owner_name
-            if owner_full or self._running.total() >= self._limit:
+            is_owner_full = self._running[owner_name] >= self._owner_limit and owner_name
+            if is_owner_full or self._running.total() >= self._limit:
                 raise BusyError(
                     f"{self._running.total()} threads run calls, {self._running[owner_name]} "
                     "of them for this caller, and no more may start. Wait until some end; give "
@@ -163,11 +163,9 @@ def start_daemon(function: Callable[[], Result]) -> Future[Result]:
 
 
 def call_within(function: Callable[[], Result], seconds: float | None) -> Result:
-    """Return the result of a function, or abandon the call at its time limit.
+    """Return the result of a function, or abandon the call after ``seconds``.
 
-    Raises:
-        BusyError: Too many threads run calls.
-        TimeoutError: The function did not return within ``seconds``.
+    Raise ``TimeoutError`` after ``seconds``, and ``BusyError`` if too many threads run calls.
     """
     if seconds is None:
         return function()
@@ -190,10 +188,7 @@ async def detach(call: asyncio.Future[Any]) -> None:
 
 
 async def await_within(call: Awaitable[Result], seconds: float) -> Result:
-    """Return the result of an awaitable, or abandon it at its time limit.
-
-    Raise ``TimeoutError`` if the awaitable did not end within ``seconds``.
-    """
+    """Return the result of an awaitable; after ``seconds``, abandon it with ``TimeoutError``."""
     future = asyncio.ensure_future(call)
     try:
         # Do not use wait_for: it would wait for a task that ignores its cancellation.
@@ -216,8 +211,8 @@ _loop: tuple[int, asyncio.AbstractEventLoop] | None = None
 async def in_background(call: Coroutine[Any, Any, Result]) -> Result:
     """Return the result of a coroutine on a background loop; a cancellation cancels it too.
 
-    Ending a process or a connection may take seconds, and the caller's loop would interrupt it: the
-    executor does not wait for a step that exceeds its time limit, and its loop may end at once.
+    The coroutine may need seconds to end a process or a connection. The caller's loop could
+    interrupt this, since the executor does not wait for a step that exceeds its time limit.
     """
     global _loop
     with _loop_lock:

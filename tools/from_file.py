@@ -17,7 +17,7 @@ from casewright.tools.alias import NAME, alias
 from casewright.tools.parameter import Parameter, Source, sources_of
 from casewright.tools.spec import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec
 
-#: Advice by pydantic's type of the error.
+#: Advice by the type of pydantic's error.
 _TYPE_ADVICE = {
     "missing": "Add it.",
     "string_type": "Write a text.",
@@ -80,16 +80,11 @@ def tool_from_record(record: Any) -> ToolSpec:
 
 
 def read_tool(record: Any, *, exact: bool = False) -> ToolSpec:
-    """Return the tool of a record; see ``tool_from_record``.
+    """Return the tool of a decoded JSON value; see ``tool_from_record``.
 
-    Args:
-        record: A decoded JSON value.
-        exact: Refuse unknown fields of the record, and keep a name that is an identifier even if
-            ``alias`` would change it (such as ``get_xml``).
-
-    Raises:
-        ToolError: The record is malformed; the message names the parameter if a parameter is the
-            cause.
+    With ``exact``, unknown fields of the record are refused, and a name that is an identifier stays
+    even if ``alias`` would change it (such as ``get_xml``). Raise ``ToolError`` if the record is
+    malformed; the message names the parameter if a parameter is the cause.
     """
     try:
         fields = _ToolRecord.model_validate(record)
@@ -149,12 +144,12 @@ def toolbox_from_file(path: Path) -> Toolbox:
     """
     tools = []
     for number, record in enumerate(_records(path), 1):
-        name = record.get("name") if isinstance(record, dict) else None
-        where = f"{path}: tool {number}" + (f" ({name})" if isinstance(name, str) else "")
         try:
             tools.append(_listed_tool(record))
         except ToolError as error:
-            raise InputError(f"{where}: {error}") from error
+            name = record.get("name") if isinstance(record, dict) else None
+            shown_name = f" ({name})" if isinstance(name, str) else ""
+            raise InputError(f"{path}: tool {number}{shown_name}: {error}") from error
     try:
         return Toolbox(tools)
     except ToolError as error:
@@ -181,7 +176,7 @@ def _records(path: Path) -> Sequence[Any]:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # ``json.loads`` would keep only the last of two parameters with the same name.
+    # Of two parameters with the same name, ``json.loads`` would keep only the last one.
     names = [name for name, _ in pairs]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(

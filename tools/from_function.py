@@ -39,7 +39,7 @@ def tool_from_function(
 ) -> ToolSpec:
     """Return the tool of a typed function, which may be async.
 
-    The executor fills parameters annotated as ``CallContext``, and parameters annotated as
+    The executor fills parameters that are annotated as ``CallContext``, and those annotated as
     ``Tenant`` with the request's tenant; plans do not see these parameters.
 
     The function returns JSON-plain values. A ``date``, ``datetime`` or ``time`` becomes its ISO
@@ -55,11 +55,7 @@ def tool_from_function(
         example: A question that the tool helps to answer, with the plan.
         process: Call the function in its own process, which is killed when the call is cancelled or
             exceeds its time limit; see ``casewright.tools.process``.
-        latency: Seconds that a call takes.
-        cost: The maximum cost of a call, in a currency of your choice.
-        tokens: The maximum number of tokens of a call.
-        approval: True if a person must approve a plan that calls the tool before it runs.
-        finds: The noun for the results in an answer, if none were found: ``"bookings"``.
+        latency, cost, tokens, approval, finds: As in ``ToolSpec``.
 
     Raises:
         ToolError: A parameter has a type that JSON cannot represent, ``sources`` names an unknown
@@ -136,12 +132,7 @@ def tool(**settings: Any) -> Callable[[Callable[..., Any]], ToolSpec]: ...
 def tool(function: Callable[..., Any] | None = None, /, **settings: Any) -> Any:
     """Return the tool of a function, as a decorator: ``@tool`` or ``@tool(results=(…))``.
 
-    Args:
-        function: A plain or async function with type annotations.
-        settings: The keyword arguments of ``tool_from_function``.
-
-    Raises:
-        ToolError: See ``tool_from_function``.
+    The ``settings`` are the keyword arguments of ``tool_from_function``; see there for the errors.
     """
     if function is not None:
         return tool_from_function(function)

@@ -66,16 +66,16 @@ def tool_from_langchain(
     async def run_async(arguments: Mapping[str, Any], context: CallContext) -> Any:
         return _content(tool.name, await tool.ainvoke(call(arguments, context), config(context)))
 
-    native_async = _has_own_async(tool)
-    native_sync = not native_async or getattr(tool, "func", run) is not None
+    has_async = _has_async(tool)
+    has_sync = not has_async or getattr(tool, "func", run) is not None
     return ToolSpec(
         name=alias(tool.name),
         description=tool.description,
         parameters=parameters,
         results=tuple(results),
         example=example,
-        run=run if native_sync else None,
-        run_async=run_async if native_async else None,
+        run=run if has_sync else None,
+        run_async=run_async if has_async else None,
     )
 
 
@@ -94,7 +94,8 @@ def _schemas(tool: BaseTool) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return visible, full
 
 
-def _has_own_async(tool: BaseTool) -> bool:
+def _has_async(tool: BaseTool) -> bool:
+    """Return True if the tool has an async function of its own, not LangChain's default."""
     from langchain_core.tools import BaseTool, StructuredTool, Tool
 
     if isinstance(tool, (StructuredTool, Tool)):
@@ -133,8 +134,7 @@ def _content(name: str, message: ToolMessage | Any) -> Any:
     """Return a message's artifact if it has one, else its content."""
     if getattr(message, "status", "success") == "error":
         raise ToolError(f"Tool {name!r} answered with an error: {str(message.content)[:300]}")
-    artifact = getattr(message, "artifact", None)
-    if artifact is not None:
+    if (artifact := getattr(message, "artifact", None)) is not None:
         return artifact
     content = getattr(message, "content", message)
     # LangChain has converted the tool's result to JSON text, even an empty one.

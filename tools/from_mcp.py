@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from langchain_mcp_adapters.sessions import Connection
     from mcp.types import Tool
 
-#: Field in which MCP server libraries wrap a result that is no object: a list, a text, a number.
+#: Field in which MCP server libraries wrap a list, a text or a number, since a result is an object.
 _WRAPPER_FIELD = "result"
 #: Maximum number of pages of a server's list of tools.
 _MAX_PAGES = 100
@@ -36,9 +36,9 @@ async def tools_from_mcp(
 ) -> list[ToolSpec]:
     """Return the tools of MCP servers; in synchronous code, use ``asyncio.run``.
 
-    Each call of a tool opens and closes a session. So it may come from any thread or event loop,
-    and a server that crashes fails one step only. A server on stdio is started for every call; use
-    HTTP for a server that starts slowly.
+    Each call of a tool opens and closes a session, so a call may come from any thread or event
+    loop, and a server that crashes fails only one step. A server on stdio is started for every
+    call; use HTTP for a server that starts slowly.
 
     Args:
         connections: The servers by name, as ``MultiServerMCPClient`` takes them: ``{"shop":
@@ -46,8 +46,8 @@ async def tools_from_mcp(
         results: Tool name to the fields of its results. By default, the fields of the tool's output
             schema, else ``evidence``, the text of the result.
         sources: Tool name to parameter name to the allowed sources of its argument.
-        scope: Parameters that identify the user. A plan cannot write them: a tool with such a
-            parameter gets the value from the request's scope, and fails if it is missing.
+        scope: Parameters that identify the user. A plan cannot write them: they get their values
+            from the request's scope, and a call fails if the scope lacks one.
         prefix: Put the server's name before the names of its tools, in case two servers have a tool
             of the same name.
 
@@ -109,8 +109,8 @@ async def _list_tools(server: str, connection: Connection) -> list[Tool]:
                     break
             return tools
     except Exception as error:
-        late = limit.expired()
-        cause = f"no answer in {LISTING_SECONDS:g} seconds" if late else told(_cause(error))
+        is_late = limit.expired()
+        cause = f"no answer in {LISTING_SECONDS:g} seconds" if is_late else told(_cause(error))
         raise ToolError(
             f"The MCP server {server!r} does not list its tools: {cause}. Check its command or "
             "address."
@@ -119,15 +119,15 @@ async def _list_tools(server: str, connection: Connection) -> list[Tool]:
 
 def _schema_fields(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return the fields of a result that a tool's output schema declares; else ``evidence``."""
-    row = dict(schema or {})
-    definitions = row.get("$defs", {})
-    if list(row.get("properties", {})) == [_WRAPPER_FIELD]:
-        row = row["properties"][_WRAPPER_FIELD]
-        row = row.get("items", {}) if row.get("type") == "array" else row
-    row = definitions.get(str(row.get("$ref", "")).rpartition("/")[2], row)
-    return tuple(name for name in row.get("properties", {}) if NAME.fullmatch(name)) or (
-        "evidence",
-    )
+    row_schema = dict(schema or {})
+    definitions = row_schema.get("$defs", {})
+    if list(row_schema.get("properties", {})) == [_WRAPPER_FIELD]:
+        row_schema = row_schema["properties"][_WRAPPER_FIELD]
+        if row_schema.get("type") == "array":
+            row_schema = row_schema.get("items", {})
+    row_schema = definitions.get(str(row_schema.get("$ref", "")).rpartition("/")[2], row_schema)
+    fields = tuple(name for name in row_schema.get("properties", {}) if NAME.fullmatch(name))
+    return fields or ("evidence",)
 
 
 def _returning_rows(spec: ToolSpec) -> ToolSpec:
@@ -149,8 +149,8 @@ def _returning_rows(spec: ToolSpec) -> ToolSpec:
 def _rows(spec: ToolSpec, returned: Any) -> Any:
     if isinstance(returned, Mapping) and "structured_content" in returned:
         rows = returned["structured_content"]
-        wrapped = isinstance(rows, Mapping) and list(rows) == [_WRAPPER_FIELD]
-        return rows[_WRAPPER_FIELD] if wrapped and _WRAPPER_FIELD not in spec.results else rows
+        is_wrapped = isinstance(rows, Mapping) and list(rows) == [_WRAPPER_FIELD]
+        return rows[_WRAPPER_FIELD] if is_wrapped and _WRAPPER_FIELD not in spec.results else rows
     if not isinstance(returned, list):
         return returned
     texts = [block["text"] for block in returned if block.get("type") == "text"]

@@ -57,9 +57,8 @@ def tool_from_store(
             with the user's value, which a plan cannot write. If the request's scope lacks a field,
             the search returns nothing.
         per_tenant: True if each request searches the cases of its tenant (``store.for_tenant``),
-            whichever tenant the store was opened for; a request without a tenant fails. Otherwise
-            the store is searched as it was opened; a store of a tenant refuses requests of other
-            tenants.
+            whichever tenant the store was opened for; a request without a tenant fails. If false,
+            the store is searched as it was opened, and refuses requests of other tenants.
         sources: Parameter name to the allowed sources of its argument.
         k: The maximum number of results.
         min_relevance: The least weighted cosine of a result.
@@ -86,12 +85,8 @@ def tool_from_store(
             "write. Leave the filter out."
         )
     parameters = tuple(
-        Parameter(
-            name=parameter,
-            kind="string" if parameter == "query" else "any",
-            sources=declared.get(parameter, frozenset()),
-        )
-        for parameter in names
+        Parameter(p, kind="string" if p == "query" else "any", sources=declared.get(p, frozenset()))
+        for p in names
     )
 
     def run(arguments: Mapping[str, Any], context: CallContext) -> list[dict[str, Any]]:

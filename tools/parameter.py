@@ -32,7 +32,7 @@ class Source(StrEnum):
     BOOLEAN = "boolean"
 
 
-#: Sources of identifiers, which a plan looks up and never writes.
+#: Sources of an identifier, which a plan must look up and cannot write.
 _IDENTIFIER = frozenset({Source.CONTEXT, Source.STEP})
 _WRITTEN_SOURCES = {"number": Source.NUMBER, "integer": Source.NUMBER, "boolean": Source.BOOLEAN}
 
@@ -53,8 +53,8 @@ class Parameter:
         name: An identifier.
         description: The description in the planner's prompt.
         kind: JSON Schema type, or ``any``.
-        sources: Allowed sources of its argument. If empty, the defaults for name and kind: a name
-            that ends with ``_id`` allows only context and steps.
+        sources: Allowed sources of its argument. By default, they depend on the kind; a parameter
+            whose name ends with ``_id`` allows only context and steps.
         choices: The allowed values of an enumeration, which may be written as literals.
         required: True if a plan must give an argument for it.
     """
@@ -114,6 +114,7 @@ def parameters_of(
         tool: The tool's name, for messages.
         schemas: Parameter name to schema; a schema may have its own ``$defs``.
         required: Names of the required parameters.
+        sources: Parameter name to the allowed sources of its argument.
         definitions: ``$defs`` of all schemas.
 
     Raises:
@@ -143,13 +144,12 @@ def parameters_of(
 def _kind_and_choices(
     schema: Mapping[str, Any], definitions: Mapping[str, Any]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return a parameter's kind and its choices."""
     reference = str(schema.get("$ref", "")).rpartition("/")[2]
     if reference in definitions:
         # Each definition is followed once, since a definition may refer to itself.
         others = {name: other for name, other in definitions.items() if name != reference}
         return _kind_and_choices(definitions[reference], others)
-    options = [o for o in schema.get("anyOf", ()) if o.get("type") != "null"]
+    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) == 1:
         return _kind_and_choices(options[0], definitions)
     values = schema.get("enum", [schema["const"]] if "const" in schema else ())

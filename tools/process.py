@@ -34,12 +34,7 @@ def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]
 
     Cancelling a call, for example at a timeout, kills the process and its child processes. The
     process imports the function's module, and receives only the arguments and the context, as JSON.
-
-    Args:
-        function: A function at the top level of a module.
-
-    Raises:
-        ToolError: The function cannot be imported by another process.
+    Raise ``ToolError`` unless the function is at the top level of a module.
     """
     file = inspect.getsourcefile(function)
     name = getattr(function, "__qualname__", "")
@@ -78,7 +73,7 @@ async def _call(tool: str, request: bytes, context: CallContext) -> Any:
         try:
             return await _result(tool, process, request, context)
         finally:
-            # The process leads a group, which includes its child processes.
+            # The process is the leader of a group, which includes its child processes.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
@@ -90,7 +85,7 @@ async def _result(
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError, ConnectionResetError):
-        # stdin stays open: it closes when this process ends, and the child then ends too.
+        # stdin stays open: the child ends when stdin closes, as it does if this process ends.
         process.stdin.write(request + b"\n")
         await process.stdin.drain()
     while True:

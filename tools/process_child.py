@@ -1,6 +1,7 @@
 """The program of a tool's process, which executes one call of a function.
 
-It runs as a file, since it imports the package only after it has read the path from the request.
+The program runs as a file: it can import the package only after it has read ``sys.path`` from the
+request.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 def main() -> None:
     """Read a request from stdin; write each report, and the result or error, as a line of JSON."""
-    # Descriptor 1 becomes stderr, so that the function's prints do not mix with these lines.
+    # What the function prints goes to stderr, so that it does not mix with these lines.
     output = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
 
@@ -61,10 +62,10 @@ def _rows(request: dict[str, Any], write: Any) -> list[dict[str, Any]]:
 def _module(name: str, file: str) -> ModuleType:
     """Import a module by its name if that finds this file, else by the file's path."""
     try:
-        found = importlib.util.find_spec(name)
+        spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
-        found = None
-    if found is not None and found.origin == file:
+        spec = None
+    if spec is not None and spec.origin == file:
         return importlib.import_module(name)
     spec = importlib.util.spec_from_file_location("casewright_tool_file", file)
     assert spec is not None

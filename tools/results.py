@@ -47,14 +47,14 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
     ``None`` and empty values give no rows; a mapping, dataclass or pydantic model gives one row; a
     list gives a row for each member; text, or any other value, becomes the value of the tool's only
     declared field. Undeclared fields are left out; missing declared fields are null. Dates,
-    decimals and similar objects become texts. Raise ``ToolError`` if several fields were declared
-    and the value has none, or it is not JSON-plain.
+    decimals and similar objects become texts. Raise ``ToolError`` if JSON cannot represent the
+    value, or the tool declares several fields and the value has none of them.
     """
     if not tool.results:
         return []
     if isinstance(returned, str) and returned and len(tool.results) > 1:
         returned = parsed_json(tool, returned, "Return mappings, or JSON.")
-    # Only these types are tested: 0 and False are values, and an array has no truth value.
+    # Only these types can be empty: 0 and False are values, and an array has no truth value.
     if returned is None or (isinstance(returned, (str, Mapping)) and not returned):
         return []
     members = returned if isinstance(returned, (list, tuple)) else [returned]
@@ -62,7 +62,7 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
         text = json.dumps(
             plain([_row(tool, member) for member in members]), allow_nan=False, ensure_ascii=False
         )
-        # A checkpointer cannot store a text with half of a surrogate pair.
+        # Lone surrogates are replaced, since no checkpointer can store them.
         result: list[dict[str, Any]] = json.loads(
             text.encode("utf-8", "replace"), parse_int=whole_number
         )

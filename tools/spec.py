@@ -18,7 +18,7 @@ from casewright.tools.parameter import Parameter
 ESTIMATES = ("latency", "cost", "tokens")
 #: The event that a search without results reports, with its query and the nearest titles.
 NEAREST = "nearest"
-#: Verbs in a tool's name, which do not describe its results.
+#: Verbs in a tool's name, which do not name its results.
 VERBS = (
     *("fetch", "find", "get", "list", "look", "lookup", "query", "read", "retrieve", "search"),
     *("select", "show", "up"),
@@ -50,7 +50,7 @@ class CallContext:
     key: str = ""
     question: str = ""
     scope: Mapping[str, str] = field(default_factory=dict)
-    report: Report = field(default=lambda facts: None, compare=False, repr=False)
+    report: Report = field(default=lambda event: None, compare=False, repr=False)
 
     @property
     def tenant(self) -> Tenant:
@@ -95,8 +95,8 @@ class ToolSpec:
         cost: The maximum cost of a call, in a currency of your choice; ``None`` if not declared.
         tokens: The maximum number of tokens of a call; ``None`` if not declared.
         approval: True if a person must approve a plan that calls the tool before it runs.
-        finds: The noun for its results in an answer, ``"bookings"``; by default, the nouns of the
-            name.
+        finds: The noun for the results in an answer that none were found, such as ``"bookings"``;
+            by default, the nouns of the name.
 
     A tool without ``run`` and ``run_async`` can be planned with, but not executed.
     """
@@ -168,8 +168,7 @@ NO_EVIDENCE = ToolSpec(
 class Toolbox:
     """An immutable, ordered set of tools, which always includes ``no_evidence``.
 
-    Raises:
-        ToolError: Two tools have the same name.
+    Raise ``ToolError`` if two tools have the same name.
     """
 
     def __init__(self, tools: Iterable[ToolSpec]) -> None:

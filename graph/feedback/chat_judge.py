@@ -39,8 +39,8 @@ class ChatJudge:
     """Asks any LangChain chat model which candidates are relevant.
 
     Each candidate stands between delimiters with a random nonce, new for each request, so that a
-    retrieved text cannot forge them. The numbers of the candidates are random too, so that no text
-    can know its number or another's. A text can still guess a number; the prompt warns of that.
+    retrieved text cannot forge the delimiters. The candidates' numbers are random too, so that a
+    text cannot know them. It can still guess a number; the prompt warns of that.
 
     Verdicts come only from the model's answer, and only for the request's numbers. A candidate
     without a readable verdict counts as not relevant, and the note says so. If the model fails or
@@ -54,8 +54,7 @@ class ChatJudge:
         seconds: Time limit of a call, above 0; the request's remaining time if that is shorter.
         numbering: Generator of the random numbers; the operating system's by default.
 
-    Raises:
-        InputError: The model is not a chat model, or the time limit is not a number above 0.
+    Raise ``InputError`` if the model is no chat model, or the time limit is no number above 0.
     """
 
     def __init__(
@@ -89,9 +88,10 @@ class ChatJudge:
             return _read(answer, shuffled)
         except Exception as error:  # noqa: BLE001 - a judge never raises for its model
             # The timeout of ``ask`` has no text, unlike one of the model's client.
-            timed_out = isinstance(error, TimeoutError) and not str(error)
-            note = f"The model gave no verdicts within {seconds:g} s."
-            note = note if timed_out else failure(model, error)
+            if isinstance(error, TimeoutError) and not str(error):
+                note = f"The model gave no verdicts within {seconds:g} s."
+            else:
+                note = failure(model, error)
             return Verdicts(frozenset(), note=note, failed=True)
 
 
@@ -123,10 +123,7 @@ def _messages(request: JudgeRequest, shuffled: Sequence[Candidate]) -> list[Base
 
 def _read(answer: Any, shuffled: Sequence[Candidate]) -> Verdicts:
     verdicts = read_verdicts(str(answer.text), len(shuffled))
+    relevant = {shuffled[number].id for number, is_relevant in verdicts.items() if is_relevant}
     missing = len(shuffled) - len(verdicts)
     note = f"The model gave no verdict on {missing} of {len(shuffled)} candidates."
-    return Verdicts(
-        frozenset(shuffled[number].id for number, is_relevant in verdicts.items() if is_relevant),
-        tokens=token_counts(answer),
-        note=note if missing else "",
-    )
+    return Verdicts(frozenset(relevant), tokens=token_counts(answer), note=note if missing else "")

@@ -72,7 +72,7 @@ def build_feedback(
     """Compile a feedback loop over a store.
 
     The graph takes ``FeedbackInput`` and returns ``FeedbackOutput``, which
-    ``FeedbackResult.from_state`` reads. It can be a node of another graph. With
+    ``FeedbackResult.from_state`` reads. The graph can be a node of another graph. With
     ``stream_mode="custom"`` it yields an event ``feedback_round`` after every round, and
     ``feedback_ended`` with the reason.
 
@@ -90,11 +90,9 @@ def build_feedback(
         checkpointer: Needed only if the judge interrupts, to ask a person.
 
     Raises:
-        InputError: An argument has the wrong type.
-
-    Raises (when invoked):
-        InputError: The question or the condition is invalid, or ``text`` fails.
-        StoreError: The first search failed.
+        InputError: An argument has the wrong type; when invoked, the question or the condition is
+            invalid, or ``text`` fails.
+        StoreError: When invoked, the first search failed.
     """
     if not isinstance(store, CaseStore) or not isinstance(limits, FeedbackLimits | None):
         raise InputError(
@@ -212,8 +210,8 @@ class _Nodes:
         if relevant and all(candidate["probability"] is not None for candidate in relevant):
             relevant.sort(key=lambda candidate: -candidate["probability"])
         chosen = relevant or [candidate for candidate in candidates if candidate["round"] == 1]
-        question = self._question(state) if chosen else None
         by_id = {candidate["id"]: candidate for candidate in chosen}
+        question = self._question(state) if by_id else None
         return [
             {
                 "id": hit.case.id,
@@ -286,11 +284,11 @@ class _Nodes:
         ids = [candidate["id"] for candidate in state["candidates"]]
         hits = {hit.case.id: hit for hit in question.hits(ids)}
         candidates = []
-        for data in state["candidates"]:
-            if (hit := hits.get(data["id"])) is not None:
+        for record in state["candidates"]:
+            if (hit := hits.get(record["id"])) is not None:
                 text = self._text(hit.case)[: self._limits.characters]
-                candidate = Candidate(hit, text, data["nearness"], data["round"])
-                candidates.append((candidate, data["relevant"]))
+                candidate = Candidate(hit, text, record["nearness"], record["round"])
+                candidates.append((candidate, record["relevant"]))
         return candidates
 
     def _judge_request(self, state: FeedbackState) -> tuple[JudgeRequest, bool]:
@@ -322,7 +320,7 @@ class _Nodes:
     async def _averdicts(self, request: JudgeRequest) -> Verdicts:
         if not (isinstance(self._judge, AsyncJudge) and request.candidates and request.seconds > 0):
             return await asyncio.wrap_future(start_daemon(lambda: self._verdicts(request)))
-        # Inside the awaited coroutine: a task that raises SystemExit would end the event loop.
+        # Within this coroutine, since a task that raises SystemExit would end the event loop.
         with _stops_as_errors(self._judge_name):
             verdicts = await self._judge.ajudge(request)
         # In a thread: verdicts may be a lazy iterable and take long.

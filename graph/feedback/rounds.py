@@ -54,9 +54,9 @@ def after_failed_search(
     state: FeedbackState, limits: FeedbackLimits, error: Exception, started: float
 ) -> dict[str, Any]:
     """Return the state update after a later search failed, which stops the loop."""
-    # An earlier timeout is the strategy's own.
-    timed_out = elapsed_ms(started) >= seconds_left(state, limits) * 1000
-    if timed_out and isinstance(error, TimeoutError):
+    # A timeout before the deadline is the strategy's own.
+    is_late = elapsed_ms(started) >= seconds_left(state, limits) * 1000
+    if is_late and isinstance(error, TimeoutError):
         return {"reason": "deadline"}
     note = note_line(str(error) if isinstance(error, CasewrightError) else told(error))
     *earlier, trace = state["rounds"]
@@ -73,9 +73,9 @@ def after_judge(
     *,
     complete: bool,
 ) -> dict[str, Any]:
-    """Return the state update after a judge answered; the loop stops if the request was cut.
+    """Return the state update after a judge answered.
 
-    ``complete`` is True if the request had all unseen candidates.
+    The loop stops unless the request was ``complete``, that is, had all unseen candidates.
     """
     if verdicts.failed:
         return after_failed_judge(state, request, verdicts, started)
@@ -109,16 +109,16 @@ def after_failed_judge(
     state: FeedbackState, request: JudgeRequest, error: Exception | Verdicts, started: float
 ) -> dict[str, Any]:
     """Return the state update after a judge failed or was too slow, which stops the loop."""
-    # An earlier timeout is the judge's own.
-    timed_out = elapsed_ms(started) >= request.seconds * 1000
+    # A timeout before the deadline is the judge's own.
+    is_late = elapsed_ms(started) >= request.seconds * 1000
     changes: dict[str, Any] = {}
     if isinstance(error, Verdicts):
         why, changes["tokens"] = error.note or "it gave no reason", _judge_tokens(error)
     else:
-        why, timed_out = note_line(told(error)), timed_out and isinstance(error, TimeoutError)
-    changes["note"] = "The judge took too long." if timed_out else f"The judge failed: {why}"
+        why, is_late = note_line(told(error)), is_late and isinstance(error, TimeoutError)
+    changes["note"] = "The judge took too long." if is_late else f"The judge failed: {why}"
     rounds = _with_last_trace(state, changes, started)
-    return {"rounds": rounds, "reason": "deadline" if timed_out else "judge_failed"}
+    return {"rounds": rounds, "reason": "deadline" if is_late else "judge_failed"}
 
 
 def seconds_left(state: FeedbackState, limits: FeedbackLimits) -> float:

@@ -1,4 +1,4 @@
-"""A feedback loop instead of a single search, for ``tool_from_store``."""
+"""Search of a store by a feedback loop, for ``tool_from_store`` and for programs."""
 
 from __future__ import annotations
 
@@ -61,9 +61,8 @@ class FeedbackSearch:
         def run() -> FeedbackResult:
             state: Mapping[str, Any] = {}
             inputs: FeedbackInput = {"question": query, "where": dict(where)}
-            for mode, event in self.loop.stream(
-                inputs, trace_config, stream_mode=["custom", "values"]
-            ):
+            modes: Any = ["custom", "values"]
+            for mode, event in self.loop.stream(inputs, trace_config, stream_mode=modes):
                 if mode == "custom" and isinstance(event, Mapping):
                     context.report(event)
                 elif isinstance(event, Mapping):

@@ -22,13 +22,12 @@ class FeedbackLimits:
         more: Number of unseen cases of every later search.
         rounds: Number of searches, the first included; the judge is called once after each.
         candidates: Total number of judged cases.
-        tokens: Total tokens of the judge's requests, as the judge counts them, or estimated as one
-            for four characters.
+        tokens: Total tokens of the judge's requests, as the judge counts them, or else an estimate
+            of one for four characters.
         seconds: Time of the loop, without pauses.
         characters: Maximum length of a case's text in a request; longer texts are cut.
 
-    Raises:
-        InputError: A bound is not positive.
+    Raise ``InputError`` if a bound is not positive.
     """
 
     first: int = 10
@@ -42,11 +41,10 @@ class FeedbackLimits:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            types, adjective = ((int, float), "") if name == "seconds" else (int, "whole ")
-            if isinstance(value, bool) or not isinstance(value, types):
-                raise InputError(
-                    f"FeedbackLimits.{name} is {value!r}. Give a {adjective}number above 0."
-                )
+            kind = float if name == "seconds" else int
+            if isinstance(value, bool) or not isinstance(value, (int, kind)):
+                number = "number" if kind is float else "whole number"
+                raise InputError(f"FeedbackLimits.{name} is {value!r}. Give a {number} above 0.")
             if not 0 < value <= threading.TIMEOUT_MAX:
                 raise InputError(
                     f"FeedbackLimits.{name} is {value}. Give a number above 0, and at most "
@@ -143,8 +141,7 @@ class FeedbackResult:
     def from_state(cls, state: Mapping[str, Any]) -> FeedbackResult:
         """Read the result from the output of the loop.
 
-        Raise ``InputError`` if there is no result: the loop is paused, since its judge asks a
-        person.
+        Raise ``InputError`` if the loop is paused because its judge asks a person.
         """
         if "feedback" not in state:
             raise InputError(

@@ -35,10 +35,9 @@ def read_verdicts(text: str, count: int) -> dict[int, bool]:
     Besides the requested JSON object, these forms are accepted: text and code fences around it,
     ``"yes"`` or ``1`` for ``true``, keys like ``[0]`` or ``candidate 0``, an object within an
     object, ``{"0": {"relevant": true}}``, ``[{"id": 0, "relevant": true}]``, and a line for each
-    candidate. A list alone, or in an object, names the relevant numbers or holds ``count``
-    verdicts. In truncated JSON the complete part is read. If there are several objects, the last
-    object counts, since models reason and quote before they answer. Only the last
-    ``MAX_CHARACTERS`` characters are read.
+    candidate. A list alone, or in an object, has the relevant numbers, or ``count`` verdicts. Of
+    truncated JSON, the complete part is read. Of several objects, the last one counts, since models
+    reason and quote before they answer. Only the last ``MAX_CHARACTERS`` characters are read.
     """
     text = _FENCE.sub("", text[-MAX_CHARACTERS:]).strip()
     verdicts: dict[int, bool] = {}

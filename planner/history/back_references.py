@@ -43,7 +43,7 @@ _PRONOUN = re.compile(
     r"|\bthat's\b",
     re.I,
 )
-#: "It" and "that" that refer to nothing.
+#: Expletives: "it" and "that" without a referent.
 _EXPLETIVE = re.compile(
     r"\b(?:is|was|will|would|does|did) it (?:true|possible|ok|okay|normal|called|late|rain|snow|"
     r"raining|snowing|time|said|mean)\b"
@@ -92,6 +92,7 @@ _THIS_PAGE = re.compile(
     r"(?: too| as well)?$",
     re.I,
 )
+_DEMONSTRATIVE = re.compile(r"^(?:this|that|these|those)(?: ones?)?$", re.I)
 #: "Does this too?"
 _ELLIPTIC_DEMONSTRATIVE = re.compile(
     r"^(?:and )?(?:is|does|do|can|has|have|are|will) ((?:this|that|these|those)(?: ones?)?)"
@@ -105,6 +106,8 @@ _BARE_ONE = re.compile(
     r" (?P<one>ones?)\b",
     re.I,
 )
+#: The words before "one" if it stands for a named entity, as in "the red one".
+_DEFINITE = re.compile(r"\b(?:the|this|that|which|these|those)(?: \w+)?\s*$", re.I)
 _ANYTHING = re.compile(
     r"^(?:(?:do you have|have you got|is there|got)\s+)?(?:anything|something)\s+"
     r"(?P<how>(?P<comparative>\w+er\b|(?:more|less) \w+)|(?:in|with|without|under|below|made)\b.*)",
@@ -218,16 +221,13 @@ def begins_like_question(text: str) -> bool:
 
 def has_definite_noun(text: str) -> bool:
     """Return True if a short question has a definite noun phrase, such as "the battery"."""
-    return (
-        len(text.split()) <= _MAX_SHORT_QUESTION_WORDS
-        and re.search(r"\bthe \w", text, re.I) is not None
-    )
+    is_short = len(text.split()) <= _MAX_SHORT_QUESTION_WORDS
+    return is_short and re.search(r"\bthe \w", text, re.I) is not None
 
 
 def refers_to_page(phrase: str) -> bool:
     """Return True if a phrase refers to the entity on the open page."""
-    demonstrative = re.match(r"^(?:this|that|these|those)(?: ones?)?$", phrase, re.I)
-    return bool(_THIS_PAGE.match(phrase) or demonstrative)
+    return any(pattern.match(phrase) for pattern in (_THIS_PAGE, _DEMONSTRATIVE))
 
 
 def with_kind(text: str, kind_name: str) -> str | None:
@@ -241,14 +241,10 @@ def with_kind(text: str, kind_name: str) -> str | None:
         if match["comparative"]:
             return f"do you have a {how} {kind_name}?"
         return f"do you have {kind_name} {how}?"
-    if match := _BARE_ONE.search(unpunctuated):
-        start, end = match.span("one")
-        if re.search(
-            r"\b(?:the|this|that|which|these|those)(?: \w+)?\s*$", unpunctuated[:start], re.I
-        ):
-            return None
-        return f"{unpunctuated[:start]}{kind_name}{unpunctuated[end:]}?"
-    return None
+    match = _BARE_ONE.search(unpunctuated)
+    if match is None or _DEFINITE.search(unpunctuated[: match.start("one")]):
+        return None
+    return f"{unpunctuated[: match.start('one')]}{kind_name}{unpunctuated[match.end('one') :]}?"
 
 
 def of_kinds(references: Sequence[BackReference], *kinds: Kind) -> list[BackReference]:

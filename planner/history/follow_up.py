@@ -25,7 +25,7 @@ from casewright.planner.history.rebinding import Rebinding, concatenated
 from casewright.planner.history.turns import ConversationEntities, PlannedTurn, planned_turn
 from casewright.planner.plan import Literal, Plan, QuestionRef, Step
 from casewright.planner.request import PlanRequest
-from casewright.planner.reuse import PlanSource, ScoredPlan, valid, valid_plans
+from casewright.planner.reuse import PlanSource, ScoredPlan, is_valid, valid_plans
 from casewright.planner.spans import RUNS, is_span, normalized
 
 #: Maximum number of earlier turns that are read.
@@ -71,7 +71,7 @@ class HistoryReuse:
                 # Earlier questions are unchecked; a turn with an invalid one is skipped.
                 continue
             plans = _FollowUp(self._source, alone, turns, rebinding).plans() if turns else iter(())
-            planned = next(((plan, text) for plan, text in plans if valid(plan, alone)), None)
+            planned = next(((plan, text) for plan, text in plans if is_valid(plan, alone)), None)
             if planned is None and (scored := next(valid_plans(self._source, alone), None)):
                 planned = scored.plan, alone.question
             if planned is not None:
@@ -258,7 +258,7 @@ class _FollowUp:
         others = [
             entity
             for turn in self._conversation.turns[:-1]
-            for entity in (*turn.in_answer[:1], *turn.entities[:1])
+            for entity in turn.subjects
             if entity.name not in page_names
         ]
         plan = next(self._plans_for(text), None)

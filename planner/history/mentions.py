@@ -57,8 +57,7 @@ class Mention:
     @property
     def price(self) -> float | None:
         """Price in the text, if any."""
-        match = _PRICE.search(self.text)
-        if match is None:
+        if (match := _PRICE.search(self.text)) is None:
             return None
         amount = re.sub(r",(?=\d{3})", "", match[1] or match[2])
         return float(amount.replace(",", "."))
@@ -67,7 +66,7 @@ class Mention:
 def mentions_in(answer: str, tool: str = "") -> list[Mention]:
     """Return mentions of the entities in an answer, in its order, each entity once.
 
-    They are the items of the answer's list, or else the names in its running text: adjacent
+    The mentions are the items of the answer's list, or else the names in its running text: adjacent
     capitalised words and numbers. ``tool`` is the tool that finds the entities by name.
     """
     # Earlier answers are unchecked, and a literal must be valid Unicode.

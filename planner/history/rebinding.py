@@ -1,4 +1,4 @@
-"""Binding of plans to other entities, for example from the open page's to a named one."""
+"""Rebinding of plans to other entities, for example to a named entity instead of the page's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Rebinding:
     """Binds plans for a toolbox to other entities.
 
     Attributes:
-        finders: The tools that find an entity by its name, with the parameter that takes the name.
+        finders: Tools that find an entity by its name, each with the parameter for the name.
         page_fields: Context fields by which a page may identify an entity that a finder can find.
     """
 
@@ -56,9 +56,8 @@ class Rebinding:
         return any(map(self._step_uses_page, plan.steps))
 
     def _step_uses_page(self, step: Step) -> bool:
-        return any(
-            isinstance(v, ContextRef) and v.field in self.page_fields for v in step.scalars()
-        )
+        fields = {value.field for value in step.scalars() if isinstance(value, ContextRef)}
+        return not fields.isdisjoint(self.page_fields)
 
     def bound_to_entities(self, plan: Plan, entities: Sequence[Mention]) -> Plan:
         """Return the plan with steps that find entities by name instead of the page."""
@@ -133,12 +132,11 @@ class Rebinding:
             takes_text = parameter is not None and Source.LITERAL in parameter.sources
             return Literal(text) if isinstance(value, QuestionRef) and takes_text else value
 
-        return Plan(
-            tuple(
-                Step(s.tool, tuple((name, with_text(s.tool, name, v)) for name, v in s.arguments))
-                for s in plan.steps
-            )
-        )
+        steps = []
+        for step in plan.steps:
+            arguments = ((name, with_text(step.tool, name, v)) for name, v in step.arguments)
+            steps.append(Step(step.tool, tuple(arguments)))
+        return Plan(tuple(steps))
 
 
 def concatenated(first: Plan, second: Plan) -> Plan:

@@ -1,4 +1,4 @@
-"""Earlier turns with their plans, and the entities that they are about."""
+"""Earlier turns with their plans, and the entities that the turns are about."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PlannedTurn:
     """Earlier turn with its plan.
 
     Attributes:
-        question: The question; an elliptical one is completed from earlier turns where possible.
+        question: The question; if it is elliptical, completed from earlier turns where possible.
         entities: Entities that the plan finds by name.
         in_answer: Entities in the answer to a search or to a question about a page.
     """
@@ -30,6 +30,11 @@ class PlannedTurn:
     plan: Plan
     entities: tuple[Mention, ...]
     in_answer: tuple[Mention, ...]
+
+    @property
+    def subjects(self) -> tuple[Mention, ...]:
+        """The first entity of the answer and the first one of the plan, if any."""
+        return (*self.in_answer[:1], *self.entities[:1])
 
 
 def planned_turn(question: str, answer: str, plan: Plan, rebinding: Rebinding) -> PlannedTurn:
@@ -56,10 +61,8 @@ class ConversationEntities:
 
     def subject(self) -> Mention | None:
         """Return the entity of the last turn that was about one."""
-        for turn in reversed(self.turns):
-            for entity in (*turn.in_answer[:1], *turn.entities[:1]):
-                return entity
-        return None
+        entities = (entity for turn in reversed(self.turns) for entity in turn.subjects)
+        return next(entities, None)
 
     def last_list(self) -> Sequence[Mention]:
         """Return the last list: the results of a search, or compared entities."""
@@ -75,7 +78,7 @@ class ConversationEntities:
             return list(self.last_list()[:2])
         entities: list[Mention] = []
         for turn in reversed(self.turns):
-            for entity in (*turn.in_answer[:1], *turn.entities[:1])[:1]:
+            for entity in turn.subjects[:1]:
                 if entity.name not in [other.name for other in entities]:
                     entities.append(entity)
         return entities[1::-1] if len(entities) > 1 else []
