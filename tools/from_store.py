@@ -47,8 +47,6 @@ def tool_from_store(
 
     Args:
         store: The store, which is searched with the default facet weights of its schema.
-        name: The tool's name.
-        description: The description for the planner.
         results: Result field to the source of its value; by default ``evidence``, the support text
             of the case.
         filters: Metadata fields that become parameters of the tool, before ``query``: only cases
