@@ -70,12 +70,6 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
 
     @property
     @override
-    def InputType(self) -> Any:
-        """Type of the input: a question, or a question with context and history."""
-        return Question
-
-    @property
-    @override
     def OutputType(self) -> type[Output]:
         """Type of the output: ``Answer`` or ``str``."""
         return cast("type[Output]", Answer if self._output == "answer" else str)

@@ -48,7 +48,6 @@ def as_tool(
 
     Args:
         graph: The graph of ``build_graph``, without a checkpointer of its own.
-        name: The tool's name.
         description: Text for the agent's model on the tool's subject and on when to call it.
         takes_context: True if the agent's model may pass a context. Plans may use identifiers from
             a context; without one, they can use only identifiers that tools returned.

@@ -72,10 +72,7 @@ def build_graph(
     events: ``plan``, ``step_started``, ``step_report``, ``step_ended``, ``answer``.
 
     Args:
-        toolbox: The tools.
-        planner: Writes the plan.
         generator: Writes the answer; by default, the evidence is quoted.
-        limits: The budgets.
         checkpointer: None by default. With one, the graph runs with ``durability="sync"``; a
             program that embeds the graph under its own checkpointer should do so too. The
             checkpointer reads only plain values; see ``restrict_types``.

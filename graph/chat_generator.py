@@ -29,13 +29,11 @@ class ChatGenerator:
     """Asks any LangChain chat model to write the answer.
 
     Delimiters with a random nonce, new for each request, enclose the evidence, so that a retrieved
-    text cannot forge them. If the model fails or is too slow, the evidence is quoted, and the
-    answer's ``generator`` says why.
+    text cannot forge them. If the model fails or takes longer than ``seconds``, the evidence is
+    quoted, and the answer's ``generator`` says why.
 
     Args:
-        model: Any LangChain chat model.
         fallback: Writes the answer if the model fails.
-        seconds: Time limit of the model.
         marks: Mark the sentences that the evidence does not support; see ``groundedness``.
     """
 

@@ -18,9 +18,7 @@ class Evidence:
 
     Attributes:
         id: ``E1``, ``E2``, … in plan order.
-        text: The result as text.
         source: The origin of the result, as the tool names it.
-        row: The result's fields.
         final: True if no other step refers to this step, so that its results answer the question.
     """
 

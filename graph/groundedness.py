@@ -63,16 +63,16 @@ def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[
     bare = CITATIONS.sub("", sentence)
     words = re.findall(r"[^\W\d_]+", bare.lower())
     stop_words = sum(word in STOPWORDS for word in words)
-    if len(words) > MIN_WORDS and stop_words < MIN_ENGLISH * len(words):
-        return True
-    if _NOT_FOUND.search(bare):
+    is_foreign = len(words) > MIN_WORDS and stop_words < MIN_ENGLISH * len(words)
+    if is_foreign or _NOT_FOUND.search(bare):
         return True
     texts = [item.text for item in evidence if not cited or item.id in cited]
     if not cited:
         texts += missing
     numbers = set(_NUMBER.findall(bare))
     return any(
-        numbers <= set(_NUMBER.findall(text)) and adjacent_share(bare, _parts(text)) >= SUPPORTED
+        numbers <= set(_NUMBER.findall(text))
+        and adjacent_share(bare, [f"{p.heading} {p.text}" for p in quotables(text)]) >= SUPPORTED
         for text in texts
     )
 
@@ -87,7 +87,3 @@ def mark_unsupported(text: str, evidence: Sequence[Evidence], missing: Sequence[
             bare = CITATIONS.sub("", sentence).rstrip()
             text = text.replace(sentence, f"{bare} {MARK}", 1)
     return text
-
-
-def _parts(text: str) -> list[str]:
-    return [f"{part.heading} {part.text}" for part in quotables(text)]

@@ -1,7 +1,6 @@
 """Segmentation of texts into parts that can be quoted: sentences, lists, table rows, code.
 
-A list is quoted with its introductory line, and a table row with the column names. Code is never
-split.
+A list has its introductory line in front, and a table row the column names. Code is never split.
 """
 
 from __future__ import annotations
@@ -86,17 +85,14 @@ def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:
 
 
 def _table_rows(lines: list[str]) -> list[str]:
-    cells = [_cells(line) for line in lines if not _TABLE_RULE.fullmatch(line)]
-    if not cells:
+    bare_lines = (line.strip().strip("|") for line in lines if not _TABLE_RULE.fullmatch(line))
+    table = [[cell.strip() for cell in line.split("|")] for line in bare_lines]
+    if not table:
         return []
-    header, *rows = cells
+    header, *rows = table
     named_rows = (zip(header, row, strict=False) for row in rows if any(row))
     texts = ["; ".join(f"{n}: {cell}" if n else cell for n, cell in row) for row in named_rows]
     return texts or ["; ".join(header)]
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
 def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:

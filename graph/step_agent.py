@@ -187,9 +187,7 @@ class StepAgent:
         """Write and call steps until the model writes ``done``.
 
         Args:
-            request: The request, with the tools to call.
             prompt: See ``agent_prompt``.
-            scope: The user's scope.
             choices: For each call, the function that chooses its tokens; greedy by default.
             limits: Maximum number of tokens of each line, and the deadline of all model calls.
 

@@ -72,7 +72,6 @@ class AnnotatedQuery:
     """A query with its gold plan.
 
     Attributes:
-        label: The class of the query.
         must: ``"sN.parameter"`` to the lower-case words that a literal there must contain.
         accept: Other tool sequences that also count as right.
     """

@@ -35,7 +35,7 @@ class ChatPlanner:
     says why.
 
     Args:
-        model: Any LangChain chat model; see ``chat_model`` for ``provider:model`` names.
+        model: See ``chat_model`` for a model by its name ``provider:model``.
         fallback: Planner that plans if the model fails; ``FallbackPlanner`` by default.
         plan_cases: Store of the plan cases that the prompt shows as examples.
         examples: Maximum number of plan cases in a prompt.
@@ -70,9 +70,13 @@ class ChatPlanner:
         return await arun(self._planning(request))
 
     def _planning(self, request: PlanRequest) -> Body[PlanResult]:
+        from langchain_core.messages import HumanMessage, SystemMessage
+
         started = time.perf_counter()
         model, fallback = self._model, self._fallback
-        messages = self._messages(request)
+        examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
+        prompt = render_prompt(request, examples)
+        messages: list[BaseMessage] = [SystemMessage(prompt.head), HumanMessage(prompt.tail)]
         attempts, problem, text = 0, "", ""
         tokens = Counter[str]()
         for _ in range(ROUNDS):
@@ -108,13 +112,6 @@ class ChatPlanner:
             tokens=dict(tokens),
             written=text,
         )
-
-    def _messages(self, request: PlanRequest) -> list[BaseMessage]:
-        from langchain_core.messages import HumanMessage, SystemMessage
-
-        examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
-        prompt = render_prompt(request, examples)
-        return [SystemMessage(prompt.head), HumanMessage(prompt.tail)]
 
     def _failure(self, error: Exception, started: float) -> str:
         # A timeout before the deadline comes from the model, for example from its connection.

@@ -147,9 +147,9 @@ class EnsemblePlanner:
                 return iter(scored_plans), None
             return self._ranked(self._candidates(request, scored_plans)), None
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-            return map(self._unconfirmed, scored_plans), error
+            return map(self._with_doubt, scored_plans), error
 
-    def _unconfirmed(self, scored: ScoredPlan) -> ScoredPlan:
+    def _with_doubt(self, scored: ScoredPlan) -> ScoredPlan:
         """Return a plan of the parser that asks back below the ensemble's threshold."""
         confidence = scored.confidence
         is_unsure = confidence is not None and confidence < self._card.asks_below

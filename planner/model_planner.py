@@ -57,10 +57,7 @@ class ModelPlanner:
 
     Args:
         model: The language model; see ``load_language_model``.
-        fallback: Planner that plans if the model fails; ``FallbackPlanner`` by default.
-        plan_cases: Store of the plan cases that the prompt shows as examples.
-        examples: Maximum number of plan cases in a prompt.
-        selection: Selection of the plan cases.
+        fallback, plan_cases, examples, selection: As for ``ChatPlanner``.
         seconds: Deadline of a plan, or of a batch of plans.
         tokens: Maximum number of tokens of a plan; the default is smaller without a grammar.
         batch: Maximum number of questions that ``plan_many`` decodes together.

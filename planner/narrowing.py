@@ -45,7 +45,6 @@ def narrowing(
     """Return a planner that narrows large toolboxes; for a small toolbox, the planner itself.
 
     Args:
-        planner: Plans with the narrowed toolbox.
         toolbox: The usual toolbox, whose tools are embedded now, not at the first question.
         encoder: Encoder of tools and questions; the packaged one by default.
         plan_cases: Plan cases; tools of cases with similar questions score higher.

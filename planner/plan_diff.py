@@ -76,7 +76,7 @@ def _step_keys(plan: Plan) -> list[int]:
     keys: list[int] = []
     for step in plan.steps:
         # An invalid plan may refer to a later step.
-        needed = [keys[r.step - 1] if r.step <= len(keys) else -1 for r in step.references()]
+        inputs = [keys[r.step - 1] if r.step <= len(keys) else -1 for r in step.references()]
         unnumbered = step.renumbered(dict.fromkeys(range(1, len(plan.steps) + 1), 0))
-        keys.append(hash((step.tool, frozenset(unnumbered.arguments), tuple(needed))))
+        keys.append(hash((step.tool, frozenset(unnumbered.arguments), tuple(inputs))))
     return keys

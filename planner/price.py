@@ -69,26 +69,26 @@ def price_of(
     measured: Mapping[str, float] | None,
 ) -> Price:
     """Return a plan's price, given each step's tool and references; see ``Plan.price``."""
-    called = [tool for tool, _ in steps if tool != NO_EVIDENCE.name]
+    calls = [tool for tool, _ in steps if tool != NO_EVIDENCE.name]
     declared: dict[str, dict[str, float]] = {name: {} for name in ESTIMATES}
     declared["latency"].update(measured or {})
     for tool in toolbox:
         for figure, by_tool in declared.items():
             if (value := getattr(tool, figure)) is not None:
                 by_tool[tool.name] = value
-    missing = {f: tuple(sorted({*called} - by_tool.keys())) for f, by_tool in declared.items()}
+    missing = {f: tuple(sorted({*calls} - by_tool.keys())) for f, by_tool in declared.items()}
     ends: list[float] = []
     for number, (tool_name, needs) in enumerate(steps):
         starts = [ends[earlier - 1] for earlier in needs if 1 <= earlier <= number]
         ends.append(declared["latency"].get(tool_name, 0.0) + max(starts, default=0.0))
 
     def total(figure: str) -> float | None:
-        if called and not {*called} & declared[figure].keys():
+        if calls and not {*calls} & declared[figure].keys():
             return None
-        return round(attempts * sum(declared[figure].get(tool, 0) for tool in called), 9)
+        return round(attempts * sum(declared[figure].get(tool, 0) for tool in calls), 9)
 
     return Price(
-        calls=dict(Counter(called)),
+        calls=dict(Counter(calls)),
         seconds=None if total("latency") is None else max(ends, default=0.0),
         cost=total("cost"),
         tokens=total("tokens"),

@@ -103,17 +103,13 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
     }
     text = json.dumps(context, ensure_ascii=False)[: 10 * MAX_VALUE_CHARACTERS] if context else ""
     if request.failures:
-        parts.append(_finished_calls(request))
+        failed = "\n".join(f"- {step}: {reason}" for step, reason in request.failures.items())
+        calls = f"Already called, without results, and not to be called again:\n{failed}"
+        if request.fixed.steps:
+            calls += f"\nAlready called; the plan begins with these steps:\n{request.fixed}"
+        parts.append(calls)
     parts.append(f"{_context_line(text)}Question: {request.question}\nPlan:")
     return "\n\n".join(parts)
-
-
-def _finished_calls(request: PlanRequest) -> str:
-    failed = "\n".join(f"- {step}: {reason}" for step, reason in request.failures.items())
-    text = f"Already called, without results, and not to be called again:\n{failed}"
-    if request.fixed.steps:
-        text += f"\nAlready called; the plan begins with these steps:\n{request.fixed}"
-    return text
 
 
 def _example(example: ToolExample) -> str:

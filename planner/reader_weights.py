@@ -1,4 +1,4 @@
-"""The files of a reader: trained weights as safetensors, and the card as JSON."""
+"""The files of a reader: its trained weights as safetensors, and its card as JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MODULES = {
 
 @dataclass(frozen=True, slots=True)
 class TemplateExample:
-    """Template as stored: a question, its plan, and the index of the sub-query in the plan."""
+    """Stored template: a question, its plan, and the index of the sub-query in the plan."""
 
     plan: str
     index: int
@@ -110,8 +110,7 @@ def read_card(folder: Path) -> ReaderCard:
         version = data["format"]
         if version == FORMAT:
             templates = tuple(
-                TemplateExample(entry["plan"], entry["ask"], entry["question"])
-                for entry in data["forms"]
+                TemplateExample(f["plan"], f["ask"], f["question"]) for f in data["forms"]
             )
             for template in templates:
                 template.read()

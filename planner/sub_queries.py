@@ -78,13 +78,9 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
             positions[number] = own = len(positions)
             step = plan.steps[number - 1]
             step = step.renumbered({r.step: own - positions[r.step] for r in step.references()})
-            arguments: list[tuple[str, Value]] = []
-            for name, value in step.arguments:
-                if _is_open(value, question):
-                    texts.append(str(value.value))
-                    arguments.append((name, OPEN))
-                else:
-                    arguments.append((name, value))
+            opened = {n: str(v.value) for n, v in step.arguments if _is_open(v, question)}
+            texts += opened.values()
+            arguments = ((name, OPEN if name in opened else v) for name, v in step.arguments)
             steps.append(Step(step.tool, tuple(arguments)))
         sub_queries.append((SubQuery(tuple(steps)), texts))
     return sub_queries
@@ -114,14 +110,13 @@ def without_no_evidence(plan: Plan) -> Plan:
 
 def feeders(plan: Plan, number: int) -> set[int]:
     """Return the number of a step and of every step that it depends on."""
-    needed: set[int] = set()
+    numbers: set[int] = set()
     pending = [number]
     while pending:
-        step = pending.pop()
-        if step not in needed:
-            needed.add(step)
+        if (step := pending.pop()) not in numbers:
+            numbers.add(step)
             pending += [ref.step for ref in plan.steps[step - 1].references()]
-    return needed
+    return numbers
 
 
 def _is_open(value: Value, question: str) -> TypeGuard[Literal]:

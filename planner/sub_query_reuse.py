@@ -118,10 +118,10 @@ class SubQueryReuse:
         reach, length = self._reach, self._length
         active, finished = [_Hypothesis(0.0)], list[_Hypothesis]()
         for position in range(MAX_SUB_QUERIES):
-            following = question.next_sub_queries([hypothesis.inputs for hypothesis in active])
+            next_scores = question.next_sub_queries([hypothesis.inputs for hypothesis in active])
             candidates: list[_Candidate] = []
             for row, hypothesis in enumerate(active):
-                logits = following.scores[row].copy()
+                logits = next_scores.scores[row].copy()
                 steps = hypothesis.length
                 allowed = usable & (reach <= steps) & (steps + length <= request.max_steps)
                 for number in np.flatnonzero(allowed & (reach > 0)):
@@ -137,7 +137,7 @@ class SubQueryReuse:
                 for number in np.argsort(-scores, kind="stable")[: BEAM + 1]:
                     if number and np.isfinite(scores[number]):
                         longer = hypothesis.extended(float(scores[number]), templates[number - 1])
-                        candidates.append((longer, int(number), following.decoded[row]))
+                        candidates.append((longer, int(number), next_scores.decoded[row]))
             candidates.sort(key=lambda candidate: -candidate[0].score)
             best = max((hypothesis.score for hypothesis in finished), default=-np.inf)
             # Scores only fall, so a continuation cannot overtake a finished hypothesis.

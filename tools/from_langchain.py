@@ -34,8 +34,7 @@ def tool_from_langchain(
         tool: A LangChain tool, with a description and an argument schema.
         results: The fields of each result; for several fields, the tool must return mappings or
             JSON text.
-        sources: Parameter name to the allowed sources of its argument.
-        example: A question that the tool helps to answer, with the plan.
+        sources, example: As for ``tool_from_function``.
 
     Raises:
         ToolError: ``sources`` names an unknown parameter.

@@ -47,8 +47,6 @@ def tool_from_store(
 
     Args:
         store: The store, which is searched with the default facet weights of its schema.
-        name: The tool's name.
-        description: The description for the planner.
         results: Result field to the source of its value; by default ``evidence``, the support text
             of the case.
         filters: Metadata fields that become parameters of the tool, before ``query``: only cases
@@ -59,14 +57,13 @@ def tool_from_store(
         per_tenant: True if each request searches the cases of its tenant (``store.for_tenant``),
             whichever tenant the store was opened for; a request without a tenant fails. If false,
             the store is searched as it was opened, and refuses requests of other tenants.
-        sources: Parameter name to the allowed sources of its argument.
+        sources, example: As for ``tool_from_function``.
         k: The maximum number of results.
         min_relevance: The least weighted cosine of a result.
         near_best: The least weighted cosine of a result, as a share of the best hit's.
         lambda_b: The share of the relevance in the score; the rest is the share of the quality.
         search: A function that replaces the single search; ``min_relevance`` and ``near_best`` do
             not apply to its hits.
-        example: A question that the tool helps to answer, with the plan.
 
     Raises:
         ToolError: ``sources`` names an unknown parameter, or a filter would let a plan choose the

@@ -35,11 +35,9 @@ class CallContext:
     A tool with several rounds may report each round: ``context.report({"round": 1, …})``.
 
     Attributes:
-        run_id: The run.
-        step: The step, for example ``"s2"``.
+        step: The step's name, for example ``"s2"``.
         key: The idempotency key: the same for every attempt of this step in this run, also after a
             resume.
-        question: The user's question.
         scope: The user's identity from the caller of the graph: customer, tenant, ….
         report: A function that makes a JSON-plain object an event of the run; the objects of a
             call's last attempt are kept with its outcome.
@@ -89,8 +87,7 @@ class ToolSpec:
         results: The fields of each result.
         example: An example for the prompt, which is also a plan case of every request with this
             tool.
-        run: The blocking function.
-        run_async: The async function.
+        run, run_async: The blocking and the async function.
         latency: Seconds that a call takes; ``None`` if not declared.
         cost: The maximum cost of a call, in a currency of your choice; ``None`` if not declared.
         tokens: The maximum number of tokens of a call; ``None`` if not declared.

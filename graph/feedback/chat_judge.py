@@ -50,7 +50,6 @@ class ChatJudge:
     delimiters, random numbers, and the relevant cases as context.
 
     Args:
-        model: Any LangChain chat model.
         seconds: Time limit of a call, above 0; the request's remaining time if that is shorter.
         numbering: Generator of the random numbers; the operating system's by default.
 
@@ -85,7 +84,7 @@ class ChatJudge:
                 answer = yield Work(
                     lambda: ask(model, messages, seconds), lambda: aask(model, messages, seconds)
                 )
-            return _read(answer, shuffled)
+            return _verdicts(answer, shuffled)
         except Exception as error:  # noqa: BLE001 - a judge never raises for its model
             # The timeout of ``ask`` has no text, unlike one of the model's client.
             if isinstance(error, TimeoutError) and not str(error):
@@ -121,7 +120,7 @@ def _messages(request: JudgeRequest, shuffled: Sequence[Candidate]) -> list[Base
     return [SystemMessage(_SYSTEM_PROMPT.format(nonce=nonce)), HumanMessage("\n\n".join(parts))]
 
 
-def _read(answer: Any, shuffled: Sequence[Candidate]) -> Verdicts:
+def _verdicts(answer: Any, shuffled: Sequence[Candidate]) -> Verdicts:
     verdicts = read_verdicts(str(answer.text), len(shuffled))
     relevant = {shuffled[number].id for number, is_relevant in verdicts.items() if is_relevant}
     missing = len(shuffled) - len(verdicts)

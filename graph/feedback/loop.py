@@ -81,10 +81,7 @@ def build_feedback(
     raises, hangs or returns invalid verdicts, the loop ends with the results so far.
 
     Args:
-        store: The store.
-        judge: Judges which cases are relevant.
         strategy: The search of later rounds; ``SentenceStrategy`` by default.
-        limits: The bounds.
         weights: Facet name to weight; the schema's weights by default.
         text: Returns the text of a case that the judge reads.
         checkpointer: Needed only if the judge interrupts, to ask a person.

@@ -107,8 +107,7 @@ class FeedbackResult:
         rounds: One object per round: ``round``, ``search`` (the question or a strategy's name),
             ``found``, ``judged``, ``relevant`` (new ones), ``total`` (all relevant), ``tokens``,
             ``milliseconds``, and ``note`` on a problem.
-        judge: Name of the judge.
-        strategy: Name of the strategy of later rounds.
+        judge, strategy: Names of the judge, and of the strategy of later rounds.
     """
 
     hits: Sequence[Mapping[str, Any]]

@@ -4,11 +4,12 @@ A plan cannot refer to history, so the plan of a follow-up has literals for what
 There are two methods, and neither rewrites the question:
 
 - A question with an anaphor ("and its warranty?") is planned as if the entity were on the open
-  page, as in plan cases; steps that find the entity by name then replace the page's fields.
-- A question that only names another entity ("and the kite?") gets the last plan, bound to it.
+  page, as in plan cases. Then steps that find the entity by name replace the page's fields.
+- A question that only names another entity ("and the kite?") gets the last plan, in which the new
+  entity replaces the old one.
 
-``question`` in a plan is the user's question as written. If that is elliptical, the plan has a
-literal with the completed question instead.
+``question`` in a plan is the user's question as written. If this question is elliptical, the plan
+has a literal with the completed question instead.
 """
 
 from __future__ import annotations
@@ -97,10 +98,10 @@ class _FollowUp:
         self._rebinding = rebinding
         self._text = back.without_discourse_markers(request.question)
         fields = rebinding.page_fields
-        # Context as if the entity to which the question refers were on the open page.
+        # The context as if the entity to which the question refers were on the open page.
         self._page_context = dict.fromkeys(sorted(fields), PLACEHOLDER)
         self._has_page = any(request.context.get(field) is not None for field in fields)
-        # Plan of the question without the earlier turns.
+        # The plan of this question without the earlier turns.
         self._plan_alone = next(self._plans_for(self._text), None)
         self._references = [
             reference
@@ -126,7 +127,7 @@ class _FollowUp:
                 yield plan, text
 
     def _with_new_subject(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans for the last question about another entity."""
+        """Yield plans for the last question, but about another entity ("and the kite?")."""
         subject = back.new_subject(self._text)
         if subject is None:
             return
@@ -164,14 +165,14 @@ class _FollowUp:
         yield rebinding.with_question(plan, question), question
 
     def _full_name(self, phrase: str, corrects: bool) -> str | None:
-        """Return the entity's name in a phrase, completed by the last entity's name if partial."""
+        """Return the entity's name in a phrase, a partial name with words of the last entity's."""
         says_one = phrase.casefold().endswith((" one", " ones"))
         name_part = phrase.rsplit(" ", 1)[0] if says_one else phrase
         last_words = self._last_turn.entities[-1].name.split() if self._last_turn.entities else []
         is_partial = says_one or (len(name_part.split()) == 1 and _is_name(name_part))
         if is_partial and _is_name("".join(last_words)) and len(last_words) > 1:
-            kept = last_words[:-1] if corrects and len(last_words) > 2 else last_words
-            return " ".join([*kept, name_part])
+            first_words = last_words[:-1] if corrects and len(last_words) > 2 else last_words
+            return " ".join([*first_words, name_part])
         if says_one:
             return f"{name_part} {' '.join(last_words)}" if last_words else None
         if _is_name(phrase) or corrects:
@@ -185,7 +186,7 @@ class _FollowUp:
         return None
 
     def _with_known_kind(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that search for another entity of the last entity's kind."""
+        """Yield plans that search for another entity of the last one's kind ("a lighter one")."""
         if self._references and not back.of_kinds(self._references, "attribute"):
             return
         turns = reversed(self._conversation.turns)
@@ -280,13 +281,13 @@ class _FollowUp:
         return self._rebinding.with_names(plan, names) if names else None
 
     def _with_full_names(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that complete the name of an earlier entity, or suppose the last subject."""
+        """Yield plans with the full name of an earlier entity, or about the last subject."""
         text = back.without_conjunction(self._text)
         plan = next(self._plans_for(text), None)
         if plan is None:
             return
         turns = self._conversation.turns
-        known = {
+        by_name = {
             entity.name: entity for turn in turns for entity in (*turn.in_answer, *turn.entities)
         }
         names = {}
@@ -296,7 +297,7 @@ class _FollowUp:
                 words = set(_words(str(value.value)))
                 full_names = [
                     entity.name
-                    for entity in known.values()
+                    for entity in by_name.values()
                     if entity.tool == step.tool and words < set(_words(entity.name))
                 ]
                 if full_names and len(plan.steps) > index + 1:

@@ -94,8 +94,8 @@ def _text_mentions(answer: str, tool: str) -> list[Mention]:
         if not words or (starts_sentence and len(words) == 1):
             continue
         end = matches[number + 1].start() if number + 1 < len(matches) else len(answer)
-        following = _NEXT_WORDS.match(answer, match.end(), end)
-        next_words = following[0].split() if following else ()
+        next_match = _NEXT_WORDS.match(answer, match.end(), end)
+        next_words = next_match[0].split() if next_match else ()
         words.extend(itertools.takewhile(lambda w: w.casefold() not in _NAME_STOPS, next_words))
         mentions.append(Mention(" ".join(words), answer[start:end], tool))
     return mentions

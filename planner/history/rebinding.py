@@ -33,8 +33,8 @@ class Rebinding:
         self.finders: dict[str, str] = {}
         for tool in toolbox:
             required = [parameter for parameter in tool.parameters if parameter.required]
-            by_name = len(required) == 1 and Source.LITERAL in required[0].sources
-            if by_name and not step_parameters.isdisjoint(tool.results):
+            takes_name = len(required) == 1 and Source.LITERAL in required[0].sources
+            if takes_name and not step_parameters.isdisjoint(tool.results):
                 self.finders[tool.name] = required[0].name
         results = {field for name in self.finders for field in toolbox[name].results}
         self.page_fields = {
@@ -65,26 +65,27 @@ class Rebinding:
             Step(entity.tool, ((self.finders[entity.tool], Literal(entity.name)),))
             for entity in entities
         ]
-        # The new number of an old step for each entity; a step for all entities has a single one.
+        # The new numbers of a step: one for each entity, or a single one.
         new_numbers: dict[int, list[int]] = {}
         for number, step in enumerate(plan.steps, 1):
-            needs = [new_numbers[reference.step] for reference in step.references()]
-            per_entity = self._step_uses_page(step) or any(len(copies) > 1 for copies in needs)
-            new_numbers[number] = []
-            for copy in range(len(entities) if per_entity else 1):
-
-                def rebound(value: Scalar, copy: int = copy) -> Scalar:
-                    if isinstance(value, ContextRef) and value.field in self.page_fields:
-                        return StepRef(copy + 1, value.field)
-                    if isinstance(value, StepRef):
-                        copies = new_numbers[value.step]
-                        rebound_step = copies[min(copy, len(copies) - 1)]
-                        return StepRef(rebound_step, value.field, value.index)
-                    return value
-
-                steps.append(step.mapped(rebound))
-                new_numbers[number].append(len(steps))
+            inputs = [new_numbers[reference.step] for reference in step.references()]
+            per_entity = self._step_uses_page(step) or any(len(copies) > 1 for copies in inputs)
+            first_copy = len(steps) + 1
+            for index in range(len(entities) if per_entity else 1):
+                numbers = {old: new[min(index, len(new) - 1)] for old, new in new_numbers.items()}
+                steps.append(self._with_finder(step.renumbered(numbers), index + 1))
+            new_numbers[number] = [*range(first_copy, len(steps) + 1)]
         return Plan(tuple(steps))
+
+    def _with_finder(self, step: Step, finder: int) -> Step:
+        """Return the step with the results of this earlier step instead of the page's fields."""
+
+        def change(value: Scalar) -> Scalar:
+            if isinstance(value, ContextRef) and value.field in self.page_fields:
+                return StepRef(finder, value.field)
+            return value
+
+        return step.mapped(change)
 
     def bound_to_page(self, plan: Plan) -> Plan | None:
         """Return the plan with the page's fields instead of searches; ``None`` if impossible."""
@@ -97,12 +98,10 @@ class Rebinding:
         steps: list[Step] = []
         new_numbers: dict[int, int] = {}
 
-        def rebound(value: Scalar) -> Scalar:
-            if not isinstance(value, StepRef):
-                return value
-            if value.step in dropped:
+        def with_page(value: Scalar) -> Scalar:
+            if isinstance(value, StepRef) and value.step in dropped:
                 return ContextRef(value.field)
-            return StepRef(new_numbers[value.step], value.field, value.index)
+            return value
 
         for number, step in enumerate(plan.steps, 1):
             if number in dropped:
@@ -110,7 +109,7 @@ class Rebinding:
             fields = [ref.field for ref in step.references() if ref.step in dropped]
             if not self.page_fields.issuperset(fields):
                 return None
-            rebound_step = step.mapped(rebound)
+            rebound_step = step.mapped(with_page).renumbered(new_numbers)
             if rebound_step not in steps:
                 steps.append(rebound_step)
             new_numbers[number] = steps.index(rebound_step) + 1
