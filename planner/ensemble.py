@@ -97,6 +97,7 @@ class EnsemblePlanner:
     Args:
         parser: Source of plans with scores, such as ``ParserReuse``.
         load: Returns the model's planner; called at the first use of the model.
+        parser_candidates: Maximum number of the parser's plans among the candidates.
     """
 
     def __init__(
@@ -105,11 +106,13 @@ class EnsemblePlanner:
         load: Callable[[], ModelPlanner],
         card: EnsembleCard | None = None,
         name: str = ENSEMBLE,
+        parser_candidates: int = PARSER_CANDIDATES,
     ) -> None:
         self.name = name
         self._parser = parser
         self._parser_planner = ReusePlanner(self.name, parser)
         self._load = load
+        self._parser_candidates = parser_candidates
         self._lock = threading.Lock()
         self._loaded: ModelPlanner | None = None
         self._card = card or EnsembleCard.read()
@@ -169,7 +172,7 @@ class EnsemblePlanner:
     def _parser_plans(self, request: PlanRequest) -> list[ScoredPlan]:
         # One thread as in ReusePlanner; torch has its own threads.
         with get_cached_controller().limit(limits=1, user_api="blas"):
-            return list(islice(valid_plans(self._parser, request), PARSER_CANDIDATES))
+            return list(islice(valid_plans(self._parser, request), self._parser_candidates))
 
     def _parser_suffices(self, top_plan: ScoredPlan, request: PlanRequest) -> bool:
         """Return True if the parser's most probable plan is taken without the model."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from casewright.planner.case_planner import CasePlanner
 from casewright.planner.ensemble import EnsemblePlanner
@@ -35,8 +36,11 @@ from casewright.stores import CaseStore
 
 
 def _case(parts: PlannerParts) -> Planner:
-    # The ensemble plans for tools that a request adds; it reads their descriptions.
-    untrained = _new_ensemble(ParserReuse(None), None) if parts.reader and is_runnable() else None
+    if not (parts.reader and is_runnable()):
+        return CasePlanner(parts.plan_cases, parts.reader)
+    # The ensemble plans for tools that a request adds; it reads their descriptions. More candidates
+    # than elsewhere, since the best plan that calls such a tool is often not among the first three.
+    untrained = _new_ensemble(ParserReuse(None), None, parser_candidates=6)
     return CasePlanner(parts.plan_cases, parts.reader, untrained=untrained)
 
 
@@ -56,12 +60,13 @@ def _new_ensemble(
     plan_cases: CaseStore | None,
     settings: ModelSettings | None = None,
     name: str = ENSEMBLE,
+    **options: Any,
 ) -> EnsemblePlanner:
     def load() -> ModelPlanner:
         model = local_model(SHIPPED, settings or ModelSettings())
         return ModelPlanner(model, plan_cases=plan_cases, examples=example_count(SHIPPED))
 
-    return EnsemblePlanner(parser, load, name=name)
+    return EnsemblePlanner(parser, load, name=name, **options)
 
 
 def _model_planner(parts: PlannerParts) -> Planner:

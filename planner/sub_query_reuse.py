@@ -6,7 +6,7 @@ For each next sub-query, the reader scores the templates, and the words that are
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,6 +29,10 @@ BEAM = 4
 #: Confidence below which the user is asked what was meant. Of the first questions of the shop's 48
 #: tuning conversations, 4 have a lower confidence, and 3 of these have wrong plans.
 ASKS_BELOW = 0.6
+#: Nats that a plan with an untrained tool may lie below the source's best plan, for each nat of the
+#: reader's surprise: minus the log-probability of its best plan. Chosen from 10 to 30 on messages
+#: of the validation toolboxes and of the shop; 15 to 30 plan them about equally well.
+SURPRISE_WEIGHT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,9 @@ _Candidate = tuple[_Hypothesis, int, NDArray[np.float32]]
 class SubQueryReuse:
     """Source of plans that combine sub-queries.
 
-    The reader's templates call only tools of its training. If a plan from ``untrained`` calls a
-    tool that the reader was not trained on, that plan comes first.
+    The reader's templates call only tools of its training. A plan from ``untrained`` that calls
+    another tool comes first if it is that source's best plan, or nearly as probable as the best one
+    while the reader finds the message improbable.
 
     Args:
         untrained: Source of plans for other tools; by default the plan parser.
@@ -90,15 +95,11 @@ class SubQueryReuse:
 
         A plan's confidence is the reader's probability of its sub-queries.
         """
-        if untrained := self.untrained_tools(request):
-            scored = None
-            # If the parser cannot read so many tools, the plan uses only the reader's tools.
-            with suppress(InputError):
-                scored = next(valid_plans(self._untrained, request), None)
-            if scored is not None and untrained.intersection(scored.plan.tools):
-                yield scored
         question = self._reader.read(request.question, request.context)
         finished = self._search(question, request)
+        if untrained := self.untrained_tools(request):
+            surprise = -max((hypothesis.score for hypothesis in finished), default=0.0)
+            yield from self._with_untrained(request, untrained, SURPRISE_WEIGHT * surprise)
         probabilities = [math.exp(hypothesis.score) for hypothesis in finished]
         for number, hypothesis in enumerate(finished):
             texts = [
@@ -109,6 +110,25 @@ class SubQueryReuse:
             because = explain_confidence("the reader", probabilities[number:])
             asks_back = probabilities[number] < ASKS_BELOW
             yield ScoredPlan(without_no_evidence(plan), probabilities[number], asks_back, because)
+
+    def _with_untrained(
+        self, request: PlanRequest, untrained: Set[str], tolerance: float
+    ) -> Iterator[ScoredPlan]:
+        """Yield the best plan that calls an untrained tool.
+
+        Nothing is yielded if the plan's score is more than ``tolerance`` nats below the best one's.
+        """
+        best: ScoredPlan | None = None
+        # If the parser cannot read so many tools, the plan uses only the reader's tools.
+        with suppress(InputError):
+            for scored in valid_plans(self._untrained, request):
+                best = best or scored
+                if untrained.isdisjoint(scored.plan.tools):
+                    continue
+                deficit = (best.score or 0.0) - (scored.score or -math.inf)
+                if scored is best or deficit <= tolerance:
+                    yield scored
+                return
 
     def _search(self, question: EncodedQuestion, request: PlanRequest) -> list[_Hypothesis]:
         templates = self._reader.templates

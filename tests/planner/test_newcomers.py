@@ -102,3 +102,27 @@ def test_the_case_planner_asks_the_language_model_about_tools_that_the_reader_la
         plan = planner.plan(request).plan
     assert asked
     assert plan == parse_plan('s1 = gift_card_balance(card_number="7305")')
+
+
+def test_a_second_best_plan_with_a_new_tool_is_taken_if_the_message_surprises_the_reader(
+    reader: Reader,
+) -> None:
+    search, balance = parse_plan("s1 = prod_search(query=question)"), parse_plan("s1 = balance()")
+
+    class Torn:
+        """Finds a search somewhat more probable than the new tool."""
+
+        def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
+            yield ScoredPlan(search, 0.6, score=-0.5)
+            yield ScoredPlan(balance, 0.3, score=-2.0)
+
+    def balance_tool() -> str:
+        """The balance that is left."""
+        return ""
+
+    planner = CasePlanner(None, reader, untrained=Torn())
+    tools = Toolbox([SEARCH, tool_from_function(balance_tool, name="balance")])
+    shop = "do you sell wireless headphones"
+    assert planner.plan(PlanRequest(shop, tools)).plan.tools == search.tools
+    strange = "klezmer nights for my parents while they stay in Kraków"
+    assert planner.plan(PlanRequest(strange, tools)).plan == balance
