@@ -6,6 +6,7 @@ import base64
 import json
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,30 +47,22 @@ class Binary:
 
     def read(self) -> bytes:
         """Return the bytes, from memory or from the file."""
-        if self.data is not None:
-            return self.data
-        assert self.path is not None
-        return Path(self.path).read_bytes()
+        return (self.data or b"") if self.path is None else Path(self.path).read_bytes()
 
     def to_json(self) -> dict[str, str]:
         """Return the JSON form: bytes in base64, a file by its path."""
-        if self.data is not None:
-            return {
-                "$media_type": self.media_type,
-                "base64": base64.b64encode(self.data).decode("ascii"),
-            }
-        assert self.path is not None
-        return {"$media_type": self.media_type, "path": self.path}
+        if self.path is not None:
+            return {"$media_type": self.media_type, "path": self.path}
+        text = base64.b64encode(self.data or b"").decode("ascii")
+        return {"$media_type": self.media_type, "base64": text}
 
     @staticmethod
     def from_json(value: Any) -> Any:
         """Return the ``Binary`` of a mapping made by ``to_json``; other values unchanged."""
         match value:
             case {"$media_type": str(media_type), "base64": str(text)} if len(value) == 2:
-                try:
+                with suppress(ValueError):
                     return Binary(media_type, base64.b64decode(text, validate=True))
-                except ValueError:
-                    return value
             case {"$media_type": str(media_type), "path": str(path)} if len(value) == 2:
                 return Binary(media_type, path=path)
         return value
@@ -134,10 +127,9 @@ def case_id(case: Case, schema: str) -> str:
     """Return a case's derived id: UUIDv5 of its tenant, schema, problem and solution."""
     data = case.to_json()
     identity = [case.metadata.get("tenant", ""), schema, data["problem"], data["solution"]]
-    # JSON makes every key a text: keys of several types cannot be sorted.
-    text = json.dumps(
-        json_round_trip(identity, schema), sort_keys=True, ensure_ascii=False, separators=(",", ":")
-    )
+    # Keys of several types cannot be sorted; the round trip makes every key a text.
+    plain = json_round_trip(identity, schema)
+    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return str(uuid.uuid5(CASE_NAMESPACE, text))
 
 

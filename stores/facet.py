@@ -28,8 +28,8 @@ class Facet:
         components: The problem components that the facet reads, of any modality. A case that lacks
             a required component has a vector of zeros and scores 0.
         dimension: Length of the facet's vectors.
-        embed_case: L_j for stored cases, from n problems to an array or tensor (n, dimension); the
-            store scales each row to unit length.
+        embed_case: L_j for stored cases: maps n problems to an array or tensor (n, dimension),
+            whose rows the store scales to unit length.
         embed_query: L_j for queries; differs from ``embed_case`` for an inter-embedding with a cue
             (CBR-RAG's g).
         describe: T_j, the components as text for a prompt.
@@ -87,6 +87,11 @@ class Facet:
             return unit_vectors
         embed = self.embed_query if query else self.embed_case
         readable = [problems[row] for row in row_numbers]
+
+        def facet_error(index: int, verb: str, reason: str) -> FacetError:
+            text = f"Facet {self.name!r} {verb} {dict(readable[index])!r:.200}{reason}"
+            return FacetError(text, self.name, row_numbers[index])
+
         try:
             answer = embed(readable)
         except DependencyError:
@@ -95,21 +100,12 @@ class Facet:
         except Exception as error:  # noqa: BLE001
             index, failure = _first_failure(embed, readable, error)
             reason = str(failure) if isinstance(failure, CasewrightError) else f"{told(failure)}."
-            raise FacetError(
-                f"Facet {self.name!r} cannot embed {dict(readable[index])!r:.200}: {reason}",
-                self.name,
-                row_numbers[index],
-            ) from failure
+            raise facet_error(index, "cannot embed", f": {reason}") from failure
         source = f"Facet {self.name!r} embedded {len(row_numbers)} problems"
         rows = float_rows(answer, len(row_numbers), self.dimension, source)
-        if not np.isfinite(rows).all():
-            index = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-            raise FacetError(
-                f"Facet {self.name!r} embedded {dict(readable[index])!r:.200} with NaN or "
-                "infinity. Its embedding must be finite.",
-                self.name,
-                row_numbers[index],
-            )
+        if not (finite := np.isfinite(rows).all(axis=1)).all():
+            reason = " with NaN or infinity. Its embedding must be finite."
+            raise facet_error(int(finite.argmin()), "embedded", reason)
         # The square of a float32 may overflow or underflow in single precision.
         exact = rows.astype(np.float64)
         lengths = np.linalg.norm(exact, axis=1, keepdims=True)
@@ -183,8 +179,8 @@ def text_facet(
 
 
 def _has_value(component: Any) -> bool:
-    # The type is tested first, since an array would be compared with a text element by element.
-    return component is not None and not (isinstance(component, str) and not component)
+    # Other types always are values; an array has no single truth value.
+    return bool(component) if isinstance(component, str | None) else True
 
 
 def _first_failure(

@@ -119,6 +119,7 @@ class Finder:
             for other in similar:
                 if same_json((other.metadata.get(FIELD), other.solution), (tenant, case.solution)):
                     return other
+            # A case that was not fetched is less similar than the last hit.
             if len(similar) < limit:
                 return None
             limit *= 4
@@ -131,7 +132,7 @@ class Finder:
         where: Where | None,
         lambda_d: float,
     ) -> list[str]:
-        """Return the ids of the cases outside the candidates whose bound reaches a pick's value."""
+        """Return the ids of other cases whose bound (see the module) reaches a pick's value."""
         # The first pick needs no proof: it is the best hit.
         if len(picks) < 2:
             return []
@@ -140,19 +141,15 @@ class Finder:
         redundancy = np.zeros((len(means), len(query.vector)))
         redundancy[:, :-1] = means * dimension_weights(query.schema, query.facet_weights)
         bounds = lambda_d * query.vector.astype(np.float64) - (1 - lambda_d) * redundancy
-        limit = len(hits) + max(8, len(hits) // 2)
-        rankings = self.engine.rank(
-            self.collection,
-            np.ascontiguousarray(bounds.astype(np.float32)),
-            limit,
-            with_tenant(where, self.tenant),
-        )
+        vectors32 = np.ascontiguousarray(bounds, dtype=np.float32)
+        limit, condition = len(hits) + max(8, len(hits) // 2), with_tenant(where, self.tenant)
+        rankings = self.engine.rank(self.collection, vectors32, limit, condition)
         candidates = {hit.case.id for hit in hits}
-        rivals: dict[str, None] = {}
-        for pick, ranking in zip(picks[1:], rankings, strict=True):
-            for id_, score in ranking:
-                if score + lambda_d * query.constant < pick.value - query.slack:
-                    break
-                if id_ not in candidates:
-                    rivals[id_] = None
+        rivals = dict.fromkeys(
+            id_
+            for pick, ranking in zip(picks[1:], rankings, strict=True)
+            for id_, score in ranking
+            if score + lambda_d * query.constant >= pick.value - query.slack
+            and id_ not in candidates
+        )
         return list(rivals)

@@ -61,7 +61,7 @@ def show_progress(
 
     A line with an estimate of the remaining time is written after every tenth of the items, but not
     within ``min_pause`` seconds of another, and after ``max_pause`` seconds without a line.
-    ``total=None`` means unknown; ``unit`` names the items; ``suffix`` returns a text for the end of
+    ``total=None`` is an unknown number; ``unit`` names the items; ``suffix`` returns the end of
     each line.
     """
     if sys.stderr.isatty():

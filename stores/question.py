@@ -93,9 +93,8 @@ class Question:
         limit = k + len(exclude) + 2
         while k > 0:
             try:
-                rankings = self.finder.engine.rank(
-                    self.finder.collection, weighted, limit, condition
-                )
+                engine, collection = self.finder.engine, self.finder.collection
+                rankings = engine.rank(collection, weighted, limit, condition)
             except NoCollectionError:
                 return []
             best: dict[str, float] = {}

@@ -107,5 +107,6 @@ def with_change(case: Case, change: Change) -> Case:
                 "mapping."
             )
         tenant = {FIELD: case.metadata[FIELD]} if FIELD in case.metadata else {}
-        values["metadata"] = {n: v for n, v in values["metadata"].items() if n != FIELD} | tenant
+        others = {name: value for name, value in values["metadata"].items() if name != FIELD}
+        values["metadata"] = others | tenant
     return replace(case, **values)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -93,10 +94,8 @@ class CaseSchema:
             )
         if self.full is full_text:
             object.__setattr__(self, "full", partial(full_text, facets=self.facets))
-        start, slices = 0, {}
-        for facet in self.facets:
-            slices[facet.name] = slice(start, start + facet.dimension)
-            start += facet.dimension
+        edges = accumulate((facet.dimension for facet in self.facets), initial=0)
+        slices = {name: slice(*pair) for name, pair in zip(names, pairwise(edges), strict=True)}
         object.__setattr__(self, "slices", slices)
 
     @property
@@ -105,7 +104,7 @@ class CaseSchema:
         return sum(facet.dimension for facet in self.facets) + 1
 
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
-        """Return the facets' weights, which sum to 1; ``given`` replaces the default weights.
+        """Return the facets' weights, scaled to sum to 1; ``given`` replaces the default weights.
 
         Raise ``InputError`` if a facet is unknown, a weight is not a number of at least 0, or all
         are 0.
@@ -132,9 +131,10 @@ class CaseSchema:
 
     def query(self, text: str) -> Components:
         """Return a problem with the text as each component that only facets of texts read."""
-        texts = {name for facet in self.facets if facet.takes_text for name in facet.components}
-        others = {name for f in self.facets if not f.takes_text for name in f.components}
-        return dict.fromkeys(sorted(texts - others), text)
+        by_kind: dict[bool, set[str]] = {True: set(), False: set()}
+        for facet in self.facets:
+            by_kind[facet.takes_text].update(facet.components)
+        return dict.fromkeys(sorted(by_kind[True] - by_kind[False]), text)
 
     def check_query(
         self, problem: Components, weights: Mapping[str, float] | None, lambda_b: float

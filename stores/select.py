@@ -199,10 +199,9 @@ def select(
     check_selection(k, lambda_d)
     if not hits:
         return []
-    vectors = np.stack([hit.vector for hit in hits])
+    vectors, scores = np.stack([hit.vector for hit in hits]), np.array([hit.score for hit in hits])
     lengths = [facet.dimension for facet in schema.facets]
     dimension_weights = np.repeat(schema.weights(weights), lengths)
-    scores = np.array([hit.score for hit in hits])
     picks = mmr(vectors, dimension_weights, scores, [hit.case.id for hit in hits], k, lambda_d)
     return [Pick(hits[row], redundancy, value) for row, redundancy, value in picks]
 

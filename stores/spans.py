@@ -77,5 +77,5 @@ def span(
 
 
 def retrieval(store: str, k: int) -> AbstractContextManager[Callable[[Mapping[str, Any]], None]]:
-    """Return a span for a search of k cases in a store."""
+    """Open a span for a search of k cases in a store; see ``span``."""
     return span("retrieval", store, {"gen_ai.data_source.id": store, "gen_ai.request.top_k": k})

@@ -29,7 +29,6 @@ from casewright.stores.select import Selection, check_bias, check_counts, check_
 from casewright.stores.spans import retrieval
 from casewright.stores.stored import QualityScale, clamped, embed_cases, point_parts, scale_of
 from casewright.stores.tenant import case_of_tenant, checked_tenant, is_visible, with_tenant
-from casewright.stores.where import check_where
 
 if TYPE_CHECKING:
     from casewright.stores.retrievers.langchain import CaseRetriever
@@ -134,12 +133,11 @@ class CaseStore:
         """
         if isinstance(cases, Case):
             raise InputError("add() was given one case. Give a list of them: add([case]).")
-        given_ids: set[str] = set()
+        scale: QualityScale | None = None
+        given_ids, written = set[str](), list[str]()
         complete = [self._completed(case, given_ids) for case in cases]
         self._check_ids_free(complete)
-        scale: QualityScale | None = None
         label = f"Adding cases to {self.schema.name}"
-        written: list[str] = []
         with (
             progress_bar(label, len(complete), show=progress) as advance,
             self.engine.uploading(self.schema.name, advance) as upload,
@@ -253,14 +251,9 @@ class CaseStore:
             store_query = self._query(query, weights, lambda_b, where)
             if store_query is None or k == 0:
                 return Selection((), True, 0, 0)
+            limits = {"candidates": initial, "max_candidates": most}
             return self._finder.select(
-                store_query,
-                k,
-                lambda_d=lambda_d,
-                weights=weights,
-                where=where,
-                candidates=initial,
-                max_candidates=most,
+                store_query, k, lambda_d=lambda_d, weights=weights, where=where, **limits
             )
 
     def question(
@@ -298,20 +291,19 @@ class CaseStore:
         with self.engine.writing:
             if stored := next(iter(self.get(complete.id)), None):
                 old, new = stored.to_json(), complete.to_json()
-                if not all(same_json(old[name], new[name]) for name in ("problem", "solution")):
+                changed = {name for name in old if not same_json(old[name], new[name])}
+                if changed & {"problem", "solution"}:
                     raise InputError(
                         f"The id {complete.id} is of another case. Leave ids empty to have them "
                         "derived, or delete that case first."
                     )
-                outcome_fields = ("quality", "quality_by", "result")
-                if all(same_json(old[name], new[name]) for name in outcome_fields):
+                if not changed & {"quality", "quality_by", "result"}:
                     return Retained(complete.id, "unchanged")
                 case = replace(complete, created=stored.created, metadata=stored.metadata)
                 self._write([case], facets, self._scale(fresh=True) or self._create([case]))
                 return Retained(complete.id, "updated")
             self._check_ids_free([complete])
-            scale = self._scale(fresh=True)
-            if scale is not None:
+            if scale := self._scale(fresh=True):
                 query = StoreQuery.of(self.schema, facets[0], None, 1.0, scale)
                 if duplicate := self._finder.duplicate(complete, query):
                     return Retained(duplicate.id, "duplicate")
@@ -335,10 +327,8 @@ class CaseStore:
                     f"The store {self.schema.name!r} has no case {unknown[0]!r}. Give the ids of "
                     "cases that it has; nothing was changed."
                 )
-            cases = [
-                self._completed(with_change(_case(points[id_]), change))
-                for id_, change in by_id.items()
-            ]
+            changed = (with_change(_case(points[id_]), change) for id_, change in by_id.items())
+            cases = [self._completed(case) for case in changed]
             vectors = np.array([points[case.id].vector for case in cases])
             for start in range(0, len(cases), BATCH):
                 batch = slice(start, start + BATCH)
@@ -369,10 +359,9 @@ class CaseStore:
     def close(self) -> None:
         """Release the location for other processes; a second call does nothing."""
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        connections.release(self._key, self._engine)
+            was_closed, self._closed = self._closed, True
+        if not was_closed:
+            connections.release(self._key, self._engine)
 
     def __enter__(self) -> CaseStore:
         return self
@@ -395,6 +384,7 @@ class CaseStore:
         return None if layout is None else scale_of(layout, self.schema, self.location)
 
     def _create(self, cases: Sequence[Case]) -> QualityScale:
+        """Create the collection with a quality scale for these first cases; return the scale."""
         fitted = QualityScale.fit((case.quality for case in cases), self.schema.quality_range)
         layout = {**self.schema.layout(), "quality": asdict(fitted)}
         self.engine.create(self.schema.name, self.schema.dimension, layout)
@@ -429,13 +419,14 @@ class CaseStore:
             return
         for start in range(0, len(cases), BATCH):
             ids = [case.id for case in cases[start : start + BATCH]]
+            points: list[Point] = []
             with suppress(NoCollectionError):
-                for point in self.engine.get(self.schema.name, ids):
-                    if not is_visible(point, self.tenant):
-                        raise InputError(
-                            f"The id {point.id} is not free for the tenant {self.tenant!r}. Leave "
-                            "ids empty to have them derived."
-                        )
+                points = self.engine.get(self.schema.name, ids)
+            if taken := [point.id for point in points if not is_visible(point, self.tenant)]:
+                raise InputError(
+                    f"The id {taken[0]} is not free for the tenant {self.tenant!r}. Leave ids "
+                    "empty to have them derived."
+                )
 
     def _write(
         self, cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
@@ -460,11 +451,10 @@ class CaseStore:
             raise InputError(
                 f"A search was given {query!r:.200}. Give a problem's components, or a text."
             )
-        check_where(with_tenant(where, self.tenant))
+        with_tenant(where, self.tenant)  # Also an empty store refuses an invalid condition.
         problem = self.schema.query(query) if isinstance(query, str) else query
         self.schema.check_query(problem, weights, lambda_b)
-        scale = self._scale()
-        if scale is None:
+        if (scale := self._scale()) is None:
             return None
         units = self.schema.vectors([problem], query=True)[0]
         return StoreQuery.of(self.schema, units, weights, lambda_b, scale)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from casewright.errors import InputError
 from casewright.stores.case import Case
 from casewright.stores.engines.engine import Point, Where
+from casewright.stores.where import check_where
 
 if TYPE_CHECKING:
     from casewright.stores.schema import CaseSchema
@@ -29,15 +30,17 @@ def checked_tenant(tenant: str | None, schema: CaseSchema) -> str | None:
 
 
 def with_tenant(where: Where | None, tenant: str | None) -> Where | None:
-    """Return conditions with a condition on the tenant; raise ``InputError`` for another tenant."""
+    """Return checked conditions with one on the tenant; raise ``InputError`` for another tenant."""
+    check_where(where)
     if tenant is None:
         return where
-    if (where or {}).get(FIELD, tenant) != tenant:
+    conditions = {FIELD: tenant, **(where or {})}
+    if conditions[FIELD] != tenant:
         raise InputError(
-            f"where asks for the tenant {(where or {})[FIELD]!r}, in a store of the tenant "
+            f"where asks for the tenant {conditions[FIELD]!r}, in a store of the tenant "
             f"{tenant!r}. Leave it out: the store has only this tenant's cases."
         )
-    return {**(where or {}), FIELD: tenant}
+    return conditions
 
 
 def case_of_tenant(case: Case, tenant: str | None) -> Case:
