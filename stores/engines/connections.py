@@ -55,7 +55,7 @@ def acquire(
         StoreError: The location cannot be opened.
     """
     resolved = _resolved(location)
-    remote = "://" in resolved
+    in_memory, remote = resolved == ":memory:", "://" in resolved
     if server is not None and not (remote and isinstance(server, ServerOptions)):
         raise InputError(
             f"server={type(server).__name__} is given for {resolved}. Give ServerOptions, and "
@@ -63,23 +63,22 @@ def acquire(
         )
     # A server has a connection for each set of options; a location in memory is never shared.
     key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
-    key = key if remote else resolved
+    key = f"{resolved} {next(_numbers)}" if in_memory else key if remote else resolved
     with _lock:
-        if resolved == ":memory:":
-            key = f":memory: {next(_numbers)}"
         connection = _connections.setdefault(key, _Connection())
     with connection.lock:
-        if connection.engine is None and remote:
-            connection.engine = ServerEngine.open(
-                resolved, api_key=api_key, timeout=timeout, options=server
-            )
-        elif connection.engine is None and resolved == ":memory:":
-            # Imported only here: the import is slow, and a folder's engine does not need it.
-            from qdrant_client import QdrantClient
+        if connection.engine is None:
+            if remote:
+                connection.engine = ServerEngine.open(
+                    resolved, api_key=api_key, timeout=timeout, options=server
+                )
+            elif in_memory:
+                # Imported only here: the import is slow, and a folder's engine does not need it.
+                from qdrant_client import QdrantClient
 
-            connection.engine = QdrantEngine(QdrantClient(":memory:"), "memory")
-        elif connection.engine is None:
-            connection.engine = open_folder(Path(resolved), lock_seconds=lock_seconds)
+                connection.engine = QdrantEngine(QdrantClient(resolved), "memory")
+            else:
+                connection.engine = open_folder(Path(resolved), lock_seconds=lock_seconds)
         connection.users += 1
         return key, connection.engine
 

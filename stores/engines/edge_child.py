@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 from casewright.errors import CasewrightError, StoreDamagedError, StoreError, cleaned
 from casewright.stores.engines.checksums import CHECKSUMS
 from casewright.stores.engines.edge_files import stored_cases
-from casewright.stores.engines.edge_shard import LAYOUT_COPY, SHARD, ShardFolder, Stored
+from casewright.stores.engines.edge_shard import (
+    LAYOUT_COPY,
+    SHARD,
+    ShardFolder,
+    Stored,
+    scroll_records,
+)
 from casewright.stores.engines.payload import read_edge_payload
 
 #: Seconds after which a child counts as hanging.
@@ -114,9 +120,12 @@ def _count_undamaged(disk: ShardFolder) -> int:
     cases = 0
     with disk.copied() as copy, disk.converted_errors(reading=True):
         shard = copy.load()
-        for point, record in copy.points(shard):
-            if point is None:
-                raise disk.damaged(f"the case {record.id} differs from what was written")
+        for record in scroll_records(shard, with_vector=True):
+            try:
+                copy.point(record, vector=np.asarray(record.vector, np.float32))
+            except StoreDamagedError as error:
+                reason = f"the case {record.id} differs from what was written"
+                raise disk.damaged(reason) from error
             cases += 1
         shard.close()
     return cases
@@ -143,6 +152,7 @@ def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
         for payload, vector in _all_cases(disk, dimension, expected, loading, undamaged_ids):
             with suppress(ValueError, KeyError, TypeError):
                 id_ = payload["id"]
+                # A case whose vector alone is damaged leaves its text behind.
                 texts[id_] = read_edge_payload(payload, id_, None)
                 read_edge_payload(payload, id_, vector)
                 del texts[id_]
@@ -168,8 +178,7 @@ def _all_cases(
     # The files may have cases that Edge drops because one file is damaged. Cases without an id are
     # read only if cases are missing, since some of them were deleted recently.
     for with_id in (True, False):
-        is_complete = loading if expected is None else len(undamaged_ids) >= expected
-        if is_complete:
+        if loading if expected is None else len(undamaged_ids) >= expected:
             return
         for stored in stored_cases(disk.path / SHARD, dimension, with_id=with_id):
             # Without checksums, the payload and the vector may belong to different cases.
@@ -182,7 +191,7 @@ def _loaded(disk: ShardFolder) -> Iterator[tuple[Mapping[str, Any], NDArray[np.f
 
     with disk.copied() as copy, copy.converted_errors(reading=True):
         shard = EdgeShard.load(str(copy.path / SHARD))
-        for _, record in copy.points(shard):
+        for record in scroll_records(shard, with_vector=True):
             payload = {"id": str(record.id), **(record.payload or {})}
             yield payload, np.asarray(record.vector, np.float32)
 

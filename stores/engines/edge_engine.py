@@ -118,10 +118,9 @@ class EdgeEngine(InProcess):
                     cache.update(short)
             if len(cases) < len(scores):
                 # Another thread has deleted a case since the query.
-                request = self._request(
-                    query.tolist(), limit, where, with_payload=True, with_vector=True
-                )
-                return [_point(disk, record, record.score) for record in shard.query(request)]
+                parts = {"with_payload": True, "with_vector": True}
+                whole = shard.query(self._request(query.tolist(), limit, where, **parts))
+                return [_point(disk, record, record.score) for record in whole]
         return [
             Point(id_, json.loads(cases[id_][0]), score, cases[id_][1])
             for id_, score in scores.items()
@@ -182,12 +181,12 @@ class EdgeEngine(InProcess):
             self._folder_lock.close()
 
     @staticmethod
-    def _request(query: Any, limit: int, where: Where | None, **settings: Any) -> Any:
-        """Return the request of an exact query; a vector is given as a list."""
+    def _request(vector: list[float], limit: int, where: Where | None, **settings: Any) -> Any:
+        """Return the request of an exact search."""
         from qdrant_edge import Query, QueryRequest, SearchParams
 
         return QueryRequest(
-            query=Query.Nearest(query) if isinstance(query, list) else query,
+            query=Query.Nearest(vector),
             limit=min(limit, MAX_LIMIT),
             filter=edge_filter(where),
             params=SearchParams(exact=True),
@@ -216,9 +215,7 @@ class EdgeEngine(InProcess):
             return self._layouts[collection]
 
     def _check(self, disk: ShardFolder) -> None:
-        if disk.collection in self._checked:
-            return
-        if not disk.check():
+        if disk.collection not in self._checked and not disk.check():
             # Loading the shard of a killed process may end this process.
             examine(disk, self._folder_lock)
         self._checked.add(disk.collection)

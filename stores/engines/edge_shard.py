@@ -203,14 +203,6 @@ class ShardFolder:
         finally:
             shutil.rmtree(target)
 
-    def points(self, shard: EdgeShard) -> Iterator[tuple[Point | None, Any]]:
-        """Yield every case with its vector, or ``None`` if it is damaged, and Edge's record."""
-        for record in scroll_records(shard, with_vector=True):
-            try:
-                yield self.point(record, vector=np.asarray(record.vector, np.float32)), record
-            except StoreDamagedError:
-                yield None, record
-
     def close(self, shard: EdgeShard) -> None:
         """Close the shard, once the running calls have ended."""
         # If this fails, the shard's log has the data, or the folder was removed.

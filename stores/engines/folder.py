@@ -31,7 +31,25 @@ def hold_folder(folder: Path, deadline: float) -> IO[str]:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file. Give a folder for the case store.")
         folder.mkdir(parents=True, exist_ok=True)
-        return _lock(folder, deadline)
+        # Imported only here, since the import looks for a writable folder.
+        import portalocker
+
+        file = (folder / LOCK_FILE).open("a")
+        while True:
+            try:
+                portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
+                return file
+            except portalocker.AlreadyLocked as error:
+                if time.monotonic() >= deadline:
+                    file.close()
+                    raise in_use_error(folder) from error
+                time.sleep(0.05)
+            except portalocker.LockException as error:
+                file.close()
+                raise StoreError(
+                    f"The store's folder {folder} cannot be locked: {error}. "
+                    "Choose a folder on a disk whose files can be locked."
+                ) from error
 
 
 @contextmanager
@@ -62,25 +80,3 @@ def damaged_error(folder: Path, reason: str) -> StoreDamagedError:
         f"The store's folder {folder} is damaged: {reason}. "
         "Restore it from a copy, or delete the folder and build the store again."
     )
-
-
-def _lock(folder: Path, deadline: float) -> IO[str]:
-    # Imported only here, since the import looks for a writable folder.
-    import portalocker
-
-    file = (folder / LOCK_FILE).open("a")
-    while True:
-        try:
-            portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
-            return file
-        except portalocker.AlreadyLocked as error:
-            if time.monotonic() >= deadline:
-                file.close()
-                raise in_use_error(folder) from error
-            time.sleep(0.05)
-        except portalocker.LockException as error:
-            file.close()
-            raise StoreError(
-                f"The store's folder {folder} cannot be locked: {error}. "
-                "Choose a folder on a disk whose files can be locked."
-            ) from error

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Points per page when a collection is read.
 PAGE = 1000
+#: Local mode's message for a missing collection.
+MISSING = re.compile("Collection .* not found")
 Answer = TypeVar("Answer")
 
 # Ignore the warning at 20,000 cases. The filter is set once, since catch_warnings is not
@@ -33,19 +36,16 @@ warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
 class QdrantEngine(InProcess):
     """An engine on one ``QdrantClient`` in local mode.
 
-    Local mode is not thread-safe, so each call holds one lock.
+    Local mode is not thread-safe, so each call holds one lock. A subclass may store payloads in
+    another form (``_payload``, ``_read_payload``).
     """
 
     def __init__(self, client: QdrantClient, location: str) -> None:
         self._client = client
         self._location = location
         self._lock: AbstractContextManager[Any] = threading.RLock()
-        self._writing: AbstractContextManager[Any] = threading.RLock()
+        self.writing: AbstractContextManager[Any] = threading.RLock()
         self._layouts: dict[str, Mapping[str, Any]] = {}
-
-    @property
-    def writing(self) -> AbstractContextManager[Any]:
-        return self._writing
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         with self._lock:
@@ -101,21 +101,15 @@ class QdrantEngine(InProcess):
         return [[(str(p.id), p.score) for p in answer.points] for answer in answers]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
-        records = self._read(
-            lambda client: client.retrieve(
-                collection, list(ids), with_payload=True, with_vectors=vectors
-            )
-        )
+        parts = {"with_payload": True, "with_vectors": vectors}
+        records = self._read(lambda client: client.retrieve(collection, list(ids), **parts))
         return [self._point(record) for record in records]
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         condition, points = self._filter(where), list[Point]()
         offset: Any = None
         while True:
-
-            def page(client: QdrantClient, start: Any = offset) -> tuple[list[Any], Any]:
-                return client.scroll(collection, condition, limit=PAGE, offset=start)
-
+            page = methodcaller("scroll", collection, condition, limit=PAGE, offset=offset)
             records, offset = self._read(page)
             points += map(self._point, records)
             if offset is None:
@@ -144,11 +138,8 @@ class QdrantEngine(InProcess):
         from qdrant_client import models
 
         vector = models.VectorParams(size=dimension, distance=models.Distance.DOT)
-        self._write(
-            lambda client: client.create_collection(
-                collection, vectors_config=vector, metadata=metadata
-            )
-        )
+        settings: dict[str, Any] = {"vectors_config": vector, "metadata": metadata}
+        self._write(lambda client: client.create_collection(collection, **settings))
 
     def _batch(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> models.Batch:
         from qdrant_client import models
@@ -161,10 +152,12 @@ class QdrantEngine(InProcess):
         vector = None if record.vector is None else np.asarray(record.vector, dtype=np.float32)
         return Point(str(record.id), self._read_payload(record.payload or {}), score, vector)
 
-    def _payload(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(payload)
+    @staticmethod
+    def _payload(case: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(case)
 
-    def _read_payload(self, stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    @staticmethod
+    def _read_payload(stored: Mapping[str, Any]) -> Mapping[str, Any]:
         return stored
 
     def _params(self, *, exact: bool) -> models.SearchParams | None:
@@ -182,14 +175,11 @@ class QdrantEngine(InProcess):
             except StoreError:
                 raise
             except Exception as error:
-                missing = isinstance(error, ValueError) and re.fullmatch(
-                    "Collection .* not found", str(error)
-                )
-                if missing:
-                    raise NoCollectionError(f"The store at {self._location}: {error}.") from error
+                store = f"The store at {self._location}"
+                if isinstance(error, ValueError) and MISSING.fullmatch(str(error)):
+                    raise NoCollectionError(f"{store}: {error}.") from error
                 raise StoreError(
-                    f"The store at {self._location} failed: {type(error).__name__}: "
-                    f"{str(error)[:200]}."
+                    f"{store} failed: {type(error).__name__}: {str(error)[:200]}."
                 ) from error
 
     def _write(self, request: Callable[[QdrantClient], Answer]) -> Answer:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from casewright.errors import InputError, told
@@ -27,6 +28,9 @@ Answer = TypeVar("Answer")
 class ServerEngine(QdrantEngine):
     """An engine on a server's client; the client is thread-safe, so no lock is needed."""
 
+    _payload = staticmethod(server_payload)
+    _read_payload = staticmethod(read_server_payload)
+
     def __init__(
         self, client: QdrantClient, location: str, calls: ServerCalls, options: ServerOptions
     ) -> None:
@@ -34,7 +38,7 @@ class ServerEngine(QdrantEngine):
         self._calls = calls
         self._options = options
         self._lock = nullcontext()
-        self._writing = self._shared_lock = SharedLock()
+        self.writing = self._shared_lock = SharedLock()
 
     @classmethod
     def open(
@@ -76,8 +80,9 @@ class ServerEngine(QdrantEngine):
         super().create(collection, dimension, layout)
         # Create indexes before cases are added: Qdrant's HNSW graph adds links for a field only if
         # the index exists.
+        create_index = partial(self._client.create_payload_index, collection, wait=True)
         for path, index in self._options.payload_indexes().items():
-            self._create_index(collection, path, index)
+            self._calls.write(partial(create_index, field_name=path, field_schema=index))
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         for start in range(0, len(ids), self._options.upload_batch):
@@ -119,24 +124,8 @@ class ServerEngine(QdrantEngine):
 
     def _create(self, collection: str, dimension: int, metadata: dict[str, Any]) -> None:
         vector = self._options.vector_params(dimension)
-        self._write(
-            lambda client: client.create_collection(
-                collection, vectors_config=vector, metadata=metadata, **self._options.collection
-            )
-        )
-
-    def _create_index(self, collection: str, path: str, index: Any) -> None:
-        self._write(
-            lambda client: client.create_payload_index(
-                collection, field_name=path, field_schema=index, wait=True
-            )
-        )
-
-    def _payload(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        return server_payload(payload)
-
-    def _read_payload(self, stored: Mapping[str, Any]) -> Mapping[str, Any]:
-        return read_server_payload(stored)
+        settings = {**self._options.collection, "vectors_config": vector, "metadata": metadata}
+        self._write(lambda client: client.create_collection(collection, **settings))
 
     def _params(self, *, exact: bool) -> models.SearchParams:
         """Return search parameters; ``exact`` ignores quantized vectors and the HNSW graph."""
