@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from casewright.errors import InputError, told
 from casewright.stores.case import Case
+from casewright.stores.schema import CaseSchema
 from casewright.stores.tenant import FIELD
-
-if TYPE_CHECKING:
-    from casewright.stores.schema import CaseSchema
 
 #: Returns a repaired case, given a case and the reason why it failed; ``None`` gives up.
 Repair = Callable[[Case, str], Case | None]

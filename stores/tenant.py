@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
 from casewright.stores.case import Case
 from casewright.stores.engines.engine import Point, Where
+from casewright.stores.schema import CaseSchema
 from casewright.stores.where import check_where
-
-if TYPE_CHECKING:
-    from casewright.stores.schema import CaseSchema
 
 #: The metadata field with a case's tenant.
 FIELD = "tenant"

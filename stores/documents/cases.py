@@ -38,6 +38,10 @@ READERS = (
 
 #: Position of a chunk: its root, its file, and its number in the file, from 1.
 Place = tuple[str, str, int]
+#: Number of cases that are removed in one call.
+DELETE_BATCH = 2000
+#: Maximum number of roots in an error message.
+MAX_LISTED = 10
 
 
 def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
@@ -73,8 +77,8 @@ def document_cases(
 ) -> list[Case]:
     """Return all chunks of a file, in order, as cases; ``source`` is its path below the root.
 
-    An id is derived from tenant, collection, root, source, title and text, and from a counter of
-    equal chunks in the file. Text that is inserted before a chunk does not change its id.
+    A chunk's id is derived from tenant, collection, root, source, title and text, and from the
+    number of equal chunks before it, so that text inserted before a chunk does not change the id.
     """
     seen: Counter[tuple[str, str]] = Counter()
     cases = []
@@ -82,9 +86,8 @@ def document_cases(
         document = chunk.title or source
         headings = [chunk.symbol] if chunk.symbol else list(chunk.heading)
         # The first heading is often the document's title.
-        path = [document, *headings[headings[:1] == [document] :]]
-        problem = {"title": PATH.join(path), "text": chunk.text}
-        content = (problem["title"], chunk.text)
+        title = PATH.join([document, *headings[headings[:1] == [document] :]])
+        content = (title, chunk.text)
         metadata = {
             "root": root,
             "source": source,
@@ -98,17 +101,11 @@ def document_cases(
             "chunks": len(chunks),
             "digest": file_digest,
         }
+        metadata = {name: value for name, value in metadata.items() if value not in (None, "")}
         identity = [store.tenant or "", store.schema.name, root, source, *content, seen[content]]
-        cases.append(
-            Case(
-                problem=problem,
-                solution=chunk.text,
-                metadata={
-                    name: value for name, value in metadata.items() if value not in (None, "")
-                },
-                id=str(uuid.uuid5(CASE_NAMESPACE, json.dumps(identity, ensure_ascii=False))),
-            )
-        )
+        id_ = str(uuid.uuid5(CASE_NAMESPACE, json.dumps(identity, ensure_ascii=False)))
+        problem = {"title": title, "text": chunk.text}
+        cases.append(Case(problem, chunk.text, metadata=metadata, id=id_))
         seen[content] += 1
     return cases
 
@@ -151,24 +148,18 @@ def neighbour_places(case: Case, distance: int) -> list[Place]:
 def at_places(places: Collection[Place]) -> Where:
     """Return a condition that the chunks at these places meet.
 
-    It also matches chunks of one file at positions of another: to read these takes far less time
+    Chunks of one file at another file's positions meet it too: to read them takes far less time
     than a query for each file.
     """
     roots, sources, positions = (sorted(set(part)) for part in zip(*places, strict=True))
     return {"root": roots, "source": sources, "position": positions}
 
 
-#: Number of cases that are removed in one call.
-DELETE_BATCH = 2000
-#: Maximum number of roots in an error message.
-MAX_LISTED = 10
-
-
 def roots_of(store: CaseStore) -> list[str]:
     """Return the roots of a store's documents, in alphabetical order.
 
-    The number of searches is the number of roots plus one: each search finds one case of a new
-    root. Raise ``StoreError`` if the store cannot be read.
+    Each search finds a case of a new root, so there is one search more than there are roots. Raise
+    ``StoreError`` if the store cannot be read.
     """
     roots: list[str] = []
     # All cases have the same score for a vector of zeros, so that the search may return any case.

@@ -43,18 +43,7 @@ READ_KINDS = (
     "CSV, JSON and YAML"
 )
 
-_ENDINGS: dict[KindName, str] = {
-    "text": "txt text adoc org tex",
-    "markdown": "md markdown mdown mkd",
-    "rst": "rst rest",
-    "html": "html htm xhtml",
-    "pdf": "pdf",
-    "docx": "docx",
-    "notebook": "ipynb",
-    "table": "csv tsv",
-    "json": "json jsonl ndjson",
-    "data": "yaml yml toml xml ini cfg",
-}
+#: Languages of source code, with the endings of their files.
 LANGUAGES = {
     "bash": "sh bash zsh",
     "c": "c h",
@@ -76,10 +65,20 @@ LANGUAGES = {
     "tsx": "tsx",
     "typescript": "ts mts cts",
 }
-_KINDS_BY_ENDING = {end: Kind(name) for name, ends in _ENDINGS.items() for end in ends.split()}
-_KINDS_BY_ENDING |= {
-    end: Kind("code", language) for language, ends in LANGUAGES.items() for end in ends.split()
+_ENDINGS = {
+    Kind("text"): "txt text adoc org tex",
+    Kind("markdown"): "md markdown mdown mkd",
+    Kind("rst"): "rst rest",
+    Kind("html"): "html htm xhtml",
+    Kind("pdf"): "pdf",
+    Kind("docx"): "docx",
+    Kind("notebook"): "ipynb",
+    Kind("table"): "csv tsv",
+    Kind("json"): "json jsonl ndjson",
+    Kind("data"): "yaml yml toml xml ini cfg",
+    **{Kind("code", language): endings for language, endings in LANGUAGES.items()},
 }
+_KINDS_BY_ENDING = {end: kind for kind, ends in _ENDINGS.items() for end in ends.split()}
 
 
 def kind_of(source: str) -> Kind | None:
@@ -141,17 +140,14 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
                 continue
             if matches(source, exclude):
                 continue
-            is_chosen = chosen(source, include)
-            if entry.is_symlink():
-                if is_chosen:
-                    _add_link(Path(entry.path), source, root, content)
-            elif entry.is_dir():
+            if entry.is_dir(follow_symlinks=False):
                 # Unlike ``Path.exists``, ``os.path.exists`` raises no error without permission.
                 marked = any(os.path.exists(os.path.join(entry.path, n)) for n in MARKER_FILES)
                 if entry.name not in SKIPPED_FOLDERS and not marked:
                     folders.append(Path(entry.path))
-            elif is_chosen:
-                _add_file(Path(entry.path), source, content)
+            elif chosen(source, include):
+                add = _add_link if entry.is_symlink() else _add_file
+                add(Path(entry.path), source, root, content)
     content.failed.sort()
     content.skipped.sort()
     content.files.sort(key=lambda file: file.source)
@@ -199,7 +195,7 @@ def _add_link(path: Path, source: str, root: Path, content: Walk) -> None:
             content.skipped.append((source, "it is a link that leads out of the folder"))
 
 
-def _add_file(path: Path, source: str, content: Walk) -> None:
+def _add_file(path: Path, source: str, root: Path, content: Walk) -> None:
     try:
         status = path.stat()
     except OSError as error:

@@ -177,14 +177,13 @@ class _Run:
         """Compare a file with its stored cases, and note the changes."""
         try:
             cases = self._read(file, stored, max_bytes, seconds)
+        except InputError as error:
+            self.failed.append((file.source, str(error)))
+            return
         # A library that reads documents may raise anything.
         except Exception as error:  # noqa: BLE001
-            reason = str(error) if isinstance(error, InputError) else told(error)
-            if isinstance(error, OSError):
-                reason = error.strerror or str(error)
-            if not isinstance(error, InputError):
-                reason = f"it cannot be read: {reason}"
-            self.failed.append((file.source, reason))
+            reason = error.strerror or str(error) if isinstance(error, OSError) else told(error)
+            self.failed.append((file.source, f"it cannot be read: {reason}"))
             return
         if cases is None:
             return
@@ -285,20 +284,16 @@ def _walk_result(target: Path, include: Sequence[str], exclude: Sequence[str]) -
     if target.is_dir():
         return walk(target, include, exclude)
     check_patterns((*include, *exclude))
-    if not chosen(target.name, include, exclude):
-        return Walk()
-    return Walk([SourceFile(target, target.name, target.stat().st_size)])
+    file = SourceFile(target, target.name, target.stat().st_size)
+    return Walk([file] if chosen(target.name, include, exclude) else [])
 
 
 def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str]) -> None:
-    # A folder that cannot be read may hold the file that a pattern matches; the report names that
-    # folder.
-    if content.failed:
-        return
     files = [file.source for file in content.files]
     sources = [*stored, *files, *(name for name, _ in content.skipped)]
     for pattern in include:
-        if not any(matches(source, [pattern]) for source in sources):
+        # A folder that cannot be read may hold the file, and the report names that folder.
+        if not content.failed and not any(matches(source, [pattern]) for source in sources):
             raise InputError(
                 f"The pattern {pattern!r} matches none of the files, so that nothing was done. "
                 "Patterns are relative to the folder, such as '*.md' or docs/api; hidden "

@@ -89,12 +89,9 @@ def split(document: Document) -> list[Chunk]:
             case _:
                 part_chunks = _prose_chunks(lines, line_sizes(lines), all_lines)
         chunks += [_with_position(chunk, part) for chunk in part_chunks]
-    title = document.title
-    if not title:
-        title = next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
-    if not document.has_lines:
-        chunks = [replace(chunk, first_line=None, last_line=None) for chunk in chunks]
-    return [replace(chunk, title=title) for chunk in chunks]
+    title = document.title or next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
+    no_lines = {} if document.has_lines else {"first_line": None, "last_line": None}
+    return [replace(chunk, title=title, **no_lines) for chunk in chunks]
 
 
 def _with_position(chunk: Chunk, part: Part) -> Chunk:
