@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from casewright.errors import DependencyError, FacetError, InputError, told
 from casewright.stores.case import Case
@@ -147,9 +147,10 @@ def ingest(
                 unwritten_bytes = 0
         run.write()
         advance(unwritten_bytes)
-    unreadable = [source for source, _ in run.failed]
+    unreadable = {source for source, _ in run.failed}
     for source, cases in stored.items():
-        if not any(_is_below(source, failed) for failed in unreadable):
+        folders = map(str, (".", *PurePosixPath(source).parents))
+        if unreadable.isdisjoint((source, *folders)):
             run.removed |= dict.fromkeys(cases, "")
     run.write()
     failed, skipped, notes = (tuple(sorted(x)) for x in (run.failed, run.skipped, run.notes))
@@ -265,12 +266,11 @@ def _check_installed() -> None:
 def _resolved(path: str | Path) -> Path:
     try:
         target = Path(path).expanduser().resolve(strict=True)
+        reason = "it is neither a folder nor a regular file"
         if target.is_dir() or target.is_file():
             if is_unicode(str(target)):
                 return target
             reason = "its name is not valid Unicode"
-        else:
-            reason = "it is neither a folder nor a regular file"
     except FileNotFoundError:
         reason = "it is not there"
     except (OSError, RuntimeError, ValueError) as error:
@@ -326,7 +326,3 @@ def _skip_reason(file: SourceFile, kind: Kind | None) -> str:
         description = "of an unknown type" if kind is None else "data"
         return f"it is {description}, and has more than {DATA_BYTES:,} bytes"
     return ""
-
-
-def _is_below(source: str, folder: str) -> bool:
-    return folder in (".", source) or source.startswith(f"{folder}/")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from casewright.stores.documents.code_outline import outline
 from casewright.stores.documents.reader import Document, Part
@@ -46,13 +46,13 @@ class Chunk:
     """A passage of a document.
 
     Attributes:
-        text: Its text.
+        text: The passage.
         title: The document's title; empty without one.
-        heading: The headings above it.
-        symbol: The function, method or class that contains it.
-        page: Its page, from 1.
-        first_line: Its first line in the file, from 1; ``None`` for a file without lines.
-        last_line: Its last line.
+        heading: The headings above the passage.
+        symbol: The function, method or class that contains the passage.
+        page: The passage's page, from 1.
+        first_line: The first line in the file, from 1; ``None`` for a file without lines.
+        last_line: The last line.
     """
 
     text: str
@@ -88,18 +88,15 @@ def split(document: Document) -> list[Chunk]:
                 part_chunks = _line_chunks(lines, line_sizes(lines), all_lines)
             case _:
                 part_chunks = _prose_chunks(lines, line_sizes(lines), all_lines)
-        chunks += [_with_position(chunk, part) for chunk in part_chunks]
+        for chunk in part_chunks:
+            first, last = chunk.first_line, chunk.last_line
+            if not document.has_lines:
+                first = last = None
+            elif part.lines and first and last:
+                first, last = part.lines[first - 1], part.lines[last - 1]
+            chunks.append(replace(chunk, page=part.page, first_line=first, last_line=last))
     title = document.title or next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
-    no_lines = {} if document.has_lines else {"first_line": None, "last_line": None}
-    return [replace(chunk, title=title, **no_lines) for chunk in chunks]
-
-
-def _with_position(chunk: Chunk, part: Part) -> Chunk:
-    """Return a chunk with the page of its part and the line numbers of the file."""
-    if part.lines and chunk.first_line and chunk.last_line:
-        first, last = (part.lines[line - 1] for line in (chunk.first_line, chunk.last_line))
-        chunk = replace(chunk, first_line=first, last_line=last)
-    return replace(chunk, page=part.page)
+    return [replace(chunk, title=title) for chunk in chunks]
 
 
 def _prose_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
@@ -169,8 +166,7 @@ def _sections(part: Part) -> Iterator[Chunk]:
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
     """Yield the non-blank sections of a text, in one pass.
 
-    LlamaIndex's parser makes an object with a digest for each section, which takes minutes for a
-    file with a heading in every line.
+    LlamaIndex's parser takes minutes for a file with a heading in every line.
     """
     open_headings: list[tuple[int, str]] = []
     section, fenced = _Section(Lines(0, -1)), False
@@ -204,14 +200,12 @@ def _code(text: str, language: str) -> Iterator[Chunk]:
         if number not in starts and CLOSING_LINE.fullmatch(lines[number]):
             symbols[number] = symbols[number - 1]
     first = 0
-    for number in range(1, len(lines) + 1):
-        if number < len(lines) and symbols[number] == symbols[number - 1]:
+    for number, (symbol, following) in enumerate(pairwise([*symbols, ""]), 1):
+        if number < len(lines) and symbol == following:
             continue
-        symbol = symbols[number - 1]
         span = Lines(first, number - 1)
         # ``class A:`` alone has no information, but it helps to understand the first method.
-        inside = number < len(lines) and symbols[number].startswith(f"{symbol}.")
-        if inside and span.size(sizes) < MIN_HEAD_TOKENS:
+        if following.startswith(f"{symbol}.") and span.size(sizes) < MIN_HEAD_TOKENS:
             continue
         for chunk in _line_chunks(lines, sizes, span):
             yield replace(chunk, symbol=symbol)

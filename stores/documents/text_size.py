@@ -35,8 +35,10 @@ WORD_PIECE = re.compile(r"\S{1,60}\s*|\s+")
 
 def text_sizes(texts: Sequence[str]) -> list[int]:
     """Return the number of tokens of each text, which is at most the sum of its lines' numbers."""
-    batches = (texts[start : start + BATCH_TEXTS] for start in range(0, len(texts), BATCH_TEXTS))
-    return [size for batch in batches for size in _sizes(batch)]
+    sizes: list[int] = []
+    for start in range(0, len(texts), BATCH_TEXTS):
+        sizes += _sizes(texts[start : start + BATCH_TEXTS])
+    return sizes
 
 
 def text_pieces(text: str) -> Iterator[str]:
@@ -201,9 +203,9 @@ def line_parts(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Li
             last += 1
         if last < within.last:
             last = _best_end(lines, sizes, Lines(first, last))
-        part = _without_blank_ends(lines, Lines(first, last))
-        if part is not None:
-            yield part
+        # Blank lines at the ends are left out.
+        if filled := [number for number in range(first, last + 1) if lines[number].strip()]:
+            yield Lines(filled[0], filled[-1])
         first = last + 1
 
 
@@ -220,13 +222,3 @@ def _best_end(lines: Sequence[str], sizes: Sizes, full: Lines) -> int:
         if min_indent is None or indent < min_indent:
             best, min_indent = end, indent
     return best
-
-
-def _without_blank_ends(lines: Sequence[str], part: Lines) -> Lines | None:
-    """Return a part without blank lines at its ends; ``None`` if all are blank."""
-    first, last = part.first, part.last
-    while first <= last and not lines[first].strip():
-        first += 1
-    while last > first and not lines[last].strip():
-        last -= 1
-    return Lines(first, last) if first <= last else None

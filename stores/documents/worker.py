@@ -78,9 +78,7 @@ class Worker:
             raise InputError(f"reading it ended the process with code {process.returncode}")
         if "error" in answer:
             raise InputError(answer["error"])
-        chunks = [
-            Chunk(**{**chunk, "heading": tuple(chunk["heading"])}) for chunk in answer["chunks"]
-        ]
+        chunks = [Chunk(**{**row, "heading": tuple(row["heading"])}) for row in answer["chunks"]]
         return chunks, answer["note"]
 
     def close(self) -> None:
@@ -109,6 +107,7 @@ def _answer(
 
 
 def _read(data: bytes, kind: Kind) -> dict[str, Any]:
+    """Return the child's answer for a file: chunks and a note, or the reason of a failure."""
     from casewright.stores.documents.reader import read_document
     from casewright.stores.documents.splitter import split
 
