@@ -86,10 +86,8 @@ class CachedEncoder:
         keys = [_key(self.name, text, prefix) for text in texts]
         with self._lock:
             vectors = {key: self._memory[key] for key in keys if key in self._memory}
-            if len(vectors) < len(set(keys)) and len(keys) > 1:
-                while self._unread_files:
-                    file = self._unread_files.pop()
-                    self._file_vectors |= _read_vectors(file, self.dimension)
+            while self._unread_files and len(keys) > 1 and len(vectors) < len(set(keys)):
+                self._file_vectors |= _read_vectors(self._unread_files.pop(), self.dimension)
             vectors |= {k: self._file_vectors[k] for k in keys if k in self._file_vectors}
             if len(vectors) < len(set(keys)):
                 vectors |= self._file.read([key for key in set(keys) if key not in vectors])
@@ -164,9 +162,8 @@ class _VectorFile:
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """Return the undamaged vectors of the keys that the file has."""
-        db = self._connection()
         vectors: dict[bytes, NDArray[np.float32]] = {}
-        if db is None:
+        if (db := self._connection()) is None:
             return vectors
         try:
             for start in range(0, len(keys), KEYS_PER_QUERY):
@@ -180,16 +177,13 @@ class _VectorFile:
         return vectors
 
     def write(self, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
-        db = self._connection()
-        if db is None:
+        if (db := self._connection()) is None:
             return
         blobs = [(key, vector.astype(np.float32).tobytes()) for key, vector in vectors.items()]
+        rows = [(key, blob + _checksum(key, blob)) for key, blob in blobs]
         try:
             with db:
-                db.executemany(
-                    "INSERT OR REPLACE INTO embedding VALUES (?, ?)",
-                    [(key, blob + _checksum(key, blob)) for key, blob in blobs],
-                )
+                db.executemany("INSERT OR REPLACE INTO embedding VALUES (?, ?)", rows)
         except sqlite3.Error as error:
             self._give_up(error)
 
@@ -207,8 +201,8 @@ class _VectorFile:
 
     def _give_up(self, error: Exception) -> None:
         # An OperationalError is temporary: a full disk, or a lock.
-        temporary = isinstance(error, sqlite3.OperationalError)
-        if isinstance(error, sqlite3.DatabaseError) and not temporary:
+        is_temporary = isinstance(error, sqlite3.OperationalError)
+        if isinstance(error, sqlite3.DatabaseError) and not is_temporary:
             note(
                 f"The cache of embeddings {self._folder} is damaged, and left aside: {error}. "
                 "casewright repair removes it."
@@ -225,16 +219,13 @@ def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None
     try:
         with closing(sqlite3.connect(file, timeout=5)) as db:
             db.execute(CREATE)
-            total, damaged = 0, []
-            for key, blob in db.execute(SELECT_ROWS):
-                total += 1
-                # An older version wrote no checksum.
-                if not _is_intact(key, blob):
-                    damaged.append((key,))
+            rows = [(key, _is_intact(key, blob)) for key, blob in db.execute(SELECT_ROWS)]
+            # Vectors of an older version, without checksum, count as unusable too.
+            damaged = [(key,) for key, is_intact in rows if not is_intact]
             if remove:
                 with db:
                     db.executemany("DELETE FROM embedding WHERE key = ?", damaged)
-            return total, len(damaged)
+            return len(rows), len(damaged)
     except sqlite3.OperationalError as error:
         raise StoreError(f"{file} cannot be checked: {error}. Try again.") from error
     except sqlite3.DatabaseError:

@@ -68,10 +68,9 @@ def checked_vectors(
 ) -> NDArray[np.float32]:
     """Return a named encoder's answer for ``count`` texts as a finite array (count, dimension)."""
     vectors = float_rows(answer, count, dimension, f"Encoder {encoder!r} answered {count} texts")
-    if not np.isfinite(vectors).all():
-        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+    if not (finite := np.isfinite(vectors).all(axis=1)).all():
         raise InputError(
-            f"Encoder {encoder!r} answered text {row + 1} of {count} with NaN or infinity. "
-            "Its vectors must be finite."
+            f"Encoder {encoder!r} answered text {finite.argmin() + 1} of {count} with NaN or "
+            "infinity. Its vectors must be finite."
         )
     return vectors

@@ -49,23 +49,19 @@ class SentenceTransformersEncoder:
         try:
             # A download shows its progress; loading from a folder prints nothing useful.
             with quiet() if Path(model).is_dir() else nullcontext():
+                weights = {"use_safetensors": True}
                 self._model = SentenceTransformer(
-                    model,
-                    device=device,
-                    trust_remote_code=False,
-                    model_kwargs={"use_safetensors": True},
+                    model, device=device, trust_remote_code=False, model_kwargs=weights
                 )
         except Exception as error:
             raise _load_error(model, error) from error
         key = Path(model).name.lower()
         self.name = f"sentence-transformers/{model}"
-        if (weights := Path(model, "model.safetensors")).is_file():
+        if (file := Path(model, "model.safetensors")).is_file():
             # A model that was trained anew in the same folder is a different encoder.
-            self.name += f"@{zlib.crc32(weights.read_bytes()):08x}"
+            self.name += f"@{zlib.crc32(file.read_bytes()):08x}"
         self.cue = CUES.get(key, "")
-        # Older versions have only the second method.
-        dimension = getattr(self._model, "get_embedding_dimension", None)
-        self.dimension = int((dimension or self._model.get_sentence_embedding_dimension)() or 0)
+        self.dimension = int(self._model.get_embedding_dimension() or 0)
         self._batch_size = batch_size
         self._cls_average = key in CLS_AVERAGE
 
@@ -83,8 +79,7 @@ class SentenceTransformersEncoder:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         model_prompts = {} if self.cue else self._model.prompts
-        # Older versions have only encode().
-        encode = getattr(self._model, method, self._model.encode)
+        encode = getattr(self._model, method)
         settings: dict[str, Any] = {
             # Not None, which would mean the model's default prompt.
             "prompt": next((model_prompts[n] for n in prompts if model_prompts.get(n)), ""),

@@ -7,7 +7,6 @@ import itertools
 import json
 import re
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -113,7 +112,7 @@ def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
         StoreError: Another process holds the folder for longer than ``lock_seconds``, its files
             are damaged, or it cannot be created or used.
     """
-    lock = hold_folder(folder, time.monotonic() + lock_seconds)
+    lock = hold_folder(folder, lock_seconds)
     try:
         with folder_errors(folder):
             has_engine_file = check_engine(folder)

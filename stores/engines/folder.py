@@ -17,16 +17,15 @@ from casewright.stores.room import as_disk_error
 LOCK_FILE = ".casewright.lock"
 
 
-def hold_folder(folder: Path, deadline: float) -> IO[str]:
+def hold_folder(folder: Path, seconds: float) -> IO[str]:
     """Lock a folder, created if needed, until the returned file is closed or the process ends.
-
-    Wait for another process until ``deadline``, a time of ``time.monotonic``.
 
     Raises:
         InputError: The folder is a file.
-        StoreLockedError: Another process holds the folder beyond the deadline.
+        StoreLockedError: Another process holds the folder for longer than ``seconds``.
         StoreError: The folder cannot be created or used.
     """
+    deadline = time.monotonic() + seconds
     with folder_errors(folder):
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file. Give a folder for the case store.")

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from casewright.errors import StoreError, StoreUnavailableError, cleaned, told
@@ -65,9 +65,12 @@ class ServerCalls:
         backoff = wait_exponential_jitter(multiplier=MIN_WAIT, max=MAX_WAIT, jitter=MIN_WAIT)
 
         def wait(state: RetryCallState) -> float:
-            error = state.outcome.exception() if state.outcome is not None else None
-            failure = _failure_of(error) if error is not None else None
+            failure = _failure_of(state.outcome and state.outcome.exception())
             return max(backoff(state), failure.wait if failure else 0.0)
+
+        def is_temporary(error: BaseException) -> bool:
+            failure = _failure_of(error)
+            return failure is not None and failure.temporary
 
         def is_over(state: RetryCallState) -> bool:
             elapsed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
@@ -83,13 +86,8 @@ class ServerCalls:
             elif stop.wait(seconds):
                 raise StoreUnavailableError(f"A request to {self._server} was cancelled.")
 
-        retrying = Retrying(
-            retry=retry_if_exception(_is_temporary),
-            wait=wait,
-            stop=is_over,
-            sleep=sleep,
-            reraise=True,
-        )
+        retry = retry_if_exception(is_temporary)
+        retrying = Retrying(retry=retry, wait=wait, stop=is_over, sleep=sleep, reraise=True)
         started = time.monotonic()
         try:
             return retrying(request)
@@ -99,14 +97,13 @@ class ServerCalls:
                 raise
             count, seconds = retrying.statistics["attempt_number"], time.monotonic() - started
             attempts = f"It was tried {count} times in {seconds:.1f} s." if count > 1 else ""
-            reason = failure.reason
             for secret in self._secrets:
-                reason = reason.replace(secret, "***")
-            failure = replace(failure, reason=cleaned(reason, 200))
+                failure.reason = failure.reason.replace(secret, "***")
+            failure.reason = cleaned(failure.reason, 200)
             raise _error_of(failure, self._server, attempts) from error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Failure:
     """The failure of a request: an HTTP status or gRPC code, which may be empty, and the reason.
 
@@ -120,7 +117,7 @@ class _Failure:
     wait: float = 0.0
 
 
-def _failure_of(error: BaseException) -> _Failure | None:
+def _failure_of(error: BaseException | None) -> _Failure | None:
     """Return the failure of a ``QdrantClient`` request; ``None`` for an error of Casewright."""
     import grpc
     import httpx
@@ -149,11 +146,6 @@ def _failure_of(error: BaseException) -> _Failure | None:
             return _Failure("", f"{status} {reason}", True)
         return _Failure(status, reason, status in TEMPORARY)
     return _Failure("", told(error), False)
-
-
-def _is_temporary(error: BaseException) -> bool:
-    failure = _failure_of(error)
-    return failure is not None and failure.temporary
 
 
 def _reason(content: bytes) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,11 +83,8 @@ def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResu
 def _locked_store(folder: Path, lock_seconds: float) -> Iterator[IO[str]]:
     if not any((folder / name).exists() for name in (ENGINE_FILE, SHARDS, "collection")):
         raise InputError(f"{folder} holds no case store. Give a case store's folder.")
-    lock = hold_folder(folder, time.monotonic() + lock_seconds)
-    try:
+    with hold_folder(folder, lock_seconds) as lock:
         yield lock
-    finally:
-        lock.close()
 
 
 def _shards(folder: Path) -> list[ShardFolder]:
@@ -107,9 +103,8 @@ def _check_shard(disk: ShardFolder, lock: IO[str]) -> CheckResult:
 
 
 def _repair_result(folder: Path, collection: str, salvaged: dict[str, Any]) -> RepairResult:
-    texts = folder / f"lost-{collection}.jsonl"
-    if salvaged["texts"]:
-        lines = [json.dumps(case, ensure_ascii=False) for case in salvaged["texts"]]
-        write_whole(texts, "\n".join(lines) + "\n")
-    name = str(texts) if salvaged["texts"] else ""
-    return RepairResult(collection, **{**salvaged, "texts": name})
+    file = ""
+    if lines := [json.dumps(case, ensure_ascii=False) + "\n" for case in salvaged["texts"]]:
+        file = str(folder / f"lost-{collection}.jsonl")
+        write_whole(Path(file), "".join(lines))
+    return RepairResult(collection, **{**salvaged, "texts": file})

@@ -60,18 +60,15 @@ class Uploads:
     def _upload(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         for start in range(0, len(ids), self._size):
             rows = slice(start, start + self._size)
-            self._submit(ids[rows], vectors[rows], payloads[rows])
-
-    def _submit(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        self._count_stored()
-        # The later of two cases with the same id must be written last.
-        if any(not set(ids).isdisjoint(others) for others in self._pending.values()):
-            self._count_stored(wait_for_all=True)
-        while len(self._pending) >= self._parallel:
-            wait(self._pending, return_when=FIRST_COMPLETED)
+            batch = ids[rows], vectors[rows], payloads[rows]
             self._count_stored()
-        future = self._pool.submit(self._write, ids, vectors, payloads, self._stop)
-        self._pending[future] = ids
+            # The later of two cases with the same id must be written last.
+            if any(not set(batch[0]).isdisjoint(others) for others in self._pending.values()):
+                self._count_stored(wait_for_all=True)
+            while len(self._pending) >= self._parallel:
+                wait(self._pending, return_when=FIRST_COMPLETED)
+                self._count_stored()
+            self._pending[self._pool.submit(self._write, *batch, self._stop)] = batch[0]
 
     def _count_stored(self, *, wait_for_all: bool = False) -> None:
         """Count the batches stored so far; raise the first error after the others have ended."""
