@@ -30,13 +30,11 @@ class Facet:
         dimension: Length of the facet's vectors.
         embed_case: L_j for stored cases: maps n problems to an array or tensor (n, dimension),
             whose rows the store scales to unit length.
-        embed_query: L_j for queries; differs from ``embed_case`` for an inter-embedding with a cue
-            (CBR-RAG's g).
+        embed_query: L_j for queries; an inter-embedding with a cue (CBR-RAG's g) is different.
         describe: T_j, the components as text for a prompt.
         model: The name of the model; a collection can only be opened with the model that built it.
         weight: Default weight in a search, at least 0.
-        optional: The components that a problem may lack; the facet embeds the others (MCBR-RAG,
-            footnote 6).
+        optional: Components that a problem may lack; the others are embedded (MCBR-RAG, note 6).
         takes_text: True if a query that is one text is used for all components; ``False`` for
             facets of another modality, which ignore such a query.
     """

@@ -60,11 +60,10 @@ class Finder:
         for duplicates need an exact search.
         """
         limit, condition = min(k, MAX_LIMIT) + 2, with_tenant(where, self.tenant)
+        engine, name = self.engine, self.collection
         while True:
             try:
-                points = self.engine.search(
-                    self.collection, query.vector, limit, condition, exact=exact
-                )
+                points = engine.search(name, query.vector, limit, condition, exact=exact)
             except NoCollectionError:
                 return []
             hits = sorted(query.hits(points), key=lambda hit: hit.rank_key)

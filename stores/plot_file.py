@@ -23,9 +23,8 @@ def plot_file(file: Path, **settings: Any) -> Iterator[tuple[Any, Any]]:
     try:
         import matplotlib
     except ImportError as error:
-        raise DependencyError(
-            "A plot needs matplotlib. Run: pip install 'casewright[plot]'"
-        ) from error
+        advice = "Run: pip install 'casewright[plot]'"
+        raise DependencyError(f"A plot needs matplotlib. {advice}") from error
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

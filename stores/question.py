@@ -35,8 +35,7 @@ class Found:
 class Question:
     """A question that is embedded once; ``CaseStore.question`` returns it.
 
-    The scores of all hits are similarities to the question, whichever search returned them, without
-    quality.
+    The scores of all hits are similarities to the question, without quality, for every search.
 
     Attributes:
         text: The question.
@@ -113,8 +112,7 @@ class Question:
     def matching(self, where: Where, *, exclude: Collection[str] = ()) -> list[Found]:
         """Return every case that meets a condition and the question's condition, by score, then id.
 
-        For a field in both, the question's condition takes precedence. Cases with an id in
-        ``exclude`` are left out.
+        For a field in both, the question's condition counts. Cases of ``exclude`` are left out.
         """
         condition = with_tenant({**where, **(self.where or {})}, self.finder.tenant)
         try:

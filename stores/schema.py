@@ -106,14 +106,13 @@ class CaseSchema:
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
         """Return the facets' weights, scaled to sum to 1; ``given`` replaces the default weights.
 
-        Raise ``InputError`` if a facet is unknown, a weight is not a number of at least 0, or all
-        are 0.
+        Raise ``InputError`` for an unknown facet, a weight that is not a number of at least 0, or
+        weights that are all 0.
         """
         names = [facet.name for facet in self.facets]
         if given is not None and (unknown := sorted(set(given) - set(names))):
-            raise InputError(
-                f"Schema {self.name!r} has no facet {unknown}. Its facets are {names}."
-            )
+            problem = f"Schema {self.name!r} has no facet {unknown}"
+            raise InputError(f"{problem}. Its facets are {names}.")
         chosen = [f.weight if given is None else given.get(f.name, 0.0) for f in self.facets]
         try:
             values = np.asarray(chosen, dtype=np.float64)

@@ -44,9 +44,8 @@ class MarginalSelector:
 
     def candidates(self, store: CaseStore, query: str | Mapping[str, Any], limit: int) -> list[Hit]:
         """Return the best cases by score, as candidates for ``pick``."""
-        return store.search(
-            query, limit, weights=self.weights, lambda_b=self.lambda_b, where=self.where
-        )
+        settings: dict[str, Any] = {"weights": self.weights, "where": self.where}
+        return store.search(query, limit, lambda_b=self.lambda_b, **settings)
 
     def pick(self, store: CaseStore, hits: Sequence[Hit], k: int) -> list[Pick]:
         """Select k of the candidates; ``select`` selects from all cases of a store."""

@@ -42,8 +42,7 @@ MIN_CANDIDATES, MAX_CANDIDATES = 20, 1000
 class CaseStore:
     """A store of the cases of one schema at one location.
 
-    Several stores may share a collection, which the first ``add`` creates; a missing collection
-    counts as empty.
+    Several stores may share a collection. The first ``add`` creates it; before, it is empty.
 
     Args:
         schema: The schema of the cases.
@@ -373,9 +372,8 @@ class CaseStore:
     def engine(self) -> Engine:
         """The engine of the store."""
         if self._closed:
-            raise StoreError(
-                f"The case store {self.schema.name!r} at {self.location} is closed. Open it again."
-            )
+            store = f"The case store {self.schema.name!r} at {self.location}"
+            raise StoreError(f"{store} is closed. Open it again.")
         return self._engine
 
     def _scale(self, *, fresh: bool = False) -> QualityScale | None:
@@ -402,9 +400,8 @@ class CaseStore:
                 "metadata are mappings of names to values."
             )
         if case.id and canonical_id(case.id) is None:
-            raise InputError(
-                f"A case has the id {case.id!r}. Ids are UUIDs; leave it empty to have one derived."
-            )
+            advice = "Ids are UUIDs; leave it empty to have one derived."
+            raise InputError(f"A case has the id {case.id!r}. {advice}")
         quality = clamped(case.quality, self.schema.quality_range)
         valid = replace(case_of_tenant(case, self.tenant), quality=quality)
         valid = Case.from_json("", json_round_trip(valid.to_json(), name))
@@ -448,9 +445,8 @@ class CaseStore:
         """Return an embedded and weighted query; ``None`` for an empty store."""
         check_bias(lambda_b=lambda_b)
         if not isinstance(query, (str, Mapping)):
-            raise InputError(
-                f"A search was given {query!r:.200}. Give a problem's components, or a text."
-            )
+            advice = "Give a problem's components, or a text."
+            raise InputError(f"A search was given {query!r:.200}. {advice}")
         with_tenant(where, self.tenant)  # Also an empty store refuses an invalid condition.
         problem = self.schema.query(query) if isinstance(query, str) else query
         self.schema.check_query(problem, weights, lambda_b)

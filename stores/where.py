@@ -64,10 +64,8 @@ def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
                 edge.FieldCondition(key="value", range=edge.RangeFloat(**value)),
             ]
             return edge.NestedCondition("numbers", edge.Filter(must=range_conditions))
-        items = [value] if _is_single(value) else value
-        return edge.FieldCondition(
-            key=TAGS, match=edge.MatchAny([tag(name, item) for item in items])
-        )
+        tags = [tag(name, item) for item in ([value] if _is_single(value) else value)]
+        return edge.FieldCondition(key=TAGS, match=edge.MatchAny(tags))
 
     return _filter(where, condition, edge.Filter)
 
@@ -79,11 +77,13 @@ def _filter(
     check_where(where)
     if not where:
         return None
-    must = [condition(name, value) for name, value in where.items() if not _is_negated(value)]
-    negated: dict[str, Any] = {name: value for name, value in where.items() if _is_negated(value)}
-    return kind(
-        must=must, must_not=[condition(name, value["not"]) for name, value in negated.items()]
-    )
+    must, must_not = [], []
+    for name, value in where.items():
+        if isinstance(value, Mapping) and "not" in value:
+            must_not.append(condition(name, value["not"]))
+        else:
+            must.append(condition(name, value))
+    return kind(must=must, must_not=must_not)
 
 
 def _is_single(value: Any) -> bool:

@@ -49,9 +49,8 @@ def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
 
     A chunk's title is the document's title, followed by the headings above the chunk or its symbol.
     """
-    return CaseSchema(
-        name, (text_facet("text", encoder, weight=0.8), text_facet("title", encoder, weight=0.2))
-    )
+    facets = text_facet("text", encoder, weight=0.8), text_facet("title", encoder, weight=0.2)
+    return CaseSchema(name, facets)
 
 
 def digest(data: bytes) -> str:
@@ -148,8 +147,7 @@ def neighbour_places(case: Case, distance: int) -> list[Place]:
 def at_places(places: Collection[Place]) -> Where:
     """Return a condition that the chunks at these places meet.
 
-    Chunks of one file at another file's positions meet it too: to read them takes far less time
-    than a query for each file.
+    Chunks of one file at another file's positions meet it too: this is faster than many queries.
     """
     roots, sources, positions = (sorted(set(part)) for part in zip(*places, strict=True))
     return {"root": roots, "source": sources, "position": positions}
@@ -167,10 +165,8 @@ def roots_of(store: CaseStore) -> list[str]:
     with suppress(NoCollectionError):
         while True:
             # Chunks have a position; other cases of the store are not documents.
-            where: Where = {"position": {"gte": 1}, "root": {"not": roots}}
-            points = store.engine.search(
-                store.schema.name, zeros, 1, with_tenant(where, store.tenant), exact=True
-            )
+            where = with_tenant({"position": {"gte": 1}, "root": {"not": roots}}, store.tenant)
+            points = store.engine.search(store.schema.name, zeros, 1, where, exact=True)
             root = points[0].payload["metadata"].get("root") if points else None
             if root is None or root in roots:
                 break

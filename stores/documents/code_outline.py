@@ -46,9 +46,9 @@ BODY_TYPES = _types("""
     namespace_declaration
 """)
 #: Node types of values that make an assignment a definition: ``const f = () => …``.
-VALUE_TYPES = _types("""
-    arrow_function function_expression generator_function function_definition class
-""")
+VALUE_TYPES = _types(
+    "arrow_function function_expression generator_function function_definition class"
+)
 #: Node types that enclose one definition and belong to it.
 WRAPPER_TYPES = _types("""
     decorated_definition export_statement ambient_declaration template_declaration
@@ -116,9 +116,8 @@ def _walk(
 ) -> None:
     """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
 
-    ``outer`` and ``outer_row`` are the symbol and first row of the enclosing definition: a
-    definition on the same row is not listed. ``first`` is the first row of the comments before a
-    wrapper node.
+    ``outer`` and ``outer_row`` are the symbol and first row of the enclosing definition: another
+    definition on that row is not listed. ``first`` is the first row of comments before a wrapper.
     """
     if depth > MAX_DEPTH:
         return

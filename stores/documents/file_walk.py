@@ -169,8 +169,7 @@ def matches(source: str, patterns: Sequence[str]) -> bool:
     """Return ``True`` if a path matches one of the patterns.
 
     A pattern is compared to the path, to each of its parent folders, and, if it has no ``/``, to
-    each of its names. ``*`` matches any characters, including ``/``; ``?`` and ``[…]`` match one
-    character.
+    each of its names. ``*`` matches any characters, also ``/``; ``?`` and ``[…]`` match one.
     """
     parts = source.split("/")
     paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]

@@ -1,8 +1,7 @@
 """Ingestion: files become cases, and a second run processes only changed files.
 
 Each case has the digest of its file and the number of the file's cases. A file is done if the store
-has that many of its cases, all with its digest. No other state is kept; if a run is killed, the
-next run completes it.
+has that many of its cases, all with its digest. So a run completes an earlier run that was killed.
 """
 
 from __future__ import annotations
@@ -61,8 +60,7 @@ class IngestReport:
         removed: Cases of files or passages that no longer exist; cases of files that the run's
             patterns exclude stay.
         files: Number of processed files with cases in the store.
-        failed: Files and folders that could not be read, each with the reason. Their stored cases
-            are kept.
+        failed: Files and folders that could not be read, with reasons. Their stored cases are kept.
         skipped: Files that are not documents or have no text, each with the reason.
         notes: Files whose encoding was guessed, each with the guess.
     """
@@ -107,8 +105,7 @@ def ingest(
         exclude: Patterns of files and folders to leave out; see ``file_walk.matches``.
         kinds: Kinds of files to process, by file ending; empty for all.
         max_bytes: Larger files are not read.
-        seconds: CPU seconds to read a file, plus ten for each megabyte; a file that takes longer is
-            skipped.
+        seconds: CPU seconds to read a file, plus ten for each megabyte; slower files are skipped.
         dry_run: Read and compare, but write nothing.
         progress: Show a bar of bytes on stderr; ``None`` shows it on a terminal, and elsewhere
             writes a line every ten seconds.
@@ -275,9 +272,8 @@ def _resolved(path: str | Path) -> Path:
         reason = "it is not there"
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-    raise InputError(
-        f"{str(path)!a} cannot be ingested: {reason}. Give a folder of documents, or one document."
-    )
+    advice = "Give a folder of documents, or one document."
+    raise InputError(f"{str(path)!a} cannot be ingested: {reason}. {advice}")
 
 
 def _walk_result(target: Path, include: Sequence[str], exclude: Sequence[str]) -> Walk:

@@ -30,16 +30,14 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-#: Minimum share of zero bytes of UTF-16 without a byte order mark: in European text, half of the
-#: bytes are zero.
+#: Minimum share of zero bytes in UTF-16 without a byte order mark; European text has a half.
 UTF16_ZERO_SHARE = 0.3
 #: Maximum number of uncompressed bytes of a DOCX file.
 MAX_UNPACKED = 200_000_000
 #: The metadata block at the top of a Markdown file, and the title in it.
 FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
-#: A directive, target, role or underlined title of reStructuredText; a ``.txt`` file with this many
-#: is reStructuredText.
+#: A directive, target, role or underlined title; a ``.txt`` file with two is reStructuredText.
 RST = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)|:[a-z][\w:-]*:`[^`\n]+`|^([=~-])\1{3,}$")
 MIN_RST = 2
 #: A remark that programs write at the top of generated files.
@@ -63,8 +61,7 @@ DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-
 class Part:
     """A text that is split separately, with ``\\n`` as line end.
 
-    ``page`` is its page, from 1; ``lines`` has the line number in the file of each line of the
-    text, if they differ.
+    ``page`` is its page, from 1; ``lines`` has each line's number in the file, if it differs.
     """
 
     text: str

@@ -116,8 +116,7 @@ def _sizes(texts: Sequence[str]) -> list[int]:
 
 #: A group of paragraphs with this many tokens is complete.
 GROUP_TOKENS = 96
-#: A smaller last group is joined with the group before it; a smaller first group with a long
-#: paragraph.
+#: A smaller last group is joined with the group before it, a smaller first group with a long one.
 MIN_GROUP = 32
 #: The line before and after code in Markdown.
 FENCE = "```"

@@ -56,8 +56,7 @@ class Worker:
         """Return the chunks of ``read_document`` and ``split``, and a note on the reading.
 
         The time limit is ``seconds`` of CPU time plus a share for the file's size. Raise
-        ``InputError`` if the file cannot be read, takes too long, or ends the process; the message
-        is only the reason.
+        ``InputError`` with only the reason if reading fails, takes too long, or ends the process.
         """
         # -P: no module of the working directory replaces one of Python or Casewright.
         command = [sys.executable, "-P", "-m", __name__]

@@ -15,9 +15,8 @@ from casewright.errors import InputError
 class Encoder(Protocol):
     """An encoder of texts as vectors.
 
-    ``text_facet`` uses two optional attributes for queries that are compared with passages:
-    ``embed_queries(texts)``, if the model embeds queries differently, and ``cue``, a text that is
-    put before each query.
+    For queries that are compared with passages, ``text_facet`` uses two optional attributes:
+    ``embed_queries(texts)``, a different embedding of queries, and ``cue``, a text before each.
 
     Attributes:
         name: Model and version. Vectors of encoders with the same name are comparable. The name is

@@ -153,8 +153,7 @@ def inference_session(
 
     By default, ONNX Runtime's threads busy-wait for some milliseconds, which takes a core from
     the event loop, a store's search or a client. ``threads=0`` starts a thread for each core.
-    ``weights`` are the model's external weights by name, which must exist as long as the session,
-    since they are not copied.
+    ``weights`` are the model's external weights; keep them as long as the session: it has no copy.
     """
     import onnxruntime
 
@@ -193,9 +192,8 @@ class Bert:
         tables = ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
         parts = [graph.weight(f"{prefix}embeddings.{table}.weight") for table in tables]
         parts.append(graph.weight(f"{prefix}embeddings.LayerNorm.bias"))
-        states = graph.node(
-            "EmbedLayerNormalization", "ids", "types", *parts, domain=FUSED, epsilon=1e-12
-        )
+        inputs = "ids", "types", *parts
+        states = graph.node("EmbedLayerNormalization", *inputs, domain=FUSED, epsilon=1e-12)
         heads = len(weights[f"{prefix}embeddings.LayerNorm.bias"]) // HEAD_SIZE
         for number in range(sum(name.endswith(".intermediate.dense.bias") for name in weights)):
             layer = f"{prefix}encoder.layer.{number}"

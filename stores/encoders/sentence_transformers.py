@@ -21,8 +21,7 @@ PASSAGE_CUE = "Represent this sentence for searching relevant passages: "
 #: The cue of a model, by the last part of the model's name.
 CUES = {"angle-bert-base-uncased-nli-en-v1": PASSAGE_CUE, "uae-large-v1": PASSAGE_CUE}
 #: Plain checkpoints trained with AnglE's pooling ``cls_avg``: the mean of the first token's vector
-#: and of the mean of all tokens (Li & Li 2023). Sentence-transformers would take the mean of all
-#: tokens only.
+#: and of the mean of all tokens (Li & Li 2023). Sentence-transformers would take only the latter.
 CLS_AVERAGE = {"angle-bert-base-uncased-nli-en-v1"}
 
 

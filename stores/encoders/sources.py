@@ -81,8 +81,7 @@ def from_langchain(embeddings: Any, *, name: str | None = None) -> AdaptedEncode
 
     Args:
         embeddings: A LangChain ``Embeddings``.
-        name: Model and version, a part of a collection's fingerprint; by default the library's name
-            and the object's model name.
+        name: Model and version, for a collection's fingerprint; by default library and model name.
 
     Raises:
         InputError: The object is not an ``Embeddings``, or does not return vectors.
@@ -111,9 +110,8 @@ class AdaptedEncoder:
         self._texts: Any = getattr(source, methods[0], None)
         self._query: Any = getattr(source, methods[1], None)
         if isinstance(source, type) or not (callable(self._texts) and callable(self._query)):
-            raise InputError(
-                f"{_type_of(source)} is not {kind}: that is an object with {' and '.join(methods)}."
-            )
+            names = " and ".join(methods)
+            raise InputError(f"{_type_of(source)} is not {kind}: that is an object with {names}.")
         self.name = name or _label(source)
         answer = self._texts(["dimension"])
         self.dimension = checked_vectors(answer, 1, None, self.name).shape[1]

@@ -171,14 +171,12 @@ def _resolved(location: str | Path) -> str:
     if text == ":memory:":
         return text
     if not text.strip():
-        raise InputError(
-            'The location of a case store is empty. Give ":memory:", a folder, or a server\'s URL.'
-        )
+        advice = 'Give ":memory:", a folder, or a server\'s URL.'
+        raise InputError(f"The location of a case store is empty. {advice}")
     if "://" not in text:
         if re.fullmatch(r"[\w.-]+:\d{2,5}/?", text):
-            raise InputError(
-                f"{text} is a host and a port, not a folder. For a server give http://{text}."
-            )
+            problem = f"{text} is a host and a port, not a folder."
+            raise InputError(f"{problem} For a server give http://{text}.")
         try:
             return str(Path(text).expanduser().resolve())
         # An unknown user's home, a NUL character, a loop of symbolic links.

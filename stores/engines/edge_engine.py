@@ -78,9 +78,7 @@ class EdgeEngine(InProcess):
 
         rows = self._finite(collection, vectors, (len(ids),))
         keys = uuids(ids)
-        stored = [
-            edge_payload(p, str(i), row) for i, row, p in zip(keys, rows, payloads, strict=True)
-        ]
+        stored = list(map(edge_payload, payloads, map(str, keys), rows))
         points = [EdgePoint(i, row, p) for i, row, p in zip(keys, rows, stored, strict=True)]
         size = rows.nbytes + sum(len(payload["json"].encode()) for payload in stored)
         check_room(self._folder, WRITE_FACTOR * size)
@@ -121,10 +119,8 @@ class EdgeEngine(InProcess):
                 parts = {"with_payload": True, "with_vector": True}
                 whole = shard.query(self._request(query.tolist(), limit, where, **parts))
                 return [_point(disk, record, record.score) for record in whole]
-        return [
-            Point(id_, json.loads(cases[id_][0]), score, cases[id_][1])
-            for id_, score in scores.items()
-        ]
+        found = ((id_, score, *cases[id_]) for id_, score in scores.items())
+        return [Point(id_, json.loads(text), score, stored) for id_, score, text, stored in found]
 
     def rank(
         self, collection: str, vectors: Vectors, limit: int, where: Where | None

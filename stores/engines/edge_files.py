@@ -28,8 +28,7 @@ def stored_cases(
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]] | None]:
     """Yield payload and vector of cases; ``None`` for a part that cannot be read.
 
-    ``with_id=True`` yields the cases with an id; ``False`` yields deleted cases, and cases whose id
-    is lost.
+    ``with_id=True`` yields cases with an id; ``False`` yields deleted cases and those that lost it.
     """
     for table in sorted(shard.glob("segments/*/payload_storage/tracker.dat")):
         data = table.read_bytes()

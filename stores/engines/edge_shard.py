@@ -58,9 +58,8 @@ def folder_name(collection: str) -> str:
     try:
         raw = collection.encode()
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"A collection has the name {collection!a}: that is not valid Unicode."
-        ) from error
+        problem = f"A collection has the name {collection!a}: that is not valid Unicode."
+        raise InputError(problem) from error
     if not raw:
         raise InputError("A collection has an empty name. Give it at least one letter.")
     return re.sub(rb"[^a-z0-9_-]", lambda match: b"%%%02x" % match[0][0], raw).decode()
@@ -103,9 +102,8 @@ class ShardFolder:
 
         new = self._sibling("new")
         new.mkdir(parents=True)
-        config = EdgeConfig(
-            vectors=EdgeVectorParams(size=dimension, distance=Distance.Dot), wal_enabled=True
-        )
+        vectors = EdgeVectorParams(size=dimension, distance=Distance.Dot)
+        config = EdgeConfig(vectors=vectors, wal_enabled=True)
         count, remaining = 0, iter(cases)
         with self.converted_errors(reading=False):
             shard = EdgeShard.create(str(new / SHARD), config)
@@ -143,8 +141,8 @@ class ShardFolder:
         """Compare an unloaded shard's files with their checksums at the last clean close.
 
         Return ``False`` if there was no clean close: a killed process left its last writes in the
-        shard's log. For ``max_parts`` see ``closed_cleanly``. Raise ``StoreDamagedError`` if a file
-        is missing, or was changed.
+        shard's log. Raise ``StoreDamagedError`` for a missing or changed file. For ``max_parts``
+        see ``closed_cleanly``.
         """
         if not any((self.path / SHARD).glob("segments/*/version.info")):
             raise self.damaged("it has no segment")
@@ -164,8 +162,7 @@ class ShardFolder:
     def load(self) -> EdgeShard:
         """Load the shard, which must be checked and not be loaded elsewhere.
 
-        Raise ``StoreDamagedError`` if the files or the number of cases are wrong; no case is
-        changed.
+        Raise ``StoreDamagedError`` if files or the number of cases are wrong; no case is changed.
         """
         from qdrant_edge import EdgeShard, KeywordIndexParams, UpdateOperation
 

@@ -11,8 +11,7 @@ from casewright.errors import StoreError
 from casewright.stores.engines.upload import Ids, Payloads, Upload, Vectors
 
 #: A condition on metadata. A field maps to the required value, to a list of allowed values, or to a
-#: range of numbers such as ``{"gte": 1, "lt": 5}``; ``{"not": …}`` excludes a value or a list of
-#: values.
+#: range of numbers such as ``{"gte": 1, "lt": 5}``; ``{"not": …}`` excludes a value or a list.
 Where = Mapping[str, "str | int | bool | Sequence[str | int] | Mapping[str, Any]"]
 #: The id and the score of a point.
 Ranked = tuple[str, float]
@@ -49,8 +48,7 @@ class Engine(Protocol):
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         """Return the layout given to ``create``; ``None`` if there is no such collection.
 
-        The result is cached. ``fresh`` reads it from the collection, which another client of a
-        server may have replaced.
+        The result is cached; ``fresh`` reads it again, as another client may have replaced it.
         """
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:

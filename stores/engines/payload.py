@@ -2,8 +2,7 @@
 
 Engines return a text unchanged. With separate fields, Edge would treat ``True`` in a condition as
 1, round large integers, and accept a payload that is nested too deeply to be read again. A server
-rounds integers beyond 64 bits, may change the last digit of a long fraction, and refuses deep
-nesting.
+rounds integers beyond 64 bits and the last digit of long fractions, and refuses deep nesting.
 """
 
 from __future__ import annotations

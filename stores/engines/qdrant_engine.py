@@ -28,8 +28,7 @@ PAGE = 1000
 MISSING = re.compile("Collection .* not found")
 Answer = TypeVar("Answer")
 
-# Ignore the warning at 20,000 cases. The filter is set once, since catch_warnings is not
-# thread-safe.
+# Ignore the warning at 20,000 cases, once for the process: catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
 
 
@@ -144,9 +143,8 @@ class QdrantEngine(InProcess):
     def _batch(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> models.Batch:
         from qdrant_client import models
 
-        return models.Batch(
-            ids=list(ids), vectors=vectors.tolist(), payloads=list(map(self._payload, payloads))
-        )
+        stored = list(map(self._payload, payloads))
+        return models.Batch(ids=list(ids), vectors=vectors.tolist(), payloads=stored)
 
     def _point(self, record: Any, score: float = 0.0) -> Point:
         vector = None if record.vector is None else np.asarray(record.vector, dtype=np.float32)
@@ -178,9 +176,8 @@ class QdrantEngine(InProcess):
                 store = f"The store at {self._location}"
                 if isinstance(error, ValueError) and MISSING.fullmatch(str(error)):
                     raise NoCollectionError(f"{store}: {error}.") from error
-                raise StoreError(
-                    f"{store} failed: {type(error).__name__}: {str(error)[:200]}."
-                ) from error
+                reason = f"{type(error).__name__}: {str(error)[:200]}"
+                raise StoreError(f"{store} failed: {reason}.") from error
 
     def _write(self, request: Callable[[QdrantClient], Answer]) -> Answer:
         return self._read(request)

@@ -107,8 +107,7 @@ class ServerCalls:
 class _Failure:
     """The failure of a request: an HTTP status or gRPC code, which may be empty, and the reason.
 
-    A request with a ``temporary`` failure may succeed later; ``wait`` is the wait in seconds that
-    the server asks for.
+    After a ``temporary`` failure, a request may succeed ``wait`` seconds later.
     """
 
     status: str
@@ -181,6 +180,5 @@ def _error_of(failure: _Failure, server: str, attempts: str) -> StoreError:
     else:
         problem = f"did not give a Qdrant answer, or the request could not be sent: {reason}."
         advice = "Check the URL and the server options."
-    return StoreUnavailableError(
-        " ".join(filter(None, (f"The Qdrant server {server} {problem}", attempts, advice)))
-    )
+    parts = f"The Qdrant server {server} {problem}", attempts, advice
+    return StoreUnavailableError(" ".join(filter(None, parts)))

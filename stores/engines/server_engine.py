@@ -62,9 +62,8 @@ class ServerEngine(QdrantEngine):
         try:
             client = QdrantClient(url=location, api_key=api_key, timeout=timeout, **settings)
         except Exception as error:
-            raise InputError(
-                f"Qdrant's client refuses the server options for {location}: {told(error)}."
-            ) from error
+            problem = f"Qdrant's client refuses the server options for {location}"
+            raise InputError(f"{problem}: {told(error)}.") from error
         headers = options.client.get("headers") or {}
         secrets = [api_key or "", *map(str, headers.values())]
         calls = ServerCalls(location, retries=options.retries, timeout=timeout, secrets=secrets)
@@ -78,8 +77,7 @@ class ServerEngine(QdrantEngine):
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
         super().create(collection, dimension, layout)
-        # Create indexes before cases are added: Qdrant's HNSW graph adds links for a field only if
-        # the index exists.
+        # Qdrant's HNSW graph adds links for a field only if the index exists before the cases.
         create_index = partial(self._client.create_payload_index, collection, wait=True)
         for path, index in self._options.payload_indexes().items():
             self._calls.write(partial(create_index, field_name=path, field_schema=index))
@@ -96,9 +94,8 @@ class ServerEngine(QdrantEngine):
         def write(ids: Ids, vectors: Vectors, payloads: Payloads, stop: threading.Event) -> None:
             with self._shared_lock.shared():
                 batch = self._batch(ids, vectors, payloads)
-                self._calls.write(
-                    lambda: self._client.upsert(collection, points=batch, wait=True), stop
-                )
+                upsert = partial(self._client.upsert, collection, points=batch, wait=True)
+                self._calls.write(upsert, stop)
 
         options = self._options
         return Uploads(write, parallel=options.parallel, size=options.upload_batch, done=done)
@@ -110,11 +107,8 @@ class ServerEngine(QdrantEngine):
         if exact or self._options.search is None:
             return points
         # An index may return scores of quantized vectors: compute them from the full vectors.
-        return [
-            replace(point, score=float(point.vector @ vector))
-            for point in points
-            if point.vector is not None
-        ]
+        full = [(point, point.vector) for point in points if point.vector is not None]
+        return [replace(point, score=float(stored @ vector)) for point, stored in full]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         points: list[Point] = []

@@ -52,8 +52,7 @@ class ServerOptions:
         parallel: Maximum number of batches that are sent to the server at the same time.
         upload_batch: Cases in one request.
         retries: Maximum number of retries of a write after a temporary failure: no answer, too many
-            requests, a bad gateway. A read is retried at most twice, within the time limit of one
-            request.
+            requests, a bad gateway. A read has at most two, within the time limit of one request.
 
     Raises:
         InputError: Qdrant does not accept a name or a value.
@@ -73,9 +72,8 @@ class ServerOptions:
         for name, bound in (("parallel", 1), ("upload_batch", 1), ("retries", 0)):
             value = getattr(self, name)
             if type(value) is not int or value < bound:
-                raise InputError(
-                    f"The server option {name}={value!r} is not a whole number of at least {bound}."
-                )
+                rule = f"a whole number of at least {bound}"
+                raise InputError(f"The server option {name}={value!r} is not {rule}.")
         self._check_collection()
         self._check_other_options()
 
@@ -83,9 +81,8 @@ class ServerOptions:
         """Return the parameters of a vector of ``dimension`` numbers, compared by dot product."""
         from qdrant_client import models
 
-        return models.VectorParams(
-            size=dimension, distance=models.Distance.DOT, **dict(self.vectors)
-        )
+        dot = models.Distance.DOT
+        return models.VectorParams(size=dimension, distance=dot, **dict(self.vectors))
 
     def payload_indexes(self) -> dict[str, Any]:
         """Return the payload path and the index of each indexed field."""
@@ -106,9 +103,8 @@ class ServerOptions:
         except ValidationError as error:
             # Further parts of an error's location are internal names of unions.
             errors = [f"{'.'.join(map(str, e['loc'][:2]))}: {e['msg']}" for e in error.errors()]
-            raise InputError(
-                f"Qdrant does not accept the server options: {'; '.join(errors[:3])}."
-            ) from error
+            reasons = "; ".join(errors[:3])
+            raise InputError(f"Qdrant does not accept the server options: {reasons}.") from error
         if request.sharding_method == models.ShardingMethod.CUSTOM:
             raise InputError(
                 "The server option sharding_method is CUSTOM, but a store names no shard keys. "

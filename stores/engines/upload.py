@@ -16,8 +16,7 @@ from casewright.errors import StoreError
 Ids = Sequence[str]
 Vectors = NDArray[np.float32]
 Payloads = Sequence[Mapping[str, Any]]
-#: A function that writes n points, immediately or in the background: ids, array (n, dimension),
-#: payloads.
+#: A function that writes n points, now or in the background: ids, array (n, dimension), payloads.
 Upload = Callable[[Ids, Vectors, Payloads], None]
 
 
@@ -26,9 +25,8 @@ class Uploads:
 
     At most ``parallel`` batches are in memory. ``write`` is called with an event that ends its
     retries; ``done`` is called in the caller's thread with the number of points stored since the
-    last call. After the first failure, the context ends when the running requests have ended. After
-    an error in the caller, it waits until all batches so far are stored; after an interrupt, only
-    for running requests.
+    last call. After a failed batch or an interrupt of the caller, the context waits for running
+    requests only; after another error of the caller, until all batches so far are stored.
     """
 
     def __init__(
@@ -100,8 +98,7 @@ class SharedLock:
     """A lock that one thread holds (``with lock``, reentrant), or many (``with lock.shared()``).
 
     A thread that waits for the exclusive lock precedes threads that want to share it, so that a
-    ``retain`` does not wait for all uploads of a long ``add``. A thread with the exclusive lock
-    must not also share it.
+    ``retain`` does not wait for a long ``add``. The owner of the exclusive lock must not share it.
     """
 
     def __init__(self) -> None:

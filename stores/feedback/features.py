@@ -66,8 +66,7 @@ class _Terms:
 
     ``title`` has the title's words in lower case, joined by blanks, without words in brackets.
     ``body`` has the text's words in the same form, with a blank on either side. ``words`` are the
-    content words of both, ``title_words`` those of the title, and ``names`` the capitalised names
-    in the text.
+    content words of both, ``title_words`` those of the title, ``names`` the text's names.
     """
 
     title: str
@@ -175,10 +174,7 @@ class _RelevantTexts:
     def features(self, candidate: Candidate, terms: _Terms) -> dict[str, float]:
         question = self.question
         vectors = _facet_vectors(candidate.hit)
-        pairs = [
-            _cosines(candidate.hit, vectors, other, other_vectors)
-            for other, other_vectors in self.vectors
-        ]
+        pairs = [_cosines(candidate.hit, vectors, *relevant) for relevant in self.vectors]
         text, title = (max(cosines) for cosines in zip(*pairs, strict=True))
         named = not _contains(terms.title, question.body) and _contains(terms.title, self.text)
         new_title_words = terms.title_words - question.words

@@ -92,8 +92,7 @@ class Verdicts:
 
     Attributes:
         relevant: Ids of the relevant candidates.
-        probabilities: Id to probability of relevance, from 0 to 1, for the candidates for which the
-            judge computes it.
+        probabilities: Id to probability of relevance, from 0 to 1, if the judge computes it.
         tokens: Token counts of a language model: ``input`` and ``output``.
         note: Description of a problem, if there was one.
         failed: True if the judge gave no verdict, for example because a model could not be reached;

@@ -29,8 +29,7 @@ _ADVICE = "Train it anew: casewright finetune judge."
 class Regression:
     """A logistic regression: p = 1 / (1 + exp(-(bias + sum of weight times feature))).
 
-    The features are not standardised. ``threshold`` is the minimum probability of a relevant
-    candidate.
+    Features are not standardised. ``threshold`` is a relevant candidate's minimum probability.
     """
 
     weights: Mapping[str, float]
@@ -168,9 +167,8 @@ def _parse(text: str, file: str) -> JudgeModel:
             f"{file} holds no judge ({type(error).__name__}: {error!s:.200}). Give a file that "
             "casewright finetune judge wrote."
         ) from error
-    raise InputError(
-        f"The judge in {file} has format {version!r:.80}; this version reads {FORMAT}. {_ADVICE}"
-    )
+    problem = f"The judge in {file} has format {version!r:.80}; this version reads {FORMAT}."
+    raise InputError(f"{problem} {_ADVICE}")
 
 
 def _regression(content: Mapping[str, Any], features: Sequence[str], file: str) -> Regression:

@@ -68,11 +68,8 @@ def hit_features(
     ``rarity`` weighs the question's words, by default equally. Numbers are no words. A passage has
     all words of a question without words.
     """
-    words = {
-        word: rarity(word) if rarity else 1.0
-        for word in content_words(question)
-        if not word.isdigit()
-    }
+    plain_words = (word for word in content_words(question) if not word.isdigit())
+    words = {word: rarity(word) if rarity else 1.0 for word in plain_words}
     shares = [_coverage(words, hit) for hit in hits]
     relevance = (share * hit.relevance for share, hit in zip(shares, hits, strict=True))
     return max((0.0, *relevance)), min(max((0.0, *shares)) * max(len(words), MIN_WORDS), MAX_WORDS)

@@ -77,9 +77,8 @@ class CaseNodeRetriever(BaseRetriever):
         conditions = dict(where or {})
         from_filters = {} if filters is None else where_of(filters)
         if common := sorted(set(conditions) & set(from_filters)):
-            raise InputError(
-                f"where and filters both have a condition on {common}. Give one of the two."
-            )
+            problem = f"where and filters both have a condition on {common}"
+            raise InputError(f"{problem}. Give one of the two.")
         self._store = store
         self._retrieval = Retrieval(
             k=k,
