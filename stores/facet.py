@@ -52,15 +52,11 @@ class Facet:
 
     def __post_init__(self) -> None:
         if not isinstance(self.dimension, int) or self.dimension < 1:
-            raise InputError(
-                f"Facet {self.name!r} has dimension {self.dimension}. Give the length of its "
-                "embeddings, at least 1."
-            )
+            advice = "Give the length of its embeddings, at least 1."
+            raise InputError(f"Facet {self.name!r} has dimension {self.dimension}. {advice}")
         if unknown := sorted(set(self.optional) - set(self.components)):
-            raise InputError(
-                f"Facet {self.name!r} has optional {unknown}, which it does not read. It reads "
-                f"{list(self.components)}."
-            )
+            problem = f"Facet {self.name!r} has optional {unknown}, which it does not read."
+            raise InputError(f"{problem} It reads {list(self.components)}.")
         if not self.components or set(self.components) <= set(self.optional):
             raise InputError(
                 f"Facet {self.name!r} reads the components {list(self.components)}, of which "
@@ -139,16 +135,13 @@ def text_facet(
         weight: Default weight.
         inter: True if queries and cases are different kinds of texts, such as questions and
             passages: a query is embedded by ``embed_queries``, with the encoder's cue (the
-            inter-embedding g of CBR-RAG, section 4.2). ``False`` embeds both in the same way (f),
-            as for two questions.
+            inter-embedding g of CBR-RAG, section 4.2). ``False`` embeds both in one way (f).
         cue: Text before a query, instead of the encoder's cue.
         describe: Returns the text form of a problem, which is embedded instead of the joined texts.
     """
     if isinstance(components, str):
-        raise InputError(
-            f"text_facet {name!r} was given components={components!r}. Give a list of names: "
-            f"[{components!r}]."
-        )
+        problem = f"text_facet {name!r} was given components={components!r}."
+        raise InputError(f"{problem} Give a list of names: [{components!r}].")
     names = tuple(components) or (name,)
     query_cue = cue if cue is not None else getattr(encoder, "cue", "") if inter else ""
     embed_queries = getattr(encoder, "embed_queries", encoder.embed) if inter else encoder.embed

@@ -29,10 +29,7 @@ MAX_LIMIT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A reader of a collection, limited to one tenant's cases if ``tenant`` is given.
-
-    A missing collection counts as empty.
-    """
+    """A reader of one tenant's, or all, cases of a collection; a missing one counts as empty."""
 
     engine: Engine
     collection: str

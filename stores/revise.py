@@ -100,10 +100,8 @@ def with_change(case: Case, change: Change) -> Case:
     }
     if "metadata" in values:
         if not isinstance(values["metadata"], Mapping):
-            raise InputError(
-                f"The case {case.id} is to have the metadata {values['metadata']!r:.200}. Give a "
-                "mapping."
-            )
+            problem = f"The case {case.id} is to have the metadata {values['metadata']!r:.200}"
+            raise InputError(f"{problem}. Give a mapping.")
         tenant = {FIELD: case.metadata[FIELD]} if FIELD in case.metadata else {}
         others = {name: value for name, value in values["metadata"].items() if name != FIELD}
         values["metadata"] = others | tenant

@@ -54,8 +54,7 @@ class CaseSchema:
         facets: The facets by which cases are compared; at least one.
         quality_range: Lowest and highest quality; other values are clamped.
         support: A function that returns a case's support as text.
-        full: A function that returns the full case as text; by default, facets describe components
-            that are not texts.
+        full: A function that returns the full case as text; by default ``full_text``.
         verify: The Revise step: a function that is called with a case before it is retained, and
             returns ``None`` or the reason to refuse it.
         tenanted: True if cases belong to tenants, and a store is opened for one tenant.
@@ -76,16 +75,12 @@ class CaseSchema:
     def __post_init__(self) -> None:
         # The name is also a folder name, and a part of a server's URL.
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
-            raise InputError(
-                f"A schema has the name {self.name!r}. Give it letters (a to z), digits, _ and - "
-                "only, at least one of them."
-            )
+            advice = "Give it letters (a to z), digits, _ and - only, at least one of them."
+            raise InputError(f"A schema has the name {self.name!r}. {advice}")
         names = [facet.name for facet in self.facets]
         if not names or len(set(names)) != len(names):
-            raise InputError(
-                f"Schema {self.name!r} has facets {names}. It needs at least one, each of its own "
-                "name."
-            )
+            rule = "It needs at least one, each of its own name."
+            raise InputError(f"Schema {self.name!r} has facets {names}. {rule}")
         low, high = self.quality_range
         if not -MAX_QUALITY <= low < high <= MAX_QUALITY:
             raise InputError(

@@ -30,10 +30,7 @@ def tracer() -> Any:
 
 
 def content(**values: Any) -> dict[str, str]:
-    """Return values as attributes; an empty mapping unless the variable ``CONTENT`` is true.
-
-    Values that are not texts become JSON.
-    """
+    """Return values, as texts or JSON, for attributes; none unless ``CONTENT`` is true."""
     if os.environ.get(CONTENT, "").lower() != "true":
         return {}
     return {

@@ -79,8 +79,7 @@ class CaseStore:
         self.schema = schema
         self.location = str(location)
         self.tenant = checked_tenant(tenant, schema)
-        self._lock = threading.Lock()
-        self._closed = False
+        self._lock, self._closed = threading.Lock(), False
         self._key, self._engine = connections.acquire(
             location, api_key=api_key, lock_seconds=lock_seconds, timeout=timeout, server=server
         )
@@ -235,8 +234,7 @@ class CaseStore:
             weights: See ``search``; they also apply to redundancy.
             where: See ``search``.
             candidates: The number of initial candidates, at least twice ``k``. ``None`` means four
-                times ``k``, and at least 20: with a ``lambda_d`` of 0.75, the proof seldom needs
-                more.
+                times ``k``, and at least 20, which is mostly enough for a ``lambda_d`` of 0.75.
             most: The maximum number of candidates; a proof that needs more is abandoned. If it is
                 at most ``candidates``, no further cases are fetched.
 
@@ -258,10 +256,7 @@ class CaseStore:
     def question(
         self, text: str, *, weights: Mapping[str, float] | None = None, where: Where | None = None
     ) -> Question | None:
-        """Return a question, embedded once for repeated searches; see ``search``.
-
-        The result is ``None`` for an empty store.
-        """
+        """Return a question, embedded once for several searches; ``None`` for an empty store."""
         query = self._query(text, weights, 1.0, where)
         return None if query is None else Question(text, query, self._finder, where)
 
@@ -420,10 +415,8 @@ class CaseStore:
             with suppress(NoCollectionError):
                 points = self.engine.get(self.schema.name, ids)
             if taken := [point.id for point in points if not is_visible(point, self.tenant)]:
-                raise InputError(
-                    f"The id {taken[0]} is not free for the tenant {self.tenant!r}. Leave ids "
-                    "empty to have them derived."
-                )
+                problem = f"The id {taken[0]} is not free for the tenant {self.tenant!r}."
+                raise InputError(f"{problem} Leave ids empty to have them derived.")
 
     def _write(
         self, cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale

@@ -35,10 +35,8 @@ def clamped(quality: Any, quality_range: tuple[float, float]) -> float | None:
         number = math.inf
     low, high = quality_range
     if not math.isfinite(number):
-        raise InputError(
-            f"A case has quality {quality!r}. Give a finite number from {low} to {high}, or None "
-            "if it was not measured."
-        )
+        advice = f"Give a finite number from {low} to {high}, or None if it was not measured."
+        raise InputError(f"A case has quality {quality!r}. {advice}")
     return min(max(number, low), high)
 
 
@@ -139,7 +137,5 @@ def scale_of(layout: Mapping[str, Any], schema: CaseSchema, location: str) -> Qu
     try:
         return QualityScale(**layout["quality"])
     except (KeyError, TypeError) as error:
-        raise StoreDamagedError(
-            f"The collection {schema.name!r} at {location} has lost its quality scale. "
-            "Build it anew."
-        ) from error
+        problem = f"The collection {schema.name!r} at {location} has lost its quality scale."
+        raise StoreDamagedError(f"{problem} Build it anew.") from error

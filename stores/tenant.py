@@ -45,10 +45,8 @@ def case_of_tenant(case: Case, tenant: str | None) -> Case:
     current = case.metadata.get(FIELD)
     # A condition matches any item of a list, so a tenant must be a single text.
     if current is not None and not isinstance(current, (str, int)):
-        raise InputError(
-            f"A case belongs to the tenant {current!r:.200}. Name one by a text; a case of several "
-            "is added once for each."
-        )
+        advice = "Name one by a text; a case of several is added once for each."
+        raise InputError(f"A case belongs to the tenant {current!r:.200}. {advice}")
     if tenant is None:
         return case
     if case.metadata.get(FIELD, tenant) != tenant:

@@ -156,8 +156,7 @@ def at_places(places: Collection[Place]) -> Where:
 def roots_of(store: CaseStore) -> list[str]:
     """Return the roots of a store's documents, in alphabetical order.
 
-    Each search finds a case of a new root, so there is one search more than there are roots. Raise
-    ``StoreError`` if the store cannot be read.
+    Each search finds a case of a new root. Raise ``StoreError`` if the store cannot be read.
     """
     roots: list[str] = []
     # All cases have the same score for a vector of zeros, so that the search may return any case.

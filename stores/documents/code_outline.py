@@ -99,11 +99,9 @@ def _parser(language: str) -> Parser:
     try:
         return Parser(Language(getattr(import_module(module), function)()))
     except ImportError as error:
-        extra = "r" if language == "r" else "documents"
-        raise InputError(
-            f"{module.split('.')[0]}, which parses it, is not installed; "
-            f"run pip install 'casewright[{extra}]'"
-        ) from error
+        advice = f"run pip install 'casewright[{'r' if language == 'r' else 'documents'}]'"
+        problem = f"{module.split('.')[0]}, which parses it, is not installed"
+        raise InputError(f"{problem}; {advice}") from error
 
 
 def _walk(

@@ -57,8 +57,7 @@ class IngestReport:
         added: Cases that were encoded and written.
         updated: Cases that got a new position in a changed file, and were not encoded again.
         unchanged: Cases of unchanged files, which were not read again.
-        removed: Cases of files or passages that no longer exist; cases of files that the run's
-            patterns exclude stay.
+        removed: Cases of files or passages that no longer exist, except of files left out.
         files: Number of processed files with cases in the store.
         failed: Files and folders that could not be read, with reasons. Their stored cases are kept.
         skipped: Files that are not documents or have no text, each with the reason.
@@ -93,14 +92,13 @@ def ingest(
 
     Stored cases of the same root whose file no longer exists are removed; other roots do not
     change. With patterns or kinds, only the files that they choose are processed, and all cases of
-    other files stay. The root of a single file is its folder; other files of the folder are not
-    processed. ``remove_root`` removes a root.
+    other files stay. A single file is processed alone; its root is its folder. ``remove_root``
+    removes a root.
 
     Args:
         store: The store of the cases.
         path: A folder or a file.
-        root: A name for the folder; ``None`` for its absolute path. With the same name, a folder
-            may be moved, or be on another machine.
+        root: A name for the folder, which may then be moved; ``None`` for its absolute path.
         include: A file in the folder must match one of these patterns; empty for all files.
         exclude: Patterns of files and folders to leave out; see ``file_walk.matches``.
         kinds: Kinds of files to process, by file ending; empty for all.

@@ -1,8 +1,7 @@
 """Conversion of a file's bytes to text parts: pages, Markdown, and records of data.
 
 LlamaIndex's readers are not used: the text readers return undecoded bytes, or drop bytes that are
-not UTF-8; the DOCX and notebook readers lose headings and tables; the PDF reader calls pypdf, as
-this module does, and its package needs pandas.
+not UTF-8; the DOCX and notebook readers lose headings and tables; the PDF reader needs pandas.
 """
 
 from __future__ import annotations
@@ -45,13 +44,11 @@ GENERATED_MARK = re.compile(
     rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"
     rb"\bdo not (?:edit|modify)\b[^\n]{0,200}\n?[^\n]{0,200}\bgenerated\b"
 )
-#: Number of bytes, from the top, in which the mark is searched, and the mean number of bytes of a
-#: line above which code was made by a program.
+#: Bytes that are searched for the mark; mean bytes of a line above which code was generated.
 TOP_BYTES, MAX_LINE = 600, 400
 #: The start of a log line: its time, after a bracket or a level.
 LOG_LINE = re.compile(rb"\W{0,3}(?:[A-Z]{4,8}\W{1,3})?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")
-#: A log is recognised by its first lines: their maximum number, their minimum number, and the least
-#: share of them that have a time.
+#: First lines that show a log: their maximum and minimum number, and the minimum share with a time.
 MAX_LOG_LINES, MIN_LOG_LINES, MIN_LOG_SHARE = 200, 20, 0.8
 #: A source file's declaration of its encoding, in one of its first two lines (PEP 263).
 DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -73,8 +70,8 @@ class Part:
 class Document:
     """The content of a file: its parts, which are split by ``kind``, and its title, if known.
 
-    ``has_lines`` is true if the lines of the only part are lines of the file; ``note`` is a remark
-    for the user on how the file was read.
+    ``has_lines`` is true if the only part's lines are those of the file; ``note`` is a remark to
+    the user on how the file was read.
     """
 
     kind: Kind
@@ -107,10 +104,7 @@ def generated_reason(data: bytes, kind: Kind) -> str:
 
 
 def read_document(data: bytes, kind: Kind) -> Document:
-    """Return the content of a file, given its bytes and its kind (``kind_of``).
-
-    The message of an ``InputError`` is only the reason.
-    """
+    """Return the content of a file; raise ``InputError`` with only the reason if this fails."""
     if kind.name == "pdf":
         return Document(kind, _pdf_pages(data))
     if kind.name == "docx":

@@ -164,10 +164,7 @@ def _sections(part: Part) -> Iterator[Chunk]:
 
 
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
-    """Yield the non-blank sections of a text, in one pass.
-
-    LlamaIndex's parser takes minutes for a file with a heading in every line.
-    """
+    # LlamaIndex's parser takes minutes for a file with a heading in every line.
     open_headings: list[tuple[int, str]] = []
     section, fenced = _Section(Lines(0, -1)), False
     for number, line in enumerate([*lines, "# "]):

@@ -44,10 +44,10 @@ def text_sizes(texts: Sequence[str]) -> list[int]:
 def text_pieces(text: str) -> Iterator[str]:
     """Yield the pieces of a text, at most a chunk long, without the white space between them.
 
-    The cuts are between sentences if possible, else between words. The text is cut in parts of
-    bounded length, so that the time is linear.
+    The cuts are between sentences if possible, else between words.
     """
     offset = 0
+    # The sentence splitter gets parts of bounded length, so that the time is linear.
     while offset < len(text):
         end = _part_end(text, offset)
         for piece in LONG_WORD.split(text[offset:end]):

@@ -60,10 +60,10 @@ class Worker:
         """
         # -P: no module of the working directory replaces one of Python or Casewright.
         command = [sys.executable, "-P", "-m", __name__]
-        process = self._process or subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        self._process = process = self._process or subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=null
         )
-        self._process = process
         seconds += SECONDS_PER_MEGABYTE * len(data) / 1e6
         try:
             answer = _answer(process, data, kind, seconds)

@@ -47,9 +47,7 @@ class CachedEncoder:
     """
 
     def __init__(self, encoder: Encoder, folder: Path | None = None) -> None:
-        self.encoder = encoder
-        self.name = encoder.name
-        self.dimension = encoder.dimension
+        self.encoder, self.name, self.dimension = encoder, encoder.name, encoder.dimension
         self.cue: str = getattr(encoder, "cue", "")
         self._memory: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
@@ -143,9 +141,7 @@ class UncachedQuestions:
     """A cached encoder that bypasses the cache for single texts, to time new questions."""
 
     def __init__(self, encoder: CachedEncoder) -> None:
-        self._encoder = encoder
-        self.name = encoder.name
-        self.dimension = encoder.dimension
+        self._encoder, self.name, self.dimension = encoder, encoder.name, encoder.dimension
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension)."""
@@ -213,8 +209,7 @@ class _VectorFile:
 def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None:
     """Return the numbers of all and of unusable vectors; ``None`` for an unusable file.
 
-    With ``remove``, unusable vectors, or the unusable file, are removed. Raise ``StoreError`` if
-    the file cannot be read at the moment.
+    ``remove`` removes these vectors, or the file. Raise ``StoreError`` if the file is in use.
     """
     try:
         with closing(sqlite3.connect(file, timeout=5)) as db:

@@ -51,9 +51,8 @@ def float_rows(answer: Any, count: int, dimension: int | None, source: str) -> N
         with np.errstate(over="ignore"):
             rows = np.asarray(answer, dtype=np.float32)
     except Exception as error:
-        raise InputError(
-            f"{source}, but not with an array of numbers: {error}. Expected shape {expected}."
-        ) from error
+        problem = f"{source}, but not with an array of numbers: {error}"
+        raise InputError(f"{problem}. Expected shape {expected}.") from error
     if rows.ndim != 2 or rows.shape != (count, dimension or rows.shape[1] or 1):
         raise InputError(
             f"{source} with an array of shape {rows.shape}; expected {expected}, one row each. "

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-#: Held while a model is loaded or exported: two threads cannot import transformers simultaneously,
-#: and ``quiet`` replaces the streams of the process.
+#: Held while a model is loaded or exported: the import of transformers is not thread-safe, and
+#: ``quiet`` replaces the streams of the process.
 EXPORT_LOCK = threading.Lock()
 
 
@@ -75,10 +75,7 @@ def quiet() -> Iterator[None]:
 
 
 def write_metadata(target: Path, numbers: Mapping[str, float]) -> None:
-    """Write named numbers to an ONNX file's metadata, and remove source paths from the file.
-
-    The file is replaced atomically.
-    """
+    """Write numbers to an ONNX file's metadata, and remove source paths; replace it atomically."""
     import onnx
 
     model = onnx.load(str(target))

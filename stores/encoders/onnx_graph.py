@@ -123,10 +123,7 @@ class Graph:
         return self.node("Reshape", states, self.node("Constant", value_ints=shape))
 
     def session(self, inputs: Mapping[str, type], *outputs: str, threads: int = 0) -> OnnxSession:
-        """Return a session of the graph; inputs have NumPy types, outputs are float32.
-
-        ``threads=0`` starts a thread for each core.
-        """
+        """Return a session of the graph with inputs of NumPy types and outputs of float32."""
         floats = dict.fromkeys(outputs, np.float32)
         model = onnx_format.model(self._nodes, inputs, floats, self._used, FUSED)
         session = inference_session(model, threads, self._used)
@@ -182,10 +179,7 @@ def in_batches(sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 class Bert:
-    """A BERT encoder. Thread-safe.
-
-    ``prefix`` precedes the names of the encoder's weights; for ``bits`` see ``Graph``.
-    """
+    """A thread-safe BERT encoder, whose weights' names begin with ``prefix``; see ``Graph``."""
 
     def __init__(self, weights: Weights, prefix: str = "", *, bits: int = 32) -> None:
         graph = Graph(weights, epsilon=1e-12, bits=bits)

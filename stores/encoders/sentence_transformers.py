@@ -41,10 +41,8 @@ class SentenceTransformersEncoder:
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            raise DependencyError(
-                f"Encoder {model!r} needs sentence-transformers. "
-                "Run: pip install 'casewright[encoders]'"
-            ) from error
+            problem = f"Encoder {model!r} needs sentence-transformers."
+            raise DependencyError(f"{problem} Run: pip install 'casewright[encoders]'") from error
         try:
             # A download shows its progress; loading from a folder prints nothing useful.
             with quiet() if Path(model).is_dir() else nullcontext():

@@ -91,10 +91,7 @@ def from_langchain(embeddings: Any, *, name: str | None = None) -> AdaptedEncode
 
 
 def from_llamaindex(embedding: Any, *, name: str | None = None) -> AdaptedEncoder:
-    """Return an encoder for a LlamaIndex ``BaseEmbedding``; see ``from_langchain``.
-
-    It embeds queries by ``get_query_embedding``.
-    """
+    """Return an encoder for a LlamaIndex ``BaseEmbedding``, as ``from_langchain`` does."""
     methods = ("get_text_embedding_batch", "get_query_embedding")
     return AdaptedEncoder(embedding, "a LlamaIndex BaseEmbedding", methods, name)
 

@@ -1,9 +1,8 @@
 """Checksums of an engine's files and cases, and bounds of the number of cases, to detect damage.
 
 Even for few cases, an engine writes four sparse files of 32 MB, so checksums skip blocks of zeros.
-Each part of a file has a checksum, so that a sample of a large file's parts can be compared. Cases
-have checksums too, since a damaged case may still be readable: one of the text and one of the
-vector, since one may be read without the other.
+Each part of a file has a checksum, so that a sample of a large file's parts can be compared. A
+damaged case may still be readable, so its text and its vector have a checksum each.
 """
 
 from __future__ import annotations
@@ -59,12 +58,10 @@ def _first_changed(folder: Path, expected: Mapping[str, list[int]], max_parts: i
         small = [(name, 0) for name, numbers in expected.items() if len(numbers) == 2]
         large = [part for part in parts if part not in set(small)]
         parts = small + random.sample(large, max(0, min(len(large), max_parts - len(small))))
-    changed = (
-        name
-        for name, number in parts
-        if _part_checksum(folder / name, number) != expected[name][number + 1]
-    )
-    return next(changed, "")
+    for name, number in parts:
+        if _part_checksum(folder / name, number) != expected[name][number + 1]:
+            return name
+    return ""
 
 
 def closed_cleanly(
@@ -158,8 +155,7 @@ def check_case(
 def write_count(file: Path, minimum: int, maximum: int) -> None:
     """Write bounds of the number of cases to a file of a few bytes, in place.
 
-    The bounds differ while cases are written, and are equal afterwards, so that they are right
-    whenever the process is killed.
+    While cases are written, the bounds differ, so that they are right if the process is killed.
     """
     bounds = struct.pack("<QQ", max(0, minimum), maximum)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o666)
@@ -170,10 +166,7 @@ def write_count(file: Path, minimum: int, maximum: int) -> None:
 
 
 def read_count(file: Path) -> tuple[int, int] | None:
-    """Return the bounds of ``write_count``; ``None`` without a file.
-
-    Raise ``StoreDamagedError`` if the file is damaged.
-    """
+    """Return the bounds of ``write_count``, or ``None`` without a file; a damaged file raises."""
     try:
         data = file.read_bytes()
     except FileNotFoundError:

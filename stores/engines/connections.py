@@ -48,10 +48,7 @@ def acquire(
 ) -> tuple[str, Engine]:
     """Return the engine of a location, opened if needed, and the key to release it.
 
-    Raises:
-        InputError: The location is unusable, or cannot have server options.
-        DependencyError: Qdrant Edge is not installed.
-        StoreError: The location cannot be opened.
+    See ``CaseStore`` for the arguments and errors.
     """
     resolved = _resolved(location)
     in_memory, remote = resolved == ":memory:", "://" in resolved
@@ -104,14 +101,7 @@ def release(key: str, engine: Engine) -> None:
 
 
 def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
-    """Open a folder, created if needed, with Qdrant Edge.
-
-    Raises:
-        InputError: The folder is a file, or was written by an engine of an older version.
-        DependencyError: Edge is not installed.
-        StoreError: Another process holds the folder for longer than ``lock_seconds``, its files
-            are damaged, or it cannot be created or used.
-    """
+    """Open a folder, created if needed, with Qdrant Edge; see ``CaseStore`` for the errors."""
     lock = hold_folder(folder, lock_seconds)
     try:
         with folder_errors(folder):
@@ -135,9 +125,8 @@ def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
 def check_engine(folder: Path) -> bool:
     """Return ``True`` if a folder has the file that names its engine.
 
-    Raises:
-        InputError: qdrant-client's local mode, which an earlier version used, wrote the folder.
-        StoreDamagedError: The file cannot be read.
+    Raise ``InputError`` for a folder of qdrant-client's local mode, which an earlier version used,
+    and ``StoreDamagedError`` if the file cannot be read.
     """
     try:
         name = json.loads((folder / ENGINE_FILE).read_text(encoding="utf-8"))["engine"]
@@ -191,9 +180,8 @@ def _resolved(location: str | Path) -> str:
     except ValueError:
         usable_url = False
     if not usable_url:
-        raise InputError(
-            f"{cleaned(text)} is not the URL of a Qdrant server. Give one such as http://localhost:6333."
-        )
+        problem = f"{cleaned(text)} is not the URL of a Qdrant server."
+        raise InputError(f"{problem} Give one such as http://localhost:6333.")
     if extra_parts:
         raise InputError(
             f"The URL of {url.hostname} has a user, a query or a fragment, which Qdrant does not "

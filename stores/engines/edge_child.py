@@ -40,11 +40,8 @@ MEMORY = 4 << 30
 def examine(disk: ShardFolder, lock: IO[str]) -> int:
     """Load a copy of an unloaded shard in a child, read every case, and return their number.
 
-    The child holds the ``lock`` of the store's folder too.
-
-    Raises:
-        StoreDamagedError: A case is damaged or missing, or the child crashed.
-        StoreError: The system does not allow a child process.
+    The child holds the ``lock`` of the store's folder too. Raise ``StoreDamagedError`` if a case is
+    damaged or missing or the child crashed, and ``StoreError`` if the system allows no child.
     """
     return int(_run("examine", disk, lock)["cases"])
 

@@ -69,9 +69,8 @@ class EdgeEngine(InProcess):
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         """Write a batch of points, all or none; see ``Engine``.
 
-        Raises:
-            InputError: An id is not a UUID, or a vector is not finite or has the wrong dimension.
-            DiskFullError: The disk has too little room.
+        Raise ``InputError`` for an id that is not a UUID and for a vector that is not finite or has
+        a wrong dimension; ``DiskFullError`` if there is too little room.
         """
         from qdrant_edge import Point as EdgePoint
         from qdrant_edge import UpdateOperation

@@ -174,8 +174,7 @@ class ShardFolder:
         with self.converted_errors(reading=True):
             shard = EdgeShard.load(str(self.path / SHARD))
             count = shard.info().points_count
-            # Without an index, a condition reads the payload of every case. The files of an index
-            # have no checksums after a kill.
+            # Without an index, a condition reads every payload; a kill may damage the index.
             if not (closed and TAGS in shard.info().payload_schema):
                 shard.update(UpdateOperation.delete_field_index(TAGS))
                 shard.update(UpdateOperation.create_field_index(TAGS, KeywordIndexParams()))

@@ -40,10 +40,7 @@ class Engine(Protocol):
 
     @property
     def writing(self) -> AbstractContextManager[Any]:
-        """The lock for writes that depend on earlier reads.
-
-        It excludes the threads of this process, not other users of a server.
-        """
+        """The lock of this process's threads for writes that depend on earlier reads."""
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         """Return the layout given to ``create``; ``None`` if there is no such collection.
@@ -62,7 +59,7 @@ class Engine(Protocol):
     ) -> AbstractContextManager[Upload]:
         """Return a context that writes many batches, which are acknowledged when it exits.
 
-        The context holds ``writing``, and calls ``done`` in the caller's thread with the number of
+        The context holds ``writing``. It calls ``done``, in the caller's thread, with the number of
         points stored since the last call.
         """
 

@@ -11,9 +11,8 @@ from typing import IO
 from casewright.errors import InputError, StoreDamagedError, StoreError, StoreLockedError
 from casewright.stores.room import as_disk_error
 
-#: The lock file, locked before an engine reads the folder, until the store closes. Qdrant locks too
-#: late, after loading, so that a waiting process has old data. Edge's own lock even damages a shard
-#: that another process has loaded.
+#: The file that is locked before an engine reads the folder, until the store closes. Qdrant locks
+#: only after loading, when the data may be old; Edge's own lock damages a shard in use elsewhere.
 LOCK_FILE = ".casewright.lock"
 
 

@@ -35,8 +35,7 @@ warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
 class QdrantEngine(InProcess):
     """An engine on one ``QdrantClient`` in local mode.
 
-    Local mode is not thread-safe, so each call holds one lock. A subclass may store payloads in
-    another form (``_payload``, ``_read_payload``).
+    Local mode is not thread-safe, so each call holds one lock.
     """
 
     def __init__(self, client: QdrantClient, location: str) -> None:
@@ -91,11 +90,9 @@ class QdrantEngine(InProcess):
     ) -> list[list[Ranked]]:
         from qdrant_client import models
 
-        condition, params = self._filter(where), self._params(exact=True)
-        requests = [
-            models.QueryRequest(query=vector.tolist(), limit=limit, filter=condition, params=params)
-            for vector in vectors
-        ]
+        settings: Any = {"filter": self._filter(where), "params": self._params(exact=True)}
+        queries = vectors.tolist()
+        requests = [models.QueryRequest(query=query, limit=limit, **settings) for query in queries]
         answers = self._read(lambda client: client.query_batch_points(collection, requests))
         return [[(str(p.id), p.score) for p in answer.points] for answer in answers]
 

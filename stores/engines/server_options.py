@@ -34,15 +34,13 @@ _RESERVED = {
 class ServerOptions:
     """Options of a store on a server; stores in memory and in folders have none.
 
-    ``collection``, ``vectors`` and ``indexes`` apply when the first ``add`` creates the collection;
-    they do not change an existing collection.
+    ``collection``, ``vectors`` and ``indexes`` apply only when ``add`` creates the collection.
 
     Attributes:
         collection: Arguments of ``QdrantClient.create_collection``: ``shard_number``,
             ``replication_factor``, ``write_consistency_factor``, ``hnsw_config``,
             ``optimizers_config``, ``quantization_config``, ``wal_config``, ``on_disk_payload``, …
-        vectors: Arguments of Qdrant's ``VectorParams``: ``on_disk``, ``datatype``, ``hnsw_config``,
-            ``quantization_config``, …
+        vectors: Arguments of Qdrant's ``VectorParams``: ``on_disk``, ``datatype``, …
         client: Arguments of ``QdrantClient``, and of the ``httpx.Client`` below it: ``headers``,
             ``prefer_grpc``, ``verify``, ``cert``, ``proxy``, …
         search: Parameters of an approximate ``CaseStore.search`` with an index; ``None`` for exact
@@ -152,10 +150,8 @@ def _arguments(function: Callable[..., Any]) -> set[str]:
 
 def _check_mapping(option: str, given: Any) -> None:
     if not isinstance(given, Mapping):
-        raise InputError(
-            f"The server option {option} is a {type(given).__name__}. Give a mapping of names to "
-            "values."
-        )
+        problem = f"The server option {option} is a {type(given).__name__}."
+        raise InputError(f"{problem} Give a mapping of names to values.")
 
 
 def _check_names(option: str, given: Mapping[str, Any], known: Collection[str]) -> None:

@@ -2,8 +2,7 @@
 
 Nothing is encoded or searched: vectors, scores and texts are those of the hits. A candidate's
 features depend on the question, on the candidates that were judged relevant earlier, and on the
-scores of the other candidates. They never depend on the other candidates' texts, so that no text
-affects the verdict on another.
+other candidates' scores, but not on their texts: no text affects the verdict on another.
 """
 
 from __future__ import annotations

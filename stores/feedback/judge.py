@@ -95,8 +95,7 @@ class Verdicts:
         probabilities: Id to probability of relevance, from 0 to 1, if the judge computes it.
         tokens: Token counts of a language model: ``input`` and ``output``.
         note: Description of a problem, if there was one.
-        failed: True if the judge gave no verdict, for example because a model could not be reached;
-            the loop then ends as after an exception.
+        failed: True if there is no verdict, as after an exception; the loop then ends.
     """
 
     relevant: frozenset[str]

@@ -67,21 +67,15 @@ class JudgeModel:
 
         Raise ``InputError`` if the file cannot be written.
         """
-        content = {
-            "format": FORMAT,
-            "first": self.first.to_json(),
-            "later": self.later.to_json(),
-            "training": self.training,
-        }
+        parts = {"first": self.first.to_json(), "later": self.later.to_json()}
+        content = {"format": FORMAT, **parts, "training": self.training}
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text + "\n", encoding="utf-8")
         except OSError as error:
-            raise InputError(
-                f"The judge cannot be written to {file}: {error.strerror}. Give a file that you "
-                "may write."
-            ) from error
+            problem = f"The judge cannot be written to {file}: {error.strerror}."
+            raise InputError(f"{problem} Give a file that you may write.") from error
 
     @classmethod
     def load(cls, file: str | Path) -> JudgeModel:
@@ -112,8 +106,8 @@ class OfflineJudge:
 
     Args:
         model: ``None`` for the shipped model; ``JudgeModel.load(file)`` reads another.
-        always_one: If no candidate is relevant in a first round, call the most probable candidate
-            relevant, so that the search goes on with it.
+        always_one: If no candidate is relevant in a first round, the most probable one counts as
+            relevant, so that the search goes on.
 
     Raises:
         InputError: ``model`` is not a ``JudgeModel``, or the shipped model cannot be read.
@@ -123,10 +117,8 @@ class OfflineJudge:
 
     def __init__(self, model: JudgeModel | None = None, *, always_one: bool = False) -> None:
         if not isinstance(model, JudgeModel | None):
-            raise InputError(
-                f"OfflineJudge was given model={model!r:.80}. Give a JudgeModel: "
-                "JudgeModel.load(file) reads one."
-            )
+            advice = "Give a JudgeModel: JudgeModel.load(file) reads one."
+            raise InputError(f"OfflineJudge was given model={model!r:.80}. {advice}")
         self.model = JudgeModel.shipped() if model is None else model
         self._always_one = always_one
 
@@ -174,10 +166,8 @@ def _parse(text: str, file: str) -> JudgeModel:
 def _regression(content: Mapping[str, Any], features: Sequence[str], file: str) -> Regression:
     weights = {str(name): float(weight) for name, weight in content["weights"].items()}
     if unknown := sorted(set(weights) - set(features)):
-        raise InputError(
-            f"The judge in {file} reads the features {unknown}, which this version does not "
-            f"know. {_ADVICE}"
-        )
+        problem = f"The judge in {file} reads the features {unknown}, which this version lacks."
+        raise InputError(f"{problem} {_ADVICE}")
     regression = Regression(weights, float(content["bias"]), float(content["threshold"]))
     if not all(map(math.isfinite, [*weights.values(), regression.bias])):
         raise ValueError("a weight is not finite")

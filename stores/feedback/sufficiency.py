@@ -65,8 +65,8 @@ def hit_features(
 ) -> tuple[float, float]:
     """Return the judge's ``FEATURES`` of hits, from 0 to 1 and from 0 to ``MAX_WORDS``.
 
-    ``rarity`` weighs the question's words, by default equally. Numbers are no words. A passage has
-    all words of a question without words.
+    ``rarity`` weighs the question's words, by default equally. Numbers do not count as words. A
+    passage has all words of a question without words.
     """
     plain_words = (word for word in content_words(question) if not word.isdigit())
     words = {word: rarity(word) if rarity else 1.0 for word in plain_words}

@@ -28,9 +28,8 @@ try:
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
     from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 except ImportError as error:
-    raise DependencyError(
-        "A LlamaIndex retriever needs llama-index-core. Run: pip install llama-index-core"
-    ) from error
+    problem = "A LlamaIndex retriever needs llama-index-core."
+    raise DependencyError(f"{problem} Run: pip install llama-index-core") from error
 
 RANGES = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 #: Operators with one value, which a list in the metadata matches by any element.

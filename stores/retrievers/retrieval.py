@@ -82,15 +82,10 @@ def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit
     Raise ``InputError`` for a query that is not a text.
     """
     if not isinstance(query, str):
-        raise InputError(
-            f"A retriever was given the query {query!r:.200}. Give a text; "
-            "CaseStore.search takes a problem's components."
-        )
-    shared: dict[str, Any] = {
-        "weights": retrieval.weights,
-        "lambda_b": retrieval.lambda_b,
-        "where": retrieval.where,
-    }
+        advice = "Give a text; CaseStore.search takes a problem's components."
+        raise InputError(f"A retriever was given the query {query!r:.200}. {advice}")
+    names = ("weights", "lambda_b", "where")
+    shared: dict[str, Any] = {name: getattr(retrieval, name) for name in names}
     if retrieval.search_type == "similarity":
         return store.search(query, retrieval.k, **shared)
     return store.select(query, retrieval.k, lambda_d=retrieval.lambda_d, **shared).hits
@@ -101,10 +96,8 @@ def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
     forms = {"support": schema.support, "full": schema.full}
     content = (text if callable(text) else forms[text])(case)
     if not isinstance(content, str):
-        raise InputError(
-            f"The text of case {case.id} is {content!r:.200}. The function that makes it must "
-            "return a str."
-        )
+        problem = f"The text of case {case.id} is {content!r:.200}."
+        raise InputError(f"{problem} The function that makes it must return a str.")
     return content
 
 
