@@ -70,10 +70,8 @@ class Facet:
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
         """Embed problems as unit vectors, array (n, dimension); zeros if a component is missing.
 
-        Raises:
-            FacetError: A problem cannot be embedded, or its embedding is not finite.
-            DependencyError: The encoder is not installed.
-            InputError: The embedding does not have the declared shape.
+        Raise ``FacetError`` if a problem cannot be embedded or its embedding is not finite,
+        ``DependencyError`` if the encoder is not installed, and ``InputError`` for another shape.
         """
         unit_vectors = np.zeros((len(problems), self.dimension), dtype=np.float32)
         row_numbers = [row for row, problem in enumerate(problems) if self.reads(problem)]

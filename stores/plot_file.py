@@ -14,11 +14,8 @@ from casewright.errors import DependencyError, InputError
 def plot_file(file: Path, **settings: Any) -> Iterator[tuple[Any, Any]]:
     """Yield a matplotlib figure and its axes, and write the figure to a file at the end.
 
-    The file's ending is its format; ``settings`` are arguments of ``pyplot.subplots``.
-
-    Raises:
-        DependencyError: matplotlib is not installed.
-        InputError: The file cannot be written.
+    The file's ending is its format; ``settings`` are arguments of ``pyplot.subplots``. Raise
+    ``DependencyError`` without matplotlib, and ``InputError`` if the file cannot be written.
     """
     try:
         import matplotlib

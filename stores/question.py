@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,13 +116,12 @@ class Question:
         For a field in both, the question's condition counts. Cases of ``exclude`` are left out.
         """
         condition = with_tenant({**where, **(self.where or {})}, self.finder.tenant)
-        try:
-            points = self.finder.engine.scroll(self.finder.collection, condition)
-        except NoCollectionError:
-            return []
         excluded = set(exclude)
-        hits = self.hits([point.id for point in points if point.id not in excluded])
-        return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
+        with suppress(NoCollectionError):
+            points = self.finder.engine.scroll(self.finder.collection, condition)
+            hits = self.hits([point.id for point in points if point.id not in excluded])
+            return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
+        return []
 
     def _weighted(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the engine's query vectors: weighted vectors, with 0 for the quality."""

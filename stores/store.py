@@ -165,11 +165,10 @@ class CaseStore:
 
     def all(self, where: Where | None = None) -> list[Case]:
         """Return every case that matches, ordered by id."""
-        try:
+        with suppress(NoCollectionError):
             points = self.engine.scroll(self.schema.name, with_tenant(where, self.tenant))
-        except NoCollectionError:
-            return []
-        return sorted(map(_case, points), key=lambda case: case.id)
+            return sorted(map(_case, points), key=lambda case: case.id)
+        return []
 
     def search(
         self,
@@ -337,10 +336,9 @@ class CaseStore:
 
     def count(self, where: Where | None = None) -> int:
         """Count the cases that match."""
-        try:
+        with suppress(NoCollectionError):
             return self.engine.count(self.schema.name, with_tenant(where, self.tenant))
-        except NoCollectionError:
-            return 0
+        return 0
 
     def clear(self) -> None:
         """Remove all cases and the collection; a tenant's store removes only the tenant's cases."""

@@ -119,9 +119,8 @@ def point_parts(
 def scale_of(layout: Mapping[str, Any], schema: CaseSchema, location: str) -> QualityScale:
     """Return the quality scale from a collection's layout.
 
-    Raises:
-        SchemaMismatchError: The collection was built with another schema.
-        StoreDamagedError: The layout has no quality scale.
+    Raise ``SchemaMismatchError`` if the collection was built with another schema, and
+    ``StoreDamagedError`` if the scale is missing.
     """
     differences = [
         f"{key} is {layout.get(key)} there, {expected} here"

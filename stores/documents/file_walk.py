@@ -101,6 +101,18 @@ class SourceFile:
     size: int
 
 
+def skip_reason(file: SourceFile, kind: Kind | None) -> str:
+    """Return the reason, from name and size, not to read a file; empty if it may be a document."""
+    if LOG.fullmatch(file.source):
+        return "it is a log"
+    if file.source.lower().endswith(GENERATED):
+        return "it was made by a program, for programs"
+    if file.size > DATA_BYTES and (kind is None or kind.name in DATA):
+        description = "of an unknown type" if kind is None else "data"
+        return f"it is {description}, and has more than {DATA_BYTES:,} bytes"
+    return ""
+
+
 @dataclass(slots=True)
 class Walk:
     """The content of a folder: the chosen files, and other entries, each with the reason.

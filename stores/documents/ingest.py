@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -17,10 +18,6 @@ from casewright.errors import DependencyError, FacetError, InputError, told
 from casewright.stores.case import Case
 from casewright.stores.documents.cases import digest, document_cases
 from casewright.stores.documents.file_walk import (
-    DATA,
-    DATA_BYTES,
-    GENERATED,
-    LOG,
     Kind,
     KindName,
     SourceFile,
@@ -30,9 +27,10 @@ from casewright.stores.documents.file_walk import (
     is_unicode,
     kind_of,
     matches,
+    skip_reason,
     walk,
 )
-from casewright.stores.documents.reader import generated_reason, is_text
+from casewright.stores.documents.reader import content_reason
 from casewright.stores.documents.worker import SECONDS, Worker, worker
 from casewright.stores.progress import progress_bar
 from casewright.stores.revise import Change
@@ -198,14 +196,9 @@ class _Run:
         kind = kind_of(file.source)
         if file.size > max_bytes:
             raise InputError(f"it has {file.size:,} bytes; at most {max_bytes:,} are read")
-        if reason := _skip_reason(file, kind):
-            self.skipped.append((file.source, reason))
-            return []
-        data = file.path.read_bytes()
-        if kind is None and not is_text(data):
-            self.skipped.append((file.source, "it is not text, and of an unknown type"))
-            return []
-        if reason := generated_reason(data, kind or Kind("text")):
+        # A file that is skipped by name or size is not read.
+        reason = skip_reason(file, kind) or content_reason(data := file.path.read_bytes(), kind)
+        if reason:
             self.skipped.append((file.source, reason))
             return []
         file_digest = digest(data)
@@ -247,15 +240,13 @@ class _Run:
 @cache
 def _check_installed() -> None:
     for name in MODULES:
-        try:
-            installed = importlib.util.find_spec(name) is not None
-        except ImportError:
-            installed = False
-        if not installed:
-            raise DependencyError(
-                f"Documents are read by {name.split('.')[0]}, which is not installed. "
-                "Run: pip install 'casewright[documents]'"
-            )
+        with suppress(ImportError):
+            if importlib.util.find_spec(name):
+                continue
+        raise DependencyError(
+            f"Documents are read by {name.split('.')[0]}, which is not installed. "
+            "Run: pip install 'casewright[documents]'"
+        )
 
 
 def _resolved(path: str | Path) -> Path:
@@ -309,14 +300,3 @@ def _stored(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, 
 def _has_kind(source: str, kinds: Collection[KindName]) -> bool:
     kind = kind_of(source)
     return not kinds or (kind is not None and kind.name in kinds)
-
-
-def _skip_reason(file: SourceFile, kind: Kind | None) -> str:
-    if LOG.fullmatch(file.source):
-        return "it is a log"
-    if file.source.lower().endswith(GENERATED):
-        return "it was made by a program, for programs"
-    if file.size > DATA_BYTES and (kind is None or kind.name in DATA):
-        description = "of an unknown type" if kind is None else "data"
-        return f"it is {description}, and has more than {DATA_BYTES:,} bytes"
-    return ""

@@ -89,17 +89,22 @@ def is_text(data: bytes) -> bool:
         return False
 
 
-def generated_reason(data: bytes, kind: Kind) -> str:
-    """Return the reason why a file was not written by a person; empty if it may have been."""
-    if kind.name in ("text", "data"):
+def content_reason(data: bytes, kind: Kind | None) -> str:
+    """Return the reason not to ingest a file, given its bytes; empty if it may be a document.
+
+    A ``kind`` of ``None`` is unknown; such a file must be a text.
+    """
+    if kind is None and not is_text(data):
+        return "it is not text, and of an unknown type"
+    if kind is None or kind.name in ("text", "data"):
         lines = data.split(b"\n", MAX_LOG_LINES)[:MAX_LOG_LINES]
         with_time = sum(bool(LOG_LINE.match(line)) for line in lines)
         if len(lines) >= MIN_LOG_LINES and with_time >= MIN_LOG_SHARE * len(lines):
             return "it is a log"
-    if kind.name == "code" and (
-        GENERATED_MARK.search(data[:TOP_BYTES]) or len(data) > MAX_LINE * (data.count(b"\n") + 1)
-    ):
-        return "it was made by a program, for programs"
+    elif kind.name == "code":
+        is_minified = len(data) > MAX_LINE * (data.count(b"\n") + 1)
+        if is_minified or GENERATED_MARK.search(data[:TOP_BYTES]):
+            return "it was made by a program, for programs"
     return ""
 
 

@@ -18,15 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError, StoreDamagedError, StoreError, cleaned
-from casewright.stores.engines.checksums import (
-    CLOSED,
-    SAMPLED_PARTS,
-    checksums_of,
-    closed_cleanly,
-    copy_files,
-    read_count,
-    write_count,
-)
+from casewright.stores.engines import checksums
+from casewright.stores.engines.checksums import CLOSED, checksums_of
 from casewright.stores.engines.engine import Point
 from casewright.stores.engines.folder import damaged_error, in_use_error
 from casewright.stores.engines.payload import TAGS, read_edge_payload
@@ -83,7 +76,7 @@ class ShardFolder:
 
     def write_count(self, minimum: int, maximum: int) -> None:
         """Write bounds of the number of cases."""
-        write_count(self.path / COUNT, minimum, maximum)
+        checksums.write_count(self.path / COUNT, minimum, maximum)
 
     def make(self, dimension: int, layout: Mapping[str, Any]) -> None:
         """Create an empty collection."""
@@ -118,7 +111,7 @@ class ShardFolder:
         content = {"dimension": dimension, "layout": dict(layout), "sum": checksum}
         for name in (LAYOUT, LAYOUT_COPY):
             write_whole(new / name, json.dumps(content))
-        write_count(new / COUNT, count, count)
+        checksums.write_count(new / COUNT, count, count)
         write_whole(new / CLOSED, json.dumps({"files": checksums_of(new / SHARD)}))
         return new
 
@@ -137,7 +130,7 @@ class ShardFolder:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise self.damaged(f"its {name} cannot be read") from error
 
-    def check(self, max_parts: int | None = SAMPLED_PARTS) -> bool:
+    def check(self, max_parts: int | None = checksums.SAMPLED_PARTS) -> bool:
         """Compare an unloaded shard's files with their checksums at the last clean close.
 
         Return ``False`` if there was no clean close: a killed process left its last writes in the
@@ -147,14 +140,14 @@ class ShardFolder:
         if not any((self.path / SHARD).glob("segments/*/version.info")):
             raise self.damaged("it has no segment")
         self.expected()
-        return closed_cleanly(self.path, self.path / SHARD, self.damaged, max_parts)
+        return checksums.closed_cleanly(self.path, self.path / SHARD, self.damaged, max_parts)
 
     def expected(self) -> tuple[int, int] | None:
         """Return the minimum and the maximum number of cases; ``None`` if unknown.
 
         Raise ``StoreDamagedError`` if the number is missing or damaged.
         """
-        bounds = read_count(self.path / COUNT)
+        bounds = checksums.read_count(self.path / COUNT)
         if bounds is None and "sum" in self._layout_file():
             raise self.damaged(f"its {COUNT} is missing")
         return bounds
@@ -195,7 +188,7 @@ class ShardFolder:
             yield self
             return
         try:
-            yield replace(self, copy=copy_files(self.path, target))
+            yield replace(self, copy=checksums.copy_files(self.path, target))
         finally:
             shutil.rmtree(target)
 

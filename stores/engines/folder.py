@@ -19,10 +19,8 @@ LOCK_FILE = ".casewright.lock"
 def hold_folder(folder: Path, seconds: float) -> IO[str]:
     """Lock a folder, created if needed, until the returned file is closed or the process ends.
 
-    Raises:
-        InputError: The folder is a file.
-        StoreLockedError: Another process holds the folder for longer than ``seconds``.
-        StoreError: The folder cannot be created or used.
+    Raise ``StoreLockedError`` if another process holds the folder for longer than ``seconds``,
+    ``InputError`` for a file, and ``StoreError`` if the folder cannot be created or used.
     """
     deadline = time.monotonic() + seconds
     with folder_errors(folder):

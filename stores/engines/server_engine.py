@@ -51,9 +51,8 @@ class ServerEngine(QdrantEngine):
     ) -> ServerEngine:
         """Open a server or cluster by its URL; ``timeout`` is in seconds for one request.
 
-        Raises:
-            InputError: ``QdrantClient`` refuses the options.
-            StoreUnavailableError: The server does not answer.
+        Raise ``InputError`` if ``QdrantClient`` refuses the options, and ``StoreUnavailableError``
+        if the server does not answer.
         """
         from qdrant_client import QdrantClient
 

@@ -47,9 +47,8 @@ class RepairResult:
 def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult]:
     """Read all of a store's files and cases, and return a result for each collection.
 
-    Raises:
-        InputError: The folder has no store.
-        StoreError: The folder cannot be used, or another process holds it.
+    Raise ``InputError`` for a folder without a store, and ``StoreError`` for one that cannot be
+    used or that another process holds.
     """
     with _locked_store(folder, lock_seconds) as lock:
         try:
@@ -62,10 +61,8 @@ def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult
 def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResult]:
     """Replace every damaged collection by one with its undamaged cases; keep the damaged files.
 
-    Raises:
-        InputError: The folder has no store.
-        StoreLockedError: Another process holds the folder for longer than ``lock_seconds``.
-        StoreError: A collection's layout is lost, no file of it is left, or it cannot be used.
+    Raise the errors of ``check_folder``, and ``StoreError`` for a collection without layout or
+    files.
     """
     with _locked_store(folder, lock_seconds) as lock:
         try:
