@@ -25,8 +25,8 @@ def tracer() -> Any:
     if (trace := sys.modules.get("opentelemetry.trace")) is None:
         return None
     provider = trace.get_tracer_provider()
-    unset = isinstance(provider, trace.ProxyTracerProvider)
-    return None if unset else provider.get_tracer("casewright")
+    is_unset = isinstance(provider, trace.ProxyTracerProvider)
+    return None if is_unset else provider.get_tracer("casewright")
 
 
 def content(**values: Any) -> dict[str, str]:

@@ -436,8 +436,9 @@ class CaseStore:
         """Return an embedded and weighted query; ``None`` for an empty store."""
         check_bias(lambda_b=lambda_b)
         if not isinstance(query, (str, Mapping)):
-            advice = "Give a problem's components, or a text."
-            raise InputError(f"A search was given {query!r:.200}. {advice}")
+            raise InputError(
+                f"A search was given {query!r:.200}. Give a problem's components, or a text."
+            )
         with_tenant(where, self.tenant)  # Also an empty store refuses an invalid condition.
         problem = self.schema.query(query) if isinstance(query, str) else query
         self.schema.check_query(problem, weights, lambda_b)

@@ -105,9 +105,8 @@ class CachedEncoder:
                 self._memory.move_to_end(key)
             while len(self._memory) > MEMORY_ENTRIES:
                 self._memory.popitem(last=False)
-        if not keys:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        return np.stack([vectors[key] for key in keys])
+        result = [vectors[key] for key in keys]
+        return np.stack(result) if result else np.zeros((0, self.dimension), dtype=np.float32)
 
 
 def write_vectors(file: Path, encoder: Encoder, texts: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -40,32 +41,28 @@ class ServerCalls:
     def __init__(
         self, server: str, *, retries: int, timeout: float, secrets: Sequence[str]
     ) -> None:
-        self._server = server
-        self._retries = retries
-        self._timeout = timeout
+        self._server, self._retries, self._timeout = server, retries, timeout
         self._secrets = [secret for secret in secrets if secret]
 
     def read(self, request: Callable[[], Answer]) -> Answer:
         """Send a read with few retries, within about the time limit of one request."""
-        return self._call(request, min(self._retries, READ_RETRIES), self._timeout, None)
+        retries = min(self._retries, READ_RETRIES)
+        return self._call(request, retries, self._timeout, threading.Event())
 
     def write(self, request: Callable[[], Answer], stop: threading.Event | None = None) -> Answer:
         """Send a write with retries; ``stop`` ends the wait between them."""
-        return self._call(request, self._retries, None, stop)
+        return self._call(request, self._retries, math.inf, stop or threading.Event())
 
     def _call(
-        self,
-        request: Callable[[], Answer],
-        retries: int,
-        time_limit: float | None,
-        stop: threading.Event | None,
+        self, request: Callable[[], Answer], retries: int, limit: float, stop: threading.Event
     ) -> Answer:
+        """Send a request, with retries for at most ``limit`` seconds and until ``stop`` is set."""
         from tenacity import Retrying, retry_if_exception, wait_exponential_jitter
 
         backoff = wait_exponential_jitter(multiplier=MIN_WAIT, max=MAX_WAIT, jitter=MIN_WAIT)
 
         def wait(state: RetryCallState) -> float:
-            failure = _failure_of(state.outcome and state.outcome.exception())
+            failure = _failure_of(state.outcome.exception() if state.outcome else None)
             return max(backoff(state), failure.wait if failure else 0.0)
 
         def is_temporary(error: BaseException) -> bool:
@@ -74,16 +71,11 @@ class ServerCalls:
 
         def is_over(state: RetryCallState) -> bool:
             elapsed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
-            return (
-                state.attempt_number > retries
-                or state.upcoming_sleep > MAX_RETRY_AFTER
-                or (time_limit is not None and elapsed > time_limit)
-            )
+            is_last = state.attempt_number > retries or elapsed > limit
+            return is_last or state.upcoming_sleep > MAX_RETRY_AFTER
 
         def sleep(seconds: float) -> None:
-            if stop is None:
-                time.sleep(seconds)
-            elif stop.wait(seconds):
+            if stop.wait(seconds):
                 raise StoreUnavailableError(f"A request to {self._server} was cancelled.")
 
         retry = retry_if_exception(is_temporary)

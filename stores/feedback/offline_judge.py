@@ -117,8 +117,10 @@ class OfflineJudge:
 
     def __init__(self, model: JudgeModel | None = None, *, always_one: bool = False) -> None:
         if not isinstance(model, JudgeModel | None):
-            advice = "Give a JudgeModel: JudgeModel.load(file) reads one."
-            raise InputError(f"OfflineJudge was given model={model!r:.80}. {advice}")
+            raise InputError(
+                f"OfflineJudge was given model={model!r:.80}. Give a JudgeModel: "
+                "JudgeModel.load(file) reads one."
+            )
         self.model = JudgeModel.shipped() if model is None else model
         self._always_one = always_one
 

@@ -82,8 +82,10 @@ def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit
     Raise ``InputError`` for a query that is not a text.
     """
     if not isinstance(query, str):
-        advice = "Give a text; CaseStore.search takes a problem's components."
-        raise InputError(f"A retriever was given the query {query!r:.200}. {advice}")
+        raise InputError(
+            f"A retriever was given the query {query!r:.200}. Give a text; "
+            "CaseStore.search takes a problem's components."
+        )
     names = ("weights", "lambda_b", "where")
     shared: dict[str, Any] = {name: getattr(retrieval, name) for name in names}
     if retrieval.search_type == "similarity":
@@ -96,8 +98,10 @@ def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
     forms = {"support": schema.support, "full": schema.full}
     content = (text if callable(text) else forms[text])(case)
     if not isinstance(content, str):
-        problem = f"The text of case {case.id} is {content!r:.200}."
-        raise InputError(f"{problem} The function that makes it must return a str.")
+        raise InputError(
+            f"The text of case {case.id} is {content!r:.200}. The function that makes it must "
+            "return a str."
+        )
     return content
 
 
