@@ -57,7 +57,7 @@ class Facet:
         if unknown := sorted(set(self.optional) - set(self.components)):
             problem = f"Facet {self.name!r} has optional {unknown}, which it does not read."
             raise InputError(f"{problem} It reads {list(self.components)}.")
-        if not self.components or set(self.components) <= set(self.optional):
+        if set(self.components) <= set(self.optional):
             raise InputError(
                 f"Facet {self.name!r} reads the components {list(self.components)}, of which "
                 f"{list(self.optional)} are optional. It needs at least one that is not."

@@ -114,13 +114,12 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
         # The largest score is subtracted, so that no exponential overflows.
         exponentials = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
         shares = (exponentials / exponentials.sum()).tolist()
+        for row, score_share in zip(rows, shares, strict=True):
+            row["score_share"] = score_share
     if relevant:
         comparison = _RelevantTexts(question, relevant)
         for row, candidate, terms in zip(rows, batch, candidate_terms, strict=True):
             row |= comparison.features(candidate, terms)
-    else:
-        for row, score_share in zip(rows, shares, strict=True):
-            row["score_share"] = score_share
     names = LATER if relevant else FIRST
     matrix = np.array([[row[name] for name in names] for row in rows], dtype=np.float64)
     return np.nan_to_num(matrix.reshape(len(batch), len(names)), posinf=0.0, neginf=0.0)
@@ -177,6 +176,7 @@ class _RelevantTexts:
         text, title = (max(cosines) for cosines in zip(*pairs, strict=True))
         named = not _contains(terms.title, question.body) and _contains(terms.title, self.text)
         new_title_words = terms.title_words - question.words
+        named_words = sum(f" {word} " in self.text for word in new_title_words)
         names = [name for name in terms.names if f" {name} " not in question.body]
         same_title = any(
             terms.title
@@ -191,10 +191,7 @@ class _RelevantTexts:
             "text_like": text,
             "title_like": title,
             "title_named": float(named),
-            "title_words_named": (
-                sum(f" {word} " in self.text for word in new_title_words)
-                / max(1, len(new_title_words))
-            ),
+            "title_words_named": named_words / max(1, len(new_title_words)),
             "names_candidate": float(is_mentioned),
             "names_shared": sum(n in self.names for n in names) / math.sqrt(max(1, len(names))),
             "log_relevant": math.log1p(len(self.relevant)),

@@ -42,9 +42,8 @@ NEGATED = ("!=", "nin")
 class CaseNodeRetriever(BaseRetriever):
     """A retriever of a store's cases as nodes with scores.
 
-    A node has the case's text, its id, and its metadata with ``score``, ``relevance``,
-    ``facet_scores`` and ``case_id``; if the case has a field with such a name, the added field has
-    the prefix ``hit_``. The added fields are excluded from prompts.
+    A node has the case's text and id, and the metadata that LangChain's ``CaseRetriever`` gives
+    its documents. The added fields are excluded from prompts.
 
     A search uses the query's text; several texts, for example of ``HyDE``, are joined by line
     breaks. The query's embedding is not used, since a store embeds a query once for each facet.

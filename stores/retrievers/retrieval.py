@@ -120,14 +120,11 @@ def hit_metadata(
         **(extra or {}),
     }
     metadata: dict[str, Any] = dict(hit.case.metadata)
-    added = []
-    for field, value in fields.items():
-        name = field
+    for name, value in fields.items():
         while name in metadata:
             name = f"hit_{name}"
         metadata[name] = value
-        added.append(name)
-    return metadata, added
+    return metadata, [name for name in metadata if name not in hit.case.metadata]
 
 
 def _message(error: ValidationError) -> str:
