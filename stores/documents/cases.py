@@ -110,10 +110,7 @@ def document_cases(
 
 
 def location_text(case: Case, names: Mapping[str, str]) -> str:
-    """Return a chunk's file, its lines or page, and its symbol or headings, as a text to display.
-
-    ``names`` maps roots to short names; see ``root_names``.
-    """
+    """Return a chunk's file, lines or page, symbol or headings, as text; see ``root_names``."""
     metadata = case.metadata
     root = str(metadata.get("root", ""))
     text = str(PurePosixPath(names.get(root, root), metadata.get("source", case.id)))
@@ -145,25 +142,20 @@ def neighbour_places(case: Case, distance: int) -> list[Place]:
 
 
 def at_places(places: Collection[Place]) -> Where:
-    """Return a condition that the chunks at these places meet.
-
-    Chunks of one file at another file's positions meet it too: this is faster than many queries.
-    """
+    """Return a condition that the chunks at these places meet, and some others of their files."""
+    # To read some other chunks takes far less time than a query for each file.
     roots, sources, positions = (sorted(set(part)) for part in zip(*places, strict=True))
     return {"root": roots, "source": sources, "position": positions}
 
 
 def roots_of(store: CaseStore) -> list[str]:
-    """Return the roots of a store's documents, in alphabetical order.
-
-    Each search finds a case of a new root. Raise ``StoreError`` if the store cannot be read.
-    """
+    """Return the roots of a store's documents, sorted; raise ``StoreError`` if it is unreadable."""
     roots: list[str] = []
     # All cases have the same score for a vector of zeros, so that the search may return any case.
     zeros = np.zeros(store.schema.dimension, dtype=np.float32)
     with suppress(NoCollectionError):
         while True:
-            # Chunks have a position; other cases of the store are not documents.
+            # Each search finds a chunk of a new root; only chunks of documents have a position.
             where = with_tenant({"position": {"gte": 1}, "root": {"not": roots}}, store.tenant)
             points = store.engine.search(store.schema.name, zeros, 1, where, exact=True)
             root = points[0].payload["metadata"].get("root") if points else None

@@ -122,16 +122,15 @@ def _walk(
     children, seen = node.named_children, set[str]()
     for number, child in enumerate(children):
         # The comments before a wrapper belong to the first node of each type inside.
-        has_comments = first is not None and child.type not in seen
+        is_first = child.type not in seen
         seen.add(child.type)
         name, wraps = _name(child), child.type in WRAPPER_TYPES
-        first_row = None
+        first_row = child.start_point.row
         if name or wraps:
-            first_row = first if has_comments else _first_row(children, number)
+            first_row = first if first is not None and is_first else _first_row(children, number)
         if not name or child.start_point.row == outer_row:
             _walk(child, outer, outer_row, definitions, depth + 1, first_row if wraps else None)
             continue
-        assert first_row is not None
         symbol = f"{outer}.{name}" if outer else name
         lines = Lines(first_row, _last_row(child))
         if outer and lines.first == lines.last:

@@ -42,10 +42,7 @@ def text_sizes(texts: Sequence[str]) -> list[int]:
 
 
 def text_pieces(text: str) -> Iterator[str]:
-    """Yield the pieces of a text, at most a chunk long, without the white space between them.
-
-    The cuts are between sentences if possible, else between words.
-    """
+    """Yield pieces of a text, at most a chunk long, cut between sentences, or else words."""
     offset = 0
     # The sentence splitter gets parts of bounded length, so that the time is linear.
     while offset < len(text):
@@ -191,10 +188,7 @@ def paragraph_groups(lines: Sequence[str], sizes: Sizes, within: Lines) -> list[
 
 
 def line_parts(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Lines]:
-    """Yield parts that are at most a chunk long and begin at lines with little indentation.
-
-    A line that is longer than a chunk is a part of its own.
-    """
+    """Yield parts, at most a chunk or one line long, that begin at little indentation."""
     first = within.first
     while first <= within.last:
         last = first

@@ -71,10 +71,7 @@ class CachedEncoder:
         return self._cached(texts, self.encoder.embed, b"")
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n queries as an array (n, dimension), by ``embed_queries`` if available.
-
-        Raise ``InputError`` if the encoder did not answer with a finite vector for each query.
-        """
+        """Embed n queries as an array (n, dimension), as ``embed`` does, by ``embed_queries``."""
         embed = getattr(self.encoder, "embed_queries", None)
         return self.embed(texts) if embed is None else self._cached(texts, embed, QUERY_PREFIX)
 

@@ -139,10 +139,8 @@ def case_checksums(id_: str, texts: list[str], vector: NDArray[np.float32]) -> l
 def check_case(
     stored: Mapping[str, Any], id_: str, texts: list[str], vector: NDArray[np.float32] | None
 ) -> None:
-    """Raise ``ValueError`` if a case does not match its checksums.
-
-    Cases of an older version have no checksums, and pass. A vector of ``None`` is not checked.
-    """
+    """Raise ``ValueError`` if a case does not match its checksums; ``None`` is an unread vector."""
+    # Cases of an older version have no checksums.
     if (checksums := stored.get(CHECKSUMS)) is None:
         return
     actual = case_checksums(id_, texts, np.zeros(0, np.float32) if vector is None else vector)

@@ -46,10 +46,7 @@ def acquire(
     timeout: int = 10,
     server: ServerOptions | None = None,
 ) -> tuple[str, Engine]:
-    """Return the engine of a location, opened if needed, and the key to release it.
-
-    See ``CaseStore`` for the arguments and errors.
-    """
+    """Return the engine of a location, opened if needed, and its key; see ``CaseStore``."""
     resolved = _resolved(location)
     in_memory, remote = resolved == ":memory:", "://" in resolved
     if server is not None and not (remote and isinstance(server, ServerOptions)):

@@ -67,11 +67,7 @@ class EdgeEngine(InProcess):
                 disk.make(dimension, layout)
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        """Write a batch of points, all or none; see ``Engine``.
-
-        Raise ``InputError`` for an id that is not a UUID and for a vector that is not finite or has
-        a wrong dimension; ``DiskFullError`` if there is too little room.
-        """
+        """Write points, all or none, as ``Engine``; raise ``InputError`` for a bad id or vector."""
         from qdrant_edge import Point as EdgePoint
         from qdrant_edge import UpdateOperation
 

@@ -143,10 +143,7 @@ class ShardFolder:
         return checksums.closed_cleanly(self.path, self.path / SHARD, self.damaged, max_parts)
 
     def expected(self) -> tuple[int, int] | None:
-        """Return the minimum and the maximum number of cases; ``None`` if unknown.
-
-        Raise ``StoreDamagedError`` if the number is missing or damaged.
-        """
+        """Return bounds of the number of cases, if known; raise ``StoreDamagedError`` if lost."""
         bounds = checksums.read_count(self.path / COUNT)
         if bounds is None and "sum" in self._layout_file():
             raise self.damaged(f"its {COUNT} is missing")

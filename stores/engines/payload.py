@@ -48,10 +48,7 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
 def read_edge_payload(
     stored: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
 ) -> Mapping[str, Any]:
-    """Return the JSON form of a case from a payload of ``edge_payload``.
-
-    Raise ``ValueError``, ``KeyError`` or ``TypeError`` if the payload is damaged.
-    """
+    """Return the case of ``edge_payload``; damage is a ``ValueError``, ``KeyError``, ``TypeError``."""
     check_case(stored, id_, [stored["json"], *stored[TAGS]], vector)
     case: Mapping[str, Any] = json.loads(stored["json"])
     return case

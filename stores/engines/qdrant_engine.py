@@ -33,10 +33,7 @@ warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
 
 
 class QdrantEngine(InProcess):
-    """An engine on one ``QdrantClient`` in local mode.
-
-    Local mode is not thread-safe, so each call holds one lock.
-    """
+    """An engine on a ``QdrantClient`` in local mode, whose calls hold a lock for thread safety."""
 
     def __init__(self, client: QdrantClient, location: str) -> None:
         self._client = client

@@ -58,10 +58,7 @@ class Candidate:
 
 
 def case_text(case: Case) -> str:
-    """Return the texts of a case's problem, one per line, followed by its solution.
-
-    Repeated texts and components that are not text are left out.
-    """
+    """Return a case's distinct texts, one per line: those of its problem, then its solution."""
     texts = [value for value in case.problem.values() if isinstance(value, str) and value.strip()]
     if case.solution is not None:
         texts.append(component_text(case.solution))

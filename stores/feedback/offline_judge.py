@@ -63,10 +63,7 @@ class JudgeModel:
     training: Mapping[str, Any] = field(default_factory=dict)
 
     def save(self, file: Path) -> None:
-        """Write the model; equal models make equal files, byte for byte.
-
-        Raise ``InputError`` if the file cannot be written.
-        """
+        """Write the model; equal models make equal files. Raise ``InputError`` if this fails."""
         parts = {"first": self.first.to_json(), "later": self.later.to_json()}
         content = {"format": FORMAT, **parts, "training": self.training}
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)

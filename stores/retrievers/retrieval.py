@@ -77,10 +77,7 @@ class Retrieval(BaseModel):
 
 
 def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit]:
-    """Return a store's cases for a query, best first, or in the order of their selection.
-
-    Raise ``InputError`` for a query that is not a text.
-    """
+    """Return a store's cases for a text, in their order; raise ``InputError`` for another query."""
     if not isinstance(query, str):
         raise InputError(
             f"A retriever was given the query {query!r:.200}. Give a text; "
