@@ -48,7 +48,7 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
 def read_edge_payload(
     stored: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
 ) -> Mapping[str, Any]:
-    """Return the case of ``edge_payload``; damage is a ``ValueError``, ``KeyError``, ``TypeError``."""
+    """Return ``edge_payload``'s case; damage raises ValueError, KeyError or TypeError."""
     check_case(stored, id_, [stored["json"], *stored[TAGS]], vector)
     case: Mapping[str, Any] = json.loads(stored["json"])
     return case
