@@ -44,16 +44,14 @@ class EdgeEngine(InProcess):
     """
 
     def __init__(self, folder: Path, folder_lock: IO[str]) -> None:
-        self._folder = folder
-        self._folder_lock = folder_lock
-        self.writing = threading.RLock()
-        self._lock = threading.Condition()
-        self._running_calls = 0
+        self._folder, self._folder_lock = folder, folder_lock
+        self.writing, self._lock = threading.RLock(), threading.Condition()
+        self._running_calls, self._closed = 0, False
         self._shards: dict[str, EdgeShard] = {}
         self._layouts: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self._checked: set[str] = set()
+        # For each collection: a case's id to its JSON text and its vector.
         self._caches: dict[str, dict[str, tuple[str, Vectors]]] = {}
-        self._closed = False
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         entry = self._layout(collection, fresh=fresh)

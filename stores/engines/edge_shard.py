@@ -205,7 +205,8 @@ class ShardFolder:
         try:
             return Point(id_, read_edge_payload(record.payload, id_, vector), score, vector)
         except (ValueError, KeyError, TypeError) as error:
-            raise self.damaged(f"the case {id_} cannot be read") from error
+            reason = cleaned(str(error), 200)
+            raise self.damaged(f"the case {id_} cannot be read: {reason}") from error
 
     def remove(self) -> None:
         """Remove the collection, damaged or not; its shard must be closed."""
