@@ -16,20 +16,9 @@ from pathlib import Path, PurePosixPath
 
 from casewright.errors import DependencyError, FacetError, InputError, told
 from casewright.stores.case import Case
+from casewright.stores.documents import file_walk
 from casewright.stores.documents.cases import digest, document_cases
-from casewright.stores.documents.file_walk import (
-    Kind,
-    KindName,
-    SourceFile,
-    Walk,
-    check_patterns,
-    chosen,
-    is_unicode,
-    kind_of,
-    matches,
-    skip_reason,
-    walk,
-)
+from casewright.stores.documents.file_walk import Kind, KindName, SourceFile, Walk, kind_of
 from casewright.stores.documents.reader import content_reason
 from casewright.stores.documents.worker import SECONDS, Worker, worker
 from casewright.stores.progress import progress_bar
@@ -122,7 +111,7 @@ def ingest(
     stored = {
         source: cases
         for source, cases in _stored(store, name, sources).items()
-        if chosen(source, include, exclude) and _has_kind(source, kinds)
+        if file_walk.chosen(source, include, exclude) and _has_kind(source, kinds)
     }
     _check_matched(include, content, stored)
     total = sum(file.size for file in content.files)
@@ -196,9 +185,9 @@ class _Run:
         kind = kind_of(file.source)
         if file.size > max_bytes:
             raise InputError(f"it has {file.size:,} bytes; at most {max_bytes:,} are read")
-        # A file that is skipped by name or size is not read.
-        reason = skip_reason(file, kind) or content_reason(data := file.path.read_bytes(), kind)
-        if reason:
+        reason = file_walk.skip_reason(file, kind)
+        data = b"" if reason else file.path.read_bytes()
+        if reason := reason or content_reason(data, kind):
             self.skipped.append((file.source, reason))
             return []
         file_digest = digest(data)
@@ -254,7 +243,7 @@ def _resolved(path: str | Path) -> Path:
         target = Path(path).expanduser().resolve(strict=True)
         reason = "it is neither a folder nor a regular file"
         if target.is_dir() or target.is_file():
-            if is_unicode(str(target)):
+            if file_walk.is_unicode(str(target)):
                 return target
             reason = "its name is not valid Unicode"
     except FileNotFoundError:
@@ -267,18 +256,19 @@ def _resolved(path: str | Path) -> Path:
 
 def _walk_result(target: Path, include: Sequence[str], exclude: Sequence[str]) -> Walk:
     if target.is_dir():
-        return walk(target, include, exclude)
-    check_patterns((*include, *exclude))
+        return file_walk.walk(target, include, exclude)
+    file_walk.check_patterns((*include, *exclude))
     file = SourceFile(target, target.name, target.stat().st_size)
-    return Walk([file] if chosen(target.name, include, exclude) else [])
+    return Walk([file] if file_walk.chosen(target.name, include, exclude) else [])
 
 
 def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str]) -> None:
     files = [file.source for file in content.files]
     sources = [*stored, *files, *(name for name, _ in content.skipped)]
     for pattern in include:
+        has_match = any(file_walk.matches(source, [pattern]) for source in sources)
         # A folder that cannot be read may hold the file, and the report names that folder.
-        if not content.failed and not any(matches(source, [pattern]) for source in sources):
+        if not has_match and not content.failed:
             raise InputError(
                 f"The pattern {pattern!r} matches none of the files, so that nothing was done. "
                 "Patterns are relative to the folder, such as '*.md' or docs/api; hidden "

@@ -13,21 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 
+from casewright.stores.documents import text_size
 from casewright.stores.documents.code_outline import outline
 from casewright.stores.documents.reader import Document, Part
-from casewright.stores.documents.text_size import (
-    FENCE,
-    FENCE_TOKENS,
-    MAX_CHUNK_TOKENS,
-    Lines,
-    Sizes,
-    line_parts,
-    line_sizes,
-    paragraph_groups,
-    paragraphs,
-    text_pieces,
-    text_sizes,
-)
+from casewright.stores.documents.text_size import FENCE, MAX_CHUNK_TOKENS, Lines, Sizes, line_sizes
 
 #: The start of a list item, a table row or a block quote.
 STRUCTURED_LINE = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
@@ -100,12 +89,12 @@ def split(document: Document) -> list[Chunk]:
 
 
 def _prose_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
-    for group in paragraph_groups(lines, sizes, within):
+    for group in text_size.paragraph_groups(lines, sizes, within):
         if group.size(sizes) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, group)
             continue
         # The last paragraph is the long one; see ``paragraph_groups``.
-        line = lines[list(paragraphs(lines, group))[-1].first]
+        line = lines[list(text_size.paragraphs(lines, group))[-1].first]
         if STRUCTURED_LINE.match(line) or line.lstrip().startswith(FENCE):
             yield from _line_chunks(lines, sizes, group)
         else:
@@ -115,7 +104,7 @@ def _prose_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator
 def _sentence_chunks(text: str, lines_before: int) -> Iterator[Chunk]:
     """Cut a text between sentences; ``lines_before`` of the file precede it."""
     end = 0
-    for piece in text_pieces(text):
+    for piece in text_size.text_pieces(text):
         # Pieces are parts of the text without the white space between them.
         start = text.index(piece, end)
         first = lines_before + text.count("\n", end, start) + 1
@@ -125,7 +114,7 @@ def _sentence_chunks(text: str, lines_before: int) -> Iterator[Chunk]:
 
 
 def _line_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
-    for span in line_parts(lines, sizes, within):
+    for span in text_size.line_parts(lines, sizes, within):
         if span.size(sizes) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, span)
         else:
@@ -157,8 +146,8 @@ def _sections(part: Part) -> Iterator[Chunk]:
             # Each part of a code block that is cut gets its own fences.
             continues = fence and chunk is not chunks[-1]
             text = opening_fence + chunk.text + (f"\n{FENCE}" if continues else "")
-            is_fenced = continues or opening_fence
-            if is_fenced and text_sizes([text])[0] > MAX_CHUNK_TOKENS + FENCE_TOKENS:
+            size = text_size.text_sizes([text])[0] if continues or opening_fence else 0
+            if size > MAX_CHUNK_TOKENS + text_size.FENCE_TOKENS:
                 text = chunk.text
             yield replace(chunk, text=text, heading=heading)
 
