@@ -115,5 +115,4 @@ class StoreQuery:
 
 def dimension_weights(schema: CaseSchema, weights: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return each facet's weight for each of its dimensions."""
-    lengths = [facet.dimension for facet in schema.facets]
-    return np.repeat(weights, lengths).astype(np.float32)
+    return np.repeat(weights, [facet.dimension for facet in schema.facets]).astype(np.float32)

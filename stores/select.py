@@ -200,8 +200,7 @@ def select(
     if not hits:
         return []
     vectors, scores = np.stack([hit.vector for hit in hits]), np.array([hit.score for hit in hits])
-    lengths = [facet.dimension for facet in schema.facets]
-    dimension_weights = np.repeat(schema.weights(weights), lengths)
+    dimension_weights = np.repeat(schema.weights(weights), [f.dimension for f in schema.facets])
     picks = mmr(vectors, dimension_weights, scores, [hit.case.id for hit in hits], k, lambda_d)
     return [Pick(hits[row], redundancy, value) for row, redundancy, value in picks]
 

@@ -200,8 +200,7 @@ class CaseStore:
         """
         check_counts(1, k=k)
         with retrieval(self.schema.name, k) as add:
-            store_query = self._query(query, weights, lambda_b, where)
-            if store_query is None:
+            if (store_query := self._query(query, weights, lambda_b, where)) is None:
                 return []
             hits = self._finder.best(store_query, k, where, exact=store_query.quality_leads)
             add({"casewright.results": len(hits)})

@@ -23,8 +23,7 @@ Record = tuple[str, int | None]
 
 def table_records(text: str) -> list[Record]:
     """Return each row of a table as ``column: value; column: value``; the first row is a header."""
-    first = text.partition("\n")[0]
-    separator = max(SEPARATORS, key=first.count)
+    separator = max(SEPARATORS, key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     header = [" ".join(name.split()) for name in next(reader, [])]
     return [(_row(header, row), reader.line_num) for row in reader if any(map(str.strip, row))]

@@ -66,8 +66,7 @@ class MiniLMEncoder:
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         encoded = tokenizer.encode_batch(list(texts))
         for batch in in_batches([len(text.ids) for text in encoded]):
-            width = len(encoded[batch[-1]].ids)
-            ids = np.zeros((len(batch), width), dtype=np.int32)
+            ids = np.zeros((len(batch), len(encoded[batch[-1]].ids)), dtype=np.int32)
             mask = np.zeros_like(ids)
             for i, row in enumerate(batch):
                 tokens = encoded[row].ids

@@ -126,8 +126,7 @@ class Graph:
         """Return a session of the graph with inputs of NumPy types and outputs of float32."""
         floats = dict.fromkeys(outputs, np.float32)
         model = onnx_format.model(self._nodes, inputs, floats, self._used, FUSED)
-        session = inference_session(model, threads, self._used)
-        return OnnxSession(session, self._used)
+        return OnnxSession(inference_session(model, threads, self._used), self._used)
 
 
 class OnnxSession:

@@ -110,8 +110,7 @@ class AdaptedEncoder:
             names = " and ".join(methods)
             raise InputError(f"{_type_of(source)} is not {kind}: that is an object with {names}.")
         self.name = name or _label(source)
-        answer = self._texts(["dimension"])
-        self.dimension = checked_vectors(answer, 1, None, self.name).shape[1]
+        self.dimension = checked_vectors(self._texts(["dimension"]), 1, None, self.name).shape[1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); raise ``InputError`` for a bad answer."""

@@ -253,8 +253,7 @@ class EdgeEngine(InProcess):
 
     def _finite(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
         """Return the vectors; raise ``InputError`` for NaN (Edge accepts it) or a wrong shape."""
-        entry = self._layout(collection)
-        if entry is None:
+        if (entry := self._layout(collection)) is None:
             raise self._missing(collection)
         shape = (*leading, entry[0])
         if vectors.shape != shape or not np.isfinite(vectors).all():

@@ -217,8 +217,7 @@ class ShardFolder:
 
     def _sibling(self, ending: str) -> Path:
         """Return a sibling path of the collection; remove what an interrupted call left there."""
-        path = self.path.with_name(f"{self.path.name}.{ending}")
-        if path.exists():
+        if (path := self.path.with_name(f"{self.path.name}.{ending}")).exists():
             shutil.rmtree(path)
         return path
 

@@ -84,8 +84,7 @@ class ServerCalls:
         try:
             return retrying(request)
         except Exception as error:
-            failure = _failure_of(error)
-            if failure is None:
+            if (failure := _failure_of(error)) is None:
                 raise
             count, seconds = retrying.statistics["attempt_number"], time.monotonic() - started
             attempts = f"It was tried {count} times in {seconds:.1f} s." if count > 1 else ""

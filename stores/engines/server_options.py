@@ -72,8 +72,7 @@ class ServerOptions:
             if type(value) is not int or value < bound:
                 rule = f"a whole number of at least {bound}"
                 raise InputError(f"The server option {name}={value!r} is not {rule}.")
-        self._check_collection()
-        self._check_other_options()
+        self._check_names_and_values()
 
     def vector_params(self, dimension: int) -> models.VectorParams:
         """Return the parameters of a vector of ``dimension`` numbers, compared by dot product."""
@@ -89,7 +88,8 @@ class ServerOptions:
         tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
         return {_path_of(name): index for name, index in {FIELD: tenant, **self.indexes}.items()}
 
-    def _check_collection(self) -> None:
+    def _check_names_and_values(self) -> None:
+        import httpx
         from pydantic import ValidationError
         from qdrant_client import QdrantClient, models
 
@@ -114,12 +114,6 @@ class ServerOptions:
                 "The server option datatype is UINT8, which would round unit vectors to zeros. "
                 "Use FLOAT16, or a quantization_config."
             )
-
-    def _check_other_options(self) -> None:
-        import httpx
-        from pydantic import ValidationError
-        from qdrant_client import QdrantClient, models
-
         _check_mapping("indexes", self.indexes)
         for name, index in self.indexes.items():
             try:

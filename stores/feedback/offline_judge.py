@@ -137,8 +137,7 @@ class OfflineJudge:
 
 @cache
 def _shipped() -> JudgeModel:
-    file = files("casewright.stores.feedback") / FILE
-    return _parse(file.read_text(encoding="utf-8"), FILE)
+    return _parse(files(__package__).joinpath(FILE).read_text(encoding="utf-8"), FILE)
 
 
 def _parse(text: str, file: str) -> JudgeModel:

@@ -119,8 +119,7 @@ def where_of(filters: MetadataFilters) -> dict[str, Any]:
     where: dict[str, Any] = {}
     for item in _flat(filters):
         condition = _condition(item)
-        earlier = where.get(item.key)
-        if earlier is None:
+        if (earlier := where.get(item.key)) is None:
             where[item.key] = condition
         elif _is_bound(earlier) and _is_bound(condition) and not set(earlier) & set(condition):
             where[item.key] = earlier | condition
