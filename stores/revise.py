@@ -103,6 +103,6 @@ def with_change(case: Case, change: Change) -> Case:
             problem = f"The case {case.id} is to have the metadata {values['metadata']!r:.200}"
             raise InputError(f"{problem}. Give a mapping.")
         tenant = {FIELD: case.metadata[FIELD]} if FIELD in case.metadata else {}
-        others = {name: value for name, value in values["metadata"].items() if name != FIELD}
-        values["metadata"] = others | tenant
+        fields = {name: value for name, value in values["metadata"].items() if name != FIELD}
+        values["metadata"] = fields | tenant
     return replace(case, **values)

@@ -72,9 +72,9 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
             mark = "-->" if page.startswith("<!--", position) else ">"
             position = _index(page, mark, position) + len(mark)
         else:
-            # A tag may have a quotation mark without a second one.
-            rest = _TAG_REST.match(page, tag.end())
-            end = rest.end() if rest else page.find(">", tag.end()) + 1
+            tag_rest = _TAG_REST.match(page, tag.end())
+            # A tag with a quotation mark that has no second one ends with the next ``>``.
+            end = tag_rest.end() if tag_rest else page.find(">", tag.end()) + 1
             if not end:
                 yield "text", "", html.unescape(page[position:])
                 return

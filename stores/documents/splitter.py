@@ -153,7 +153,7 @@ def _sections(part: Part) -> Iterator[Chunk]:
 
 
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
-    # LlamaIndex's parser takes minutes for a file with a heading in every line.
+    # Done here, since LlamaIndex's parser takes minutes for a heading in every line.
     open_headings: list[tuple[int, str]] = []
     section, fenced = _Section(Lines(0, -1)), False
     for number, line in enumerate([*lines, "# "]):

@@ -110,10 +110,10 @@ class EdgeEngine(InProcess):
             if len(cases) < len(scores):
                 # Another thread has deleted a case since the query.
                 parts = {"with_payload": True, "with_vector": True}
-                whole = shard.query(self._request(query.tolist(), limit, where, **parts))
-                return [_point(disk, record, record.score) for record in whole]
-        found = ((id_, score, *cases[id_]) for id_, score in scores.items())
-        return [Point(id_, json.loads(text), score, stored) for id_, score, text, stored in found]
+                records = shard.query(self._request(query.tolist(), limit, where, **parts))
+                return [_point(disk, record, record.score) for record in records]
+        results = ((id_, score, *cases[id_]) for id_, score in scores.items())
+        return [Point(id_, json.loads(text), score, row) for id_, score, text, row in results]
 
     def rank(
         self, collection: str, vectors: Vectors, limit: int, where: Where | None

@@ -95,9 +95,10 @@ class ServerOptions:
 
         _check_names("collection", self.collection, _arguments(QdrantClient.create_collection))
         _check_names("vectors", self.vectors, models.VectorParams.model_fields)
-        others = {name: value for name, value in self.collection.items() if name != "timeout"}
+        # ``timeout`` is an argument of the call, not a part of the request.
+        parts = {name: value for name, value in self.collection.items() if name != "timeout"}
         try:
-            request = models.CreateCollection(vectors=self.vector_params(1), **others)
+            request = models.CreateCollection(vectors=self.vector_params(1), **parts)
         except ValidationError as error:
             # Further parts of an error's location are internal names of unions.
             errors = [f"{'.'.join(map(str, e['loc'][:2]))}: {e['msg']}" for e in error.errors()]
@@ -124,8 +125,8 @@ class ServerOptions:
                     f"The server option indexes gives {name!r} the index {index!r}. Give one of "
                     f"{kinds}, or Qdrant's parameters of one, such as models.IntegerIndexParams."
                 ) from error
-        known = _arguments(QdrantClient.__init__) | _arguments(httpx.Client.__init__)
-        _check_names("client", self.client, known | {"grpc_compression"})
+        arguments = _arguments(QdrantClient.__init__) | _arguments(httpx.Client.__init__)
+        _check_names("client", self.client, arguments | {"grpc_compression"})
         if self.search is not None and not isinstance(self.search, models.SearchParams):
             raise InputError(
                 f"The server option search is a {type(self.search).__name__}. Give Qdrant's "
@@ -142,16 +143,16 @@ def _arguments(function: Callable[..., Any]) -> set[str]:
     return set(inspect.signature(function).parameters) - {"self", "kwargs"}
 
 
-def _check_mapping(option: str, given: Any) -> None:
-    if not isinstance(given, Mapping):
-        problem = f"The server option {option} is a {type(given).__name__}."
+def _check_mapping(option: str, values: Any) -> None:
+    if not isinstance(values, Mapping):
+        problem = f"The server option {option} is a {type(values).__name__}."
         raise InputError(f"{problem} Give a mapping of names to values.")
 
 
-def _check_names(option: str, given: Mapping[str, Any], known: Collection[str]) -> None:
-    _check_mapping(option, given)
-    valid = set(known) - _RESERVED[option]
-    if unknown := [name for name in given if name not in valid]:
+def _check_names(option: str, values: Mapping[str, Any], arguments: Collection[str]) -> None:
+    _check_mapping(option, values)
+    valid = set(arguments) - _RESERVED[option]
+    if unknown := [name for name in values if name not in valid]:
         raise InputError(
             f"The server option {option} has {unknown[0]!r}, which is not allowed. "
             f"{_REASONS[option]}; allowed names: {', '.join(sorted(valid))}."

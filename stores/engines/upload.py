@@ -103,9 +103,7 @@ class SharedLock:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._sharers = 0
-        self._waiting = 0
-        self._depth = 0
+        self._sharers = self._waiting = self._depth = 0
         self._owner: int | None = None
 
     def __enter__(self) -> None:

@@ -206,7 +206,7 @@ def _cosines(
 ) -> tuple[float, float]:
     if vectors and vectors.keys() == others.keys():
         return _text_and_title({name: float(vectors[name] @ others[name]) for name in vectors})
-    first, second = (np.asarray(each.vector, dtype=np.float64).ravel() for each in (hit, other))
+    first, second = (np.asarray(h.vector, dtype=np.float64).ravel() for h in (hit, other))
     if first.shape != second.shape:
         return 0.0, 0.0
     # Divided by the number of facets, since each has a unit vector.
