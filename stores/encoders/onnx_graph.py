@@ -138,8 +138,7 @@ class OnnxSession:
 
     def __call__(self, **inputs: NDArray[Any]) -> Sequence[Floats]:
         """Return the outputs in order."""
-        outputs: Sequence[Floats] = self._session.run(None, inputs)
-        return outputs
+        return list(self._session.run(None, inputs))
 
 
 def inference_session(

@@ -94,14 +94,10 @@ class CaseNodeRetriever(BaseRetriever):
         query = "\n".join(query_bundle.embedding_strs)
         nodes = []
         for hit in retrieve(self._store, query, self._retrieval):
+            text = case_text(hit.case, self._store.schema, self._retrieval.text)
             metadata, added = hit_metadata(hit)
-            node = TextNode(
-                id_=hit.case.id,
-                text=case_text(hit.case, self._store.schema, self._retrieval.text),
-                metadata=metadata,
-                excluded_llm_metadata_keys=added,
-                excluded_embed_metadata_keys=added,
-            )
+            hidden: Any = {"excluded_llm_metadata_keys": added, "excluded_embed_metadata_keys": added}
+            node = TextNode(id_=hit.case.id, text=text, metadata=metadata, **hidden)
             nodes.append(NodeWithScore(node=node, score=hit.score))
         return nodes
 
@@ -157,10 +153,8 @@ def _condition(item: MetadataFilter) -> Any:
             f"have. It has {', '.join((*SINGLE, *SEVERAL, *RANGES))}."
         )
     if isinstance(item.value, list) != (operator in SEVERAL):
-        raise InputError(
-            f"The filter of {item.key!r} asks {operator!r} {item.value!r}. "
-            f"{'Give a list of values' if operator in SEVERAL else 'Give one value, no list'}."
-        )
+        advice = "Give a list of values." if operator in SEVERAL else "Give one value, no list."
+        raise InputError(f"The filter of {item.key!r} asks {operator!r} {item.value!r}. {advice}")
     return {"not": item.value} if operator in NEGATED else item.value
 
 
