@@ -96,8 +96,8 @@ class CaseNodeRetriever(BaseRetriever):
         for hit in retrieve(self._store, query, self._retrieval):
             text = case_text(hit.case, self._store.schema, self._retrieval.text)
             metadata, added = hit_metadata(hit)
-            hidden: Any = {"excluded_llm_metadata_keys": added, "excluded_embed_metadata_keys": added}
-            node = TextNode(id_=hit.case.id, text=text, metadata=metadata, **hidden)
+            node = TextNode(id_=hit.case.id, text=text, metadata=metadata)
+            node.excluded_llm_metadata_keys = node.excluded_embed_metadata_keys = added
             nodes.append(NodeWithScore(node=node, score=hit.score))
         return nodes
 
