@@ -93,11 +93,8 @@ def with_change(case: Case, change: Change) -> Case:
     """Return the case with a change; raise ``InputError`` if it is invalid."""
     if not isinstance(change, Change):
         raise InputError(f"The case {case.id} is to become {change!r:.200}. Give a Change.")
-    values = {
-        name: value
-        for name in ("quality", "quality_by", "result", "metadata")
-        if (value := getattr(change, name)) is not UNCHANGED
-    }
+    names = ("quality", "quality_by", "result", "metadata")
+    values = {name: value for name in names if (value := getattr(change, name)) is not UNCHANGED}
     if "metadata" in values:
         if not isinstance(values["metadata"], Mapping):
             problem = f"The case {case.id} is to have the metadata {values['metadata']!r:.200}"

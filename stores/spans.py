@@ -53,12 +53,10 @@ def span(
         return
     from opentelemetry.trace import StatusCode
 
-    with active_tracer.start_as_current_span(
-        f"{operation} {target}".rstrip(),
-        attributes={OPERATION: operation, **(attributes or {})},
-        record_exception=False,
-        set_status_on_exception=False,
-    ) as current:
+    name = f"{operation} {target}".rstrip()
+    attributes = {OPERATION: operation, **(attributes or {})}
+    settings = {"record_exception": False, "set_status_on_exception": False}
+    with active_tracer.start_as_current_span(name, attributes=attributes, **settings) as current:
 
         def add(added: Mapping[str, Any]) -> None:
             current.set_attributes(added)

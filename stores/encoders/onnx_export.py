@@ -38,16 +38,10 @@ def export_onnx(
     descriptor, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
     os.close(descriptor)
     try:
+        names: Any = {"input_names": list(inputs), "output_names": list(outputs)}
+        settings: Any = {"dynamo": True, "dynamic_shapes": dict(dynamic), "verbose": False}
         with quiet(), torch.no_grad():
-            program = torch.onnx.export(
-                module,
-                tuple(example),
-                dynamo=True,
-                input_names=list(inputs),
-                output_names=list(outputs),
-                dynamic_shapes=dict(dynamic),
-                verbose=False,
-            )
+            program = torch.onnx.export(module, tuple(example), **names, **settings)
             assert program is not None
             program.save(name, external_data=False)
         Path(name).replace(target)

@@ -174,13 +174,8 @@ class EdgeEngine(InProcess):
         """Return the request of an exact search."""
         from qdrant_edge import Query, QueryRequest, SearchParams
 
-        return QueryRequest(
-            query=Query.Nearest(vector),
-            limit=min(limit, MAX_LIMIT),
-            filter=edge_filter(where),
-            params=SearchParams(exact=True),
-            **settings,
-        )
+        settings |= {"filter": edge_filter(where), "params": SearchParams(exact=True)}
+        return QueryRequest(query=Query.Nearest(vector), limit=min(limit, MAX_LIMIT), **settings)
 
     @contextmanager
     def _opened(self) -> Iterator[None]:

@@ -69,17 +69,10 @@ class QdrantEngine(InProcess):
     def search(
         self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool
     ) -> list[Point]:
-        params, condition = self._params(exact=exact), self._filter(where)
-        answer = self._read(
-            lambda client: client.query_points(
-                collection,
-                query=vector.tolist(),
-                limit=limit,
-                query_filter=condition,
-                search_params=params,
-                with_vectors=True,
-            )
-        )
+        condition, params = self._filter(where), self._params(exact=exact)
+        settings: Any = {"query": vector.tolist(), "limit": limit, "with_vectors": True}
+        settings |= {"query_filter": condition, "search_params": params}
+        answer = self._read(lambda client: client.query_points(collection, **settings))
         return [self._point(point, point.score) for point in answer.points]
 
     def rank(

@@ -251,13 +251,8 @@ def _text_terms(title: str, text: str) -> _Terms:
         for match in _NAME.finditer(text)
         if len(match.group()) >= MIN_CHARACTERS and match.group().lower() not in STOPWORDS
     )
-    return _Terms(
-        title=_phrase(bare),
-        body=f" {_phrase(text)} ",
-        words=_content_words(f"{title} {text}"),
-        title_words=_content_words(bare),
-        names=names,
-    )
+    words, title_words = _content_words(f"{title} {text}"), _content_words(bare)
+    return _Terms(_phrase(bare), f" {_phrase(text)} ", words, title_words, names)
 
 
 def _candidate_terms(candidate: Candidate) -> _Terms:

@@ -134,13 +134,10 @@ def checked(verdicts: Any, request: JudgeRequest) -> Verdicts:
     ids = {candidate.id for candidate in request.candidates}
     try:
         failed = bool(verdicts.failed)
+        probabilities = ((id_, float(p)) for id_, p in verdicts.probabilities.items() if id_ in ids)
         return Verdicts(
             frozenset() if failed else frozenset(ids & set(relevant)),
-            {
-                id_: float(p)
-                for id_, p in verdicts.probabilities.items()
-                if id_ in ids and 0 <= float(p) <= 1
-            },
+            {id_: p for id_, p in probabilities if 0 <= p <= 1},
             # A checkpoint cannot hold very large integers.
             {str(name): min(max(int(n), 0), MAX_TOKENS) for name, n in verdicts.tokens.items()},
             note_line(str(verdicts.note)),

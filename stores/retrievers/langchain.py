@@ -63,12 +63,9 @@ class CaseRetriever(Retrieval, BaseRetriever):
         # LangChain passes a setting of its own.
         settings = {name: value for name, value in settings.items() if name != "verbose"}
         retrieval = Retrieval(**defaults | settings)
-        schema = self.store.schema
-        return [
-            Document(
-                id=hit.case.id,
-                page_content=case_text(hit.case, schema, retrieval.text),
-                metadata=hit_metadata(hit)[0],
-            )
-            for hit in retrieve(self.store, query, retrieval)
-        ]
+        documents = []
+        for hit in retrieve(self.store, query, retrieval):
+            text = case_text(hit.case, self.store.schema, retrieval.text)
+            metadata, _ = hit_metadata(hit)
+            documents.append(Document(id=hit.case.id, page_content=text, metadata=metadata))
+        return documents
