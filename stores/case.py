@@ -34,10 +34,8 @@ class Binary:
 
     def __post_init__(self) -> None:
         if (self.data is None) == (self.path is None):
-            raise InputError(
-                f"A Binary component ({self.media_type}) needs exactly one of data and path. "
-                "Pass the bytes as data=, or the file's path as path=."
-            )
+            problem = f"A Binary component ({self.media_type}) needs exactly one of data and path."
+            raise InputError(f"{problem} Pass the bytes as data=, or the file's path as path=.")
         data: Any = self.data
         if not isinstance(data, (bytes, type(None))):
             raise InputError(
@@ -156,10 +154,9 @@ def check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"A text cannot be written as UTF-8: it has {text[error.start : error.end]!a}. "
-            "Correct how it was read, or replace that character."
-        ) from error
+        problem = f"A text cannot be written as UTF-8: it has {text[error.start : error.end]!a}."
+        advice = "Correct how it was read, or replace that character."
+        raise InputError(f"{problem} {advice}") from error
 
 
 def canonical_id(text: str) -> str | None:

@@ -128,9 +128,8 @@ class Question:
         length = len(self.query.units)
         rows = np.asarray(vectors, dtype=np.float32)
         if rows.ndim != 2 or rows.shape[1] != length:
-            raise InputError(
-                f"A search was given vectors of shape {rows.shape}. Give an array (m, {length}): "
-                "the schema's facets, concatenated."
-            )
+            problem = f"A search was given vectors of shape {rows.shape}."
+            advice = f"Give an array (m, {length}): the schema's facets, concatenated."
+            raise InputError(f"{problem} {advice}")
         weighted = rows * dimension_weights(self.query.schema, self.query.facet_weights)
         return np.pad(weighted.astype(np.float32), ((0, 0), (0, 1)))

@@ -285,10 +285,9 @@ class CaseStore:
                 old, new = stored.to_json(), complete.to_json()
                 changed = {name for name in old if not same_json(old[name], new[name])}
                 if changed & {"problem", "solution"}:
-                    raise InputError(
-                        f"The id {complete.id} is of another case. Leave ids empty to have them "
-                        "derived, or delete that case first."
-                    )
+                    problem = f"The id {complete.id} is of another case."
+                    advice = "Leave ids empty to have them derived, or delete that case first."
+                    raise InputError(f"{problem} {advice}")
                 if not changed & {"quality", "quality_by", "result"}:
                     return Retained(complete.id, "unchanged")
                 case = replace(complete, created=stored.created, metadata=stored.metadata)
@@ -315,10 +314,9 @@ class CaseStore:
             scale = self._scale()
             unknown = [id_ for id_ in by_id if scale is None or id_ not in points]
             if scale is None or unknown:
-                raise InputError(
-                    f"The store {self.schema.name!r} has no case {unknown[0]!r}. Give the ids of "
-                    "cases that it has; nothing was changed."
-                )
+                problem = f"The store {self.schema.name!r} has no case {unknown[0]!r}."
+                advice = "Give the ids of cases that it has; nothing was changed."
+                raise InputError(f"{problem} {advice}")
             changed = (with_change(_case(points[id_]), change) for id_, change in by_id.items())
             cases = [self._completed(case) for case in changed]
             vectors = np.array([points[case.id].vector for case in cases])

@@ -17,10 +17,9 @@ FIELD = "tenant"
 def checked_tenant(tenant: str | None, schema: CaseSchema) -> str | None:
     """Return the tenant of a store; raise ``InputError`` if it is invalid or missing."""
     if tenant is None and schema.tenanted:
-        raise InputError(
-            f"The cases of schema {schema.name!r} belong to tenants. Open its store with tenant=; "
-            "it then writes and sees only that tenant's cases."
-        )
+        problem = f"The cases of schema {schema.name!r} belong to tenants."
+        advice = "Open its store with tenant=; it then writes and sees only that tenant's cases."
+        raise InputError(f"{problem} {advice}")
     if tenant is not None and (not isinstance(tenant, str) or not tenant):
         raise InputError(f"A store was opened for the tenant {tenant!r}. Name it by a text.")
     return tenant

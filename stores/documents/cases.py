@@ -198,7 +198,5 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
     roots = roots_of(store)
     more = f", and {len(roots) - MAX_LISTED} more" if len(roots) > MAX_LISTED else ""
     advice = f"Give one of the roots that it has: {', '.join(roots[:MAX_LISTED])}{more}."
-    raise InputError(
-        f"The store has no cases of {str(root)!a}; nothing was removed. "
-        f"{advice if roots else 'It has no documents at all.'}"
-    )
+    problem = f"The store has no cases of {str(root)!a}; nothing was removed."
+    raise InputError(f"{problem} {advice if roots else 'It has no documents at all.'}")

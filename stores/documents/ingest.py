@@ -232,10 +232,8 @@ def _check_installed() -> None:
         with suppress(ImportError):
             if importlib.util.find_spec(name):
                 continue
-        raise DependencyError(
-            f"Documents are read by {name.split('.')[0]}, which is not installed. "
-            "Run: pip install 'casewright[documents]'"
-        )
+        problem = f"Documents are read by {name.split('.')[0]}, which is not installed."
+        raise DependencyError(f"{problem} Run: pip install 'casewright[documents]'")
 
 
 def _resolved(path: str | Path) -> Path:

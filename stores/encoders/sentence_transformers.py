@@ -110,7 +110,6 @@ def _load_error(model: str, error: Exception) -> InputError:
             f"S({model!r}, device='cpu', model_kwargs={{'use_safetensors': False}})"
             f'.save({target!r})"'
         )
-    return InputError(
-        f"Encoder {model!r} could not be loaded: {told(error).rstrip('.')}. "
-        "Give a sentence-transformers model's name or a folder that holds one."
-    )
+    problem = f"Encoder {model!r} could not be loaded: {told(error).rstrip('.')}."
+    advice = "Give a sentence-transformers model's name or a folder that holds one."
+    return InputError(f"{problem} {advice}")

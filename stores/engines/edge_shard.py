@@ -237,10 +237,9 @@ class ShardFolder:
             reason = cleaned(str(error), 200)
             if reading and not SYSTEM_ERROR.search(str(error)):
                 raise self.damaged(reason) from error
-            raise StoreError(
-                f"The collection {self.collection!r} at {self.store} failed: {reason}. Check the "
-                "disk's free space and rights, and the request."
-            ) from error
+            problem = f"The collection {self.collection!r} at {self.store} failed: {reason}."
+            advice = "Check the disk's free space and rights, and the request."
+            raise StoreError(f"{problem} {advice}") from error
 
     def damaged(self, reason: str) -> StoreDamagedError:
         """Return the error for a damaged collection."""

@@ -42,10 +42,9 @@ def hold_folder(folder: Path, seconds: float) -> IO[str]:
                 time.sleep(0.05)
             except portalocker.LockException as error:
                 file.close()
-                raise StoreError(
-                    f"The store's folder {folder} cannot be locked: {error}. "
-                    "Choose a folder on a disk whose files can be locked."
-                ) from error
+                problem = f"The store's folder {folder} cannot be locked: {error}."
+                advice = "Choose a folder on a disk whose files can be locked."
+                raise StoreError(f"{problem} {advice}") from error
 
 
 @contextmanager
@@ -56,23 +55,19 @@ def folder_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         if full := as_disk_error(error):
             raise full from error
-        raise StoreError(
-            f"The store's folder {folder} cannot be used: {error.strerror or error}. "
-            "Choose a folder that you may write to."
-        ) from error
+        problem = f"The store's folder {folder} cannot be used: {error.strerror or error}."
+        raise StoreError(f"{problem} Choose a folder that you may write to.") from error
 
 
 def in_use_error(folder: Path) -> StoreLockedError:
     """Return the error for a folder that another process holds."""
-    return StoreLockedError(
-        f"Another process holds the store's folder {folder}. Wait until it ends, use another "
-        "folder, or let both use a Qdrant server by its URL."
-    )
+    problem = f"Another process holds the store's folder {folder}."
+    advice = "Wait until it ends, use another folder, or let both use a Qdrant server by its URL."
+    return StoreLockedError(f"{problem} {advice}")
 
 
 def damaged_error(folder: Path, reason: str) -> StoreDamagedError:
     """Return the error for a folder whose files cannot be read."""
-    return StoreDamagedError(
-        f"The store's folder {folder} is damaged: {reason}. "
-        "Restore it from a copy, or delete the folder and build the store again."
-    )
+    problem = f"The store's folder {folder} is damaged: {reason}."
+    advice = "Restore it from a copy, or delete the folder and build the store again."
+    return StoreDamagedError(f"{problem} {advice}")

@@ -153,7 +153,6 @@ def _check_names(option: str, values: Mapping[str, Any], arguments: Collection[s
     _check_mapping(option, values)
     valid = set(arguments) - _RESERVED[option]
     if unknown := [name for name in values if name not in valid]:
-        raise InputError(
-            f"The server option {option} has {unknown[0]!r}, which is not allowed. "
-            f"{_REASONS[option]}; allowed names: {', '.join(sorted(valid))}."
-        )
+        problem = f"The server option {option} has {unknown[0]!r}, which is not allowed."
+        advice = f"{_REASONS[option]}; allowed names: {', '.join(sorted(valid))}."
+        raise InputError(f"{problem} {advice}")

@@ -153,10 +153,8 @@ def _parse(text: str, file: str) -> JudgeModel:
     except InputError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"{file} holds no judge ({type(error).__name__}: {error!s:.200}). Give a file that "
-            "casewright finetune judge wrote."
-        ) from error
+        problem = f"{file} holds no judge ({type(error).__name__}: {error!s:.200})."
+        raise InputError(f"{problem} Give a file that casewright finetune judge wrote.") from error
     problem = f"The judge in {file} has format {version!r:.80}; this version reads {FORMAT}."
     raise InputError(f"{problem} {_ADVICE}")
 

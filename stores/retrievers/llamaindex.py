@@ -120,10 +120,9 @@ def where_of(filters: MetadataFilters) -> dict[str, Any]:
         elif _is_bound(earlier) and _is_bound(condition) and not set(earlier) & set(condition):
             where[item.key] = earlier | condition
         else:
-            raise InputError(
-                f"The filters ask twice for {item.key!r}: {earlier!r} and {condition!r}. A store "
-                "takes one condition per field; filter what it returns by the other."
-            )
+            problem = f"The filters ask twice for {item.key!r}: {earlier!r} and {condition!r}."
+            advice = "A store takes one condition per field; filter what it returns by the other."
+            raise InputError(f"{problem} {advice}")
     check_where(where)
     return where
 
