@@ -53,8 +53,7 @@ class Finder:
         """Return the k best hits by rounded score, then id.
 
         More points are fetched while the last hit has the same score as the next one. With
-        ``exact=False``, an engine that supports it may search approximately; proofs and the search
-        for duplicates need an exact search.
+        ``exact=False``, an engine may search approximately, which proofs and duplicates forbid.
         """
         limit, condition = min(k, MAX_LIMIT) + 2, with_tenant(where, self.tenant)
         engine, name = self.engine, self.collection

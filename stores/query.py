@@ -66,10 +66,8 @@ class StoreQuery:
         """``True`` if the quality changes the score more than the similarity does.
 
         Such a query needs an exact search: an HNSW graph links stored vectors with similar facets,
-        and would miss cases of high quality. ``lambda_b`` alone does not decide it: the effect of
-        the quality also depends on its range. A stored quality has a standard deviation of 0.1 (see
-        ``stored``), so the last number of the query's vector is ten times the standard deviation
-        that the quality adds to the score.
+        and would miss cases of high quality. The standard deviations that both give to the score
+        are compared; that of a stored quality is 0.1 (see ``stored``).
         """
         return bool(abs(self.vector[-1]) / 10 > SPREAD * np.linalg.norm(self.vector[:-1]))
 

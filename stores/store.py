@@ -119,12 +119,10 @@ class CaseStore:
             cases: The cases.
             progress: Show a bar on stderr; ``None`` shows it on a terminal for long work. A
                 function is called with the number of cases stored since its last call.
-            on_error: Called for each case that a facet cannot embed; the case is then left out.
-                Without ``on_error``, such a case raises.
+            on_error: Called for each case that a facet cannot embed, and that is then left out.
 
         Raises:
-            InputError: A case is not valid JSON, has a quality that is not finite, or belongs to
-                another tenant.
+            InputError: A case is not JSON, has a quality that is not finite, or another tenant.
             FacetError: A case cannot be embedded, and there is no ``on_error``.
             StoreUnavailableError: The server does not answer, or refuses the request, after the
                 options' retries; the message has the number of stored cases.
@@ -192,8 +190,7 @@ class CaseStore:
             where: A condition on the metadata; see ``engine.Where``.
 
         Returns:
-            Hits ordered by score to six decimals, then id. An approximate search (``search`` of the
-            server options) may miss hits.
+            Hits ordered by score to six decimals, then id. An approximate search may miss hits.
 
         Raises:
             InputError: The query, a weight, the condition, ``k`` or ``lambda_b`` is invalid.

@@ -92,8 +92,7 @@ def ingest(
         max_bytes: Larger files are not read.
         seconds: CPU seconds to read a file, plus ten for each megabyte; slower files are skipped.
         dry_run: Read and compare, but write nothing.
-        progress: Show a bar of bytes on stderr; ``None`` shows it on a terminal, and elsewhere
-            writes a line every ten seconds.
+        progress: Show a bar of bytes; ``None`` for a bar on a terminal, else lines on stderr.
 
     Raises:
         InputError: ``path`` does not exist, a pattern is empty, or a pattern of ``include`` matches

@@ -205,8 +205,7 @@ class Bert:
     def read(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
         """Return the states (tokens, width) of one text's tokens.
 
-        The texts of threads that wait while the model runs share its next run, since a run with
-        one short text spends most of its time on reading the weights.
+        Texts that wait while the model runs share its next run, which mostly reads the weights.
         """
         tokens = np.array([ids, types])
         if not self._batches_texts:

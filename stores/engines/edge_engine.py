@@ -40,7 +40,7 @@ WRITE_FACTOR = 4
 class EdgeEngine(InProcess):
     """An engine over a folder, with a shard for each collection, which is loaded at the first use.
 
-    Shards are thread-safe; the lock protects loading, closing and the count of running calls.
+    Shards are thread-safe; the lock is for loading, closing and the number of running calls.
     """
 
     def __init__(self, folder: Path, folder_lock: IO[str]) -> None:

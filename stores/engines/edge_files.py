@@ -1,7 +1,7 @@
 """Reading of cases from a shard's files without Edge, which cannot load a damaged shard.
 
-The format is that of the pinned Edge version: a table of the payloads' positions, pages of payloads
-compressed by LZ4, and chunks of vectors in the table's order. The cases' checksums show damage.
+The pinned Edge version writes a table of the payloads' positions, pages of payloads compressed by
+LZ4, and chunks of vectors in the table's order. The cases' checksums show damage.
 """
 
 from __future__ import annotations

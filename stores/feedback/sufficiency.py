@@ -65,8 +65,7 @@ def hit_features(
 ) -> tuple[float, float]:
     """Return the judge's ``FEATURES`` of hits, from 0 to 1 and from 0 to ``MAX_WORDS``.
 
-    ``rarity`` weighs the question's words, by default equally. Numbers do not count as words. A
-    passage has all words of a question without words.
+    ``rarity`` weighs the question's words, by default equally; numbers do not count as words.
     """
     plain_words = (word for word in content_words(question) if not word.isdigit())
     words = {word: rarity(word) if rarity else 1.0 for word in plain_words}
@@ -80,6 +79,7 @@ def _coverage(words: Mapping[str, float], hit: Hit) -> float:
     problem, source = hit.case.problem, hit.case.metadata.get("source", "")
     text = content_words(f"{problem.get('title', '')} {source} {hit.case.solution}")
     all_words = sum(words.values())
+    # A passage has all words of a question without words.
     return sum(words[word] for word in words.keys() & text) / all_words if all_words else 1.0
 
 

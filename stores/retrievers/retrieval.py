@@ -21,7 +21,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 @runtime_checkable
 class SearchedStore(Protocol):
-    """The protocol of a store to search; ``CaseStore`` implements and documents it."""
+    """A store to search; ``CaseStore`` implements and documents this protocol."""
 
     @property
     def schema(self) -> CaseSchema:
