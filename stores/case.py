@@ -74,8 +74,7 @@ class Case:
         problem: Component name to component: text, a number, a JSON value or a ``Binary``.
         solution: The solution; any JSON value.
         result: The outcome of the solution; any JSON value.
-        metadata: Further fields, of JSON values, for conditions and display. The store itself
-            reads ``tenant`` and ``provenance``.
+        metadata: Further fields, JSON values, for conditions and display; stores read ``tenant``.
         quality: The case's quality, in the schema's range; ``None`` if it was not measured.
         quality_by: The name of the model that measured the quality.
         created: ISO 8601 time of creation, UTC.

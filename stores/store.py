@@ -410,9 +410,7 @@ class CaseStore:
                 problem = f"The id {taken[0]} is not free for the tenant {self.tenant!r}."
                 raise InputError(f"{problem} Leave ids empty to have them derived.")
 
-    def _write(
-        self, cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
-    ) -> None:
+    def _write(self, cases: list[Case], facets: NDArray[np.float32], scale: QualityScale) -> None:
         with self.engine.writing:
             self.engine.upsert(self.schema.name, *point_parts(cases, facets, scale))
 

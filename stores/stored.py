@@ -54,11 +54,9 @@ class QualityScale:
     spread: float
 
     @classmethod
-    def fit(
-        cls, qualities: Iterable[float | None], quality_range: tuple[float, float]
-    ) -> QualityScale:
+    def fit(cls, qualities: Iterable[float | None], bounds: tuple[float, float]) -> QualityScale:
         """Return the scale for the qualities of a collection's first cases."""
-        low, high = quality_range
+        low, high = bounds
         measured = [quality for quality in qualities if quality is not None]
         mean = float(np.mean(measured)) if measured else (low + high) / 2
         spread = float(np.std(measured)) if measured else 0.0

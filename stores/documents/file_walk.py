@@ -157,9 +157,10 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
                 marked = any(os.path.exists(os.path.join(entry.path, n)) for n in MARKER_FILES)
                 if entry.name not in SKIPPED_FOLDERS and not marked:
                     folders.append(Path(entry.path))
+            elif chosen(source, include) and entry.is_symlink():
+                _add_link(Path(entry.path), source, root, content)
             elif chosen(source, include):
-                add = _add_link if entry.is_symlink() else _add_file
-                add(Path(entry.path), source, root, content)
+                _add_file(Path(entry.path), source, content)
     content.failed.sort()
     content.skipped.sort()
     content.files.sort(key=lambda file: file.source)
@@ -206,7 +207,7 @@ def _add_link(path: Path, source: str, root: Path, content: Walk) -> None:
             content.skipped.append((source, "it is a link that leads out of the folder"))
 
 
-def _add_file(path: Path, source: str, root: Path, content: Walk) -> None:
+def _add_file(path: Path, source: str, content: Walk) -> None:
     try:
         status = path.stat()
     except OSError as error:

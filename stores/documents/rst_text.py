@@ -214,9 +214,7 @@ class _UnknownDirective(Directive):
         return node
 
 
-def _unknown_role(
-    name: str, raw: str, text: str, *_: Any, **__: Any
-) -> tuple[list[Any], list[Any]]:
+def _unknown_role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any], ...]:
     """Return the text that a role shows: the title before a target, or the target's short name."""
     text = utils.unescape(text)
     titled = TITLED.fullmatch(text)

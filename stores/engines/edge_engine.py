@@ -17,7 +17,7 @@ import numpy as np
 from casewright.errors import InputError, StoreError
 from casewright.stores.engines.edge_child import examine
 from casewright.stores.engines.edge_shard import ShardFolder, scroll_records, uuids
-from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Ranked, Where
+from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Rankings, Where
 from casewright.stores.engines.folder import folder_errors
 from casewright.stores.engines.payload import edge_payload
 from casewright.stores.engines.upload import Ids, Payloads, Vectors
@@ -115,9 +115,7 @@ class EdgeEngine(InProcess):
         results = ((id_, score, *cases[id_]) for id_, score in scores.items())
         return [Point(id_, json.loads(text), score, row) for id_, score, text, row in results]
 
-    def rank(
-        self, collection: str, vectors: Vectors, limit: int, where: Where | None
-    ) -> list[list[Ranked]]:
+    def rank(self, collection: str, vectors: Vectors, limit: int, where: Where | None) -> Rankings:
         from qdrant_edge import QueryBatchRequest
 
         rows = self._finite(collection, vectors, (len(vectors),)).tolist()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from casewright.errors import StoreError
-from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Ranked, Where
+from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Rankings, Where
 from casewright.stores.engines.upload import Ids, Payloads, Vectors
 from casewright.stores.where import qdrant_filter
 
@@ -75,9 +75,7 @@ class QdrantEngine(InProcess):
         answer = self._read(lambda client: client.query_points(collection, **settings))
         return [self._point(point, point.score) for point in answer.points]
 
-    def rank(
-        self, collection: str, vectors: Vectors, limit: int, where: Where | None
-    ) -> list[list[Ranked]]:
+    def rank(self, collection: str, vectors: Vectors, limit: int, where: Where | None) -> Rankings:
         from qdrant_client import models
 
         settings: Any = {"filter": self._filter(where), "params": self._params(exact=True)}

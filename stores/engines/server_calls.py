@@ -6,7 +6,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,9 +38,7 @@ class ServerCalls:
     read including its retries. ``secrets`` are masked in messages.
     """
 
-    def __init__(
-        self, server: str, *, retries: int, timeout: float, secrets: Sequence[str]
-    ) -> None:
+    def __init__(self, server: str, *, retries: int, timeout: float, secrets: list[str]) -> None:
         self._server, self._retries, self._timeout = server, retries, timeout
         self._secrets = [secret for secret in secrets if secret]
 

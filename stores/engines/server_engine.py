@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +17,14 @@ from casewright.stores.engines.payload import check_numbers, read_server_payload
 from casewright.stores.engines.qdrant_engine import PAGE, QdrantEngine
 from casewright.stores.engines.server_calls import ServerCalls
 from casewright.stores.engines.server_options import ServerOptions
-from casewright.stores.engines.upload import Ids, Payloads, SharedLock, Upload, Uploads, Vectors
+from casewright.stores.engines.upload import (
+    Ids,
+    Payloads,
+    SharedLock,
+    UploadContext,
+    Uploads,
+    Vectors,
+)
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient, models
@@ -86,10 +93,7 @@ class ServerEngine(QdrantEngine):
             rows = slice(start, start + self._options.upload_batch)
             super().upsert(collection, ids[rows], vectors[rows], payloads[rows])
 
-    def uploading(
-        self, collection: str, done: Callable[[int], None]
-    ) -> AbstractContextManager[Upload]:
-
+    def uploading(self, collection: str, done: Callable[[int], None]) -> UploadContext:
         def write(ids: Ids, vectors: Vectors, payloads: Payloads, stop: threading.Event) -> None:
             with self._shared_lock.shared():
                 batch = self._batch(ids, vectors, payloads)

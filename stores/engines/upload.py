@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ Vectors = NDArray[np.float32]
 Payloads = Sequence[Mapping[str, Any]]
 #: A function that writes n points, now or in the background: ids, array (n, dimension), payloads.
 Upload = Callable[[Ids, Vectors, Payloads], None]
+UploadContext = AbstractContextManager[Upload]
 
 
 class Uploads:

@@ -56,7 +56,7 @@ _CLOSED_CLASSES = (
 )
 STOPWORDS = frozenset(_CLOSED_CLASSES.split())
 
-_FacetVectors = Mapping[str, NDArray[np.float64]]
+_Vectors = Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +201,7 @@ class _RelevantTexts:
         }
 
 
-def _cosines(
-    hit: Hit, vectors: _FacetVectors, other: Hit, others: _FacetVectors
-) -> tuple[float, float]:
+def _cosines(hit: Hit, vectors: _Vectors, other: Hit, others: _Vectors) -> tuple[float, float]:
     if vectors and vectors.keys() == others.keys():
         return _text_and_title({name: float(vectors[name] @ others[name]) for name in vectors})
     first, second = (np.asarray(h.vector, dtype=np.float64).ravel() for h in (hit, other))
@@ -213,7 +211,7 @@ def _cosines(
     return float(first @ second) / max(1, len(hit.facet_scores)), 0.0
 
 
-def _facet_vectors(hit: Hit) -> _FacetVectors:
+def _facet_vectors(hit: Hit) -> _Vectors:
     """Return the facets' vectors by name; empty if the hit's vector cannot be split.
 
     A hit does not have its facets' dimensions: equal dimensions and unit vectors are assumed.
