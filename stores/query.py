@@ -30,9 +30,8 @@ class StoreQuery:
 
     ``units`` are the concatenated unit vectors of the facets, and ``facet_weights`` the weights of
     the facets, which sum to 1. ``vector`` is the engine's query vector: the units scaled by
-    ``lambda_b`` and the weights, then ``factor``, the weight of the stored quality. The score is
-    the dot product of a stored vector and ``vector``, plus ``constant``; ``slack`` bounds its error
-    in single precision.
+    ``lambda_b`` and the weights, then ``factor``, the weight of the stored quality. A score is a
+    stored vector's dot product with ``vector``, plus ``constant``; ``slack`` bounds its error.
     """
 
     schema: CaseSchema

@@ -101,8 +101,7 @@ class CaseSchema:
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
         """Return the facets' weights, scaled to sum to 1; ``given`` replaces the default weights.
 
-        Raise ``InputError`` for an unknown facet, a weight that is not a number of at least 0, or
-        weights that are all 0.
+        Raise ``InputError`` for unknown facets, and for weights below 0, not finite, or all 0.
         """
         names = [facet.name for facet in self.facets]
         if given is not None and (unknown := sorted(set(given) - set(names))):

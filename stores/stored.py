@@ -117,8 +117,7 @@ def point_parts(
 def scale_of(layout: Mapping[str, Any], schema: CaseSchema, location: str) -> QualityScale:
     """Return the quality scale from a collection's layout.
 
-    Raise ``SchemaMismatchError`` if the collection was built with another schema, and
-    ``StoreDamagedError`` if the scale is missing.
+    Raise ``SchemaMismatchError`` for another schema, ``StoreDamagedError`` for a missing scale.
     """
     differences = [
         f"{key} is {layout.get(key)} there, {expected} here"

@@ -79,8 +79,7 @@ def ingest(
 
     Stored cases of the same root whose file no longer exists are removed; other roots do not
     change. With patterns or kinds, only the files that they choose are processed, and all cases of
-    other files stay. A single file is processed alone; its root is its folder. ``remove_root``
-    removes a root.
+    other files stay. A single file is processed alone; its root is its folder.
 
     Args:
         store: The store of the cases.

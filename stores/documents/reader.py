@@ -70,8 +70,7 @@ class Part:
 class Document:
     """The content of a file: its parts, which are split by ``kind``, and its title, if known.
 
-    ``has_lines`` is true if the only part's lines are those of the file; ``note`` is a remark to
-    the user on how the file was read.
+    ``has_lines`` is true if the only part's lines are the file's; ``note`` says how it was decoded.
     """
 
     kind: Kind

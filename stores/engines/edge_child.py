@@ -172,7 +172,8 @@ def _all_cases(
     # The files may have cases that Edge drops because one file is damaged. Cases without an id are
     # read only if cases are missing, since some of them were deleted recently.
     for with_id in (True, False):
-        if loading if expected is None else len(undamaged_ids) >= expected:
+        is_complete = loading if expected is None else len(undamaged_ids) >= expected
+        if is_complete:
             return
         for stored in stored_cases(disk.path / SHARD, dimension, with_id=with_id):
             # Without checksums, the payload and the vector may belong to different cases.

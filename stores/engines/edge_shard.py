@@ -133,9 +133,8 @@ class ShardFolder:
     def check(self, max_parts: int | None = checksums.SAMPLED_PARTS) -> bool:
         """Compare an unloaded shard's files with their checksums at the last clean close.
 
-        Return ``False`` if there was no clean close: a killed process left its last writes in the
-        shard's log. Raise ``StoreDamagedError`` for a missing or changed file. For ``max_parts``
-        see ``closed_cleanly``.
+        Return ``False`` without a clean close: a killed process left writes in the shard's log.
+        Raise ``StoreDamagedError`` for a missing or changed file. See ``closed_cleanly``.
         """
         if not any((self.path / SHARD).glob("segments/*/version.info")):
             raise self.damaged("it has no segment")

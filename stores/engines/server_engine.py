@@ -58,8 +58,7 @@ class ServerEngine(QdrantEngine):
     ) -> ServerEngine:
         """Open a server or cluster by its URL; ``timeout`` is in seconds for one request.
 
-        Raise ``InputError`` if ``QdrantClient`` refuses the options, and ``StoreUnavailableError``
-        if the server does not answer.
+        Raise ``InputError`` for options that ``QdrantClient`` refuses, else ``StoreError``.
         """
         from qdrant_client import QdrantClient
 

@@ -47,8 +47,7 @@ class RepairResult:
 def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult]:
     """Read all of a store's files and cases, and return a result for each collection.
 
-    Raise ``InputError`` for a folder without a store, and ``StoreError`` for one that cannot be
-    used or that another process holds.
+    Raise ``InputError`` for a folder without a store, ``StoreError`` if it is unusable or in use.
     """
     with _locked_store(folder, lock_seconds) as lock:
         try:
@@ -61,8 +60,7 @@ def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult
 def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResult]:
     """Replace every damaged collection by one with its undamaged cases; keep the damaged files.
 
-    Raise the errors of ``check_folder``, and ``StoreError`` for a collection without layout or
-    files.
+    Raise the errors of ``check_folder``, and ``StoreError`` for one without layout or files.
     """
     with _locked_store(folder, lock_seconds) as lock:
         try:
