@@ -104,17 +104,13 @@ class AdaptedEncoder:
     """
 
     def __init__(self, source: Any, kind: str, methods: tuple[str, str], name: str | None) -> None:
-        self._embed_texts: Any = getattr(source, methods[0], None)
-        self._embed_query: Any = getattr(source, methods[1], None)
-        if isinstance(source, type) or not (
-            callable(self._embed_texts) and callable(self._embed_query)
-        ):
+        embed_texts, embed_query = (getattr(source, method, None) for method in methods)
+        if isinstance(source, type) or not (callable(embed_texts) and callable(embed_query)):
             names = " and ".join(methods)
             raise InputError(f"{_type_of(source)} is not {kind}: that is an object with {names}.")
+        self._embed_texts, self._embed_query = embed_texts, embed_query
         self.name = name or _label(source)
-        self.dimension = checked_vectors(
-            self._embed_texts(["dimension"]), 1, None, self.name
-        ).shape[1]
+        self.dimension = checked_vectors(embed_texts(["dimension"]), 1, None, self.name).shape[1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); raise ``InputError`` for a bad answer."""

@@ -110,12 +110,6 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     # A candidate with a score that is not finite gets zeros.
     with np.errstate(all="ignore"):
         rows = _common_features(question, batch, candidate_terms, relevant)
-        scores = np.array([candidate.hit.score for candidate in batch], dtype=np.float64)
-        # The largest score is subtracted, so that no exponential overflows.
-        exponentials = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
-        shares = (exponentials / exponentials.sum()).tolist()
-        for row, score_share in zip(rows, shares, strict=True):
-            row["score_share"] = score_share
     if relevant:
         comparison = _RelevantTexts(question, relevant)
         for row, candidate, terms in zip(rows, batch, candidate_terms, strict=True):
@@ -134,8 +128,14 @@ def _common_features(
     best = max((candidate.hit.score for candidate in (*batch, *relevant)), default=0.0)
     nearness = np.array([candidate.nearness for candidate in batch], dtype=np.float64)
     z_scores = (nearness - nearness.mean()) / (nearness.std() + 1e-6) if batch else nearness
+    scores = np.array([candidate.hit.score for candidate in batch], dtype=np.float64)
+    # The largest score is subtracted, so that no exponential overflows.
+    exponentials = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
+    shares = exponentials / exponentials.sum()
     rows = []
-    for candidate, terms, z in zip(batch, candidate_terms, z_scores.tolist(), strict=True):
+    for candidate, terms, z_score, score_share in zip(
+        batch, candidate_terms, z_scores.tolist(), shares.tolist(), strict=True
+    ):
         text, title = _text_and_title(candidate.hit.facet_scores)
         rows.append(
             {
@@ -143,7 +143,8 @@ def _common_features(
                 "title_cosine": title,
                 "gap_best": candidate.hit.score - best,
                 "log_rank": math.log2(1 + int((nearness > candidate.nearness).sum())),
-                "z_score": z,
+                "z_score": z_score,
+                "score_share": score_share,
                 "words_in_text": _share(terms.words, question.words),
                 "words_in_title": _share(terms.title_words, question.words),
                 "title_whole": float(_contains(terms.title, question.body)),
@@ -159,8 +160,7 @@ class _RelevantTexts:
 
     def __init__(self, question: _Terms, relevant: Sequence[Candidate]) -> None:
         candidate_terms = [_candidate_terms(candidate) for candidate in relevant]
-        self.question = question
-        self.relevant = relevant
+        self.question, self.relevant = question, relevant
         self.vectors = [(c.hit, _facet_vectors(c.hit)) for c in relevant]
         self.titles = [terms.title for terms in candidate_terms]
         self.covered = frozenset[str]().union(*(terms.words for terms in candidate_terms))
