@@ -21,13 +21,7 @@ from numpy.typing import NDArray
 from casewright.errors import CasewrightError, StoreDamagedError, StoreError, cleaned
 from casewright.stores.engines.checksums import CHECKSUMS
 from casewright.stores.engines.edge_files import stored_cases
-from casewright.stores.engines.edge_shard import (
-    LAYOUT_COPY,
-    SHARD,
-    ShardFolder,
-    Stored,
-    scroll_records,
-)
+from casewright.stores.engines.edge_shard import LAYOUT_COPY, SHARD, ShardFolder, scroll_records
 from casewright.stores.engines.payload import read_edge_payload
 
 #: Seconds after which a child counts as hanging.
@@ -142,7 +136,7 @@ def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
     undamaged_ids: set[str] = set()
     texts: dict[str, Any] = {}
 
-    def undamaged_cases() -> Iterator[Stored]:
+    def undamaged_cases() -> Iterator[tuple[str, Mapping[str, Any], NDArray[np.float32]]]:
         for payload, vector in _all_cases(disk, dimension, expected, loading, undamaged_ids):
             with suppress(ValueError, KeyError, TypeError):
                 id_ = payload["id"]

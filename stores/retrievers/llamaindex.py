@@ -12,14 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from casewright.errors import DependencyError, InputError
-from casewright.stores.retrievers.retrieval import (
-    CaseText,
-    Retrieval,
-    SearchedStore,
-    case_text,
-    hit_metadata,
-    retrieve,
-)
+from casewright.stores.retrievers import retrieval
+from casewright.stores.retrievers.retrieval import CaseText, Retrieval, SearchedStore
 from casewright.stores.where import check_where
 
 try:
@@ -93,9 +87,9 @@ class CaseNodeRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = "\n".join(query_bundle.embedding_strs)
         nodes = []
-        for hit in retrieve(self._store, query, self._retrieval):
-            text = case_text(hit.case, self._store.schema, self._retrieval.text)
-            metadata, added = hit_metadata(hit)
+        for hit in retrieval.retrieve(self._store, query, self._retrieval):
+            text = retrieval.case_text(hit.case, self._store.schema, self._retrieval.text)
+            metadata, added = retrieval.hit_metadata(hit)
             node = TextNode(id_=hit.case.id, text=text, metadata=metadata)
             node.excluded_llm_metadata_keys = node.excluded_embed_metadata_keys = added
             nodes.append(NodeWithScore(node=node, score=hit.score))
