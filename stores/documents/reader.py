@@ -154,8 +154,6 @@ def _mark_encoding(data: bytes) -> str:
 def _decoded(data: bytes, declared: str) -> tuple[str, str]:
     """Return the decoded text, and a note if its encoding had to be guessed."""
     encoding = _mark_encoding(data) or declared
-    # Windows-1252 is Latin-1 with letters for most control characters.
-    guesses = ["cp1252", "latin-1"]
     if not encoding and data.count(0) >= UTF16_ZERO_SHARE * max(1, len(data)):
         odd = data[1::2].count(0) > data[::2].count(0)
         guesses = ["utf-16-le" if odd else "utf-16-be"]
@@ -166,7 +164,8 @@ def _decoded(data: bytes, declared: str) -> tuple[str, str]:
             reason = f"it says that its encoding is {encoding}, which is not known"
             raise InputError(reason) from error
         except UnicodeDecodeError:
-            pass
+            # Windows-1252 is Latin-1 with letters for most control characters.
+            guesses = ["cp1252", "latin-1"]
     for guess in guesses:
         with suppress(UnicodeDecodeError):
             expected = (encoding or "utf-8").upper()

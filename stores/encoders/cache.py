@@ -148,8 +148,7 @@ class _VectorFile:
     """Vectors in an SQLite file, which is not used after an error. Not thread-safe."""
 
     def __init__(self, folder: Path | None, dimension: int) -> None:
-        self._folder = folder
-        self._dimension = dimension
+        self._folder, self._dimension = folder, dimension
         self._db: sqlite3.Connection | None = None
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:

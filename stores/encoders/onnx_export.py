@@ -89,8 +89,7 @@ class _Muted:
     """A stream that drops the output of the thread that created it."""
 
     def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._thread = threading.get_ident()
+        self._stream, self._thread = stream, threading.get_ident()
 
     def write(self, text: str) -> int:
         if threading.get_ident() == self._thread:

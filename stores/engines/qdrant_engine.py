@@ -36,8 +36,7 @@ class QdrantEngine(InProcess):
     """An engine on a ``QdrantClient`` in local mode, whose calls hold a lock for thread safety."""
 
     def __init__(self, client: QdrantClient, location: str) -> None:
-        self._client = client
-        self._location = location
+        self._client, self._location = client, location
         self._lock: AbstractContextManager[Any] = threading.RLock()
         self.writing: AbstractContextManager[Any] = threading.RLock()
         self._layouts: dict[str, Mapping[str, Any]] = {}

@@ -42,8 +42,7 @@ class ServerEngine(QdrantEngine):
         self, client: QdrantClient, location: str, calls: ServerCalls, options: ServerOptions
     ) -> None:
         super().__init__(client, location)
-        self._calls = calls
-        self._options = options
+        self._calls, self._options = calls, options
         self._lock = nullcontext()
         self.writing = self._shared_lock = SharedLock()
 
