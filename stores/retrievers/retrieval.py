@@ -77,7 +77,7 @@ class Retrieval(BaseModel):
 
 
 def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit]:
-    """Return cases for a text, best first or as selected; raise ``InputError`` for another query."""
+    """Return cases for a text, best first or as picked; raise ``InputError`` for another query."""
     if not isinstance(query, str):
         raise InputError(
             f"A retriever was given the query {query!r:.200}. Give a text; "
