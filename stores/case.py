@@ -6,6 +6,7 @@ import base64
 import json
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,10 +34,8 @@ class Binary:
 
     def __post_init__(self) -> None:
         if (self.data is None) == (self.path is None):
-            raise InputError(
-                f"A Binary component ({self.media_type}) needs exactly one of data and path. "
-                "Pass the bytes as data=, or the file's path as path=."
-            )
+            problem = f"A Binary component ({self.media_type}) needs exactly one of data and path."
+            raise InputError(f"{problem} Pass the bytes as data=, or the file's path as path=.")
         data: Any = self.data
         if not isinstance(data, (bytes, type(None))):
             raise InputError(
@@ -46,30 +45,22 @@ class Binary:
 
     def read(self) -> bytes:
         """Return the bytes, from memory or from the file."""
-        if self.data is not None:
-            return self.data
-        assert self.path is not None
-        return Path(self.path).read_bytes()
+        return (self.data or b"") if self.path is None else Path(self.path).read_bytes()
 
     def to_json(self) -> dict[str, str]:
         """Return the JSON form: bytes in base64, a file by its path."""
-        if self.data is not None:
-            return {
-                "$media_type": self.media_type,
-                "base64": base64.b64encode(self.data).decode("ascii"),
-            }
-        assert self.path is not None
-        return {"$media_type": self.media_type, "path": self.path}
+        if self.path is not None:
+            return {"$media_type": self.media_type, "path": self.path}
+        text = base64.b64encode(self.data or b"").decode("ascii")
+        return {"$media_type": self.media_type, "base64": text}
 
     @staticmethod
     def from_json(value: Any) -> Any:
         """Return the ``Binary`` of a mapping made by ``to_json``; other values unchanged."""
         match value:
             case {"$media_type": str(media_type), "base64": str(text)} if len(value) == 2:
-                try:
+                with suppress(ValueError):
                     return Binary(media_type, base64.b64decode(text, validate=True))
-                except ValueError:
-                    return value
             case {"$media_type": str(media_type), "path": str(path)} if len(value) == 2:
                 return Binary(media_type, path=path)
         return value
@@ -83,8 +74,7 @@ class Case:
         problem: Component name to component: text, a number, a JSON value or a ``Binary``.
         solution: The solution; any JSON value.
         result: The outcome of the solution; any JSON value.
-        metadata: Further fields, of JSON values, for conditions and display. The store itself
-            reads ``tenant`` and ``provenance``.
+        metadata: Further fields, JSON values, for conditions and display; stores read ``tenant``.
         quality: The case's quality, in the schema's range; ``None`` if it was not measured.
         quality_by: The name of the model that measured the quality.
         created: ISO 8601 time of creation, UTC.
@@ -134,10 +124,9 @@ def case_id(case: Case, schema: str) -> str:
     """Return a case's derived id: UUIDv5 of its tenant, schema, problem and solution."""
     data = case.to_json()
     identity = [case.metadata.get("tenant", ""), schema, data["problem"], data["solution"]]
-    # JSON makes every key a text: keys of several types cannot be sorted.
-    text = json.dumps(
-        json_round_trip(identity, schema), sort_keys=True, ensure_ascii=False, separators=(",", ":")
-    )
+    # Keys of several types cannot be sorted; the round trip makes every key a text.
+    plain = json_round_trip(identity, schema)
+    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return str(uuid.uuid5(CASE_NAMESPACE, text))
 
 
@@ -164,10 +153,9 @@ def check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"A text cannot be written as UTF-8: it has {text[error.start : error.end]!a}. "
-            "Correct how it was read, or replace that character."
-        ) from error
+        problem = f"A text cannot be written as UTF-8: it has {text[error.start : error.end]!a}."
+        advice = "Correct how it was read, or replace that character."
+        raise InputError(f"{problem} {advice}") from error
 
 
 def canonical_id(text: str) -> str | None:

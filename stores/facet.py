@@ -28,15 +28,13 @@ class Facet:
         components: The problem components that the facet reads, of any modality. A case that lacks
             a required component has a vector of zeros and scores 0.
         dimension: Length of the facet's vectors.
-        embed_case: L_j for stored cases, from n problems to an array or tensor (n, dimension); the
-            store scales each row to unit length.
-        embed_query: L_j for queries; differs from ``embed_case`` for an inter-embedding with a cue
-            (CBR-RAG's g).
+        embed_case: L_j for stored cases: maps n problems to an array or tensor (n, dimension),
+            whose rows the store scales to unit length.
+        embed_query: L_j for queries; an inter-embedding with a cue (CBR-RAG's g) is different.
         describe: T_j, the components as text for a prompt.
         model: The name of the model; a collection can only be opened with the model that built it.
         weight: Default weight in a search, at least 0.
-        optional: The components that a problem may lack; the facet embeds the others (MCBR-RAG,
-            footnote 6).
+        optional: Components that a problem may lack; the others are embedded (MCBR-RAG, note 6).
         takes_text: True if a query that is one text is used for all components; ``False`` for
             facets of another modality, which ignore such a query.
     """
@@ -54,16 +52,12 @@ class Facet:
 
     def __post_init__(self) -> None:
         if not isinstance(self.dimension, int) or self.dimension < 1:
-            raise InputError(
-                f"Facet {self.name!r} has dimension {self.dimension}. Give the length of its "
-                "embeddings, at least 1."
-            )
+            advice = "Give the length of its embeddings, at least 1."
+            raise InputError(f"Facet {self.name!r} has dimension {self.dimension}. {advice}")
         if unknown := sorted(set(self.optional) - set(self.components)):
-            raise InputError(
-                f"Facet {self.name!r} has optional {unknown}, which it does not read. It reads "
-                f"{list(self.components)}."
-            )
-        if not self.components or set(self.components) <= set(self.optional):
+            problem = f"Facet {self.name!r} has optional {unknown}, which it does not read."
+            raise InputError(f"{problem} It reads {list(self.components)}.")
+        if set(self.components) <= set(self.optional):
             raise InputError(
                 f"Facet {self.name!r} reads the components {list(self.components)}, of which "
                 f"{list(self.optional)} are optional. It needs at least one that is not."
@@ -76,10 +70,8 @@ class Facet:
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
         """Embed problems as unit vectors, array (n, dimension); zeros if a component is missing.
 
-        Raises:
-            FacetError: A problem cannot be embedded, or its embedding is not finite.
-            DependencyError: The encoder is not installed.
-            InputError: The embedding does not have the declared shape.
+        Raise ``FacetError`` if a problem cannot be embedded or its embedding is not finite,
+        ``DependencyError`` if the encoder is not installed, and ``InputError`` for another shape.
         """
         unit_vectors = np.zeros((len(problems), self.dimension), dtype=np.float32)
         row_numbers = [row for row, problem in enumerate(problems) if self.reads(problem)]
@@ -87,6 +79,11 @@ class Facet:
             return unit_vectors
         embed = self.embed_query if query else self.embed_case
         readable = [problems[row] for row in row_numbers]
+
+        def facet_error(index: int, verb: str, reason: str) -> FacetError:
+            text = f"Facet {self.name!r} {verb} {dict(readable[index])!r:.200}{reason}"
+            return FacetError(text, self.name, row_numbers[index])
+
         try:
             answer = embed(readable)
         except DependencyError:
@@ -95,21 +92,12 @@ class Facet:
         except Exception as error:  # noqa: BLE001
             index, failure = _first_failure(embed, readable, error)
             reason = str(failure) if isinstance(failure, CasewrightError) else f"{told(failure)}."
-            raise FacetError(
-                f"Facet {self.name!r} cannot embed {dict(readable[index])!r:.200}: {reason}",
-                self.name,
-                row_numbers[index],
-            ) from failure
+            raise facet_error(index, "cannot embed", f": {reason}") from failure
         source = f"Facet {self.name!r} embedded {len(row_numbers)} problems"
         rows = float_rows(answer, len(row_numbers), self.dimension, source)
-        if not np.isfinite(rows).all():
-            index = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-            raise FacetError(
-                f"Facet {self.name!r} embedded {dict(readable[index])!r:.200} with NaN or "
-                "infinity. Its embedding must be finite.",
-                self.name,
-                row_numbers[index],
-            )
+        if not (finite := np.isfinite(rows).all(axis=1)).all():
+            reason = " with NaN or infinity. Its embedding must be finite."
+            raise facet_error(int(finite.argmin()), "embedded", reason)
         # The square of a float32 may overflow or underflow in single precision.
         exact = rows.astype(np.float64)
         lengths = np.linalg.norm(exact, axis=1, keepdims=True)
@@ -145,16 +133,13 @@ def text_facet(
         weight: Default weight.
         inter: True if queries and cases are different kinds of texts, such as questions and
             passages: a query is embedded by ``embed_queries``, with the encoder's cue (the
-            inter-embedding g of CBR-RAG, section 4.2). ``False`` embeds both in the same way (f),
-            as for two questions.
+            inter-embedding g of CBR-RAG, section 4.2). ``False`` embeds both in one way (f).
         cue: Text before a query, instead of the encoder's cue.
         describe: Returns the text form of a problem, which is embedded instead of the joined texts.
     """
     if isinstance(components, str):
-        raise InputError(
-            f"text_facet {name!r} was given components={components!r}. Give a list of names: "
-            f"[{components!r}]."
-        )
+        problem = f"text_facet {name!r} was given components={components!r}."
+        raise InputError(f"{problem} Give a list of names: [{components!r}].")
     names = tuple(components) or (name,)
     query_cue = cue if cue is not None else getattr(encoder, "cue", "") if inter else ""
     embed_queries = getattr(encoder, "embed_queries", encoder.embed) if inter else encoder.embed
@@ -183,8 +168,8 @@ def text_facet(
 
 
 def _has_value(component: Any) -> bool:
-    # The type is tested first, since an array would be compared with a text element by element.
-    return component is not None and not (isinstance(component, str) and not component)
+    # Other types always are values; an array has no single truth value.
+    return bool(component) if isinstance(component, str | None) else True
 
 
 def _first_failure(

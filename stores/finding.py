@@ -29,10 +29,7 @@ MAX_LIMIT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A reader of a collection, limited to one tenant's cases if ``tenant`` is given.
-
-    A missing collection counts as empty.
-    """
+    """A reader of one tenant's, or all, cases of a collection; a missing one counts as empty."""
 
     engine: Engine
     collection: str
@@ -56,15 +53,13 @@ class Finder:
         """Return the k best hits by rounded score, then id.
 
         More points are fetched while the last hit has the same score as the next one. With
-        ``exact=False``, an engine that supports it may search approximately; proofs and the search
-        for duplicates need an exact search.
+        ``exact=False``, an engine may search approximately, which proofs and duplicates forbid.
         """
         limit, condition = min(k, MAX_LIMIT) + 2, with_tenant(where, self.tenant)
+        engine, name = self.engine, self.collection
         while True:
             try:
-                points = self.engine.search(
-                    self.collection, query.vector, limit, condition, exact=exact
-                )
+                points = engine.search(name, query.vector, limit, condition, exact=exact)
             except NoCollectionError:
                 return []
             hits = sorted(query.hits(points), key=lambda hit: hit.rank_key)
@@ -119,6 +114,7 @@ class Finder:
             for other in similar:
                 if same_json((other.metadata.get(FIELD), other.solution), (tenant, case.solution)):
                     return other
+            # A case that was not fetched is less similar than the last hit.
             if len(similar) < limit:
                 return None
             limit *= 4
@@ -131,7 +127,7 @@ class Finder:
         where: Where | None,
         lambda_d: float,
     ) -> list[str]:
-        """Return the ids of the cases outside the candidates whose bound reaches a pick's value."""
+        """Return the ids of other cases whose bound (see the module) reaches a pick's value."""
         # The first pick needs no proof: it is the best hit.
         if len(picks) < 2:
             return []
@@ -140,19 +136,15 @@ class Finder:
         redundancy = np.zeros((len(means), len(query.vector)))
         redundancy[:, :-1] = means * dimension_weights(query.schema, query.facet_weights)
         bounds = lambda_d * query.vector.astype(np.float64) - (1 - lambda_d) * redundancy
-        limit = len(hits) + max(8, len(hits) // 2)
-        rankings = self.engine.rank(
-            self.collection,
-            np.ascontiguousarray(bounds.astype(np.float32)),
-            limit,
-            with_tenant(where, self.tenant),
-        )
+        vectors32 = np.ascontiguousarray(bounds, dtype=np.float32)
+        limit, condition = len(hits) + max(8, len(hits) // 2), with_tenant(where, self.tenant)
+        rankings = self.engine.rank(self.collection, vectors32, limit, condition)
         candidates = {hit.case.id for hit in hits}
-        rivals: dict[str, None] = {}
-        for pick, ranking in zip(picks[1:], rankings, strict=True):
-            for id_, score in ranking:
-                if score + lambda_d * query.constant < pick.value - query.slack:
-                    break
-                if id_ not in candidates:
-                    rivals[id_] = None
+        rivals = dict.fromkeys(
+            id_
+            for pick, ranking in zip(picks[1:], rankings, strict=True)
+            for id_, score in ranking
+            if score + lambda_d * query.constant >= pick.value - query.slack
+            and id_ not in candidates
+        )
         return list(rivals)

@@ -14,18 +14,14 @@ from casewright.errors import DependencyError, InputError
 def plot_file(file: Path, **settings: Any) -> Iterator[tuple[Any, Any]]:
     """Yield a matplotlib figure and its axes, and write the figure to a file at the end.
 
-    The file's ending is its format; ``settings`` are arguments of ``pyplot.subplots``.
-
-    Raises:
-        DependencyError: matplotlib is not installed.
-        InputError: The file cannot be written.
+    The file's ending is its format; ``settings`` are arguments of ``pyplot.subplots``. Raise
+    ``DependencyError`` without matplotlib, and ``InputError`` if the file cannot be written.
     """
     try:
         import matplotlib
     except ImportError as error:
-        raise DependencyError(
-            "A plot needs matplotlib. Run: pip install 'casewright[plot]'"
-        ) from error
+        advice = "Run: pip install 'casewright[plot]'"
+        raise DependencyError(f"A plot needs matplotlib. {advice}") from error
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

@@ -61,7 +61,7 @@ def show_progress(
 
     A line with an estimate of the remaining time is written after every tenth of the items, but not
     within ``min_pause`` seconds of another, and after ``max_pause`` seconds without a line.
-    ``total=None`` means unknown; ``unit`` names the items; ``suffix`` returns a text for the end of
+    ``total=None`` is an unknown number; ``unit`` names the items; ``suffix`` returns the end of
     each line.
     """
     if sys.stderr.isatty():
@@ -110,80 +110,66 @@ def show_progress(
 
 def note(message: str) -> None:
     """Print one line about long work to stderr."""
-    _bars.note(message)
+    with _bars.lock:
+        if _bars.progress is None:
+            print(message, file=sys.stderr, flush=True)
+        else:
+            # A direct print could overwrite a bar.
+            _bars.progress.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 class _Bars:
     """The bars of concurrent threads on the terminal, one below the other."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._progress: Progress | None = None
-        self._bars = 0
+        self.lock = threading.Lock()
+        self.progress: Progress | None = None
+        self._count = 0
 
     @contextmanager
     def bar(self, description: str, total: int | None) -> Iterator[Advance]:
-        with self._lock:
-            if self._progress is None:
-                self._progress = _rich_progress()
-                self._progress.start()
-            self._bars += 1
-            progress = self._progress
+        with self.lock:
+            if self.progress is None:
+                self.progress = _rich_progress()
+                self.progress.start()
+            self._count += 1
+            progress = self.progress
         task = progress.add_task(description, total=total)
         try:
             yield lambda count: progress.advance(task, count)
         finally:
             if total is None:
                 progress.update(task, total=1, completed=1)
-            with self._lock:
-                self._bars -= 1
-                if not self._bars:
-                    self._progress = None
+            with self.lock:
+                self._count -= 1
+                if not self._count:
+                    self.progress = None
                     progress.stop()
-
-    def note(self, message: str) -> None:
-        with self._lock:
-            if self._progress is None:
-                print(message, file=sys.stderr, flush=True)
-            else:
-                # A direct print could overwrite a bar.
-                self._progress.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 def _rich_progress() -> Progress:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        Task,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
     from rich.text import Text
 
-    class Count(MofNCompleteColumn):
+    elapsed = progress.TimeElapsedColumn()
+
+    class Count(progress.MofNCompleteColumn):
         """A column with the number of done items, if known."""
 
-        def render(self, task: Task) -> Text:
+        def render(self, task: progress.Task) -> Text:
             return super().render(task) if task.total not in (None, 1) else Text("")
 
-    class Time(TimeRemainingColumn):
+    class Time(progress.TimeRemainingColumn):
         """A column with the remaining time, if known, or the elapsed time."""
 
-        def render(self, task: Task) -> Text:
-            return TimeElapsedColumn().render(task) if task.total is None else super().render(task)
+        def render(self, task: progress.Task) -> Text:
+            return elapsed.render(task) if task.total is None else super().render(task)
 
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        Count(),
-        Time(),
-        # A redirection would also send the caller's output to stderr.
-        console=Console(stderr=True),
-        redirect_stdout=False,
-        redirect_stderr=False,
+    columns = progress.TextColumn("{task.description}"), progress.BarColumn(), Count(), Time()
+    # A redirection would also send the caller's output to stderr.
+    return progress.Progress(
+        *columns, console=Console(stderr=True), redirect_stdout=False, redirect_stderr=False
     )
 
 

@@ -30,8 +30,8 @@ class StoreQuery:
 
     ``units`` are the concatenated unit vectors of the facets, and ``facet_weights`` the weights of
     the facets, which sum to 1. ``vector`` is the engine's query vector: the units scaled by
-    ``lambda_b`` and the weights, and ``factor``, the weight of the stored quality. The score is the
-    dot product with ``vector`` plus ``constant``; ``slack`` bounds its error in single precision.
+    ``lambda_b`` and the weights, then ``factor``, the weight of the stored quality. A score is a
+    stored vector's dot product with ``vector``, plus ``constant``; ``slack`` bounds its error.
     """
 
     schema: CaseSchema
@@ -55,9 +55,8 @@ class StoreQuery:
         """Return a weighted query (RAGSys, equation 3, over MCBR-RAG's weighted cosines)."""
         facet_weights = schema.weights(weights)
         factor, constant = scale.query_terms(lambda_b)
-        vector = np.append(
-            lambda_b * units * dimension_weights(schema, facet_weights), factor
-        ).astype(np.float32)
+        weighted = lambda_b * units * dimension_weights(schema, facet_weights)
+        vector = np.append(weighted, factor).astype(np.float32)
         slack = SLACK * (1 + abs(1 - lambda_b) * (scale.high - scale.low))
         return cls(schema, units, facet_weights, lambda_b, factor, constant, vector, slack)
 
@@ -66,10 +65,8 @@ class StoreQuery:
         """``True`` if the quality changes the score more than the similarity does.
 
         Such a query needs an exact search: an HNSW graph links stored vectors with similar facets,
-        and would miss cases of high quality. ``lambda_b`` alone does not decide it: the effect of
-        the quality also depends on its range. A stored quality has a standard deviation of 0.1 (see
-        ``stored``), so the last number of the query's vector is ten times the standard deviation
-        that the quality adds to the score.
+        and would miss cases of high quality. The standard deviations that both give to the score
+        are compared; that of a stored quality is 0.1 (see ``stored``).
         """
         return bool(abs(self.vector[-1]) / 10 > SPREAD * np.linalg.norm(self.vector[:-1]))
 
@@ -83,30 +80,16 @@ class StoreQuery:
             return []
         vectors = np.array([point.vector for point in points], dtype=np.float32)
         starts = [facet_slice.start for facet_slice in self.schema.slices.values()]
-        facet_scores = np.add.reduceat(
-            vectors[:, :-1] * self.units.astype(np.float64), starts, axis=1
-        )
+        products = vectors[:, :-1] * self.units.astype(np.float64)
+        facet_scores = np.add.reduceat(products, starts, axis=1)
         relevance = (facet_scores * self.facet_weights).sum(axis=1)
         quality = self.factor * vectors[:, -1].astype(np.float64) + self.constant
         self._check_possible(points, facet_scores, quality)
+        cases = [Case.from_json(point.id, point.payload) for point in points]
+        scores = (self.lambda_b * relevance + quality).tolist()
         names = list(self.schema.slices)
-        return [
-            Hit(
-                case=Case.from_json(point.id, point.payload),
-                score=score,
-                relevance=case_relevance,
-                facet_scores=dict(zip(names, case_facet_scores, strict=True)),
-                vector=vector,
-            )
-            for point, score, case_relevance, case_facet_scores, vector in zip(
-                points,
-                (self.lambda_b * relevance + quality).tolist(),
-                relevance.tolist(),
-                facet_scores.tolist(),
-                vectors[:, :-1],
-                strict=True,
-            )
-        ]
+        by_facet = [dict(zip(names, row, strict=True)) for row in facet_scores.tolist()]
+        return list(map(Hit, cases, scores, relevance.tolist(), by_facet, vectors[:, :-1]))
 
     def _check_possible(
         self,
@@ -129,5 +112,4 @@ class StoreQuery:
 
 def dimension_weights(schema: CaseSchema, weights: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return each facet's weight for each of its dimensions."""
-    lengths = [facet.dimension for facet in schema.facets]
-    return np.repeat(weights, lengths).astype(np.float32)
+    return np.repeat(weights, [facet.dimension for facet in schema.facets]).astype(np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,8 +36,7 @@ class Found:
 class Question:
     """A question that is embedded once; ``CaseStore.question`` returns it.
 
-    The scores of all hits are similarities to the question, whichever search returned them, without
-    quality.
+    The scores of all hits are similarities to the question, without quality, for every search.
 
     Attributes:
         text: The question.
@@ -93,9 +93,8 @@ class Question:
         limit = k + len(exclude) + 2
         while k > 0:
             try:
-                rankings = self.finder.engine.rank(
-                    self.finder.collection, weighted, limit, condition
-                )
+                engine, collection = self.finder.engine, self.finder.collection
+                rankings = engine.rank(collection, weighted, limit, condition)
             except NoCollectionError:
                 return []
             best: dict[str, float] = {}
@@ -114,26 +113,23 @@ class Question:
     def matching(self, where: Where, *, exclude: Collection[str] = ()) -> list[Found]:
         """Return every case that meets a condition and the question's condition, by score, then id.
 
-        For a field in both, the question's condition takes precedence. Cases with an id in
-        ``exclude`` are left out.
+        For a field in both, the question's condition counts. Cases of ``exclude`` are left out.
         """
         condition = with_tenant({**where, **(self.where or {})}, self.finder.tenant)
-        try:
-            points = self.finder.engine.scroll(self.finder.collection, condition)
-        except NoCollectionError:
-            return []
         excluded = set(exclude)
-        hits = self.hits([point.id for point in points if point.id not in excluded])
-        return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
+        with suppress(NoCollectionError):
+            points = self.finder.engine.scroll(self.finder.collection, condition)
+            hits = self.hits([point.id for point in points if point.id not in excluded])
+            return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
+        return []
 
     def _weighted(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the engine's query vectors: weighted vectors, with 0 for the quality."""
         length = len(self.query.units)
         rows = np.asarray(vectors, dtype=np.float32)
         if rows.ndim != 2 or rows.shape[1] != length:
-            raise InputError(
-                f"A search was given vectors of shape {rows.shape}. Give an array (m, {length}): "
-                "the schema's facets, concatenated."
-            )
+            problem = f"A search was given vectors of shape {rows.shape}."
+            advice = f"Give an array (m, {length}): the schema's facets, concatenated."
+            raise InputError(f"{problem} {advice}")
         weighted = rows * dimension_weights(self.query.schema, self.query.facet_weights)
         return np.pad(weighted.astype(np.float32), ((0, 0), (0, 1)))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from casewright.errors import InputError, told
 from casewright.stores.case import Case
+from casewright.stores.schema import CaseSchema
 from casewright.stores.tenant import FIELD
-
-if TYPE_CHECKING:
-    from casewright.stores.schema import CaseSchema
 
 #: Returns a repaired case, given a case and the reason why it failed; ``None`` gives up.
 Repair = Callable[[Case, str], Case | None]
@@ -95,17 +93,13 @@ def with_change(case: Case, change: Change) -> Case:
     """Return the case with a change; raise ``InputError`` if it is invalid."""
     if not isinstance(change, Change):
         raise InputError(f"The case {case.id} is to become {change!r:.200}. Give a Change.")
-    values = {
-        name: value
-        for name in ("quality", "quality_by", "result", "metadata")
-        if (value := getattr(change, name)) is not UNCHANGED
-    }
+    names = ("quality", "quality_by", "result", "metadata")
+    values = {name: value for name in names if (value := getattr(change, name)) is not UNCHANGED}
     if "metadata" in values:
         if not isinstance(values["metadata"], Mapping):
-            raise InputError(
-                f"The case {case.id} is to have the metadata {values['metadata']!r:.200}. Give a "
-                "mapping."
-            )
+            problem = f"The case {case.id} is to have the metadata {values['metadata']!r:.200}"
+            raise InputError(f"{problem}. Give a mapping.")
         tenant = {FIELD: case.metadata[FIELD]} if FIELD in case.metadata else {}
-        values["metadata"] = {n: v for n, v in values["metadata"].items() if n != FIELD} | tenant
+        fields = {name: value for name, value in values["metadata"].items() if name != FIELD}
+        values["metadata"] = fields | tenant
     return replace(case, **values)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,7 @@ class CaseSchema:
         facets: The facets by which cases are compared; at least one.
         quality_range: Lowest and highest quality; other values are clamped.
         support: A function that returns a case's support as text.
-        full: A function that returns the full case as text; by default, facets describe components
-            that are not texts.
+        full: A function that returns the full case as text; by default ``full_text``.
         verify: The Revise step: a function that is called with a case before it is retained, and
             returns ``None`` or the reason to refuse it.
         tenanted: True if cases belong to tenants, and a store is opened for one tenant.
@@ -75,16 +75,12 @@ class CaseSchema:
     def __post_init__(self) -> None:
         # The name is also a folder name, and a part of a server's URL.
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
-            raise InputError(
-                f"A schema has the name {self.name!r}. Give it letters (a to z), digits, _ and - "
-                "only, at least one of them."
-            )
+            advice = "Give it letters (a to z), digits, _ and - only, at least one of them."
+            raise InputError(f"A schema has the name {self.name!r}. {advice}")
         names = [facet.name for facet in self.facets]
         if not names or len(set(names)) != len(names):
-            raise InputError(
-                f"Schema {self.name!r} has facets {names}. It needs at least one, each of its own "
-                "name."
-            )
+            rule = "It needs at least one, each of its own name."
+            raise InputError(f"Schema {self.name!r} has facets {names}. {rule}")
         low, high = self.quality_range
         if not -MAX_QUALITY <= low < high <= MAX_QUALITY:
             raise InputError(
@@ -93,10 +89,8 @@ class CaseSchema:
             )
         if self.full is full_text:
             object.__setattr__(self, "full", partial(full_text, facets=self.facets))
-        start, slices = 0, {}
-        for facet in self.facets:
-            slices[facet.name] = slice(start, start + facet.dimension)
-            start += facet.dimension
+        edges = accumulate((facet.dimension for facet in self.facets), initial=0)
+        slices = {name: slice(*pair) for name, pair in zip(names, pairwise(edges), strict=True)}
         object.__setattr__(self, "slices", slices)
 
     @property
@@ -105,16 +99,14 @@ class CaseSchema:
         return sum(facet.dimension for facet in self.facets) + 1
 
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
-        """Return the facets' weights, which sum to 1; ``given`` replaces the default weights.
+        """Return the facets' weights, scaled to sum to 1; ``given`` replaces the default weights.
 
-        Raise ``InputError`` if a facet is unknown, a weight is not a number of at least 0, or all
-        are 0.
+        Raise ``InputError`` for unknown facets, and for weights below 0, not finite, or all 0.
         """
         names = [facet.name for facet in self.facets]
         if given is not None and (unknown := sorted(set(given) - set(names))):
-            raise InputError(
-                f"Schema {self.name!r} has no facet {unknown}. Its facets are {names}."
-            )
+            problem = f"Schema {self.name!r} has no facet {unknown}"
+            raise InputError(f"{problem}. Its facets are {names}.")
         chosen = [f.weight if given is None else given.get(f.name, 0.0) for f in self.facets]
         try:
             values = np.asarray(chosen, dtype=np.float64)
@@ -132,9 +124,10 @@ class CaseSchema:
 
     def query(self, text: str) -> Components:
         """Return a problem with the text as each component that only facets of texts read."""
-        texts = {name for facet in self.facets if facet.takes_text for name in facet.components}
-        others = {name for f in self.facets if not f.takes_text for name in f.components}
-        return dict.fromkeys(sorted(texts - others), text)
+        by_kind: dict[bool, set[str]] = {True: set(), False: set()}
+        for facet in self.facets:
+            by_kind[facet.takes_text].update(facet.components)
+        return dict.fromkeys(sorted(by_kind[True] - by_kind[False]), text)
 
     def check_query(
         self, problem: Components, weights: Mapping[str, float] | None, lambda_b: float

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -71,10 +71,10 @@ def mmr(
         width = min(width, count)
         best = np.sort(np.argpartition(-bounds, width - 1)[:width])
         others_bound = -np.inf if width == count else float(np.delete(bounds, best).max())
-        rows = vectors[order[best]]
-        active = _ActiveCandidates(rows, weights, relevance[best], redundancy[best], bounds[best])
+        # The best candidates, in tie order, are updated at every pick.
+        active = vectors[order[best]], weights, relevance[best], redundancy[best], diversity
         earlier = vectors[order[picked]] * weights
-        for index, exact, value in active.picks(diversity, earlier, k - counted, others_bound):
+        for index, exact, value in _best_picks(*active, earlier, k - counted, others_bound):
             picked.append(int(best[index]))
             redundancies.append(exact)
             values.append(value)
@@ -94,46 +94,39 @@ def _tie_order(scores: Floats, ids: Sequence[str]) -> NDArray[np.int64]:
     return order
 
 
-@dataclass(slots=True)
-class _ActiveCandidates:
-    """The candidates that are updated at every pick, in tie order."""
+def _best_picks(
+    rows: Rows,
+    weights: Floats,
+    relevance: Floats,
+    redundancy: Floats,
+    diversity: float,
+    earlier: Floats,
+    limit: int,
+    others_bound: float,
+) -> Iterator[tuple[int, float, float]]:
+    """Yield index, redundancy and value of at most ``limit`` picks from the best candidates.
 
-    rows: Rows
-    weights: Floats
-    relevance: Floats
-    redundancy: Floats
-    values: Floats
-
-    def picks(
-        self, diversity: float, earlier: Floats, limit: int, others_bound: float
-    ) -> list[tuple[int, float, float]]:
-        """Return index, redundancy and value of at most ``limit`` further picks.
-
-        The picks end before a pick whose value is not above ``others_bound``, the bound of the
-        other candidates. ``earlier`` holds the weighted vectors (picks, d) of the earlier picks.
-        """
-        picks: list[tuple[int, float, float]] = []
-        single_weights = self.weights.astype(np.float32)
-        picked = np.concatenate([earlier, np.empty((limit, earlier.shape[1]))])
-        while len(picks) < limit:
-            size = len(earlier) + len(picks)
-            floor = self.values.max() - 2 * diversity * SLACK - 10.0**-DECIMALS
-            near = np.flatnonzero(self.values >= max(floor, np.finfo(np.float64).min))
-            if not len(near):
-                break
-            exact = (self.rows[near].astype(np.float64) @ picked[:size].T).max(axis=1)
-            values = self.relevance[near] - diversity * exact
-            best = int(np.argmax(np.round(values, DECIMALS)))
-            if values[best] <= others_bound + diversity * SLACK + 10.0**-DECIMALS:
-                break
-            index = int(near[best])
-            picks.append((index, float(exact[best]), float(values[best])))
-            picked[size] = self.rows[index] * self.weights
-            self.relevance[index] = -np.inf
-            similarity = self.rows @ (self.rows[index] * single_weights)
-            self.redundancy = np.maximum(self.redundancy, similarity)
-            self.values = self.relevance - diversity * self.redundancy
-        return picks
+    The picks end before a pick whose value is not above ``others_bound``, the bound of the other
+    candidates. ``earlier`` holds the weighted vectors (picks, d) of the earlier picks.
+    """
+    single_weights = weights.astype(np.float32)
+    picked = np.concatenate([earlier, np.empty((limit, earlier.shape[1]))])
+    for size in range(len(earlier), len(picked)):
+        bounds = relevance - diversity * redundancy
+        floor = bounds.max() - 2 * diversity * SLACK - 10.0**-DECIMALS
+        near = np.flatnonzero(bounds >= max(floor, np.finfo(np.float64).min))
+        if not len(near):
+            return
+        exact = (rows[near].astype(np.float64) @ picked[:size].T).max(axis=1)
+        values = relevance[near] - diversity * exact
+        best = int(np.argmax(np.round(values, DECIMALS)))
+        if values[best] <= others_bound + diversity * SLACK + 10.0**-DECIMALS:
+            return
+        index = int(near[best])
+        yield index, float(exact[best]), float(values[best])
+        picked[size] = rows[index] * weights
+        relevance[index] = -np.inf
+        redundancy = np.maximum(redundancy, rows @ (rows[index] * single_weights))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +192,8 @@ def select(
     check_selection(k, lambda_d)
     if not hits:
         return []
-    vectors = np.stack([hit.vector for hit in hits])
-    lengths = [facet.dimension for facet in schema.facets]
-    dimension_weights = np.repeat(schema.weights(weights), lengths)
-    scores = np.array([hit.score for hit in hits])
+    vectors, scores = np.stack([hit.vector for hit in hits]), np.array([hit.score for hit in hits])
+    dimension_weights = np.repeat(schema.weights(weights), [f.dimension for f in schema.facets])
     picks = mmr(vectors, dimension_weights, scores, [hit.case.id for hit in hits], k, lambda_d)
     return [Pick(hits[row], redundancy, value) for row, redundancy, value in picks]
 

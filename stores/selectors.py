@@ -33,20 +33,14 @@ class MarginalSelector:
         self, store: CaseStore, query: str | Mapping[str, Any], k: int, where: Where | None = None
     ) -> Selection:
         """Select cases of a store; ``where`` is added to the selector's own condition."""
-        return store.select(
-            query,
-            k,
-            lambda_d=self.lambda_d,
-            lambda_b=self.lambda_b,
-            weights=self.weights,
-            where={**(self.where or {}), **(where or {})},
-        )
+        conditions = {**(self.where or {}), **(where or {})}
+        settings: dict[str, Any] = {"weights": self.weights, "where": conditions}
+        return store.select(query, k, lambda_d=self.lambda_d, lambda_b=self.lambda_b, **settings)
 
     def candidates(self, store: CaseStore, query: str | Mapping[str, Any], limit: int) -> list[Hit]:
         """Return the best cases by score, as candidates for ``pick``."""
-        return store.search(
-            query, limit, weights=self.weights, lambda_b=self.lambda_b, where=self.where
-        )
+        settings: dict[str, Any] = {"weights": self.weights, "where": self.where}
+        return store.search(query, limit, lambda_b=self.lambda_b, **settings)
 
     def pick(self, store: CaseStore, hits: Sequence[Hit], k: int) -> list[Pick]:
         """Select k of the candidates; ``select`` selects from all cases of a store."""

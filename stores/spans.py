@@ -25,15 +25,12 @@ def tracer() -> Any:
     if (trace := sys.modules.get("opentelemetry.trace")) is None:
         return None
     provider = trace.get_tracer_provider()
-    unset = isinstance(provider, trace.ProxyTracerProvider)
-    return None if unset else provider.get_tracer("casewright")
+    is_unset = isinstance(provider, trace.ProxyTracerProvider)
+    return None if is_unset else provider.get_tracer("casewright")
 
 
 def content(**values: Any) -> dict[str, str]:
-    """Return values as attributes; an empty mapping unless the variable ``CONTENT`` is true.
-
-    Values that are not texts become JSON.
-    """
+    """Return values, as texts or JSON, for attributes; none unless ``CONTENT`` is true."""
     if os.environ.get(CONTENT, "").lower() != "true":
         return {}
     return {
@@ -56,12 +53,10 @@ def span(
         return
     from opentelemetry.trace import StatusCode
 
-    with active_tracer.start_as_current_span(
-        f"{operation} {target}".rstrip(),
-        attributes={OPERATION: operation, **(attributes or {})},
-        record_exception=False,
-        set_status_on_exception=False,
-    ) as current:
+    name = f"{operation} {target}".rstrip()
+    attributes = {OPERATION: operation, **(attributes or {})}
+    settings = {"record_exception": False, "set_status_on_exception": False}
+    with active_tracer.start_as_current_span(name, attributes=attributes, **settings) as current:
 
         def add(added: Mapping[str, Any]) -> None:
             current.set_attributes(added)
@@ -77,5 +72,5 @@ def span(
 
 
 def retrieval(store: str, k: int) -> AbstractContextManager[Callable[[Mapping[str, Any]], None]]:
-    """Return a span for a search of k cases in a store."""
+    """Open a span for a search of k cases in a store; see ``span``."""
     return span("retrieval", store, {"gen_ai.data_source.id": store, "gen_ai.request.top_k": k})

@@ -29,7 +29,6 @@ from casewright.stores.select import Selection, check_bias, check_counts, check_
 from casewright.stores.spans import retrieval
 from casewright.stores.stored import QualityScale, clamped, embed_cases, point_parts, scale_of
 from casewright.stores.tenant import case_of_tenant, checked_tenant, is_visible, with_tenant
-from casewright.stores.where import check_where
 
 if TYPE_CHECKING:
     from casewright.stores.retrievers.langchain import CaseRetriever
@@ -43,8 +42,7 @@ MIN_CANDIDATES, MAX_CANDIDATES = 20, 1000
 class CaseStore:
     """A store of the cases of one schema at one location.
 
-    Several stores may share a collection, which the first ``add`` creates; a missing collection
-    counts as empty.
+    Several stores may share a collection. The first ``add`` creates it; before, it is empty.
 
     Args:
         schema: The schema of the cases.
@@ -81,8 +79,7 @@ class CaseStore:
         self.schema = schema
         self.location = str(location)
         self.tenant = checked_tenant(tenant, schema)
-        self._lock = threading.Lock()
-        self._closed = False
+        self._lock, self._closed = threading.Lock(), False
         self._key, self._engine = connections.acquire(
             location, api_key=api_key, lock_seconds=lock_seconds, timeout=timeout, server=server
         )
@@ -122,24 +119,21 @@ class CaseStore:
             cases: The cases.
             progress: Show a bar on stderr; ``None`` shows it on a terminal for long work. A
                 function is called with the number of cases stored since its last call.
-            on_error: Called for each case that a facet cannot embed; the case is then left out.
-                Without ``on_error``, such a case raises.
+            on_error: Called for each case that a facet cannot embed, and that is then left out.
 
         Raises:
-            InputError: A case is not valid JSON, has a quality that is not finite, or belongs to
-                another tenant.
+            InputError: A case is not JSON, has a quality that is not finite, or another tenant.
             FacetError: A case cannot be embedded, and there is no ``on_error``.
             StoreUnavailableError: The server does not answer, or refuses the request, after the
                 options' retries; the message has the number of stored cases.
         """
         if isinstance(cases, Case):
             raise InputError("add() was given one case. Give a list of them: add([case]).")
-        given_ids: set[str] = set()
+        scale: QualityScale | None = None
+        given_ids, written = set[str](), list[str]()
         complete = [self._completed(case, given_ids) for case in cases]
         self._check_ids_free(complete)
-        scale: QualityScale | None = None
         label = f"Adding cases to {self.schema.name}"
-        written: list[str] = []
         with (
             progress_bar(label, len(complete), show=progress) as advance,
             self.engine.uploading(self.schema.name, advance) as upload,
@@ -169,11 +163,10 @@ class CaseStore:
 
     def all(self, where: Where | None = None) -> list[Case]:
         """Return every case that matches, ordered by id."""
-        try:
+        with suppress(NoCollectionError):
             points = self.engine.scroll(self.schema.name, with_tenant(where, self.tenant))
-        except NoCollectionError:
-            return []
-        return sorted(map(_case, points), key=lambda case: case.id)
+            return sorted(map(_case, points), key=lambda case: case.id)
+        return []
 
     def search(
         self,
@@ -197,16 +190,14 @@ class CaseStore:
             where: A condition on the metadata; see ``engine.Where``.
 
         Returns:
-            Hits ordered by score to six decimals, then id. An approximate search (``search`` of the
-            server options) may miss hits.
+            Hits ordered by score to six decimals, then id. An approximate search may miss hits.
 
         Raises:
             InputError: The query, a weight, the condition, ``k`` or ``lambda_b`` is invalid.
         """
         check_counts(1, k=k)
         with retrieval(self.schema.name, k) as add:
-            store_query = self._query(query, weights, lambda_b, where)
-            if store_query is None:
+            if (store_query := self._query(query, weights, lambda_b, where)) is None:
                 return []
             hits = self._finder.best(store_query, k, where, exact=store_query.quality_leads)
             add({"casewright.results": len(hits)})
@@ -238,8 +229,7 @@ class CaseStore:
             weights: See ``search``; they also apply to redundancy.
             where: See ``search``.
             candidates: The number of initial candidates, at least twice ``k``. ``None`` means four
-                times ``k``, and at least 20: with a ``lambda_d`` of 0.75, the proof seldom needs
-                more.
+                times ``k``, and at least 20, which is mostly enough for a ``lambda_d`` of 0.75.
             most: The maximum number of candidates; a proof that needs more is abandoned. If it is
                 at most ``candidates``, no further cases are fetched.
 
@@ -253,23 +243,15 @@ class CaseStore:
             store_query = self._query(query, weights, lambda_b, where)
             if store_query is None or k == 0:
                 return Selection((), True, 0, 0)
+            limits = {"candidates": initial, "max_candidates": most}
             return self._finder.select(
-                store_query,
-                k,
-                lambda_d=lambda_d,
-                weights=weights,
-                where=where,
-                candidates=initial,
-                max_candidates=most,
+                store_query, k, lambda_d=lambda_d, weights=weights, where=where, **limits
             )
 
     def question(
         self, text: str, *, weights: Mapping[str, float] | None = None, where: Where | None = None
     ) -> Question | None:
-        """Return a question, embedded once for repeated searches; see ``search``.
-
-        The result is ``None`` for an empty store.
-        """
+        """Return a question, embedded once for several searches; ``None`` for an empty store."""
         query = self._query(text, weights, 1.0, where)
         return None if query is None else Question(text, query, self._finder, where)
 
@@ -298,20 +280,18 @@ class CaseStore:
         with self.engine.writing:
             if stored := next(iter(self.get(complete.id)), None):
                 old, new = stored.to_json(), complete.to_json()
-                if not all(same_json(old[name], new[name]) for name in ("problem", "solution")):
-                    raise InputError(
-                        f"The id {complete.id} is of another case. Leave ids empty to have them "
-                        "derived, or delete that case first."
-                    )
-                outcome_fields = ("quality", "quality_by", "result")
-                if all(same_json(old[name], new[name]) for name in outcome_fields):
+                changed = {name for name in old if not same_json(old[name], new[name])}
+                if changed & {"problem", "solution"}:
+                    problem = f"The id {complete.id} is of another case."
+                    advice = "Leave ids empty to have them derived, or delete that case first."
+                    raise InputError(f"{problem} {advice}")
+                if not changed & {"quality", "quality_by", "result"}:
                     return Retained(complete.id, "unchanged")
                 case = replace(complete, created=stored.created, metadata=stored.metadata)
                 self._write([case], facets, self._scale(fresh=True) or self._create([case]))
                 return Retained(complete.id, "updated")
             self._check_ids_free([complete])
-            scale = self._scale(fresh=True)
-            if scale is not None:
+            if scale := self._scale(fresh=True):
                 query = StoreQuery.of(self.schema, facets[0], None, 1.0, scale)
                 if duplicate := self._finder.duplicate(complete, query):
                     return Retained(duplicate.id, "duplicate")
@@ -331,14 +311,11 @@ class CaseStore:
             scale = self._scale()
             unknown = [id_ for id_ in by_id if scale is None or id_ not in points]
             if scale is None or unknown:
-                raise InputError(
-                    f"The store {self.schema.name!r} has no case {unknown[0]!r}. Give the ids of "
-                    "cases that it has; nothing was changed."
-                )
-            cases = [
-                self._completed(with_change(_case(points[id_]), change))
-                for id_, change in by_id.items()
-            ]
+                problem = f"The store {self.schema.name!r} has no case {unknown[0]!r}."
+                advice = "Give the ids of cases that it has; nothing was changed."
+                raise InputError(f"{problem} {advice}")
+            changed = (with_change(_case(points[id_]), change) for id_, change in by_id.items())
+            cases = [self._completed(case) for case in changed]
             vectors = np.array([points[case.id].vector for case in cases])
             for start in range(0, len(cases), BATCH):
                 batch = slice(start, start + BATCH)
@@ -353,10 +330,9 @@ class CaseStore:
 
     def count(self, where: Where | None = None) -> int:
         """Count the cases that match."""
-        try:
+        with suppress(NoCollectionError):
             return self.engine.count(self.schema.name, with_tenant(where, self.tenant))
-        except NoCollectionError:
-            return 0
+        return 0
 
     def clear(self) -> None:
         """Remove all cases and the collection; a tenant's store removes only the tenant's cases."""
@@ -369,10 +345,9 @@ class CaseStore:
     def close(self) -> None:
         """Release the location for other processes; a second call does nothing."""
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        connections.release(self._key, self._engine)
+            was_closed, self._closed = self._closed, True
+        if not was_closed:
+            connections.release(self._key, self._engine)
 
     def __enter__(self) -> CaseStore:
         return self
@@ -384,9 +359,8 @@ class CaseStore:
     def engine(self) -> Engine:
         """The engine of the store."""
         if self._closed:
-            raise StoreError(
-                f"The case store {self.schema.name!r} at {self.location} is closed. Open it again."
-            )
+            store = f"The case store {self.schema.name!r} at {self.location}"
+            raise StoreError(f"{store} is closed. Open it again.")
         return self._engine
 
     def _scale(self, *, fresh: bool = False) -> QualityScale | None:
@@ -395,6 +369,7 @@ class CaseStore:
         return None if layout is None else scale_of(layout, self.schema, self.location)
 
     def _create(self, cases: Sequence[Case]) -> QualityScale:
+        """Create the collection with a quality scale for these first cases; return the scale."""
         fitted = QualityScale.fit((case.quality for case in cases), self.schema.quality_range)
         layout = {**self.schema.layout(), "quality": asdict(fitted)}
         self.engine.create(self.schema.name, self.schema.dimension, layout)
@@ -412,9 +387,8 @@ class CaseStore:
                 "metadata are mappings of names to values."
             )
         if case.id and canonical_id(case.id) is None:
-            raise InputError(
-                f"A case has the id {case.id!r}. Ids are UUIDs; leave it empty to have one derived."
-            )
+            advice = "Ids are UUIDs; leave it empty to have one derived."
+            raise InputError(f"A case has the id {case.id!r}. {advice}")
         quality = clamped(case.quality, self.schema.quality_range)
         valid = replace(case_of_tenant(case, self.tenant), quality=quality)
         valid = Case.from_json("", json_round_trip(valid.to_json(), name))
@@ -429,17 +403,14 @@ class CaseStore:
             return
         for start in range(0, len(cases), BATCH):
             ids = [case.id for case in cases[start : start + BATCH]]
+            points: list[Point] = []
             with suppress(NoCollectionError):
-                for point in self.engine.get(self.schema.name, ids):
-                    if not is_visible(point, self.tenant):
-                        raise InputError(
-                            f"The id {point.id} is not free for the tenant {self.tenant!r}. Leave "
-                            "ids empty to have them derived."
-                        )
+                points = self.engine.get(self.schema.name, ids)
+            if taken := [point.id for point in points if not is_visible(point, self.tenant)]:
+                problem = f"The id {taken[0]} is not free for the tenant {self.tenant!r}."
+                raise InputError(f"{problem} Leave ids empty to have them derived.")
 
-    def _write(
-        self, cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
-    ) -> None:
+    def _write(self, cases: list[Case], facets: NDArray[np.float32], scale: QualityScale) -> None:
         with self.engine.writing:
             self.engine.upsert(self.schema.name, *point_parts(cases, facets, scale))
 
@@ -460,11 +431,10 @@ class CaseStore:
             raise InputError(
                 f"A search was given {query!r:.200}. Give a problem's components, or a text."
             )
-        check_where(with_tenant(where, self.tenant))
+        with_tenant(where, self.tenant)  # Also an empty store refuses an invalid condition.
         problem = self.schema.query(query) if isinstance(query, str) else query
         self.schema.check_query(problem, weights, lambda_b)
-        scale = self._scale()
-        if scale is None:
+        if (scale := self._scale()) is None:
             return None
         units = self.schema.vectors([problem], query=True)[0]
         return StoreQuery.of(self.schema, units, weights, lambda_b, scale)

@@ -35,10 +35,8 @@ def clamped(quality: Any, quality_range: tuple[float, float]) -> float | None:
         number = math.inf
     low, high = quality_range
     if not math.isfinite(number):
-        raise InputError(
-            f"A case has quality {quality!r}. Give a finite number from {low} to {high}, or None "
-            "if it was not measured."
-        )
+        advice = f"Give a finite number from {low} to {high}, or None if it was not measured."
+        raise InputError(f"A case has quality {quality!r}. {advice}")
     return min(max(number, low), high)
 
 
@@ -46,8 +44,8 @@ def clamped(quality: Any, quality_range: tuple[float, float]) -> float | None:
 class QualityScale:
     """The scale by which a collection stores quality.
 
-    Qualities are clamped to ``low`` and ``high``; ``mean`` replaces an absent quality; ``spread``
-    is the standard deviation of the first cases' qualities.
+    ``low`` and ``high`` are the schema's range, to which qualities are clamped before; ``mean``
+    replaces an absent quality; ``spread`` is the standard deviation of the first cases' qualities.
     """
 
     low: float
@@ -56,20 +54,18 @@ class QualityScale:
     spread: float
 
     @classmethod
-    def fit(
-        cls, qualities: Iterable[float | None], quality_range: tuple[float, float]
-    ) -> QualityScale:
+    def fit(cls, qualities: Iterable[float | None], bounds: tuple[float, float]) -> QualityScale:
         """Return the scale for the qualities of a collection's first cases."""
-        low, high = quality_range
-        known = [min(max(q, low), high) for q in qualities if q is not None]
-        mean = float(np.mean(known)) if known else (low + high) / 2
-        spread = float(np.std(known)) if known else 0.0
+        low, high = bounds
+        measured = [quality for quality in qualities if quality is not None]
+        mean = float(np.mean(measured)) if measured else (low + high) / 2
+        spread = float(np.std(measured)) if measured else 0.0
+        # Almost equal qualities have no usable spread: a quarter of the range replaces it.
         return cls(low, high, mean, spread if spread > 1e-9 else (high - low) / 4)
 
     def stored(self, quality: float | None) -> float:
         """Return the number stored in the vector."""
-        value = self.mean if quality is None else min(max(quality, self.low), self.high)
-        return (value - self.mean) / (10 * self.spread)
+        return 0.0 if quality is None else (quality - self.mean) / (10 * self.spread)
 
     def query_terms(self, lambda_b: float) -> tuple[float, float]:
         """Return the number in the query's vector, and the constant to add to the dot product."""
@@ -121,16 +117,14 @@ def point_parts(
 def scale_of(layout: Mapping[str, Any], schema: CaseSchema, location: str) -> QualityScale:
     """Return the quality scale from a collection's layout.
 
-    Raises:
-        SchemaMismatchError: The collection was built with another schema.
-        StoreDamagedError: The layout has no quality scale.
+    Raise ``SchemaMismatchError`` for another schema, ``StoreDamagedError`` for a missing scale.
     """
-    expected = schema.layout()
-    differing = [key for key in expected if layout.get(key) != expected[key]]
-    if differing:
-        differences = [
-            f"{key} is {layout.get(key)} there, {expected[key]} here" for key in differing
-        ]
+    differences = [
+        f"{key} is {layout.get(key)} there, {expected} here"
+        for key, expected in schema.layout().items()
+        if layout.get(key) != expected
+    ]
+    if differences:
         raise SchemaMismatchError(
             f"The collection {schema.name!r} at {location} was built with another schema: "
             f"{'; '.join(differences)}. Open it with the schema that built it, or build it anew in "
@@ -139,7 +133,5 @@ def scale_of(layout: Mapping[str, Any], schema: CaseSchema, location: str) -> Qu
     try:
         return QualityScale(**layout["quality"])
     except (KeyError, TypeError) as error:
-        raise StoreDamagedError(
-            f"The collection {schema.name!r} at {location} has lost its quality scale. "
-            "Build it anew."
-        ) from error
+        problem = f"The collection {schema.name!r} at {location} has lost its quality scale."
+        raise StoreDamagedError(f"{problem} Build it anew.") from error

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
 from casewright.stores.case import Case
 from casewright.stores.engines.engine import Point, Where
-
-if TYPE_CHECKING:
-    from casewright.stores.schema import CaseSchema
+from casewright.stores.schema import CaseSchema
+from casewright.stores.where import check_where
 
 #: The metadata field with a case's tenant.
 FIELD = "tenant"
@@ -19,25 +17,26 @@ FIELD = "tenant"
 def checked_tenant(tenant: str | None, schema: CaseSchema) -> str | None:
     """Return the tenant of a store; raise ``InputError`` if it is invalid or missing."""
     if tenant is None and schema.tenanted:
-        raise InputError(
-            f"The cases of schema {schema.name!r} belong to tenants. Open its store with tenant=; "
-            "it then writes and sees only that tenant's cases."
-        )
+        problem = f"The cases of schema {schema.name!r} belong to tenants."
+        advice = "Open its store with tenant=; it then writes and sees only that tenant's cases."
+        raise InputError(f"{problem} {advice}")
     if tenant is not None and (not isinstance(tenant, str) or not tenant):
         raise InputError(f"A store was opened for the tenant {tenant!r}. Name it by a text.")
     return tenant
 
 
 def with_tenant(where: Where | None, tenant: str | None) -> Where | None:
-    """Return conditions with a condition on the tenant; raise ``InputError`` for another tenant."""
+    """Return checked conditions with one on the tenant; raise ``InputError`` for another tenant."""
+    check_where(where)
     if tenant is None:
         return where
-    if (where or {}).get(FIELD, tenant) != tenant:
+    conditions = {FIELD: tenant, **(where or {})}
+    if conditions[FIELD] != tenant:
         raise InputError(
-            f"where asks for the tenant {(where or {})[FIELD]!r}, in a store of the tenant "
+            f"where asks for the tenant {conditions[FIELD]!r}, in a store of the tenant "
             f"{tenant!r}. Leave it out: the store has only this tenant's cases."
         )
-    return {**(where or {}), FIELD: tenant}
+    return conditions
 
 
 def case_of_tenant(case: Case, tenant: str | None) -> Case:
@@ -45,10 +44,8 @@ def case_of_tenant(case: Case, tenant: str | None) -> Case:
     current = case.metadata.get(FIELD)
     # A condition matches any item of a list, so a tenant must be a single text.
     if current is not None and not isinstance(current, (str, int)):
-        raise InputError(
-            f"A case belongs to the tenant {current!r:.200}. Name one by a text; a case of several "
-            "is added once for each."
-        )
+        advice = "Name one by a text; a case of several is added once for each."
+        raise InputError(f"A case belongs to the tenant {current!r:.200}. {advice}")
     if tenant is None:
         return case
     if case.metadata.get(FIELD, tenant) != tenant:

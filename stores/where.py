@@ -24,10 +24,8 @@ def check_where(where: Where | None) -> None:
         raise InputError(f"where is {where!r:.200}. Give a mapping of metadata fields to values.")
     for name, value in (where or {}).items():
         if not isinstance(name, str) or not name or '"' in name:
-            raise InputError(
-                f"where has the field {name!r}. A field's name is a text that is not empty and "
-                "has no double quote."
-            )
+            rule = "A field's name is a text that is not empty and has no double quote."
+            raise InputError(f"where has the field {name!r}. {rule}")
         if not (_is_value(value) or _is_range(value) or _is_negated(value)):
             raise InputError(
                 f"where asks for {name} = {value!r}. Give a text, a whole number, a boolean, a "
@@ -64,10 +62,8 @@ def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
                 edge.FieldCondition(key="value", range=edge.RangeFloat(**value)),
             ]
             return edge.NestedCondition("numbers", edge.Filter(must=range_conditions))
-        items = [value] if _is_single(value) else value
-        return edge.FieldCondition(
-            key=TAGS, match=edge.MatchAny([tag(name, item) for item in items])
-        )
+        tags = [tag(name, item) for item in ([value] if _is_single(value) else value)]
+        return edge.FieldCondition(key=TAGS, match=edge.MatchAny(tags))
 
     return _filter(where, condition, edge.Filter)
 
@@ -79,11 +75,13 @@ def _filter(
     check_where(where)
     if not where:
         return None
-    must = [condition(name, value) for name, value in where.items() if not _is_negated(value)]
-    negated: dict[str, Any] = {name: value for name, value in where.items() if _is_negated(value)}
-    return kind(
-        must=must, must_not=[condition(name, value["not"]) for name, value in negated.items()]
-    )
+    must, must_not = [], []
+    for name, value in where.items():
+        if isinstance(value, Mapping) and "not" in value:
+            must_not.append(condition(name, value["not"]))
+        else:
+            must.append(condition(name, value))
+    return kind(must=must, must_not=must_not)
 
 
 def _is_single(value: Any) -> bool:
@@ -91,12 +89,9 @@ def _is_single(value: Any) -> bool:
 
 
 def _is_range(value: Any) -> bool:
-    return (
-        isinstance(value, Mapping)
-        and bool(value)
-        and set(value) <= set(RANGE)
-        and all(is_number(bound) for bound in value.values())
-    )
+    if not isinstance(value, Mapping) or not value:
+        return False
+    return set(value) <= set(RANGE) and all(map(is_number, value.values()))
 
 
 def _is_negated(value: Any) -> bool:

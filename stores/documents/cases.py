@@ -38,6 +38,10 @@ READERS = (
 
 #: Position of a chunk: its root, its file, and its number in the file, from 1.
 Place = tuple[str, str, int]
+#: Number of cases that are removed in one call.
+DELETE_BATCH = 2000
+#: Maximum number of roots in an error message.
+MAX_LISTED = 10
 
 
 def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
@@ -45,9 +49,8 @@ def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
 
     A chunk's title is the document's title, followed by the headings above the chunk or its symbol.
     """
-    return CaseSchema(
-        name, (text_facet("text", encoder, weight=0.8), text_facet("title", encoder, weight=0.2))
-    )
+    facets = text_facet("text", encoder, weight=0.8), text_facet("title", encoder, weight=0.2)
+    return CaseSchema(name, facets)
 
 
 def digest(data: bytes) -> str:
@@ -73,8 +76,8 @@ def document_cases(
 ) -> list[Case]:
     """Return all chunks of a file, in order, as cases; ``source`` is its path below the root.
 
-    An id is derived from tenant, collection, root, source, title and text, and from a counter of
-    equal chunks in the file. Text that is inserted before a chunk does not change its id.
+    A chunk's id is derived from tenant, collection, root, source, title and text, and from the
+    number of equal chunks before it, so that text inserted before a chunk does not change the id.
     """
     seen: Counter[tuple[str, str]] = Counter()
     cases = []
@@ -82,9 +85,8 @@ def document_cases(
         document = chunk.title or source
         headings = [chunk.symbol] if chunk.symbol else list(chunk.heading)
         # The first heading is often the document's title.
-        path = [document, *headings[headings[:1] == [document] :]]
-        problem = {"title": PATH.join(path), "text": chunk.text}
-        content = (problem["title"], chunk.text)
+        title = PATH.join([document, *headings[headings[:1] == [document] :]])
+        content = (title, chunk.text)
         metadata = {
             "root": root,
             "source": source,
@@ -98,26 +100,17 @@ def document_cases(
             "chunks": len(chunks),
             "digest": file_digest,
         }
+        metadata = {name: value for name, value in metadata.items() if value not in (None, "")}
         identity = [store.tenant or "", store.schema.name, root, source, *content, seen[content]]
-        cases.append(
-            Case(
-                problem=problem,
-                solution=chunk.text,
-                metadata={
-                    name: value for name, value in metadata.items() if value not in (None, "")
-                },
-                id=str(uuid.uuid5(CASE_NAMESPACE, json.dumps(identity, ensure_ascii=False))),
-            )
-        )
+        id_ = str(uuid.uuid5(CASE_NAMESPACE, json.dumps(identity, ensure_ascii=False)))
+        problem = {"title": title, "text": chunk.text}
+        cases.append(Case(problem, chunk.text, metadata=metadata, id=id_))
         seen[content] += 1
     return cases
 
 
 def location_text(case: Case, names: Mapping[str, str]) -> str:
-    """Return a chunk's file, its lines or page, and its symbol or headings, as a text to display.
-
-    ``names`` maps roots to short names; see ``root_names``.
-    """
+    """Return a chunk's file, lines or page, symbol or headings, as text; see ``root_names``."""
     metadata = case.metadata
     root = str(metadata.get("root", ""))
     text = str(PurePosixPath(names.get(root, root), metadata.get("source", case.id)))
@@ -149,37 +142,22 @@ def neighbour_places(case: Case, distance: int) -> list[Place]:
 
 
 def at_places(places: Collection[Place]) -> Where:
-    """Return a condition that the chunks at these places meet.
-
-    It also matches chunks of one file at positions of another: to read these takes far less time
-    than a query for each file.
-    """
+    """Return a condition that the chunks at these places meet, and some others of their files."""
+    # To read some other chunks takes far less time than a query for each file.
     roots, sources, positions = (sorted(set(part)) for part in zip(*places, strict=True))
     return {"root": roots, "source": sources, "position": positions}
 
 
-#: Number of cases that are removed in one call.
-DELETE_BATCH = 2000
-#: Maximum number of roots in an error message.
-MAX_LISTED = 10
-
-
 def roots_of(store: CaseStore) -> list[str]:
-    """Return the roots of a store's documents, in alphabetical order.
-
-    The number of searches is the number of roots plus one: each search finds one case of a new
-    root. Raise ``StoreError`` if the store cannot be read.
-    """
+    """Return the roots of a store's documents, sorted; raise ``StoreError`` if it is unreadable."""
     roots: list[str] = []
     # All cases have the same score for a vector of zeros, so that the search may return any case.
     zeros = np.zeros(store.schema.dimension, dtype=np.float32)
     with suppress(NoCollectionError):
         while True:
-            # Chunks have a position; other cases of the store are not documents.
-            where: Where = {"position": {"gte": 1}, "root": {"not": roots}}
-            points = store.engine.search(
-                store.schema.name, zeros, 1, with_tenant(where, store.tenant), exact=True
-            )
+            # Each search finds a chunk of a new root; only chunks of documents have a position.
+            where = with_tenant({"position": {"gte": 1}, "root": {"not": roots}}, store.tenant)
+            points = store.engine.search(store.schema.name, zeros, 1, where, exact=True)
             root = points[0].payload["metadata"].get("root") if points else None
             if root is None or root in roots:
                 break
@@ -220,7 +198,5 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
     roots = roots_of(store)
     more = f", and {len(roots) - MAX_LISTED} more" if len(roots) > MAX_LISTED else ""
     advice = f"Give one of the roots that it has: {', '.join(roots[:MAX_LISTED])}{more}."
-    raise InputError(
-        f"The store has no cases of {str(root)!a}; nothing was removed. "
-        f"{advice if roots else 'It has no documents at all.'}"
-    )
+    problem = f"The store has no cases of {str(root)!a}; nothing was removed."
+    raise InputError(f"{problem} {advice if roots else 'It has no documents at all.'}")

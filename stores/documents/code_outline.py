@@ -46,9 +46,9 @@ BODY_TYPES = _types("""
     namespace_declaration
 """)
 #: Node types of values that make an assignment a definition: ``const f = () => …``.
-VALUE_TYPES = _types("""
-    arrow_function function_expression generator_function function_definition class
-""")
+VALUE_TYPES = _types(
+    "arrow_function function_expression generator_function function_definition class"
+)
 #: Node types that enclose one definition and belong to it.
 WRAPPER_TYPES = _types("""
     decorated_definition export_statement ambient_declaration template_declaration
@@ -99,11 +99,9 @@ def _parser(language: str) -> Parser:
     try:
         return Parser(Language(getattr(import_module(module), function)()))
     except ImportError as error:
-        extra = "r" if language == "r" else "documents"
-        raise InputError(
-            f"{module.split('.')[0]}, which parses it, is not installed; "
-            f"run pip install 'casewright[{extra}]'"
-        ) from error
+        advice = f"run pip install 'casewright[{'r' if language == 'r' else 'documents'}]'"
+        problem = f"{module.split('.')[0]}, which parses it, is not installed"
+        raise InputError(f"{problem}; {advice}") from error
 
 
 def _walk(
@@ -116,25 +114,23 @@ def _walk(
 ) -> None:
     """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
 
-    ``outer`` and ``outer_row`` are the symbol and first row of the enclosing definition: a
-    definition on the same row is not listed. ``first`` is the first row of the comments before a
-    wrapper node.
+    ``outer`` and ``outer_row`` are the symbol and first row of the enclosing definition: another
+    definition on that row is not listed. ``first`` is the first row of comments before a wrapper.
     """
     if depth > MAX_DEPTH:
         return
     children, seen = node.named_children, set[str]()
     for number, child in enumerate(children):
         # The comments before a wrapper belong to the first node of each type inside.
-        has_comments = first is not None and child.type not in seen
+        is_first = child.type not in seen
         seen.add(child.type)
         name, wraps = _name(child), child.type in WRAPPER_TYPES
-        first_row = None
+        first_row = child.start_point.row
         if name or wraps:
-            first_row = first if has_comments else _first_row(children, number)
+            first_row = first if first is not None and is_first else _first_row(children, number)
         if not name or child.start_point.row == outer_row:
             _walk(child, outer, outer_row, definitions, depth + 1, first_row if wraps else None)
             continue
-        assert first_row is not None
         symbol = f"{outer}.{name}" if outer else name
         lines = Lines(first_row, _last_row(child))
         if outer and lines.first == lines.last:

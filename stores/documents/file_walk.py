@@ -43,18 +43,7 @@ READ_KINDS = (
     "CSV, JSON and YAML"
 )
 
-_ENDINGS: dict[KindName, str] = {
-    "text": "txt text adoc org tex",
-    "markdown": "md markdown mdown mkd",
-    "rst": "rst rest",
-    "html": "html htm xhtml",
-    "pdf": "pdf",
-    "docx": "docx",
-    "notebook": "ipynb",
-    "table": "csv tsv",
-    "json": "json jsonl ndjson",
-    "data": "yaml yml toml xml ini cfg",
-}
+#: Languages of source code, with the endings of their files.
 LANGUAGES = {
     "bash": "sh bash zsh",
     "c": "c h",
@@ -76,10 +65,20 @@ LANGUAGES = {
     "tsx": "tsx",
     "typescript": "ts mts cts",
 }
-_KINDS_BY_ENDING = {end: Kind(name) for name, ends in _ENDINGS.items() for end in ends.split()}
-_KINDS_BY_ENDING |= {
-    end: Kind("code", language) for language, ends in LANGUAGES.items() for end in ends.split()
+_ENDINGS = {
+    Kind("text"): "txt text adoc org tex",
+    Kind("markdown"): "md markdown mdown mkd",
+    Kind("rst"): "rst rest",
+    Kind("html"): "html htm xhtml",
+    Kind("pdf"): "pdf",
+    Kind("docx"): "docx",
+    Kind("notebook"): "ipynb",
+    Kind("table"): "csv tsv",
+    Kind("json"): "json jsonl ndjson",
+    Kind("data"): "yaml yml toml xml ini cfg",
+    **{Kind("code", language): endings for language, endings in LANGUAGES.items()},
 }
+_KINDS_BY_ENDING = {end: kind for kind, ends in _ENDINGS.items() for end in ends.split()}
 
 
 def kind_of(source: str) -> Kind | None:
@@ -100,6 +99,18 @@ class SourceFile:
     path: Path
     source: str
     size: int
+
+
+def skip_reason(file: SourceFile, kind: Kind | None) -> str:
+    """Return the reason, from name and size, not to read a file; empty if it may be a document."""
+    if LOG.fullmatch(file.source):
+        return "it is a log"
+    if file.source.lower().endswith(GENERATED):
+        return "it was made by a program, for programs"
+    if file.size > DATA_BYTES and (kind is None or kind.name in DATA):
+        description = "of an unknown type" if kind is None else "data"
+        return f"it is {description}, and has more than {DATA_BYTES:,} bytes"
+    return ""
 
 
 @dataclass(slots=True)
@@ -141,16 +152,14 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
                 continue
             if matches(source, exclude):
                 continue
-            is_chosen = chosen(source, include)
-            if entry.is_symlink():
-                if is_chosen:
-                    _add_link(Path(entry.path), source, root, content)
-            elif entry.is_dir():
+            if entry.is_dir(follow_symlinks=False):
                 # Unlike ``Path.exists``, ``os.path.exists`` raises no error without permission.
                 marked = any(os.path.exists(os.path.join(entry.path, n)) for n in MARKER_FILES)
                 if entry.name not in SKIPPED_FOLDERS and not marked:
                     folders.append(Path(entry.path))
-            elif is_chosen:
+            elif chosen(source, include) and entry.is_symlink():
+                _add_link(Path(entry.path), source, root, content)
+            elif chosen(source, include):
                 _add_file(Path(entry.path), source, content)
     content.failed.sort()
     content.skipped.sort()
@@ -173,8 +182,7 @@ def matches(source: str, patterns: Sequence[str]) -> bool:
     """Return ``True`` if a path matches one of the patterns.
 
     A pattern is compared to the path, to each of its parent folders, and, if it has no ``/``, to
-    each of its names. ``*`` matches any characters, including ``/``; ``?`` and ``[…]`` match one
-    character.
+    each of its names. ``*`` matches any characters, also ``/``; ``?`` and ``[…]`` match one.
     """
     parts = source.split("/")
     paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]

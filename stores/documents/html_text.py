@@ -40,11 +40,13 @@ _TAG_REST = re.compile(r"""[^>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)
 def html_text(page: str) -> tuple[str, str]:
     """Return a page's title, empty without one, and its text as Markdown."""
     reader = _Page()
-    for kind, name, text in _tokens(CONTROL.sub("", page)):
+    for kind, name, token in _tokens(CONTROL.sub("", page)):
+        # A character reference may be a control character too.
+        text = CONTROL.sub("", token)
         if kind == "text":
-            reader.text(CONTROL.sub("", text))
+            reader.text(text)
         elif kind == "raw":
-            reader.raw(name, CONTROL.sub("", text))
+            reader.raw(name, text)
         elif kind == "start":
             reader.start(name)
         else:
@@ -63,15 +65,17 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
         tag = _TAG.match(page, position)
         if tag is None and not page.startswith(("<!", "<?"), position):
             # A ``<`` that does not begin a tag is text.
-            end = page.find("<", position + 1)
-            end = len(page) if end < 0 else end
+            end = _index(page, "<", position + 1)
             yield "text", "", html.unescape(page[position:end])
             position = end
         elif tag is None:
-            position = _end_of(page, "-->" if page.startswith("<!--", position) else ">", position)
+            mark = "-->" if page.startswith("<!--", position) else ">"
+            position = _index(page, mark, position) + len(mark)
         else:
-            end = _tag_end(page, tag.end())
-            if end < 0:
+            tag_rest = _TAG_REST.match(page, tag.end())
+            # A tag with a quotation mark that has no second one ends with the next ``>``.
+            end = tag_rest.end() if tag_rest else page.find(">", tag.end()) + 1
+            if not end:
                 yield "text", "", html.unescape(page[position:])
                 return
             name, position = tag[2].lower(), end
@@ -83,23 +87,15 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
                 closing = re.compile(f"</{name}", re.IGNORECASE).search(page, position)
                 end = closing.start() if closing else len(page)
                 yield "raw", name, html.unescape(page[position:end])
-                position = _end_of(page, ">", end)
+                position = _index(page, ">", end) + 1
             else:
                 yield "start", name, ""
 
 
-def _tag_end(page: str, position: int) -> int:
-    """Return the index after a tag; below 0 if the tag has no end."""
-    if rest := _TAG_REST.match(page, position):
-        return rest.end()
-    # The tag has a quotation mark without a second one.
-    return page.find(">", position) + 1 or -1
-
-
-def _end_of(page: str, mark: str, position: int) -> int:
-    """Return the index after the next mark; the end of the page without one."""
-    start = page.find(mark, position)
-    return len(page) if start < 0 else start + len(mark)
+def _index(page: str, mark: str, position: int) -> int:
+    """Return the index of the next mark; the end of the page without one."""
+    index = page.find(mark, position)
+    return len(page) if index < 0 else index
 
 
 class _Page:

@@ -1,8 +1,7 @@
 """Ingestion: files become cases, and a second run processes only changed files.
 
 Each case has the digest of its file and the number of the file's cases. A file is done if the store
-has that many of its cases, all with its digest. No other state is kept; if a run is killed, the
-next run completes it.
+has that many of its cases, all with its digest. So a run completes an earlier run that was killed.
 """
 
 from __future__ import annotations
@@ -10,30 +9,17 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from casewright.errors import DependencyError, FacetError, InputError, told
 from casewright.stores.case import Case
+from casewright.stores.documents import file_walk
 from casewright.stores.documents.cases import digest, document_cases
-from casewright.stores.documents.file_walk import (
-    DATA,
-    DATA_BYTES,
-    GENERATED,
-    LOG,
-    Kind,
-    KindName,
-    SourceFile,
-    Walk,
-    check_patterns,
-    chosen,
-    is_unicode,
-    kind_of,
-    matches,
-    walk,
-)
-from casewright.stores.documents.reader import generated_reason, is_text
+from casewright.stores.documents.file_walk import Kind, KindName, SourceFile, Walk, kind_of
+from casewright.stores.documents.reader import content_reason
 from casewright.stores.documents.worker import SECONDS, Worker, worker
 from casewright.stores.progress import progress_bar
 from casewright.stores.revise import Change
@@ -58,11 +44,9 @@ class IngestReport:
         added: Cases that were encoded and written.
         updated: Cases that got a new position in a changed file, and were not encoded again.
         unchanged: Cases of unchanged files, which were not read again.
-        removed: Cases of files or passages that no longer exist; cases of files that the run's
-            patterns exclude stay.
+        removed: Cases of files or passages that no longer exist, except of files left out.
         files: Number of processed files with cases in the store.
-        failed: Files and folders that could not be read, each with the reason. Their stored cases
-            are kept.
+        failed: Files and folders that could not be read, with reasons. Their stored cases are kept.
         skipped: Files that are not documents or have no text, each with the reason.
         notes: Files whose encoding was guessed, each with the guess.
     """
@@ -95,23 +79,19 @@ def ingest(
 
     Stored cases of the same root whose file no longer exists are removed; other roots do not
     change. With patterns or kinds, only the files that they choose are processed, and all cases of
-    other files stay. The root of a single file is its folder; other files of the folder are not
-    processed. ``remove_root`` removes a root.
+    other files stay. A single file is processed alone; its root is its folder.
 
     Args:
         store: The store of the cases.
         path: A folder or a file.
-        root: A name for the folder; ``None`` for its absolute path. With the same name, a folder
-            may be moved, or be on another machine.
+        root: A name for the folder, which may then be moved; ``None`` for its absolute path.
         include: A file in the folder must match one of these patterns; empty for all files.
         exclude: Patterns of files and folders to leave out; see ``file_walk.matches``.
         kinds: Kinds of files to process, by file ending; empty for all.
         max_bytes: Larger files are not read.
-        seconds: CPU seconds to read a file, plus ten for each megabyte; a file that takes longer is
-            skipped.
+        seconds: CPU seconds to read a file, plus ten for each megabyte; slower files are skipped.
         dry_run: Read and compare, but write nothing.
-        progress: Show a bar of bytes on stderr; ``None`` shows it on a terminal, and elsewhere
-            writes a line every ten seconds.
+        progress: Show a bar of bytes; ``None`` for a bar on a terminal, else lines on stderr.
 
     Raises:
         InputError: ``path`` does not exist, a pattern is empty, or a pattern of ``include`` matches
@@ -129,7 +109,7 @@ def ingest(
     stored = {
         source: cases
         for source, cases in _stored(store, name, sources).items()
-        if chosen(source, include, exclude) and _has_kind(source, kinds)
+        if file_walk.chosen(source, include, exclude) and _has_kind(source, kinds)
     }
     _check_matched(include, content, stored)
     total = sum(file.size for file in content.files)
@@ -147,9 +127,10 @@ def ingest(
                 unwritten_bytes = 0
         run.write()
         advance(unwritten_bytes)
-    unreadable = [source for source, _ in run.failed]
+    unreadable = {source for source, _ in run.failed}
     for source, cases in stored.items():
-        if not any(_is_below(source, failed) for failed in unreadable):
+        folders = map(str, (".", *PurePosixPath(source).parents))
+        if unreadable.isdisjoint((source, *folders)):
             run.removed |= dict.fromkeys(cases, "")
     run.write()
     failed, skipped, notes = (tuple(sorted(x)) for x in (run.failed, run.skipped, run.notes))
@@ -177,14 +158,13 @@ class _Run:
         """Compare a file with its stored cases, and note the changes."""
         try:
             cases = self._read(file, stored, max_bytes, seconds)
+        except InputError as error:
+            self.failed.append((file.source, str(error)))
+            return
         # A library that reads documents may raise anything.
         except Exception as error:  # noqa: BLE001
-            reason = str(error) if isinstance(error, InputError) else told(error)
-            if isinstance(error, OSError):
-                reason = error.strerror or str(error)
-            if not isinstance(error, InputError):
-                reason = f"it cannot be read: {reason}"
-            self.failed.append((file.source, reason))
+            reason = error.strerror or str(error) if isinstance(error, OSError) else told(error)
+            self.failed.append((file.source, f"it cannot be read: {reason}"))
             return
         if cases is None:
             return
@@ -203,14 +183,9 @@ class _Run:
         kind = kind_of(file.source)
         if file.size > max_bytes:
             raise InputError(f"it has {file.size:,} bytes; at most {max_bytes:,} are read")
-        if reason := _skip_reason(file, kind):
-            self.skipped.append((file.source, reason))
-            return []
-        data = file.path.read_bytes()
-        if kind is None and not is_text(data):
-            self.skipped.append((file.source, "it is not text, and of an unknown type"))
-            return []
-        if reason := generated_reason(data, kind or Kind("text")):
+        reason = file_walk.skip_reason(file, kind)
+        data = b"" if reason else file.path.read_bytes()
+        if reason := reason or content_reason(data, kind):
             self.skipped.append((file.source, reason))
             return []
         file_digest = digest(data)
@@ -252,53 +227,44 @@ class _Run:
 @cache
 def _check_installed() -> None:
     for name in MODULES:
-        try:
-            installed = importlib.util.find_spec(name) is not None
-        except ImportError:
-            installed = False
-        if not installed:
-            raise DependencyError(
-                f"Documents are read by {name.split('.')[0]}, which is not installed. "
-                "Run: pip install 'casewright[documents]'"
-            )
+        with suppress(ImportError):
+            if importlib.util.find_spec(name):
+                continue
+        problem = f"Documents are read by {name.split('.')[0]}, which is not installed."
+        raise DependencyError(f"{problem} Run: pip install 'casewright[documents]'")
 
 
 def _resolved(path: str | Path) -> Path:
     try:
         target = Path(path).expanduser().resolve(strict=True)
+        reason = "it is neither a folder nor a regular file"
         if target.is_dir() or target.is_file():
-            if is_unicode(str(target)):
+            if file_walk.is_unicode(str(target)):
                 return target
             reason = "its name is not valid Unicode"
-        else:
-            reason = "it is neither a folder nor a regular file"
     except FileNotFoundError:
         reason = "it is not there"
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-    raise InputError(
-        f"{str(path)!a} cannot be ingested: {reason}. Give a folder of documents, or one document."
-    )
+    advice = "Give a folder of documents, or one document."
+    raise InputError(f"{str(path)!a} cannot be ingested: {reason}. {advice}")
 
 
 def _walk_result(target: Path, include: Sequence[str], exclude: Sequence[str]) -> Walk:
     if target.is_dir():
-        return walk(target, include, exclude)
-    check_patterns((*include, *exclude))
-    if not chosen(target.name, include, exclude):
-        return Walk()
-    return Walk([SourceFile(target, target.name, target.stat().st_size)])
+        return file_walk.walk(target, include, exclude)
+    file_walk.check_patterns((*include, *exclude))
+    file = SourceFile(target, target.name, target.stat().st_size)
+    return Walk([file] if file_walk.chosen(target.name, include, exclude) else [])
 
 
 def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str]) -> None:
-    # A folder that cannot be read may hold the file that a pattern matches; the report names that
-    # folder.
-    if content.failed:
-        return
     files = [file.source for file in content.files]
     sources = [*stored, *files, *(name for name, _ in content.skipped)]
     for pattern in include:
-        if not any(matches(source, [pattern]) for source in sources):
+        has_match = any(file_walk.matches(source, [pattern]) for source in sources)
+        # A folder that cannot be read may hold the file, and the report names that folder.
+        if not has_match and not content.failed:
             raise InputError(
                 f"The pattern {pattern!r} matches none of the files, so that nothing was done. "
                 "Patterns are relative to the folder, such as '*.md' or docs/api; hidden "
@@ -320,18 +286,3 @@ def _stored(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, 
 def _has_kind(source: str, kinds: Collection[KindName]) -> bool:
     kind = kind_of(source)
     return not kinds or (kind is not None and kind.name in kinds)
-
-
-def _skip_reason(file: SourceFile, kind: Kind | None) -> str:
-    if LOG.fullmatch(file.source):
-        return "it is a log"
-    if file.source.lower().endswith(GENERATED):
-        return "it was made by a program, for programs"
-    if file.size > DATA_BYTES and (kind is None or kind.name in DATA):
-        description = "of an unknown type" if kind is None else "data"
-        return f"it is {description}, and has more than {DATA_BYTES:,} bytes"
-    return ""
-
-
-def _is_below(source: str, folder: str) -> bool:
-    return folder in (".", source) or source.startswith(f"{folder}/")

@@ -1,8 +1,7 @@
 """Conversion of a file's bytes to text parts: pages, Markdown, and records of data.
 
 LlamaIndex's readers are not used: the text readers return undecoded bytes, or drop bytes that are
-not UTF-8; the DOCX and notebook readers lose headings and tables; the PDF reader calls pypdf, as
-this module does, and its package needs pandas.
+not UTF-8; the DOCX and notebook readers lose headings and tables; the PDF reader needs pandas.
 """
 
 from __future__ import annotations
@@ -30,16 +29,14 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-#: Minimum share of zero bytes of UTF-16 without a byte order mark: in European text, half of the
-#: bytes are zero.
+#: Minimum share of zero bytes in UTF-16 without a byte order mark; European text has a half.
 UTF16_ZERO_SHARE = 0.3
 #: Maximum number of uncompressed bytes of a DOCX file.
 MAX_UNPACKED = 200_000_000
 #: The metadata block at the top of a Markdown file, and the title in it.
 FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
-#: A directive, target, role or underlined title of reStructuredText; a ``.txt`` file with this many
-#: is reStructuredText.
+#: A directive, target, role or underlined title; a ``.txt`` file with two is reStructuredText.
 RST = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)|:[a-z][\w:-]*:`[^`\n]+`|^([=~-])\1{3,}$")
 MIN_RST = 2
 #: A remark that programs write at the top of generated files.
@@ -47,13 +44,11 @@ GENERATED_MARK = re.compile(
     rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"
     rb"\bdo not (?:edit|modify)\b[^\n]{0,200}\n?[^\n]{0,200}\bgenerated\b"
 )
-#: Number of bytes, from the top, in which the mark is searched, and the mean number of bytes of a
-#: line above which code was made by a program.
+#: Bytes that are searched for the mark; mean bytes of a line above which code was generated.
 TOP_BYTES, MAX_LINE = 600, 400
 #: The start of a log line: its time, after a bracket or a level.
 LOG_LINE = re.compile(rb"\W{0,3}(?:[A-Z]{4,8}\W{1,3})?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")
-#: A log is recognised by its first lines: their maximum number, their minimum number, and the least
-#: share of them that have a time.
+#: First lines that show a log: their maximum and minimum number, and the minimum share with a time.
 MAX_LOG_LINES, MIN_LOG_LINES, MIN_LOG_SHARE = 200, 20, 0.8
 #: A source file's declaration of its encoding, in one of its first two lines (PEP 263).
 DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -63,8 +58,7 @@ DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-
 class Part:
     """A text that is split separately, with ``\\n`` as line end.
 
-    ``page`` is its page, from 1; ``lines`` has the line number in the file of each line of the
-    text, if they differ.
+    ``page`` is its page, from 1; ``lines`` has each line's number in the file, if it differs.
     """
 
     text: str
@@ -76,8 +70,7 @@ class Part:
 class Document:
     """The content of a file: its parts, which are split by ``kind``, and its title, if known.
 
-    ``has_lines`` is true if the lines of the only part are lines of the file; ``note`` is a remark
-    for the user on how the file was read.
+    ``has_lines`` is true if the only part's lines are the file's; ``note`` says how it was decoded.
     """
 
     kind: Kind
@@ -95,25 +88,24 @@ def is_text(data: bytes) -> bool:
         return False
 
 
-def generated_reason(data: bytes, kind: Kind) -> str:
-    """Return the reason why a file was not written by a person; empty if it may have been."""
-    if kind.name in ("text", "data"):
+def content_reason(data: bytes, kind: Kind | None) -> str:
+    """Return the reason, from its bytes, not to ingest a file; empty if it may be a document."""
+    if kind is None and not is_text(data):
+        return "it is not text, and of an unknown type"
+    if kind is None or kind.name in ("text", "data"):
         lines = data.split(b"\n", MAX_LOG_LINES)[:MAX_LOG_LINES]
         with_time = sum(bool(LOG_LINE.match(line)) for line in lines)
         if len(lines) >= MIN_LOG_LINES and with_time >= MIN_LOG_SHARE * len(lines):
             return "it is a log"
-    if kind.name == "code" and (
-        GENERATED_MARK.search(data[:TOP_BYTES]) or len(data) > MAX_LINE * (data.count(b"\n") + 1)
-    ):
-        return "it was made by a program, for programs"
+    elif kind.name == "code":
+        is_minified = len(data) > MAX_LINE * (data.count(b"\n") + 1)
+        if is_minified or GENERATED_MARK.search(data[:TOP_BYTES]):
+            return "it was made by a program, for programs"
     return ""
 
 
 def read_document(data: bytes, kind: Kind) -> Document:
-    """Return the content of a file, given its bytes and its kind (``kind_of``).
-
-    The message of an ``InputError`` is only the reason.
-    """
+    """Return the content of a file; raise ``InputError`` with only the reason if this fails."""
     if kind.name == "pdf":
         return Document(kind, _pdf_pages(data))
     if kind.name == "docx":
@@ -164,17 +156,16 @@ def _decoded(data: bytes, declared: str) -> tuple[str, str]:
     encoding = _mark_encoding(data) or declared
     if not encoding and data.count(0) >= UTF16_ZERO_SHARE * max(1, len(data)):
         odd = data[1::2].count(0) > data[::2].count(0)
-        guesses: tuple[str, ...] = ("utf-16-le" if odd else "utf-16-be",)
+        guesses = ["utf-16-le" if odd else "utf-16-be"]
     else:
         try:
             return data.decode(encoding or "utf-8"), ""
         except LookupError as error:
-            raise InputError(
-                f"it says that its encoding is {encoding}, which is not known"
-            ) from error
+            reason = f"it says that its encoding is {encoding}, which is not known"
+            raise InputError(reason) from error
         except UnicodeDecodeError:
             # Windows-1252 is Latin-1 with letters for most control characters.
-            guesses = ("cp1252", "latin-1")
+            guesses = ["cp1252", "latin-1"]
     for guess in guesses:
         with suppress(UnicodeDecodeError):
             expected = (encoding or "utf-8").upper()

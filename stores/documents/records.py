@@ -10,6 +10,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import zip_longest
 from typing import Any
 
@@ -22,29 +23,23 @@ Record = tuple[str, int | None]
 
 def table_records(text: str) -> list[Record]:
     """Return each row of a table as ``column: value; column: value``; the first row is a header."""
-    first = text.partition("\n")[0]
-    separator = max(SEPARATORS, key=first.count)
+    separator = max(SEPARATORS, key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     header = [" ".join(name.split()) for name in next(reader, [])]
-    return [
-        (_row(header, row), reader.line_num) for row in reader if any(cell.strip() for cell in row)
-    ]
+    return [(_row(header, row), reader.line_num) for row in reader if any(map(str.strip, row))]
 
 
 def json_records(text: str) -> list[Record] | None:
     """Return JSON or JSON Lines as records with key paths; ``None`` for other text."""
-    try:
+    with suppress(ValueError):
         return [(line, None) for line in _lines(json.loads(text), "")]
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError):
         return [
             ("; ".join(_lines(json.loads(line), "")).replace("\n", " "), number)
             for number, line in enumerate(text.split("\n"), 1)
             if line.strip()
         ]
-    except ValueError:
-        return None
+    return None
 
 
 def _row(header: list[str], row: list[str]) -> str:

@@ -92,9 +92,8 @@ def _block(node: nodes.Element, depth: int) -> Iterator[Block]:
         case nodes.definition_list() | nodes.field_list() | nodes.option_list():
             yield _joined(_definition(item, depth) for item in node.children)
         case nodes.line_block():
-            yield _numbered(
-                "\n".join(line.astext() for line in node.findall(nodes.line)), _line(node)
-            )
+            lines = (line.astext() for line in node.findall(nodes.line))
+            yield _numbered("\n".join(lines), _line(node))
         case nodes.Admonition() if not isinstance(node, nodes.system_message):
             title = node[0].astext() if isinstance(node[0], nodes.title) else node.tagname.title()
             yield _item(f"{title}: ", node, depth, indent="")
@@ -124,11 +123,7 @@ def _definition(item: nodes.Element, depth: int) -> Block:
     *terms, body = item.children
     texts = [_inline(part) for part in terms] if terms else [_inline(body)]
     if isinstance(item, nodes.option_list_item):
-        texts = [
-            f"`{item[0].astext()}`"
-            if len(item[0]) == 1
-            else ", ".join(f"`{option.astext()}`" for option in item[0])
-        ]
+        texts = [", ".join(f"`{option.astext()}`" for option in item[0])]
     return _item(f"- {' '.join(texts)}: ", body, depth)
 
 
@@ -219,9 +214,7 @@ class _UnknownDirective(Directive):
         return node
 
 
-def _unknown_role(
-    name: str, raw: str, text: str, *_: Any, **__: Any
-) -> tuple[list[Any], list[Any]]:
+def _unknown_role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any], ...]:
     """Return the text that a role shows: the title before a target, or the target's short name."""
     text = utils.unescape(text)
     titled = TITLED.fullmatch(text)

@@ -11,23 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
+from casewright.stores.documents import text_size
 from casewright.stores.documents.code_outline import outline
 from casewright.stores.documents.reader import Document, Part
-from casewright.stores.documents.text_size import (
-    FENCE,
-    FENCE_TOKENS,
-    MAX_CHUNK_TOKENS,
-    Lines,
-    Sizes,
-    line_parts,
-    line_sizes,
-    paragraph_groups,
-    paragraphs,
-    text_pieces,
-    text_sizes,
-)
+from casewright.stores.documents.text_size import FENCE, MAX_CHUNK_TOKENS, Lines, Sizes, line_sizes
 
 #: The start of a list item, a table row or a block quote.
 STRUCTURED_LINE = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
@@ -46,13 +35,13 @@ class Chunk:
     """A passage of a document.
 
     Attributes:
-        text: Its text.
+        text: The passage.
         title: The document's title; empty without one.
-        heading: The headings above it.
-        symbol: The function, method or class that contains it.
-        page: Its page, from 1.
-        first_line: Its first line in the file, from 1; ``None`` for a file without lines.
-        last_line: Its last line.
+        heading: The headings above the passage.
+        symbol: The function, method or class that contains the passage.
+        page: The passage's page, from 1.
+        first_line: The first line in the file, from 1; ``None`` for a file without lines.
+        last_line: The last line.
     """
 
     text: str
@@ -88,30 +77,24 @@ def split(document: Document) -> list[Chunk]:
                 part_chunks = _line_chunks(lines, line_sizes(lines), all_lines)
             case _:
                 part_chunks = _prose_chunks(lines, line_sizes(lines), all_lines)
-        chunks += [_with_position(chunk, part) for chunk in part_chunks]
-    title = document.title
-    if not title:
-        title = next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
-    if not document.has_lines:
-        chunks = [replace(chunk, first_line=None, last_line=None) for chunk in chunks]
+        for chunk in part_chunks:
+            first, last = chunk.first_line, chunk.last_line
+            if not document.has_lines:
+                first = last = None
+            elif part.lines and first and last:
+                first, last = part.lines[first - 1], part.lines[last - 1]
+            chunks.append(replace(chunk, page=part.page, first_line=first, last_line=last))
+    title = document.title or next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
     return [replace(chunk, title=title) for chunk in chunks]
 
 
-def _with_position(chunk: Chunk, part: Part) -> Chunk:
-    """Return a chunk with the page of its part and the line numbers of the file."""
-    if part.lines and chunk.first_line and chunk.last_line:
-        first, last = (part.lines[line - 1] for line in (chunk.first_line, chunk.last_line))
-        chunk = replace(chunk, first_line=first, last_line=last)
-    return replace(chunk, page=part.page)
-
-
 def _prose_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
-    for group in paragraph_groups(lines, sizes, within):
+    for group in text_size.paragraph_groups(lines, sizes, within):
         if group.size(sizes) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, group)
             continue
         # The last paragraph is the long one; see ``paragraph_groups``.
-        line = lines[list(paragraphs(lines, group))[-1].first]
+        line = lines[list(text_size.paragraphs(lines, group))[-1].first]
         if STRUCTURED_LINE.match(line) or line.lstrip().startswith(FENCE):
             yield from _line_chunks(lines, sizes, group)
         else:
@@ -121,7 +104,7 @@ def _prose_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator
 def _sentence_chunks(text: str, lines_before: int) -> Iterator[Chunk]:
     """Cut a text between sentences; ``lines_before`` of the file precede it."""
     end = 0
-    for piece in text_pieces(text):
+    for piece in text_size.text_pieces(text):
         # Pieces are parts of the text without the white space between them.
         start = text.index(piece, end)
         first = lines_before + text.count("\n", end, start) + 1
@@ -131,7 +114,7 @@ def _sentence_chunks(text: str, lines_before: int) -> Iterator[Chunk]:
 
 
 def _line_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
-    for span in line_parts(lines, sizes, within):
+    for span in text_size.line_parts(lines, sizes, within):
         if span.size(sizes) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, span)
         else:
@@ -163,18 +146,14 @@ def _sections(part: Part) -> Iterator[Chunk]:
             # Each part of a code block that is cut gets its own fences.
             continues = fence and chunk is not chunks[-1]
             text = opening_fence + chunk.text + (f"\n{FENCE}" if continues else "")
-            is_fenced = continues or opening_fence
-            if is_fenced and text_sizes([text])[0] > MAX_CHUNK_TOKENS + FENCE_TOKENS:
+            size = text_size.text_sizes([text])[0] if continues or opening_fence else 0
+            if size > MAX_CHUNK_TOKENS + text_size.FENCE_TOKENS:
                 text = chunk.text
             yield replace(chunk, text=text, heading=heading)
 
 
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
-    """Yield the non-blank sections of a text, in one pass.
-
-    LlamaIndex's parser makes an object with a digest for each section, which takes minutes for a
-    file with a heading in every line.
-    """
+    # Done here, since LlamaIndex's parser takes minutes for a heading in every line.
     open_headings: list[tuple[int, str]] = []
     section, fenced = _Section(Lines(0, -1)), False
     for number, line in enumerate([*lines, "# "]):
@@ -207,14 +186,12 @@ def _code(text: str, language: str) -> Iterator[Chunk]:
         if number not in starts and CLOSING_LINE.fullmatch(lines[number]):
             symbols[number] = symbols[number - 1]
     first = 0
-    for number in range(1, len(lines) + 1):
-        if number < len(lines) and symbols[number] == symbols[number - 1]:
+    for number, (symbol, following) in enumerate(pairwise([*symbols, ""]), 1):
+        if number < len(lines) and symbol == following:
             continue
-        symbol = symbols[number - 1]
         span = Lines(first, number - 1)
         # ``class A:`` alone has no information, but it helps to understand the first method.
-        inside = number < len(lines) and symbols[number].startswith(f"{symbol}.")
-        if inside and span.size(sizes) < MIN_HEAD_TOKENS:
+        if following.startswith(f"{symbol}.") and span.size(sizes) < MIN_HEAD_TOKENS:
             continue
         for chunk in _line_chunks(lines, sizes, span):
             yield replace(chunk, symbol=symbol)

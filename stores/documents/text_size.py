@@ -35,17 +35,16 @@ WORD_PIECE = re.compile(r"\S{1,60}\s*|\s+")
 
 def text_sizes(texts: Sequence[str]) -> list[int]:
     """Return the number of tokens of each text, which is at most the sum of its lines' numbers."""
-    batches = (texts[start : start + BATCH_TEXTS] for start in range(0, len(texts), BATCH_TEXTS))
-    return [size for batch in batches for size in _sizes(batch)]
+    sizes: list[int] = []
+    for start in range(0, len(texts), BATCH_TEXTS):
+        sizes += _sizes(texts[start : start + BATCH_TEXTS])
+    return sizes
 
 
 def text_pieces(text: str) -> Iterator[str]:
-    """Yield the pieces of a text, at most a chunk long, without the white space between them.
-
-    The cuts are between sentences if possible, else between words. The text is cut in parts of
-    bounded length, so that the time is linear.
-    """
+    """Yield pieces of a text, at most a chunk long, cut between sentences, or else words."""
     offset = 0
+    # The sentence splitter gets parts of bounded length, so that the time is linear.
     while offset < len(text):
         end = _part_end(text, offset)
         for piece in LONG_WORD.split(text[offset:end]):
@@ -114,8 +113,7 @@ def _sizes(texts: Sequence[str]) -> list[int]:
 
 #: A group of paragraphs with this many tokens is complete.
 GROUP_TOKENS = 96
-#: A smaller last group is joined with the group before it; a smaller first group with a long
-#: paragraph.
+#: A smaller last group is joined with the group before it, a smaller first group with a long one.
 MIN_GROUP = 32
 #: The line before and after code in Markdown.
 FENCE = "```"
@@ -190,10 +188,7 @@ def paragraph_groups(lines: Sequence[str], sizes: Sizes, within: Lines) -> list[
 
 
 def line_parts(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Lines]:
-    """Yield parts that are at most a chunk long and begin at lines with little indentation.
-
-    A line that is longer than a chunk is a part of its own.
-    """
+    """Yield parts, at most a chunk or one line long, that begin at little indentation."""
     first = within.first
     while first <= within.last:
         last = first
@@ -201,9 +196,9 @@ def line_parts(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Li
             last += 1
         if last < within.last:
             last = _best_end(lines, sizes, Lines(first, last))
-        part = _without_blank_ends(lines, Lines(first, last))
-        if part is not None:
-            yield part
+        # Blank lines at the ends are left out.
+        if filled := [number for number in range(first, last + 1) if lines[number].strip()]:
+            yield Lines(filled[0], filled[-1])
         first = last + 1
 
 
@@ -220,13 +215,3 @@ def _best_end(lines: Sequence[str], sizes: Sizes, full: Lines) -> int:
         if min_indent is None or indent < min_indent:
             best, min_indent = end, indent
     return best
-
-
-def _without_blank_ends(lines: Sequence[str], part: Lines) -> Lines | None:
-    """Return a part without blank lines at its ends; ``None`` if all are blank."""
-    first, last = part.first, part.last
-    while first <= last and not lines[first].strip():
-        first += 1
-    while last > first and not lines[last].strip():
-        last -= 1
-    return Lines(first, last) if first <= last else None

@@ -56,15 +56,14 @@ class Worker:
         """Return the chunks of ``read_document`` and ``split``, and a note on the reading.
 
         The time limit is ``seconds`` of CPU time plus a share for the file's size. Raise
-        ``InputError`` if the file cannot be read, takes too long, or ends the process; the message
-        is only the reason.
+        ``InputError`` with only the reason if reading fails, takes too long, or ends the process.
         """
         # -P: no module of the working directory replaces one of Python or Casewright.
         command = [sys.executable, "-P", "-m", __name__]
-        process = self._process or subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        self._process = process = self._process or subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=null
         )
-        self._process = process
         seconds += SECONDS_PER_MEGABYTE * len(data) / 1e6
         try:
             answer = _answer(process, data, kind, seconds)
@@ -78,9 +77,7 @@ class Worker:
             raise InputError(f"reading it ended the process with code {process.returncode}")
         if "error" in answer:
             raise InputError(answer["error"])
-        chunks = [
-            Chunk(**{**chunk, "heading": tuple(chunk["heading"])}) for chunk in answer["chunks"]
-        ]
+        chunks = [Chunk(**{**row, "heading": tuple(row["heading"])}) for row in answer["chunks"]]
         return chunks, answer["note"]
 
     def close(self) -> None:
@@ -109,6 +106,7 @@ def _answer(
 
 
 def _read(data: bytes, kind: Kind) -> dict[str, Any]:
+    """Return the child's answer for a file: chunks and a note, or the reason of a failure."""
     from casewright.stores.documents.reader import read_document
     from casewright.stores.documents.splitter import split
 

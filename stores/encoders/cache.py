@@ -47,9 +47,7 @@ class CachedEncoder:
     """
 
     def __init__(self, encoder: Encoder, folder: Path | None = None) -> None:
-        self.encoder = encoder
-        self.name = encoder.name
-        self.dimension = encoder.dimension
+        self.encoder, self.name, self.dimension = encoder, encoder.name, encoder.dimension
         self.cue: str = getattr(encoder, "cue", "")
         self._memory: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
@@ -73,10 +71,7 @@ class CachedEncoder:
         return self._cached(texts, self.encoder.embed, b"")
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n queries as an array (n, dimension), by ``embed_queries`` if available.
-
-        Raise ``InputError`` if the encoder did not answer with a finite vector for each query.
-        """
+        """Embed n queries as an array (n, dimension), as ``embed`` does, by ``embed_queries``."""
         embed = getattr(self.encoder, "embed_queries", None)
         return self.embed(texts) if embed is None else self._cached(texts, embed, QUERY_PREFIX)
 
@@ -86,10 +81,8 @@ class CachedEncoder:
         keys = [_key(self.name, text, prefix) for text in texts]
         with self._lock:
             vectors = {key: self._memory[key] for key in keys if key in self._memory}
-            if len(vectors) < len(set(keys)) and len(keys) > 1:
-                while self._unread_files:
-                    file = self._unread_files.pop()
-                    self._file_vectors |= _read_vectors(file, self.dimension)
+            while self._unread_files and len(keys) > 1 and len(vectors) < len(set(keys)):
+                self._file_vectors |= _read_vectors(self._unread_files.pop(), self.dimension)
             vectors |= {k: self._file_vectors[k] for k in keys if k in self._file_vectors}
             if len(vectors) < len(set(keys)):
                 vectors |= self._file.read([key for key in set(keys) if key not in vectors])
@@ -109,9 +102,8 @@ class CachedEncoder:
                 self._memory.move_to_end(key)
             while len(self._memory) > MEMORY_ENTRIES:
                 self._memory.popitem(last=False)
-        if not keys:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        return np.stack([vectors[key] for key in keys])
+        result = [vectors[key] for key in keys]
+        return np.stack(result) if result else np.zeros((0, self.dimension), dtype=np.float32)
 
 
 def write_vectors(file: Path, encoder: Encoder, texts: Sequence[str]) -> None:
@@ -145,9 +137,7 @@ class UncachedQuestions:
     """A cached encoder that bypasses the cache for single texts, to time new questions."""
 
     def __init__(self, encoder: CachedEncoder) -> None:
-        self._encoder = encoder
-        self.name = encoder.name
-        self.dimension = encoder.dimension
+        self._encoder, self.name, self.dimension = encoder, encoder.name, encoder.dimension
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension)."""
@@ -158,15 +148,13 @@ class _VectorFile:
     """Vectors in an SQLite file, which is not used after an error. Not thread-safe."""
 
     def __init__(self, folder: Path | None, dimension: int) -> None:
-        self._folder = folder
-        self._dimension = dimension
+        self._folder, self._dimension = folder, dimension
         self._db: sqlite3.Connection | None = None
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """Return the undamaged vectors of the keys that the file has."""
-        db = self._connection()
         vectors: dict[bytes, NDArray[np.float32]] = {}
-        if db is None:
+        if (db := self._connection()) is None:
             return vectors
         try:
             for start in range(0, len(keys), KEYS_PER_QUERY):
@@ -180,16 +168,13 @@ class _VectorFile:
         return vectors
 
     def write(self, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
-        db = self._connection()
-        if db is None:
+        if (db := self._connection()) is None:
             return
         blobs = [(key, vector.astype(np.float32).tobytes()) for key, vector in vectors.items()]
+        rows = [(key, blob + _checksum(key, blob)) for key, blob in blobs]
         try:
             with db:
-                db.executemany(
-                    "INSERT OR REPLACE INTO embedding VALUES (?, ?)",
-                    [(key, blob + _checksum(key, blob)) for key, blob in blobs],
-                )
+                db.executemany("INSERT OR REPLACE INTO embedding VALUES (?, ?)", rows)
         except sqlite3.Error as error:
             self._give_up(error)
 
@@ -207,8 +192,8 @@ class _VectorFile:
 
     def _give_up(self, error: Exception) -> None:
         # An OperationalError is temporary: a full disk, or a lock.
-        temporary = isinstance(error, sqlite3.OperationalError)
-        if isinstance(error, sqlite3.DatabaseError) and not temporary:
+        is_temporary = isinstance(error, sqlite3.OperationalError)
+        if isinstance(error, sqlite3.DatabaseError) and not is_temporary:
             note(
                 f"The cache of embeddings {self._folder} is damaged, and left aside: {error}. "
                 "casewright repair removes it."
@@ -219,22 +204,18 @@ class _VectorFile:
 def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None:
     """Return the numbers of all and of unusable vectors; ``None`` for an unusable file.
 
-    With ``remove``, unusable vectors, or the unusable file, are removed. Raise ``StoreError`` if
-    the file cannot be read at the moment.
+    ``remove`` removes these vectors, or the file. Raise ``StoreError`` if the file is in use.
     """
     try:
         with closing(sqlite3.connect(file, timeout=5)) as db:
             db.execute(CREATE)
-            total, damaged = 0, []
-            for key, blob in db.execute(SELECT_ROWS):
-                total += 1
-                # An older version wrote no checksum.
-                if not _is_intact(key, blob):
-                    damaged.append((key,))
+            rows = [(key, _is_intact(key, blob)) for key, blob in db.execute(SELECT_ROWS)]
+            # Vectors of an older version, without checksum, count as unusable too.
+            damaged = [(key,) for key, is_intact in rows if not is_intact]
             if remove:
                 with db:
                     db.executemany("DELETE FROM embedding WHERE key = ?", damaged)
-            return total, len(damaged)
+            return len(rows), len(damaged)
     except sqlite3.OperationalError as error:
         raise StoreError(f"{file} cannot be checked: {error}. Try again.") from error
     except sqlite3.DatabaseError:

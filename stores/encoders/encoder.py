@@ -15,9 +15,8 @@ from casewright.errors import InputError
 class Encoder(Protocol):
     """An encoder of texts as vectors.
 
-    ``text_facet`` uses two optional attributes for queries that are compared with passages:
-    ``embed_queries(texts)``, if the model embeds queries differently, and ``cue``, a text that is
-    put before each query.
+    For queries that are compared with passages, ``text_facet`` uses two optional attributes:
+    ``embed_queries(texts)``, a different embedding of queries, and ``cue``, a text before each.
 
     Attributes:
         name: Model and version. Vectors of encoders with the same name are comparable. The name is
@@ -52,9 +51,8 @@ def float_rows(answer: Any, count: int, dimension: int | None, source: str) -> N
         with np.errstate(over="ignore"):
             rows = np.asarray(answer, dtype=np.float32)
     except Exception as error:
-        raise InputError(
-            f"{source}, but not with an array of numbers: {error}. Expected shape {expected}."
-        ) from error
+        problem = f"{source}, but not with an array of numbers: {error}"
+        raise InputError(f"{problem}. Expected shape {expected}.") from error
     if rows.ndim != 2 or rows.shape != (count, dimension or rows.shape[1] or 1):
         raise InputError(
             f"{source} with an array of shape {rows.shape}; expected {expected}, one row each. "
@@ -68,10 +66,9 @@ def checked_vectors(
 ) -> NDArray[np.float32]:
     """Return a named encoder's answer for ``count`` texts as a finite array (count, dimension)."""
     vectors = float_rows(answer, count, dimension, f"Encoder {encoder!r} answered {count} texts")
-    if not np.isfinite(vectors).all():
-        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+    if not (finite := np.isfinite(vectors).all(axis=1)).all():
         raise InputError(
-            f"Encoder {encoder!r} answered text {row + 1} of {count} with NaN or infinity. "
-            "Its vectors must be finite."
+            f"Encoder {encoder!r} answered text {finite.argmin() + 1} of {count} with NaN or "
+            "infinity. Its vectors must be finite."
         )
     return vectors

@@ -66,17 +66,15 @@ class MiniLMEncoder:
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         encoded = tokenizer.encode_batch(list(texts))
         for batch in in_batches([len(text.ids) for text in encoded]):
-            width = len(encoded[batch[-1]].ids)
-            ids = np.zeros((len(batch), width), dtype=np.int32)
+            ids = np.zeros((len(batch), len(encoded[batch[-1]].ids)), dtype=np.int32)
             mask = np.zeros_like(ids)
             for i, row in enumerate(batch):
                 tokens = encoded[row].ids
-                ids[i, : len(tokens)] = tokens
-                mask[i, : len(tokens)] = 1
-            if len(batch) == 1:
-                states = bert.read(ids[0], np.zeros_like(ids[0]))[None]
-            else:
-                states = bert(ids, np.zeros_like(ids), mask)
+                ids[i, : len(tokens)], mask[i, : len(tokens)] = tokens, 1
+            types = np.zeros_like(ids)
+            # Texts that other threads encode at the same time may share the run of a single text.
+            is_single = len(batch) == 1
+            states = bert.read(ids[0], types[0])[None] if is_single else bert(ids, types, mask)
             sums = (mask[:, None].astype(np.float32) @ states)[:, 0]
             # The sum, once normalised, equals the normalised mean.
             vectors[batch] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
@@ -109,16 +107,12 @@ def packaged_minilm() -> Path:
         raise DependencyError(f"The offline encoder's weights are not installed. Run: {INSTALL}")
     folder = Path(spec.origin).parent / "model"
     for name, checksum in CHECKSUMS.items():
-        try:
-            undamaged = zlib.crc32((folder / name).read_bytes()) == checksum
-        except OSError:
-            undamaged = False
-        if not undamaged:
-            command = INSTALL.replace("install", "install --force-reinstall --no-cache-dir")
-            raise DependencyError(
-                f"{folder / name} is damaged or cannot be read; it holds the offline encoder. "
-                f"Run: {command}"
-            )
+        with suppress(OSError):
+            if zlib.crc32((folder / name).read_bytes()) == checksum:
+                continue
+        command = INSTALL.replace("install", "install --force-reinstall --no-cache-dir")
+        problem = f"{folder / name} is damaged or cannot be read; it holds the offline encoder."
+        raise DependencyError(f"{problem} Run: {command}")
     return folder
 
 

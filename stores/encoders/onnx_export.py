@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-#: Held while a model is loaded or exported: two threads cannot import transformers simultaneously,
-#: and ``quiet`` replaces the streams of the process.
+#: Held while a model is loaded or exported: the import of transformers is not thread-safe, and
+#: ``quiet`` replaces the streams of the process.
 EXPORT_LOCK = threading.Lock()
 
 
@@ -38,16 +38,10 @@ def export_onnx(
     descriptor, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
     os.close(descriptor)
     try:
+        names: Any = {"input_names": list(inputs), "output_names": list(outputs)}
+        settings: Any = {"dynamo": True, "dynamic_shapes": dict(dynamic), "verbose": False}
         with quiet(), torch.no_grad():
-            program = torch.onnx.export(
-                module,
-                tuple(example),
-                dynamo=True,
-                input_names=list(inputs),
-                output_names=list(outputs),
-                dynamic_shapes=dict(dynamic),
-                verbose=False,
-            )
+            program = torch.onnx.export(module, tuple(example), **names, **settings)
             assert program is not None
             program.save(name, external_data=False)
         Path(name).replace(target)
@@ -75,10 +69,7 @@ def quiet() -> Iterator[None]:
 
 
 def write_metadata(target: Path, numbers: Mapping[str, float]) -> None:
-    """Write named numbers to an ONNX file's metadata, and remove source paths from the file.
-
-    The file is replaced atomically.
-    """
+    """Write numbers to an ONNX file's metadata, and remove source paths; replace it atomically."""
     import onnx
 
     model = onnx.load(str(target))
@@ -98,8 +89,7 @@ class _Muted:
     """A stream that drops the output of the thread that created it."""
 
     def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._thread = threading.get_ident()
+        self._stream, self._thread = stream, threading.get_ident()
 
     def write(self, text: str) -> int:
         if threading.get_ident() == self._thread:

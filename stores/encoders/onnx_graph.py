@@ -123,14 +123,10 @@ class Graph:
         return self.node("Reshape", states, self.node("Constant", value_ints=shape))
 
     def session(self, inputs: Mapping[str, type], *outputs: str, threads: int = 0) -> OnnxSession:
-        """Return a session of the graph; inputs have NumPy types, outputs are float32.
-
-        ``threads=0`` starts a thread for each core.
-        """
+        """Return a session of the graph with inputs of NumPy types and outputs of float32."""
         floats = dict.fromkeys(outputs, np.float32)
         model = onnx_format.model(self._nodes, inputs, floats, self._used, FUSED)
-        session = inference_session(model, threads, self._used)
-        return OnnxSession(session, self._used)
+        return OnnxSession(inference_session(model, threads, self._used), self._used)
 
 
 class OnnxSession:
@@ -142,8 +138,7 @@ class OnnxSession:
 
     def __call__(self, **inputs: NDArray[Any]) -> Sequence[Floats]:
         """Return the outputs in order."""
-        outputs: Sequence[Floats] = self._session.run(None, inputs)
-        return outputs
+        return list(self._session.run(None, inputs))
 
 
 def inference_session(
@@ -153,8 +148,7 @@ def inference_session(
 
     By default, ONNX Runtime's threads busy-wait for some milliseconds, which takes a core from
     the event loop, a store's search or a client. ``threads=0`` starts a thread for each core.
-    ``weights`` are the model's external weights by name, which must exist as long as the session,
-    since they are not copied.
+    ``weights`` are the model's external weights; keep them as long as the session: it has no copy.
     """
     import onnxruntime
 
@@ -183,19 +177,15 @@ def in_batches(sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 class Bert:
-    """A BERT encoder. Thread-safe.
-
-    ``prefix`` precedes the names of the encoder's weights; for ``bits`` see ``Graph``.
-    """
+    """A thread-safe BERT encoder, whose weights' names begin with ``prefix``; see ``Graph``."""
 
     def __init__(self, weights: Weights, prefix: str = "", *, bits: int = 32) -> None:
         graph = Graph(weights, epsilon=1e-12, bits=bits)
         tables = ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
         parts = [graph.weight(f"{prefix}embeddings.{table}.weight") for table in tables]
         parts.append(graph.weight(f"{prefix}embeddings.LayerNorm.bias"))
-        states = graph.node(
-            "EmbedLayerNormalization", "ids", "types", *parts, domain=FUSED, epsilon=1e-12
-        )
+        inputs = "ids", "types", *parts
+        states = graph.node("EmbedLayerNormalization", *inputs, domain=FUSED, epsilon=1e-12)
         heads = len(weights[f"{prefix}embeddings.LayerNorm.bias"]) // HEAD_SIZE
         for number in range(sum(name.endswith(".intermediate.dense.bias") for name in weights)):
             layer = f"{prefix}encoder.layer.{number}"
@@ -215,8 +205,7 @@ class Bert:
     def read(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
         """Return the states (tokens, width) of one text's tokens.
 
-        The texts of threads that wait while the model runs share its next run, since a run with
-        one short text spends most of its time on reading the weights.
+        Texts that wait while the model runs share its next run, which mostly reads the weights.
         """
         tokens = np.array([ids, types])
         if not self._batches_texts:

@@ -21,8 +21,7 @@ PASSAGE_CUE = "Represent this sentence for searching relevant passages: "
 #: The cue of a model, by the last part of the model's name.
 CUES = {"angle-bert-base-uncased-nli-en-v1": PASSAGE_CUE, "uae-large-v1": PASSAGE_CUE}
 #: Plain checkpoints trained with AnglE's pooling ``cls_avg``: the mean of the first token's vector
-#: and of the mean of all tokens (Li & Li 2023). Sentence-transformers would take the mean of all
-#: tokens only.
+#: and of the mean of all tokens (Li & Li 2023). Sentence-transformers would take only the latter.
 CLS_AVERAGE = {"angle-bert-base-uncased-nli-en-v1"}
 
 
@@ -42,30 +41,24 @@ class SentenceTransformersEncoder:
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            raise DependencyError(
-                f"Encoder {model!r} needs sentence-transformers. "
-                "Run: pip install 'casewright[encoders]'"
-            ) from error
+            problem = f"Encoder {model!r} needs sentence-transformers."
+            raise DependencyError(f"{problem} Run: pip install 'casewright[encoders]'") from error
         try:
             # A download shows its progress; loading from a folder prints nothing useful.
             with quiet() if Path(model).is_dir() else nullcontext():
+                weights = {"use_safetensors": True}
                 self._model = SentenceTransformer(
-                    model,
-                    device=device,
-                    trust_remote_code=False,
-                    model_kwargs={"use_safetensors": True},
+                    model, device=device, trust_remote_code=False, model_kwargs=weights
                 )
         except Exception as error:
             raise _load_error(model, error) from error
         key = Path(model).name.lower()
         self.name = f"sentence-transformers/{model}"
-        if (weights := Path(model, "model.safetensors")).is_file():
+        if (file := Path(model, "model.safetensors")).is_file():
             # A model that was trained anew in the same folder is a different encoder.
-            self.name += f"@{zlib.crc32(weights.read_bytes()):08x}"
+            self.name += f"@{zlib.crc32(file.read_bytes()):08x}"
         self.cue = CUES.get(key, "")
-        # Older versions have only the second method.
-        dimension = getattr(self._model, "get_embedding_dimension", None)
-        self.dimension = int((dimension or self._model.get_sentence_embedding_dimension)() or 0)
+        self.dimension = int(self._model.get_embedding_dimension() or 0)
         self._batch_size = batch_size
         self._cls_average = key in CLS_AVERAGE
 
@@ -83,8 +76,7 @@ class SentenceTransformersEncoder:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         model_prompts = {} if self.cue else self._model.prompts
-        # Older versions have only encode().
-        encode = getattr(self._model, method, self._model.encode)
+        encode = getattr(self._model, method)
         settings: dict[str, Any] = {
             # Not None, which would mean the model's default prompt.
             "prompt": next((model_prompts[n] for n in prompts if model_prompts.get(n)), ""),
@@ -118,7 +110,6 @@ def _load_error(model: str, error: Exception) -> InputError:
             f"S({model!r}, device='cpu', model_kwargs={{'use_safetensors': False}})"
             f'.save({target!r})"'
         )
-    return InputError(
-        f"Encoder {model!r} could not be loaded: {told(error).rstrip('.')}. "
-        "Give a sentence-transformers model's name or a folder that holds one."
-    )
+    problem = f"Encoder {model!r} could not be loaded: {told(error).rstrip('.')}."
+    advice = "Give a sentence-transformers model's name or a folder that holds one."
+    return InputError(f"{problem} {advice}")

@@ -81,8 +81,7 @@ def from_langchain(embeddings: Any, *, name: str | None = None) -> AdaptedEncode
 
     Args:
         embeddings: A LangChain ``Embeddings``.
-        name: Model and version, a part of a collection's fingerprint; by default the library's name
-            and the object's model name.
+        name: Model and version, for a collection's fingerprint; by default library and model name.
 
     Raises:
         InputError: The object is not an ``Embeddings``, or does not return vectors.
@@ -92,10 +91,7 @@ def from_langchain(embeddings: Any, *, name: str | None = None) -> AdaptedEncode
 
 
 def from_llamaindex(embedding: Any, *, name: str | None = None) -> AdaptedEncoder:
-    """Return an encoder for a LlamaIndex ``BaseEmbedding``; see ``from_langchain``.
-
-    It embeds queries by ``get_query_embedding``.
-    """
+    """Return an encoder for a LlamaIndex ``BaseEmbedding``, as ``from_langchain`` does."""
     methods = ("get_text_embedding_batch", "get_query_embedding")
     return AdaptedEncoder(embedding, "a LlamaIndex BaseEmbedding", methods, name)
 
@@ -108,23 +104,21 @@ class AdaptedEncoder:
     """
 
     def __init__(self, source: Any, kind: str, methods: tuple[str, str], name: str | None) -> None:
-        self._texts: Any = getattr(source, methods[0], None)
-        self._query: Any = getattr(source, methods[1], None)
-        if isinstance(source, type) or not (callable(self._texts) and callable(self._query)):
-            raise InputError(
-                f"{_type_of(source)} is not {kind}: that is an object with {' and '.join(methods)}."
-            )
+        embed_texts, embed_query = (getattr(source, method, None) for method in methods)
+        if isinstance(source, type) or not (callable(embed_texts) and callable(embed_query)):
+            names = " and ".join(methods)
+            raise InputError(f"{_type_of(source)} is not {kind}: that is an object with {names}.")
+        self._embed_texts, self._embed_query = embed_texts, embed_query
         self.name = name or _label(source)
-        answer = self._texts(["dimension"])
-        self.dimension = checked_vectors(answer, 1, None, self.name).shape[1]
+        self.dimension = checked_vectors(embed_texts(["dimension"]), 1, None, self.name).shape[1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); raise ``InputError`` for a bad answer."""
-        return self._checked_vectors(self._texts(list(texts)) if texts else [], texts)
+        return self._checked_vectors(self._embed_texts(list(texts)) if texts else [], texts)
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n queries as an array (n, dimension), one call each; see ``embed``."""
-        return self._checked_vectors([self._query(text) for text in texts], texts)
+        return self._checked_vectors([self._embed_query(text) for text in texts], texts)
 
     def _checked_vectors(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
@@ -133,7 +127,7 @@ class AdaptedEncoder:
 
 
 def _label(source: Any) -> str:
-    # An object that is not a text is left out, since its text may contain its memory address.
+    # Only texts are names: another object's text may contain its memory address.
     names = [n for field in MODEL_NAMES if isinstance(n := getattr(source, field, None), str)]
     model = next((name for name in names if name not in ("", "unknown")), type(source).__name__)
     return f"{type(source).__module__.split('.')[0]}/{model}"

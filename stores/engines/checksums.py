@@ -1,9 +1,8 @@
 """Checksums of an engine's files and cases, and bounds of the number of cases, to detect damage.
 
 Even for few cases, an engine writes four sparse files of 32 MB, so checksums skip blocks of zeros.
-Each part of a file has a checksum, so that a sample of a large file's parts can be compared. Cases
-have checksums too, since a damaged case may still be readable: one of the text and one of the
-vector, since one may be read without the other.
+Each part of a file has a checksum, so that a sample of a large file's parts can be compared. A
+damaged case may still be readable, so its text and its vector have a checksum each.
 """
 
 from __future__ import annotations
@@ -28,20 +27,26 @@ from casewright.stores.engines.folder import damaged_error
 BLOCK, PART = 1 << 16, 1 << 23
 #: Maximum number of parts that are compared before a load: 2 GiB, which takes half a second.
 SAMPLED_PARTS = 256
-#: For each file's path, the file's size and the checksum of each part.
-FileChecksums = Mapping[str, "list[int]"]
+#: The file with the checksums of a clean close: each file's size, and the checksum of each part.
+CLOSED = "closed.json"
+#: The field of a stored payload with the checksums of text and vector.
+CHECKSUMS = "sums"
+#: Format of the lower and upper bound of the number of cases, and of their checksum.
+_COUNT = struct.Struct("<QQI")
 
 
 def checksums_of(folder: Path) -> dict[str, list[int]]:
     """Return the size and the checksums of every file, by its path relative to the folder."""
-    return {
-        file.relative_to(folder).as_posix(): _checksums(file)
-        for file in folder.rglob("*")
-        if file.is_file()
-    }
+    checksums = {}
+    for file in folder.rglob("*"):
+        if file.is_file():
+            size = file.stat().st_size
+            parts = [_part_checksum(file, number) for number in range(-(-size // PART))]
+            checksums[file.relative_to(folder).as_posix()] = [size, *parts]
+    return checksums
 
 
-def _first_changed(folder: Path, expected: FileChecksums, max_parts: int | None) -> str:
+def _first_changed(folder: Path, expected: Mapping[str, list[int]], max_parts: int | None) -> str:
     """Return the first file that is missing or does not match its checksums; empty if all match."""
     for name, (size, *_) in expected.items():
         file = folder / name
@@ -64,8 +69,9 @@ def closed_cleanly(
 ) -> bool:
     """Compare files with a folder's ``CLOSED``; return ``False`` if there was no clean close.
 
-    ``error`` returns the error for a reason. ``max_parts`` is the number of parts to compare: all
-    parts of small files, and a random sample of the parts of large files; ``None`` compares all.
+    Raise the result of ``error``, called with the reason, if a file is missing or was changed.
+    ``max_parts`` is the number of parts to compare: all parts of small files, and a random sample
+    of the parts of large files; ``None`` compares all.
     """
     try:
         checksums = json.loads((folder / CLOSED).read_text(encoding="utf-8")).get("files")
@@ -90,15 +96,13 @@ def blocks(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     offset, zeros = start, bytes(BLOCK)
     while offset < end:
         try:
-            offset = os.lseek(file, offset, os.SEEK_DATA)
+            offset = os.lseek(file, offset, os.SEEK_DATA) // BLOCK * BLOCK
         except OSError:
             # There are no more data.
             return
-        offset -= offset % BLOCK
         if offset >= end:
             return
-        block = os.pread(file, BLOCK, offset)
-        if block != zeros[: len(block)]:
+        if (block := os.pread(file, BLOCK, offset)) != zeros[: len(block)]:
             yield offset, block
         offset += BLOCK
 
@@ -118,25 +122,12 @@ def copy_files(folder: Path, target: Path) -> Path:
     return target
 
 
-def _checksums(file: Path) -> list[int]:
-    size = file.stat().st_size
-    return [size, *(_part_checksum(file, number) for number in range(-(-size // PART)))]
-
-
 def _part_checksum(file: Path, number: int) -> int:
     total = 0
     with file.open("rb", buffering=0) as stream:
         for offset, block in blocks(stream.fileno(), number * PART, (number + 1) * PART):
             total = zlib.crc32(block, zlib.crc32(offset.to_bytes(8, "little"), total))
     return total
-
-
-#: The file with the checksums of a clean close.
-CLOSED = "closed.json"
-#: The field of a stored payload with the checksums of text and vector.
-CHECKSUMS = "sums"
-#: Format of the lower and upper bound of the number of cases, and of their checksum.
-_COUNT = struct.Struct("<QQI")
 
 
 def case_checksums(id_: str, texts: list[str], vector: NDArray[np.float32]) -> list[int]:
@@ -148,10 +139,8 @@ def case_checksums(id_: str, texts: list[str], vector: NDArray[np.float32]) -> l
 def check_case(
     stored: Mapping[str, Any], id_: str, texts: list[str], vector: NDArray[np.float32] | None
 ) -> None:
-    """Raise ``ValueError`` if a case does not match its checksums.
-
-    Cases of an older version have no checksums, and pass. A vector of ``None`` is not checked.
-    """
+    """Raise ``ValueError`` if a case does not match its checksums; ``None`` is an unread vector."""
+    # Cases of an older version have no checksums.
     if (checksums := stored.get(CHECKSUMS)) is None:
         return
     actual = case_checksums(id_, texts, np.zeros(0, np.float32) if vector is None else vector)
@@ -164,8 +153,7 @@ def check_case(
 def write_count(file: Path, minimum: int, maximum: int) -> None:
     """Write bounds of the number of cases to a file of a few bytes, in place.
 
-    The bounds differ while cases are written, and are equal afterwards, so that they are right
-    whenever the process is killed.
+    While cases are written, the bounds differ, so that they are right if the process is killed.
     """
     bounds = struct.pack("<QQ", max(0, minimum), maximum)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o666)
@@ -176,15 +164,13 @@ def write_count(file: Path, minimum: int, maximum: int) -> None:
 
 
 def read_count(file: Path) -> tuple[int, int] | None:
-    """Return the bounds of ``write_count``; ``None`` without a file.
-
-    Raise ``StoreDamagedError`` if the file is damaged.
-    """
+    """Return the bounds of ``write_count``, or ``None`` without a file; a damaged file raises."""
     try:
         data = file.read_bytes()
     except FileNotFoundError:
         return None
-    if len(data) != _COUNT.size or zlib.crc32(data[:16]) != _COUNT.unpack(data)[2]:
-        raise damaged_error(file.parent, f"its {file.name} cannot be read")
-    minimum, maximum, _ = _COUNT.unpack(data)
-    return minimum, maximum
+    if len(data) == _COUNT.size:
+        minimum, maximum, checksum = _COUNT.unpack(data)
+        if checksum == zlib.crc32(data[:16]):
+            return minimum, maximum
+    raise damaged_error(file.parent, f"its {file.name} cannot be read")

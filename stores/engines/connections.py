@@ -7,7 +7,6 @@ import itertools
 import json
 import re
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -47,15 +46,9 @@ def acquire(
     timeout: int = 10,
     server: ServerOptions | None = None,
 ) -> tuple[str, Engine]:
-    """Return the engine of a location, opened if needed, and the key to release it.
-
-    Raises:
-        InputError: The location is unusable, or cannot have server options.
-        DependencyError: Qdrant Edge is not installed.
-        StoreError: The location cannot be opened.
-    """
+    """Return the engine of a location, opened if needed, and its key; see ``CaseStore``."""
     resolved = _resolved(location)
-    remote = "://" in resolved
+    in_memory, remote = resolved == ":memory:", "://" in resolved
     if server is not None and not (remote and isinstance(server, ServerOptions)):
         raise InputError(
             f"server={type(server).__name__} is given for {resolved}. Give ServerOptions, and "
@@ -63,23 +56,22 @@ def acquire(
         )
     # A server has a connection for each set of options; a location in memory is never shared.
     key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
-    key = key if remote else resolved
+    key = f"{resolved} {next(_numbers)}" if in_memory else key if remote else resolved
     with _lock:
-        if resolved == ":memory:":
-            key = f":memory: {next(_numbers)}"
         connection = _connections.setdefault(key, _Connection())
     with connection.lock:
-        if connection.engine is None and remote:
-            connection.engine = ServerEngine.open(
-                resolved, api_key=api_key, timeout=timeout, options=server
-            )
-        elif connection.engine is None and resolved == ":memory:":
-            # Imported only here: the import is slow, and a folder's engine does not need it.
-            from qdrant_client import QdrantClient
+        if connection.engine is None:
+            if remote:
+                connection.engine = ServerEngine.open(
+                    resolved, api_key=api_key, timeout=timeout, options=server
+                )
+            elif in_memory:
+                # Imported only here: the import is slow, and a folder's engine does not need it.
+                from qdrant_client import QdrantClient
 
-            connection.engine = QdrantEngine(QdrantClient(":memory:"), "memory")
-        elif connection.engine is None:
-            connection.engine = open_folder(Path(resolved), lock_seconds=lock_seconds)
+                connection.engine = QdrantEngine(QdrantClient(resolved), "memory")
+            else:
+                connection.engine = open_folder(Path(resolved), lock_seconds=lock_seconds)
         connection.users += 1
         return key, connection.engine
 
@@ -106,15 +98,8 @@ def release(key: str, engine: Engine) -> None:
 
 
 def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
-    """Open a folder, created if needed, with Qdrant Edge.
-
-    Raises:
-        InputError: The folder is a file, or was written by an engine of an older version.
-        DependencyError: Edge is not installed.
-        StoreError: Another process holds the folder for longer than ``lock_seconds``, its files
-            are damaged, or it cannot be created or used.
-    """
-    lock = hold_folder(folder, time.monotonic() + lock_seconds)
+    """Open a folder, created if needed, with Qdrant Edge; see ``CaseStore`` for the errors."""
+    lock = hold_folder(folder, lock_seconds)
     try:
         with folder_errors(folder):
             has_engine_file = check_engine(folder)
@@ -137,9 +122,8 @@ def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
 def check_engine(folder: Path) -> bool:
     """Return ``True`` if a folder has the file that names its engine.
 
-    Raises:
-        InputError: qdrant-client's local mode, which an earlier version used, wrote the folder.
-        StoreDamagedError: The file cannot be read.
+    Raise ``InputError`` for a folder of qdrant-client's local mode, which an earlier version used,
+    and ``StoreDamagedError`` if the file cannot be read.
     """
     try:
         name = json.loads((folder / ENGINE_FILE).read_text(encoding="utf-8"))["engine"]
@@ -173,14 +157,12 @@ def _resolved(location: str | Path) -> str:
     if text == ":memory:":
         return text
     if not text.strip():
-        raise InputError(
-            'The location of a case store is empty. Give ":memory:", a folder, or a server\'s URL.'
-        )
+        advice = 'Give ":memory:", a folder, or a server\'s URL.'
+        raise InputError(f"The location of a case store is empty. {advice}")
     if "://" not in text:
         if re.fullmatch(r"[\w.-]+:\d{2,5}/?", text):
-            raise InputError(
-                f"{text} is a host and a port, not a folder. For a server give http://{text}."
-            )
+            problem = f"{text} is a host and a port, not a folder."
+            raise InputError(f"{problem} For a server give http://{text}.")
         try:
             return str(Path(text).expanduser().resolve())
         # An unknown user's home, a NUL character, a loop of symbolic links.
@@ -195,9 +177,8 @@ def _resolved(location: str | Path) -> str:
     except ValueError:
         usable_url = False
     if not usable_url:
-        raise InputError(
-            f"{cleaned(text)} is not the URL of a Qdrant server. Give one such as http://localhost:6333."
-        )
+        problem = f"{cleaned(text)} is not the URL of a Qdrant server."
+        raise InputError(f"{problem} Give one such as http://localhost:6333.")
     if extra_parts:
         raise InputError(
             f"The URL of {url.hostname} has a user, a query or a fragment, which Qdrant does not "

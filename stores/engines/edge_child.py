@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from casewright.errors import CasewrightError, StoreDamagedError, StoreError, cleaned
 from casewright.stores.engines.checksums import CHECKSUMS
 from casewright.stores.engines.edge_files import stored_cases
-from casewright.stores.engines.edge_shard import LAYOUT_COPY, SHARD, ShardFolder, Stored
+from casewright.stores.engines.edge_shard import LAYOUT_COPY, SHARD, ShardFolder, scroll_records
 from casewright.stores.engines.payload import read_edge_payload
 
 #: Seconds after which a child counts as hanging.
@@ -34,11 +34,8 @@ MEMORY = 4 << 30
 def examine(disk: ShardFolder, lock: IO[str]) -> int:
     """Load a copy of an unloaded shard in a child, read every case, and return their number.
 
-    The child holds the ``lock`` of the store's folder too.
-
-    Raises:
-        StoreDamagedError: A case is damaged or missing, or the child crashed.
-        StoreError: The system does not allow a child process.
+    The child holds the ``lock`` of the store's folder too. Raise ``StoreDamagedError`` if a case is
+    damaged or missing or the child crashed, and ``StoreError`` if the system allows no child.
     """
     return int(_run("examine", disk, lock)["cases"])
 
@@ -53,6 +50,7 @@ def rebuild(disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
 
 
 def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
+    """Return the answer of a child; raise its error, or the error that its end means."""
     try:
         child = child_process(task, disk, lock)
     except subprocess.TimeoutExpired as error:
@@ -114,9 +112,8 @@ def _count_undamaged(disk: ShardFolder) -> int:
     cases = 0
     with disk.copied() as copy, disk.converted_errors(reading=True):
         shard = copy.load()
-        for point, record in copy.points(shard):
-            if point is None:
-                raise disk.damaged(f"the case {record.id} differs from what was written")
+        for record in scroll_records(shard, with_vector=True):
+            copy.point(record, vector=np.asarray(record.vector, np.float32))
             cases += 1
         shard.close()
     return cases
@@ -139,10 +136,11 @@ def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
     undamaged_ids: set[str] = set()
     texts: dict[str, Any] = {}
 
-    def undamaged_cases() -> Iterator[Stored]:
+    def undamaged_cases() -> Iterator[tuple[str, Mapping[str, Any], NDArray[np.float32]]]:
         for payload, vector in _all_cases(disk, dimension, expected, loading, undamaged_ids):
             with suppress(ValueError, KeyError, TypeError):
                 id_ = payload["id"]
+                # A case whose vector alone is damaged leaves its text behind.
                 texts[id_] = read_edge_payload(payload, id_, None)
                 read_edge_payload(payload, id_, vector)
                 del texts[id_]
@@ -182,7 +180,7 @@ def _loaded(disk: ShardFolder) -> Iterator[tuple[Mapping[str, Any], NDArray[np.f
 
     with disk.copied() as copy, copy.converted_errors(reading=True):
         shard = EdgeShard.load(str(copy.path / SHARD))
-        for _, record in copy.points(shard):
+        for record in scroll_records(shard, with_vector=True):
             payload = {"id": str(record.id), **(record.payload or {})}
             yield payload, np.asarray(record.vector, np.float32)
 

@@ -17,7 +17,7 @@ import numpy as np
 from casewright.errors import InputError, StoreError
 from casewright.stores.engines.edge_child import examine
 from casewright.stores.engines.edge_shard import ShardFolder, scroll_records, uuids
-from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Ranked, Where
+from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Rankings, Where
 from casewright.stores.engines.folder import folder_errors
 from casewright.stores.engines.payload import edge_payload
 from casewright.stores.engines.upload import Ids, Payloads, Vectors
@@ -40,20 +40,18 @@ WRITE_FACTOR = 4
 class EdgeEngine(InProcess):
     """An engine over a folder, with a shard for each collection, which is loaded at the first use.
 
-    Shards are thread-safe; the lock protects loading, closing and the count of running calls.
+    Shards are thread-safe; the lock is for loading, closing and the number of running calls.
     """
 
     def __init__(self, folder: Path, folder_lock: IO[str]) -> None:
-        self._folder = folder
-        self._folder_lock = folder_lock
-        self.writing = threading.RLock()
-        self._lock = threading.Condition()
-        self._running_calls = 0
+        self._folder, self._folder_lock = folder, folder_lock
+        self.writing, self._lock = threading.RLock(), threading.Condition()
+        self._running_calls, self._closed = 0, False
         self._shards: dict[str, EdgeShard] = {}
         self._layouts: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self._checked: set[str] = set()
+        # For each collection: a case's id to its JSON text and its vector.
         self._caches: dict[str, dict[str, tuple[str, Vectors]]] = {}
-        self._closed = False
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         entry = self._layout(collection, fresh=fresh)
@@ -67,20 +65,13 @@ class EdgeEngine(InProcess):
                 disk.make(dimension, layout)
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        """Write a batch of points, all or none; see ``Engine``.
-
-        Raises:
-            InputError: An id is not a UUID, or a vector is not finite or has the wrong dimension.
-            DiskFullError: The disk has too little room.
-        """
+        """Write points, all or none, as ``Engine``; raise ``InputError`` for a bad id or vector."""
         from qdrant_edge import Point as EdgePoint
         from qdrant_edge import UpdateOperation
 
         rows = self._finite(collection, vectors, (len(ids),))
         keys = uuids(ids)
-        stored = [
-            edge_payload(p, str(i), row) for i, row, p in zip(keys, rows, payloads, strict=True)
-        ]
+        stored = list(map(edge_payload, payloads, map(str, keys), rows))
         points = [EdgePoint(i, row, p) for i, row, p in zip(keys, rows, stored, strict=True)]
         size = rows.nbytes + sum(len(payload["json"].encode()) for payload in stored)
         check_room(self._folder, WRITE_FACTOR * size)
@@ -118,18 +109,13 @@ class EdgeEngine(InProcess):
                     cache.update(short)
             if len(cases) < len(scores):
                 # Another thread has deleted a case since the query.
-                request = self._request(
-                    query.tolist(), limit, where, with_payload=True, with_vector=True
-                )
-                return [_point(disk, record, record.score) for record in shard.query(request)]
-        return [
-            Point(id_, json.loads(cases[id_][0]), score, cases[id_][1])
-            for id_, score in scores.items()
-        ]
+                parts = {"with_payload": True, "with_vector": True}
+                records = shard.query(self._request(query.tolist(), limit, where, **parts))
+                return [_point(disk, record, record.score) for record in records]
+        results = ((id_, score, *cases[id_]) for id_, score in scores.items())
+        return [Point(id_, json.loads(text), score, row) for id_, score, text, row in results]
 
-    def rank(
-        self, collection: str, vectors: Vectors, limit: int, where: Where | None
-    ) -> list[list[Ranked]]:
+    def rank(self, collection: str, vectors: Vectors, limit: int, where: Where | None) -> Rankings:
         from qdrant_edge import QueryBatchRequest
 
         rows = self._finite(collection, vectors, (len(vectors),)).tolist()
@@ -182,17 +168,12 @@ class EdgeEngine(InProcess):
             self._folder_lock.close()
 
     @staticmethod
-    def _request(query: Any, limit: int, where: Where | None, **settings: Any) -> Any:
-        """Return the request of an exact query; a vector is given as a list."""
+    def _request(vector: list[float], limit: int, where: Where | None, **settings: Any) -> Any:
+        """Return the request of an exact search."""
         from qdrant_edge import Query, QueryRequest, SearchParams
 
-        return QueryRequest(
-            query=Query.Nearest(query) if isinstance(query, list) else query,
-            limit=min(limit, MAX_LIMIT),
-            filter=edge_filter(where),
-            params=SearchParams(exact=True),
-            **settings,
-        )
+        settings |= {"filter": edge_filter(where), "params": SearchParams(exact=True)}
+        return QueryRequest(query=Query.Nearest(vector), limit=min(limit, MAX_LIMIT), **settings)
 
     @contextmanager
     def _opened(self) -> Iterator[None]:
@@ -216,9 +197,7 @@ class EdgeEngine(InProcess):
             return self._layouts[collection]
 
     def _check(self, disk: ShardFolder) -> None:
-        if disk.collection in self._checked:
-            return
-        if not disk.check():
+        if disk.collection not in self._checked and not disk.check():
             # Loading the shard of a killed process may end this process.
             examine(disk, self._folder_lock)
         self._checked.add(disk.collection)
@@ -267,8 +246,7 @@ class EdgeEngine(InProcess):
 
     def _finite(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
         """Return the vectors; raise ``InputError`` for NaN (Edge accepts it) or a wrong shape."""
-        entry = self._layout(collection)
-        if entry is None:
+        if (entry := self._layout(collection)) is None:
             raise self._missing(collection)
         shape = (*leading, entry[0])
         if vectors.shape != shape or not np.isfinite(vectors).all():

@@ -1,7 +1,7 @@
 """Reading of cases from a shard's files without Edge, which cannot load a damaged shard.
 
-The format is that of the pinned Edge version: a table of the payloads' positions, pages of payloads
-compressed by LZ4, and chunks of vectors in the table's order. The cases' checksums show damage.
+The pinned Edge version writes a table of the payloads' positions, pages of payloads compressed by
+LZ4, and chunks of vectors in the table's order. The cases' checksums show damage.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ def stored_cases(
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]] | None]:
     """Yield payload and vector of cases; ``None`` for a part that cannot be read.
 
-    ``with_id=True`` yields the cases with an id; ``False`` yields deleted cases, and cases whose id
-    is lost.
+    ``with_id=True`` yields cases with an id; ``False`` yields deleted cases and those that lost it.
     """
     for table in sorted(shard.glob("segments/*/payload_storage/tracker.dat")):
         data = table.read_bytes()

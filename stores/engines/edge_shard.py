@@ -18,15 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError, StoreDamagedError, StoreError, cleaned
-from casewright.stores.engines.checksums import (
-    CLOSED,
-    SAMPLED_PARTS,
-    checksums_of,
-    closed_cleanly,
-    copy_files,
-    read_count,
-    write_count,
-)
+from casewright.stores.engines import checksums
+from casewright.stores.engines.checksums import CLOSED, checksums_of
 from casewright.stores.engines.engine import Point
 from casewright.stores.engines.folder import damaged_error, in_use_error
 from casewright.stores.engines.payload import TAGS, read_edge_payload
@@ -58,9 +51,8 @@ def folder_name(collection: str) -> str:
     try:
         raw = collection.encode()
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"A collection has the name {collection!a}: that is not valid Unicode."
-        ) from error
+        problem = f"A collection has the name {collection!a}: that is not valid Unicode."
+        raise InputError(problem) from error
     if not raw:
         raise InputError("A collection has an empty name. Give it at least one letter.")
     return re.sub(rb"[^a-z0-9_-]", lambda match: b"%%%02x" % match[0][0], raw).decode()
@@ -84,7 +76,7 @@ class ShardFolder:
 
     def write_count(self, minimum: int, maximum: int) -> None:
         """Write bounds of the number of cases."""
-        write_count(self.path / COUNT, minimum, maximum)
+        checksums.write_count(self.path / COUNT, minimum, maximum)
 
     def make(self, dimension: int, layout: Mapping[str, Any]) -> None:
         """Create an empty collection."""
@@ -103,9 +95,8 @@ class ShardFolder:
 
         new = self._sibling("new")
         new.mkdir(parents=True)
-        config = EdgeConfig(
-            vectors=EdgeVectorParams(size=dimension, distance=Distance.Dot), wal_enabled=True
-        )
+        vectors = EdgeVectorParams(size=dimension, distance=Distance.Dot)
+        config = EdgeConfig(vectors=vectors, wal_enabled=True)
         count, remaining = 0, iter(cases)
         with self.converted_errors(reading=False):
             shard = EdgeShard.create(str(new / SHARD), config)
@@ -120,7 +111,7 @@ class ShardFolder:
         content = {"dimension": dimension, "layout": dict(layout), "sum": checksum}
         for name in (LAYOUT, LAYOUT_COPY):
             write_whole(new / name, json.dumps(content))
-        write_count(new / COUNT, count, count)
+        checksums.write_count(new / COUNT, count, count)
         write_whole(new / CLOSED, json.dumps({"files": checksums_of(new / SHARD)}))
         return new
 
@@ -139,24 +130,20 @@ class ShardFolder:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise self.damaged(f"its {name} cannot be read") from error
 
-    def check(self, max_parts: int | None = SAMPLED_PARTS) -> bool:
+    def check(self, max_parts: int | None = checksums.SAMPLED_PARTS) -> bool:
         """Compare an unloaded shard's files with their checksums at the last clean close.
 
-        Return ``False`` if there was no clean close: a killed process left its last writes in the
-        shard's log. For ``max_parts`` see ``closed_cleanly``. Raise ``StoreDamagedError`` if a file
-        is missing, or was changed.
+        Return ``False`` without a clean close: a killed process left writes in the shard's log.
+        Raise ``StoreDamagedError`` for a missing or changed file. See ``closed_cleanly``.
         """
         if not any((self.path / SHARD).glob("segments/*/version.info")):
             raise self.damaged("it has no segment")
         self.expected()
-        return closed_cleanly(self.path, self.path / SHARD, self.damaged, max_parts)
+        return checksums.closed_cleanly(self.path, self.path / SHARD, self.damaged, max_parts)
 
     def expected(self) -> tuple[int, int] | None:
-        """Return the minimum and the maximum number of cases; ``None`` if unknown.
-
-        Raise ``StoreDamagedError`` if the number is missing or damaged.
-        """
-        bounds = read_count(self.path / COUNT)
+        """Return bounds of the number of cases, if known; raise ``StoreDamagedError`` if lost."""
+        bounds = checksums.read_count(self.path / COUNT)
         if bounds is None and "sum" in self._layout_file():
             raise self.damaged(f"its {COUNT} is missing")
         return bounds
@@ -164,8 +151,7 @@ class ShardFolder:
     def load(self) -> EdgeShard:
         """Load the shard, which must be checked and not be loaded elsewhere.
 
-        Raise ``StoreDamagedError`` if the files or the number of cases are wrong; no case is
-        changed.
+        Raise ``StoreDamagedError`` if files or the number of cases are wrong; no case is changed.
         """
         from qdrant_edge import EdgeShard, KeywordIndexParams, UpdateOperation
 
@@ -177,8 +163,7 @@ class ShardFolder:
         with self.converted_errors(reading=True):
             shard = EdgeShard.load(str(self.path / SHARD))
             count = shard.info().points_count
-            # Without an index, a condition reads the payload of every case. The files of an index
-            # have no checksums after a kill.
+            # Without an index, a condition reads every payload; a kill may damage the index.
             if not (closed and TAGS in shard.info().payload_schema):
                 shard.update(UpdateOperation.delete_field_index(TAGS))
                 shard.update(UpdateOperation.create_field_index(TAGS, KeywordIndexParams()))
@@ -199,17 +184,9 @@ class ShardFolder:
             yield self
             return
         try:
-            yield replace(self, copy=copy_files(self.path, target))
+            yield replace(self, copy=checksums.copy_files(self.path, target))
         finally:
             shutil.rmtree(target)
-
-    def points(self, shard: EdgeShard) -> Iterator[tuple[Point | None, Any]]:
-        """Yield every case with its vector, or ``None`` if it is damaged, and Edge's record."""
-        for record in scroll_records(shard, with_vector=True):
-            try:
-                yield self.point(record, vector=np.asarray(record.vector, np.float32)), record
-            except StoreDamagedError:
-                yield None, record
 
     def close(self, shard: EdgeShard) -> None:
         """Close the shard, once the running calls have ended."""
@@ -227,7 +204,8 @@ class ShardFolder:
         try:
             return Point(id_, read_edge_payload(record.payload, id_, vector), score, vector)
         except (ValueError, KeyError, TypeError) as error:
-            raise self.damaged(f"the case {id_} cannot be read") from error
+            reason = cleaned(str(error), 200)
+            raise self.damaged(f"the case {id_} cannot be read: {reason}") from error
 
     def remove(self) -> None:
         """Remove the collection, damaged or not; its shard must be closed."""
@@ -238,8 +216,7 @@ class ShardFolder:
 
     def _sibling(self, ending: str) -> Path:
         """Return a sibling path of the collection; remove what an interrupted call left there."""
-        path = self.path.with_name(f"{self.path.name}.{ending}")
-        if path.exists():
+        if (path := self.path.with_name(f"{self.path.name}.{ending}")).exists():
             shutil.rmtree(path)
         return path
 
@@ -259,10 +236,9 @@ class ShardFolder:
             reason = cleaned(str(error), 200)
             if reading and not SYSTEM_ERROR.search(str(error)):
                 raise self.damaged(reason) from error
-            raise StoreError(
-                f"The collection {self.collection!r} at {self.store} failed: {reason}. Check the "
-                "disk's free space and rights, and the request."
-            ) from error
+            problem = f"The collection {self.collection!r} at {self.store} failed: {reason}."
+            advice = "Check the disk's free space and rights, and the request."
+            raise StoreError(f"{problem} {advice}") from error
 
     def damaged(self, reason: str) -> StoreDamagedError:
         """Return the error for a damaged collection."""

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from casewright.errors import StoreError
-from casewright.stores.engines.upload import Ids, Payloads, Upload, Vectors
+from casewright.stores.engines.upload import Ids, Payloads, UploadContext, Vectors
 
 #: A condition on metadata. A field maps to the required value, to a list of allowed values, or to a
-#: range of numbers such as ``{"gte": 1, "lt": 5}``; ``{"not": …}`` excludes a value or a list of
-#: values.
+#: range of numbers such as ``{"gte": 1, "lt": 5}``; ``{"not": …}`` excludes a value or a list.
 Where = Mapping[str, "str | int | bool | Sequence[str | int] | Mapping[str, Any]"]
-#: The id and the score of a point.
-Ranked = tuple[str, float]
+#: For each of several vectors, ids and scores of points, the best first.
+Rankings = list[list[tuple[str, float]]]
 
 
 class NoCollectionError(StoreError):
@@ -41,16 +40,12 @@ class Engine(Protocol):
 
     @property
     def writing(self) -> AbstractContextManager[Any]:
-        """The lock for writes that depend on earlier reads.
-
-        It excludes the threads of this process, not other users of a server.
-        """
+        """The lock of this process's threads for writes that depend on earlier reads."""
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         """Return the layout given to ``create``; ``None`` if there is no such collection.
 
-        The result is cached. ``fresh`` reads it from the collection, which another client of a
-        server may have replaced.
+        The result is cached; ``fresh`` reads it again, as another client may have replaced it.
         """
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
@@ -59,12 +54,10 @@ class Engine(Protocol):
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         """Write n points, and return when the engine has acknowledged them."""
 
-    def uploading(
-        self, collection: str, done: Callable[[int], None]
-    ) -> AbstractContextManager[Upload]:
+    def uploading(self, collection: str, done: Callable[[int], None]) -> UploadContext:
         """Return a context that writes many batches, which are acknowledged when it exits.
 
-        The context holds ``writing``, and calls ``done`` in the caller's thread with the number of
+        The context holds ``writing``. It calls ``done``, in the caller's thread, with the number of
         points stored since the last call.
         """
 
@@ -76,9 +69,7 @@ class Engine(Protocol):
         With ``exact=False``, an engine that supports it may search approximately.
         """
 
-    def rank(
-        self, collection: str, vectors: Vectors, limit: int, where: Where | None
-    ) -> list[list[Ranked]]:
+    def rank(self, collection: str, vectors: Vectors, limit: int, where: Where | None) -> Rankings:
         """Return the exact rankings for m vectors, array (m, dimension), computed in one pass."""
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
@@ -103,9 +94,7 @@ class Engine(Protocol):
 class InProcess:
     """A base of engines in this process, which write each batch immediately."""
 
-    def uploading(
-        self: Engine, collection: str, done: Callable[[int], None]
-    ) -> AbstractContextManager[Upload]:
+    def uploading(self: Engine, collection: str, done: Callable[[int], None]) -> UploadContext:
         """Return a context that writes batches one after the other; see ``Engine``."""
 
         def upload(ids: Ids, vectors: Vectors, payloads: Payloads) -> None:

@@ -11,27 +11,40 @@ from typing import IO
 from casewright.errors import InputError, StoreDamagedError, StoreError, StoreLockedError
 from casewright.stores.room import as_disk_error
 
-#: The lock file, locked before an engine reads the folder, until the store closes. Qdrant locks too
-#: late, after loading, so that a waiting process has old data. Edge's own lock even damages a shard
-#: that another process has loaded.
+#: The file that is locked before an engine reads the folder, until the store closes. Qdrant locks
+#: only after loading, when the data may be old; Edge's own lock damages a shard in use elsewhere.
 LOCK_FILE = ".casewright.lock"
 
 
-def hold_folder(folder: Path, deadline: float) -> IO[str]:
+def hold_folder(folder: Path, seconds: float) -> IO[str]:
     """Lock a folder, created if needed, until the returned file is closed or the process ends.
 
-    Wait for another process until ``deadline``, a time of ``time.monotonic``.
-
-    Raises:
-        InputError: The folder is a file.
-        StoreLockedError: Another process holds the folder beyond the deadline.
-        StoreError: The folder cannot be created or used.
+    Raise ``StoreLockedError`` if another process holds the folder for longer than ``seconds``,
+    ``InputError`` for a file, and ``StoreError`` if the folder cannot be created or used.
     """
+    deadline = time.monotonic() + seconds
     with folder_errors(folder):
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file. Give a folder for the case store.")
         folder.mkdir(parents=True, exist_ok=True)
-        return _lock(folder, deadline)
+        # Imported only here, since the import looks for a writable folder.
+        import portalocker
+
+        file = (folder / LOCK_FILE).open("a")
+        while True:
+            try:
+                portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
+                return file
+            except portalocker.AlreadyLocked as error:
+                if time.monotonic() >= deadline:
+                    file.close()
+                    raise in_use_error(folder) from error
+                time.sleep(0.05)
+            except portalocker.LockException as error:
+                file.close()
+                problem = f"The store's folder {folder} cannot be locked: {error}."
+                advice = "Choose a folder on a disk whose files can be locked."
+                raise StoreError(f"{problem} {advice}") from error
 
 
 @contextmanager
@@ -42,45 +55,19 @@ def folder_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         if full := as_disk_error(error):
             raise full from error
-        raise StoreError(
-            f"The store's folder {folder} cannot be used: {error.strerror or error}. "
-            "Choose a folder that you may write to."
-        ) from error
+        problem = f"The store's folder {folder} cannot be used: {error.strerror or error}."
+        raise StoreError(f"{problem} Choose a folder that you may write to.") from error
 
 
 def in_use_error(folder: Path) -> StoreLockedError:
     """Return the error for a folder that another process holds."""
-    return StoreLockedError(
-        f"Another process holds the store's folder {folder}. Wait until it ends, use another "
-        "folder, or let both use a Qdrant server by its URL."
-    )
+    problem = f"Another process holds the store's folder {folder}."
+    advice = "Wait until it ends, use another folder, or let both use a Qdrant server by its URL."
+    return StoreLockedError(f"{problem} {advice}")
 
 
 def damaged_error(folder: Path, reason: str) -> StoreDamagedError:
     """Return the error for a folder whose files cannot be read."""
-    return StoreDamagedError(
-        f"The store's folder {folder} is damaged: {reason}. "
-        "Restore it from a copy, or delete the folder and build the store again."
-    )
-
-
-def _lock(folder: Path, deadline: float) -> IO[str]:
-    # Imported only here, since the import looks for a writable folder.
-    import portalocker
-
-    file = (folder / LOCK_FILE).open("a")
-    while True:
-        try:
-            portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
-            return file
-        except portalocker.AlreadyLocked as error:
-            if time.monotonic() >= deadline:
-                file.close()
-                raise in_use_error(folder) from error
-            time.sleep(0.05)
-        except portalocker.LockException as error:
-            file.close()
-            raise StoreError(
-                f"The store's folder {folder} cannot be locked: {error}. "
-                "Choose a folder on a disk whose files can be locked."
-            ) from error
+    problem = f"The store's folder {folder} is damaged: {reason}."
+    advice = "Restore it from a copy, or delete the folder and build the store again."
+    return StoreDamagedError(f"{problem} {advice}")

@@ -2,15 +2,14 @@
 
 Engines return a text unchanged. With separate fields, Edge would treat ``True`` in a condition as
 1, round large integers, and accept a payload that is nested too deeply to be read again. A server
-rounds integers beyond 64 bits, may change the last digit of a long fraction, and refuses deep
-nesting.
+rounds integers beyond 64 bits and the last digit of long fractions, and refuses deep nesting.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,29 +32,28 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
     treat a field's name as a path. ``numbers`` has the finite numbers, for ranges.
     """
     text = json.dumps(case, ensure_ascii=False)
-    values = list(_values(case.get("metadata") or {}))
+    values = [
+        (name, item)
+        for name, value in (case.get("metadata") or {}).items()
+        for item in (value if isinstance(value, list) else [value])
+    ]
     tags = [tag(name, value) for name, value in values if isinstance(value, (str, int))]
+    numbers = [(name, float(value)) for name, value in values if is_number(value)]
     return {
         "id": id_,
         CHECKSUMS: case_checksums(id_, [text, *tags], vector),
         "json": text,
         TAGS: tags,
-        "numbers": [
-            {"field": name, "value": float(value)} for name, value in values if is_number(value)
-        ],
+        "numbers": [{"field": name, "value": value} for name, value in numbers],
     }
 
 
 def read_edge_payload(
     stored: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
 ) -> Mapping[str, Any]:
-    """Return the JSON form of a case from a payload of ``edge_payload``.
-
-    Raise ``ValueError``, ``KeyError`` or ``TypeError`` if the payload is damaged.
-    """
+    """Return ``edge_payload``'s case; damage raises ValueError, KeyError or TypeError."""
     check_case(stored, id_, [stored["json"], *stored[TAGS]], vector)
-    case: Mapping[str, Any] = json.loads(stored["json"])
-    return case
+    return dict(json.loads(stored["json"]))
 
 
 def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,12 +71,10 @@ def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
     return {"json": json.dumps(case, ensure_ascii=False), "metadata": metadata}
 
 
-def read_server_payload(stored: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def read_server_payload(stored: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the JSON form of a case from a payload of ``server_payload``."""
-    if stored is None or "json" not in stored:
-        # A version without the JSON text wrote this payload.
-        return stored or {}
-    return dict(json.loads(stored["json"]))
+    # A version without the JSON text wrote the case itself.
+    return dict(json.loads(stored["json"])) if "json" in stored else stored
 
 
 def check_numbers(where: Where | None) -> None:
@@ -109,18 +105,11 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def _values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in metadata.items():
-        for item in value if isinstance(value, list) else [value]:
-            yield name, item
-
-
 def _is_plain(value: Any) -> bool:
     return isinstance(value, (str, bool)) or is_number(value)
 
 
 def _comparable(value: Any) -> Any:
     """Return a value in a form that a server can store; a large integer is only used for ranges."""
-    if type(value) is int and not MIN_INTEGER <= value <= MAX_INTEGER:
-        return float(value)
-    return value
+    is_large = type(value) is int and not MIN_INTEGER <= value <= MAX_INTEGER
+    return float(value) if is_large else value

@@ -9,12 +9,13 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from casewright.errors import StoreError
-from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Ranked, Where
+from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Rankings, Where
 from casewright.stores.engines.upload import Ids, Payloads, Vectors
 from casewright.stores.where import qdrant_filter
 
@@ -23,29 +24,22 @@ if TYPE_CHECKING:
 
 #: Points per page when a collection is read.
 PAGE = 1000
+#: Local mode's message for a missing collection.
+MISSING = re.compile("Collection .* not found")
 Answer = TypeVar("Answer")
 
-# Ignore the warning at 20,000 cases. The filter is set once, since catch_warnings is not
-# thread-safe.
+# Ignore the warning at 20,000 cases, once for the process: catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
 
 
 class QdrantEngine(InProcess):
-    """An engine on one ``QdrantClient`` in local mode.
-
-    Local mode is not thread-safe, so each call holds one lock.
-    """
+    """An engine on a ``QdrantClient`` in local mode, whose calls hold a lock for thread safety."""
 
     def __init__(self, client: QdrantClient, location: str) -> None:
-        self._client = client
-        self._location = location
+        self._client, self._location = client, location
         self._lock: AbstractContextManager[Any] = threading.RLock()
-        self._writing: AbstractContextManager[Any] = threading.RLock()
+        self.writing: AbstractContextManager[Any] = threading.RLock()
         self._layouts: dict[str, Mapping[str, Any]] = {}
-
-    @property
-    def writing(self) -> AbstractContextManager[Any]:
-        return self._writing
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         with self._lock:
@@ -74,48 +68,31 @@ class QdrantEngine(InProcess):
     def search(
         self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool
     ) -> list[Point]:
-        params, condition = self._params(exact=exact), self._filter(where)
-        answer = self._read(
-            lambda client: client.query_points(
-                collection,
-                query=vector.tolist(),
-                limit=limit,
-                query_filter=condition,
-                search_params=params,
-                with_vectors=True,
-            )
-        )
+        condition, params = self._filter(where), self._params(exact=exact)
+        settings: Any = {"query": vector.tolist(), "limit": limit, "with_vectors": True}
+        settings |= {"query_filter": condition, "search_params": params}
+        answer = self._read(lambda client: client.query_points(collection, **settings))
         return [self._point(point, point.score) for point in answer.points]
 
-    def rank(
-        self, collection: str, vectors: Vectors, limit: int, where: Where | None
-    ) -> list[list[Ranked]]:
+    def rank(self, collection: str, vectors: Vectors, limit: int, where: Where | None) -> Rankings:
         from qdrant_client import models
 
-        condition, params = self._filter(where), self._params(exact=True)
-        requests = [
-            models.QueryRequest(query=vector.tolist(), limit=limit, filter=condition, params=params)
-            for vector in vectors
-        ]
+        settings: Any = {"filter": self._filter(where), "params": self._params(exact=True)}
+        queries = vectors.tolist()
+        requests = [models.QueryRequest(query=query, limit=limit, **settings) for query in queries]
         answers = self._read(lambda client: client.query_batch_points(collection, requests))
         return [[(str(p.id), p.score) for p in answer.points] for answer in answers]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
-        records = self._read(
-            lambda client: client.retrieve(
-                collection, list(ids), with_payload=True, with_vectors=vectors
-            )
-        )
+        parts = {"with_payload": True, "with_vectors": vectors}
+        records = self._read(lambda client: client.retrieve(collection, list(ids), **parts))
         return [self._point(record) for record in records]
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         condition, points = self._filter(where), list[Point]()
         offset: Any = None
         while True:
-
-            def page(client: QdrantClient, start: Any = offset) -> tuple[list[Any], Any]:
-                return client.scroll(collection, condition, limit=PAGE, offset=start)
-
+            page = methodcaller("scroll", collection, condition, limit=PAGE, offset=offset)
             records, offset = self._read(page)
             points += map(self._point, records)
             if offset is None:
@@ -144,27 +121,25 @@ class QdrantEngine(InProcess):
         from qdrant_client import models
 
         vector = models.VectorParams(size=dimension, distance=models.Distance.DOT)
-        self._write(
-            lambda client: client.create_collection(
-                collection, vectors_config=vector, metadata=metadata
-            )
-        )
+        settings: dict[str, Any] = {"vectors_config": vector, "metadata": metadata}
+        self._write(lambda client: client.create_collection(collection, **settings))
 
     def _batch(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> models.Batch:
         from qdrant_client import models
 
-        return models.Batch(
-            ids=list(ids), vectors=vectors.tolist(), payloads=list(map(self._payload, payloads))
-        )
+        stored = list(map(self._payload, payloads))
+        return models.Batch(ids=list(ids), vectors=vectors.tolist(), payloads=stored)
 
     def _point(self, record: Any, score: float = 0.0) -> Point:
         vector = None if record.vector is None else np.asarray(record.vector, dtype=np.float32)
         return Point(str(record.id), self._read_payload(record.payload or {}), score, vector)
 
-    def _payload(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(payload)
+    @staticmethod
+    def _payload(case: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(case)
 
-    def _read_payload(self, stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    @staticmethod
+    def _read_payload(stored: Mapping[str, Any]) -> Mapping[str, Any]:
         return stored
 
     def _params(self, *, exact: bool) -> models.SearchParams | None:
@@ -182,15 +157,11 @@ class QdrantEngine(InProcess):
             except StoreError:
                 raise
             except Exception as error:
-                missing = isinstance(error, ValueError) and re.fullmatch(
-                    "Collection .* not found", str(error)
-                )
-                if missing:
-                    raise NoCollectionError(f"The store at {self._location}: {error}.") from error
-                raise StoreError(
-                    f"The store at {self._location} failed: {type(error).__name__}: "
-                    f"{str(error)[:200]}."
-                ) from error
+                store = f"The store at {self._location}"
+                if isinstance(error, ValueError) and MISSING.fullmatch(str(error)):
+                    raise NoCollectionError(f"{store}: {error}.") from error
+                reason = f"{type(error).__name__}: {str(error)[:200]}"
+                raise StoreError(f"{store} failed: {reason}.") from error
 
     def _write(self, request: Callable[[QdrantClient], Answer]) -> Answer:
         return self._read(request)

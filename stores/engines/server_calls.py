@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from casewright.errors import StoreError, StoreUnavailableError, cleaned, told
@@ -37,81 +38,65 @@ class ServerCalls:
     read including its retries. ``secrets`` are masked in messages.
     """
 
-    def __init__(
-        self, server: str, *, retries: int, timeout: float, secrets: Sequence[str]
-    ) -> None:
-        self._server = server
-        self._retries = retries
-        self._timeout = timeout
+    def __init__(self, server: str, *, retries: int, timeout: float, secrets: list[str]) -> None:
+        self._server, self._retries, self._timeout = server, retries, timeout
         self._secrets = [secret for secret in secrets if secret]
 
     def read(self, request: Callable[[], Answer]) -> Answer:
         """Send a read with few retries, within about the time limit of one request."""
-        return self._call(request, min(self._retries, READ_RETRIES), self._timeout, None)
+        retries = min(self._retries, READ_RETRIES)
+        return self._call(request, retries, self._timeout, threading.Event())
 
     def write(self, request: Callable[[], Answer], stop: threading.Event | None = None) -> Answer:
         """Send a write with retries; ``stop`` ends the wait between them."""
-        return self._call(request, self._retries, None, stop)
+        return self._call(request, self._retries, math.inf, stop or threading.Event())
 
     def _call(
-        self,
-        request: Callable[[], Answer],
-        retries: int,
-        time_limit: float | None,
-        stop: threading.Event | None,
+        self, request: Callable[[], Answer], retries: int, limit: float, stop: threading.Event
     ) -> Answer:
+        """Send a request, with retries for at most ``limit`` seconds and until ``stop`` is set."""
         from tenacity import Retrying, retry_if_exception, wait_exponential_jitter
 
         backoff = wait_exponential_jitter(multiplier=MIN_WAIT, max=MAX_WAIT, jitter=MIN_WAIT)
 
         def wait(state: RetryCallState) -> float:
-            error = state.outcome.exception() if state.outcome is not None else None
-            failure = _failure_of(error) if error is not None else None
+            failure = _failure_of(state.outcome.exception() if state.outcome else None)
             return max(backoff(state), failure.wait if failure else 0.0)
+
+        def is_temporary(error: BaseException) -> bool:
+            failure = _failure_of(error)
+            return failure is not None and failure.temporary
 
         def is_over(state: RetryCallState) -> bool:
             elapsed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
-            return (
-                state.attempt_number > retries
-                or state.upcoming_sleep > MAX_RETRY_AFTER
-                or (time_limit is not None and elapsed > time_limit)
-            )
+            is_last = state.attempt_number > retries or elapsed > limit
+            return is_last or state.upcoming_sleep > MAX_RETRY_AFTER
 
         def sleep(seconds: float) -> None:
-            if stop is None:
-                time.sleep(seconds)
-            elif stop.wait(seconds):
+            if stop.wait(seconds):
                 raise StoreUnavailableError(f"A request to {self._server} was cancelled.")
 
-        retrying = Retrying(
-            retry=retry_if_exception(_is_temporary),
-            wait=wait,
-            stop=is_over,
-            sleep=sleep,
-            reraise=True,
-        )
+        retry = retry_if_exception(is_temporary)
+        retrying = Retrying(retry=retry, wait=wait, stop=is_over, sleep=sleep, reraise=True)
         started = time.monotonic()
         try:
             return retrying(request)
         except Exception as error:
-            failure = _failure_of(error)
-            if failure is None:
+            if (failure := _failure_of(error)) is None:
                 raise
             count, seconds = retrying.statistics["attempt_number"], time.monotonic() - started
             attempts = f"It was tried {count} times in {seconds:.1f} s." if count > 1 else ""
-            reason = failure.reason
             for secret in self._secrets:
-                reason = reason.replace(secret, "***")
-            failure = replace(failure, reason=cleaned(reason, 200))
+                failure.reason = failure.reason.replace(secret, "***")
+            failure.reason = cleaned(failure.reason, 200)
             raise _error_of(failure, self._server, attempts) from error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Failure:
     """The failure of a request: an HTTP status or gRPC code, which may be empty, and the reason.
 
-    A request with a ``temporary`` failure may succeed later; ``wait`` is the wait in seconds that
-    the server asks for.
+    After a ``temporary`` failure, a request may succeed ``wait`` seconds later.
     """
 
     status: str
@@ -120,7 +105,7 @@ class _Failure:
     wait: float = 0.0
 
 
-def _failure_of(error: BaseException) -> _Failure | None:
+def _failure_of(error: BaseException | None) -> _Failure | None:
     """Return the failure of a ``QdrantClient`` request; ``None`` for an error of Casewright."""
     import grpc
     import httpx
@@ -149,11 +134,6 @@ def _failure_of(error: BaseException) -> _Failure | None:
             return _Failure("", f"{status} {reason}", True)
         return _Failure(status, reason, status in TEMPORARY)
     return _Failure("", told(error), False)
-
-
-def _is_temporary(error: BaseException) -> bool:
-    failure = _failure_of(error)
-    return failure is not None and failure.temporary
 
 
 def _reason(content: bytes) -> str:
@@ -189,6 +169,5 @@ def _error_of(failure: _Failure, server: str, attempts: str) -> StoreError:
     else:
         problem = f"did not give a Qdrant answer, or the request could not be sent: {reason}."
         advice = "Check the URL and the server options."
-    return StoreUnavailableError(
-        " ".join(filter(None, (f"The Qdrant server {server} {problem}", attempts, advice)))
-    )
+    parts = f"The Qdrant server {server} {problem}", attempts, advice
+    return StoreUnavailableError(" ".join(filter(None, parts)))

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from casewright.errors import InputError, told
@@ -16,7 +17,14 @@ from casewright.stores.engines.payload import check_numbers, read_server_payload
 from casewright.stores.engines.qdrant_engine import PAGE, QdrantEngine
 from casewright.stores.engines.server_calls import ServerCalls
 from casewright.stores.engines.server_options import ServerOptions
-from casewright.stores.engines.upload import Ids, Payloads, SharedLock, Upload, Uploads, Vectors
+from casewright.stores.engines.upload import (
+    Ids,
+    Payloads,
+    SharedLock,
+    UploadContext,
+    Uploads,
+    Vectors,
+)
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient, models
@@ -27,14 +35,16 @@ Answer = TypeVar("Answer")
 class ServerEngine(QdrantEngine):
     """An engine on a server's client; the client is thread-safe, so no lock is needed."""
 
+    _payload = staticmethod(server_payload)
+    _read_payload = staticmethod(read_server_payload)
+
     def __init__(
         self, client: QdrantClient, location: str, calls: ServerCalls, options: ServerOptions
     ) -> None:
         super().__init__(client, location)
-        self._calls = calls
-        self._options = options
+        self._calls, self._options = calls, options
         self._lock = nullcontext()
-        self._writing = self._shared_lock = SharedLock()
+        self.writing = self._shared_lock = SharedLock()
 
     @classmethod
     def open(
@@ -47,9 +57,7 @@ class ServerEngine(QdrantEngine):
     ) -> ServerEngine:
         """Open a server or cluster by its URL; ``timeout`` is in seconds for one request.
 
-        Raises:
-            InputError: ``QdrantClient`` refuses the options.
-            StoreUnavailableError: The server does not answer.
+        Raise ``InputError`` for options that ``QdrantClient`` refuses, else ``StoreError``.
         """
         from qdrant_client import QdrantClient
 
@@ -58,9 +66,8 @@ class ServerEngine(QdrantEngine):
         try:
             client = QdrantClient(url=location, api_key=api_key, timeout=timeout, **settings)
         except Exception as error:
-            raise InputError(
-                f"Qdrant's client refuses the server options for {location}: {told(error)}."
-            ) from error
+            problem = f"Qdrant's client refuses the server options for {location}"
+            raise InputError(f"{problem}: {told(error)}.") from error
         headers = options.client.get("headers") or {}
         secrets = [api_key or "", *map(str, headers.values())]
         calls = ServerCalls(location, retries=options.retries, timeout=timeout, secrets=secrets)
@@ -74,26 +81,22 @@ class ServerEngine(QdrantEngine):
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
         super().create(collection, dimension, layout)
-        # Create indexes before cases are added: Qdrant's HNSW graph adds links for a field only if
-        # the index exists.
+        # Qdrant's HNSW graph adds links for a field only if the index exists before the cases.
+        create_index = partial(self._client.create_payload_index, collection, wait=True)
         for path, index in self._options.payload_indexes().items():
-            self._create_index(collection, path, index)
+            self._calls.write(partial(create_index, field_name=path, field_schema=index))
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         for start in range(0, len(ids), self._options.upload_batch):
             rows = slice(start, start + self._options.upload_batch)
             super().upsert(collection, ids[rows], vectors[rows], payloads[rows])
 
-    def uploading(
-        self, collection: str, done: Callable[[int], None]
-    ) -> AbstractContextManager[Upload]:
-
+    def uploading(self, collection: str, done: Callable[[int], None]) -> UploadContext:
         def write(ids: Ids, vectors: Vectors, payloads: Payloads, stop: threading.Event) -> None:
             with self._shared_lock.shared():
                 batch = self._batch(ids, vectors, payloads)
-                self._calls.write(
-                    lambda: self._client.upsert(collection, points=batch, wait=True), stop
-                )
+                upsert = partial(self._client.upsert, collection, points=batch, wait=True)
+                self._calls.write(upsert, stop)
 
         options = self._options
         return Uploads(write, parallel=options.parallel, size=options.upload_batch, done=done)
@@ -105,11 +108,8 @@ class ServerEngine(QdrantEngine):
         if exact or self._options.search is None:
             return points
         # An index may return scores of quantized vectors: compute them from the full vectors.
-        return [
-            replace(point, score=float(point.vector @ vector))
-            for point in points
-            if point.vector is not None
-        ]
+        full = [(point, point.vector) for point in points if point.vector is not None]
+        return [replace(point, score=float(stored @ vector)) for point, stored in full]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         points: list[Point] = []
@@ -119,24 +119,8 @@ class ServerEngine(QdrantEngine):
 
     def _create(self, collection: str, dimension: int, metadata: dict[str, Any]) -> None:
         vector = self._options.vector_params(dimension)
-        self._write(
-            lambda client: client.create_collection(
-                collection, vectors_config=vector, metadata=metadata, **self._options.collection
-            )
-        )
-
-    def _create_index(self, collection: str, path: str, index: Any) -> None:
-        self._write(
-            lambda client: client.create_payload_index(
-                collection, field_name=path, field_schema=index, wait=True
-            )
-        )
-
-    def _payload(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        return server_payload(payload)
-
-    def _read_payload(self, stored: Mapping[str, Any]) -> Mapping[str, Any]:
-        return read_server_payload(stored)
+        settings = {**self._options.collection, "vectors_config": vector, "metadata": metadata}
+        self._write(lambda client: client.create_collection(collection, **settings))
 
     def _params(self, *, exact: bool) -> models.SearchParams:
         """Return search parameters; ``exact`` ignores quantized vectors and the HNSW graph."""

@@ -34,15 +34,13 @@ _RESERVED = {
 class ServerOptions:
     """Options of a store on a server; stores in memory and in folders have none.
 
-    ``collection``, ``vectors`` and ``indexes`` apply when the first ``add`` creates the collection;
-    they do not change an existing collection.
+    ``collection``, ``vectors`` and ``indexes`` apply only when ``add`` creates the collection.
 
     Attributes:
         collection: Arguments of ``QdrantClient.create_collection``: ``shard_number``,
             ``replication_factor``, ``write_consistency_factor``, ``hnsw_config``,
             ``optimizers_config``, ``quantization_config``, ``wal_config``, ``on_disk_payload``, …
-        vectors: Arguments of Qdrant's ``VectorParams``: ``on_disk``, ``datatype``, ``hnsw_config``,
-            ``quantization_config``, …
+        vectors: Arguments of Qdrant's ``VectorParams``: ``on_disk``, ``datatype``, …
         client: Arguments of ``QdrantClient``, and of the ``httpx.Client`` below it: ``headers``,
             ``prefer_grpc``, ``verify``, ``cert``, ``proxy``, …
         search: Parameters of an approximate ``CaseStore.search`` with an index; ``None`` for exact
@@ -52,8 +50,7 @@ class ServerOptions:
         parallel: Maximum number of batches that are sent to the server at the same time.
         upload_batch: Cases in one request.
         retries: Maximum number of retries of a write after a temporary failure: no answer, too many
-            requests, a bad gateway. A read is retried at most twice, within the time limit of one
-            request.
+            requests, a bad gateway. A read has at most two, within the time limit of one request.
 
     Raises:
         InputError: Qdrant does not accept a name or a value.
@@ -73,19 +70,16 @@ class ServerOptions:
         for name, bound in (("parallel", 1), ("upload_batch", 1), ("retries", 0)):
             value = getattr(self, name)
             if type(value) is not int or value < bound:
-                raise InputError(
-                    f"The server option {name}={value!r} is not a whole number of at least {bound}."
-                )
-        self._check_collection()
-        self._check_other_options()
+                rule = f"a whole number of at least {bound}"
+                raise InputError(f"The server option {name}={value!r} is not {rule}.")
+        self._check_names_and_values()
 
     def vector_params(self, dimension: int) -> models.VectorParams:
         """Return the parameters of a vector of ``dimension`` numbers, compared by dot product."""
         from qdrant_client import models
 
-        return models.VectorParams(
-            size=dimension, distance=models.Distance.DOT, **dict(self.vectors)
-        )
+        dot = models.Distance.DOT
+        return models.VectorParams(size=dimension, distance=dot, **dict(self.vectors))
 
     def payload_indexes(self) -> dict[str, Any]:
         """Return the payload path and the index of each indexed field."""
@@ -94,21 +88,22 @@ class ServerOptions:
         tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
         return {_path_of(name): index for name, index in {FIELD: tenant, **self.indexes}.items()}
 
-    def _check_collection(self) -> None:
+    def _check_names_and_values(self) -> None:
+        import httpx
         from pydantic import ValidationError
         from qdrant_client import QdrantClient, models
 
         _check_names("collection", self.collection, _arguments(QdrantClient.create_collection))
         _check_names("vectors", self.vectors, models.VectorParams.model_fields)
-        others = {name: value for name, value in self.collection.items() if name != "timeout"}
+        # ``timeout`` is an argument of the call, not a part of the request.
+        parts = {name: value for name, value in self.collection.items() if name != "timeout"}
         try:
-            request = models.CreateCollection(vectors=self.vector_params(1), **others)
+            request = models.CreateCollection(vectors=self.vector_params(1), **parts)
         except ValidationError as error:
             # Further parts of an error's location are internal names of unions.
             errors = [f"{'.'.join(map(str, e['loc'][:2]))}: {e['msg']}" for e in error.errors()]
-            raise InputError(
-                f"Qdrant does not accept the server options: {'; '.join(errors[:3])}."
-            ) from error
+            reasons = "; ".join(errors[:3])
+            raise InputError(f"Qdrant does not accept the server options: {reasons}.") from error
         if request.sharding_method == models.ShardingMethod.CUSTOM:
             raise InputError(
                 "The server option sharding_method is CUSTOM, but a store names no shard keys. "
@@ -120,12 +115,6 @@ class ServerOptions:
                 "The server option datatype is UINT8, which would round unit vectors to zeros. "
                 "Use FLOAT16, or a quantization_config."
             )
-
-    def _check_other_options(self) -> None:
-        import httpx
-        from pydantic import ValidationError
-        from qdrant_client import QdrantClient, models
-
         _check_mapping("indexes", self.indexes)
         for name, index in self.indexes.items():
             try:
@@ -136,8 +125,8 @@ class ServerOptions:
                     f"The server option indexes gives {name!r} the index {index!r}. Give one of "
                     f"{kinds}, or Qdrant's parameters of one, such as models.IntegerIndexParams."
                 ) from error
-        known = _arguments(QdrantClient.__init__) | _arguments(httpx.Client.__init__)
-        _check_names("client", self.client, known | {"grpc_compression"})
+        arguments = _arguments(QdrantClient.__init__) | _arguments(httpx.Client.__init__)
+        _check_names("client", self.client, arguments | {"grpc_compression"})
         if self.search is not None and not isinstance(self.search, models.SearchParams):
             raise InputError(
                 f"The server option search is a {type(self.search).__name__}. Give Qdrant's "
@@ -154,19 +143,16 @@ def _arguments(function: Callable[..., Any]) -> set[str]:
     return set(inspect.signature(function).parameters) - {"self", "kwargs"}
 
 
-def _check_mapping(option: str, given: Any) -> None:
-    if not isinstance(given, Mapping):
-        raise InputError(
-            f"The server option {option} is a {type(given).__name__}. Give a mapping of names to "
-            "values."
-        )
+def _check_mapping(option: str, values: Any) -> None:
+    if not isinstance(values, Mapping):
+        problem = f"The server option {option} is a {type(values).__name__}."
+        raise InputError(f"{problem} Give a mapping of names to values.")
 
 
-def _check_names(option: str, given: Mapping[str, Any], known: Collection[str]) -> None:
-    _check_mapping(option, given)
-    valid = set(known) - _RESERVED[option]
-    if unknown := [name for name in given if name not in valid]:
-        raise InputError(
-            f"The server option {option} has {unknown[0]!r}, which is not allowed. "
-            f"{_REASONS[option]}; allowed names: {', '.join(sorted(valid))}."
-        )
+def _check_names(option: str, values: Mapping[str, Any], arguments: Collection[str]) -> None:
+    _check_mapping(option, values)
+    valid = set(arguments) - _RESERVED[option]
+    if unknown := [name for name in values if name not in valid]:
+        problem = f"The server option {option} has {unknown[0]!r}, which is not allowed."
+        advice = f"{_REASONS[option]}; allowed names: {', '.join(sorted(valid))}."
+        raise InputError(f"{problem} {advice}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,9 +47,7 @@ class RepairResult:
 def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult]:
     """Read all of a store's files and cases, and return a result for each collection.
 
-    Raises:
-        InputError: The folder has no store.
-        StoreError: The folder cannot be used, or another process holds it.
+    Raise ``InputError`` for a folder without a store, ``StoreError`` if it is unusable or in use.
     """
     with _locked_store(folder, lock_seconds) as lock:
         try:
@@ -63,32 +60,23 @@ def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult
 def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResult]:
     """Replace every damaged collection by one with its undamaged cases; keep the damaged files.
 
-    Raises:
-        InputError: The folder has no store.
-        StoreLockedError: Another process holds the folder for longer than ``lock_seconds``.
-        StoreError: A collection's layout is lost, no file of it is left, or it cannot be used.
+    Raise the errors of ``check_folder``, and ``StoreError`` for one without layout or files.
     """
     with _locked_store(folder, lock_seconds) as lock:
         try:
             check_engine(folder)
         except StoreDamagedError:
             write_whole(folder / ENGINE_FILE, json.dumps({"engine": ENGINE}))
-        return [
-            _repair_result(folder, disk.collection, rebuild(disk, lock))
-            for disk in _shards(folder)
-            if _check_shard(disk, lock).damage
-        ]
+        damaged = [disk for disk in _shards(folder) if _check_shard(disk, lock).damage]
+        return [_repair_result(folder, disk.collection, rebuild(disk, lock)) for disk in damaged]
 
 
 @contextmanager
 def _locked_store(folder: Path, lock_seconds: float) -> Iterator[IO[str]]:
     if not any((folder / name).exists() for name in (ENGINE_FILE, SHARDS, "collection")):
         raise InputError(f"{folder} holds no case store. Give a case store's folder.")
-    lock = hold_folder(folder, time.monotonic() + lock_seconds)
-    try:
+    with hold_folder(folder, lock_seconds) as lock:
         yield lock
-    finally:
-        lock.close()
 
 
 def _shards(folder: Path) -> list[ShardFolder]:
@@ -107,9 +95,8 @@ def _check_shard(disk: ShardFolder, lock: IO[str]) -> CheckResult:
 
 
 def _repair_result(folder: Path, collection: str, salvaged: dict[str, Any]) -> RepairResult:
-    texts = folder / f"lost-{collection}.jsonl"
-    if salvaged["texts"]:
-        lines = [json.dumps(case, ensure_ascii=False) for case in salvaged["texts"]]
-        write_whole(texts, "\n".join(lines) + "\n")
-    name = str(texts) if salvaged["texts"] else ""
-    return RepairResult(collection, **{**salvaged, "texts": name})
+    file = ""
+    if lines := [json.dumps(case, ensure_ascii=False) + "\n" for case in salvaged["texts"]]:
+        file = str(folder / f"lost-{collection}.jsonl")
+        write_whole(Path(file), "".join(lines))
+    return RepairResult(collection, **{**salvaged, "texts": file})

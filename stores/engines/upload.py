@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from casewright.errors import StoreError
 Ids = Sequence[str]
 Vectors = NDArray[np.float32]
 Payloads = Sequence[Mapping[str, Any]]
-#: A function that writes n points, immediately or in the background: ids, array (n, dimension),
-#: payloads.
+#: A function that writes n points, now or in the background: ids, array (n, dimension), payloads.
 Upload = Callable[[Ids, Vectors, Payloads], None]
+UploadContext = AbstractContextManager[Upload]
 
 
 class Uploads:
@@ -26,9 +26,8 @@ class Uploads:
 
     At most ``parallel`` batches are in memory. ``write`` is called with an event that ends its
     retries; ``done`` is called in the caller's thread with the number of points stored since the
-    last call. After the first failure, the context ends when the running requests have ended. After
-    an error in the caller, it waits until all batches so far are stored; after an interrupt, only
-    for running requests.
+    last call. After a failed batch or an interrupt of the caller, the context waits for running
+    requests only; after another error of the caller, until all batches so far are stored.
     """
 
     def __init__(
@@ -60,18 +59,15 @@ class Uploads:
     def _upload(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         for start in range(0, len(ids), self._size):
             rows = slice(start, start + self._size)
-            self._submit(ids[rows], vectors[rows], payloads[rows])
-
-    def _submit(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        self._count_stored()
-        # The later of two cases with the same id must be written last.
-        if any(not set(ids).isdisjoint(others) for others in self._pending.values()):
-            self._count_stored(wait_for_all=True)
-        while len(self._pending) >= self._parallel:
-            wait(self._pending, return_when=FIRST_COMPLETED)
+            batch = ids[rows], vectors[rows], payloads[rows]
             self._count_stored()
-        future = self._pool.submit(self._write, ids, vectors, payloads, self._stop)
-        self._pending[future] = ids
+            # The later of two cases with the same id must be written last.
+            if any(not set(batch[0]).isdisjoint(others) for others in self._pending.values()):
+                self._count_stored(wait_for_all=True)
+            while len(self._pending) >= self._parallel:
+                wait(self._pending, return_when=FIRST_COMPLETED)
+                self._count_stored()
+            self._pending[self._pool.submit(self._write, *batch, self._stop)] = batch[0]
 
     def _count_stored(self, *, wait_for_all: bool = False) -> None:
         """Count the batches stored so far; raise the first error after the others have ended."""
@@ -103,15 +99,12 @@ class SharedLock:
     """A lock that one thread holds (``with lock``, reentrant), or many (``with lock.shared()``).
 
     A thread that waits for the exclusive lock precedes threads that want to share it, so that a
-    ``retain`` does not wait for all uploads of a long ``add``. A thread with the exclusive lock
-    must not also share it.
+    ``retain`` does not wait for a long ``add``. The owner of the exclusive lock must not share it.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._sharers = 0
-        self._waiting = 0
-        self._depth = 0
+        self._sharers = self._waiting = self._depth = 0
         self._owner: int | None = None
 
     def __enter__(self) -> None:

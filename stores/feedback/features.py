@@ -2,8 +2,7 @@
 
 Nothing is encoded or searched: vectors, scores and texts are those of the hits. A candidate's
 features depend on the question, on the candidates that were judged relevant earlier, and on the
-scores of the other candidates. They never depend on the other candidates' texts, so that no text
-affects the verdict on another.
+other candidates' scores, but not on their texts: no text affects the verdict on another.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _CLOSED_CLASSES = (
 )
 STOPWORDS = frozenset(_CLOSED_CLASSES.split())
 
-_FacetVectors = Mapping[str, NDArray[np.float64]]
+_Vectors = Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,7 @@ class _Terms:
 
     ``title`` has the title's words in lower case, joined by blanks, without words in brackets.
     ``body`` has the text's words in the same form, with a blank on either side. ``words`` are the
-    content words of both, ``title_words`` those of the title, and ``names`` the capitalised names
-    in the text.
+    content words of both, ``title_words`` those of the title, ``names`` the text's names.
     """
 
     title: str
@@ -112,17 +110,10 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     # A candidate with a score that is not finite gets zeros.
     with np.errstate(all="ignore"):
         rows = _common_features(question, batch, candidate_terms, relevant)
-        scores = np.array([candidate.hit.score for candidate in batch], dtype=np.float64)
-        # The largest score is subtracted, so that no exponential overflows.
-        exponentials = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
-        shares = (exponentials / exponentials.sum()).tolist()
     if relevant:
         comparison = _RelevantTexts(question, relevant)
         for row, candidate, terms in zip(rows, batch, candidate_terms, strict=True):
             row |= comparison.features(candidate, terms)
-    else:
-        for row, score_share in zip(rows, shares, strict=True):
-            row["score_share"] = score_share
     names = LATER if relevant else FIRST
     matrix = np.array([[row[name] for name in names] for row in rows], dtype=np.float64)
     return np.nan_to_num(matrix.reshape(len(batch), len(names)), posinf=0.0, neginf=0.0)
@@ -137,8 +128,14 @@ def _common_features(
     best = max((candidate.hit.score for candidate in (*batch, *relevant)), default=0.0)
     nearness = np.array([candidate.nearness for candidate in batch], dtype=np.float64)
     z_scores = (nearness - nearness.mean()) / (nearness.std() + 1e-6) if batch else nearness
+    scores = np.array([candidate.hit.score for candidate in batch], dtype=np.float64)
+    # The largest score is subtracted, so that no exponential overflows.
+    exponentials = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
+    shares = exponentials / exponentials.sum()
     rows = []
-    for candidate, terms, z in zip(batch, candidate_terms, z_scores.tolist(), strict=True):
+    for candidate, terms, z_score, score_share in zip(
+        batch, candidate_terms, z_scores.tolist(), shares.tolist(), strict=True
+    ):
         text, title = _text_and_title(candidate.hit.facet_scores)
         rows.append(
             {
@@ -146,7 +143,8 @@ def _common_features(
                 "title_cosine": title,
                 "gap_best": candidate.hit.score - best,
                 "log_rank": math.log2(1 + int((nearness > candidate.nearness).sum())),
-                "z_score": z,
+                "z_score": z_score,
+                "score_share": score_share,
                 "words_in_text": _share(terms.words, question.words),
                 "words_in_title": _share(terms.title_words, question.words),
                 "title_whole": float(_contains(terms.title, question.body)),
@@ -162,8 +160,7 @@ class _RelevantTexts:
 
     def __init__(self, question: _Terms, relevant: Sequence[Candidate]) -> None:
         candidate_terms = [_candidate_terms(candidate) for candidate in relevant]
-        self.question = question
-        self.relevant = relevant
+        self.question, self.relevant = question, relevant
         self.vectors = [(c.hit, _facet_vectors(c.hit)) for c in relevant]
         self.titles = [terms.title for terms in candidate_terms]
         self.covered = frozenset[str]().union(*(terms.words for terms in candidate_terms))
@@ -175,13 +172,11 @@ class _RelevantTexts:
     def features(self, candidate: Candidate, terms: _Terms) -> dict[str, float]:
         question = self.question
         vectors = _facet_vectors(candidate.hit)
-        pairs = [
-            _cosines(candidate.hit, vectors, other, other_vectors)
-            for other, other_vectors in self.vectors
-        ]
+        pairs = [_cosines(candidate.hit, vectors, *relevant) for relevant in self.vectors]
         text, title = (max(cosines) for cosines in zip(*pairs, strict=True))
         named = not _contains(terms.title, question.body) and _contains(terms.title, self.text)
         new_title_words = terms.title_words - question.words
+        named_words = sum(f" {word} " in self.text for word in new_title_words)
         names = [name for name in terms.names if f" {name} " not in question.body]
         same_title = any(
             terms.title
@@ -196,10 +191,7 @@ class _RelevantTexts:
             "text_like": text,
             "title_like": title,
             "title_named": float(named),
-            "title_words_named": (
-                sum(f" {word} " in self.text for word in new_title_words)
-                / max(1, len(new_title_words))
-            ),
+            "title_words_named": named_words / max(1, len(new_title_words)),
             "names_candidate": float(is_mentioned),
             "names_shared": sum(n in self.names for n in names) / math.sqrt(max(1, len(names))),
             "log_relevant": math.log1p(len(self.relevant)),
@@ -209,19 +201,17 @@ class _RelevantTexts:
         }
 
 
-def _cosines(
-    hit: Hit, vectors: _FacetVectors, other: Hit, others: _FacetVectors
-) -> tuple[float, float]:
+def _cosines(hit: Hit, vectors: _Vectors, other: Hit, others: _Vectors) -> tuple[float, float]:
     if vectors and vectors.keys() == others.keys():
         return _text_and_title({name: float(vectors[name] @ others[name]) for name in vectors})
-    first, second = (np.asarray(each.vector, dtype=np.float64).ravel() for each in (hit, other))
+    first, second = (np.asarray(h.vector, dtype=np.float64).ravel() for h in (hit, other))
     if first.shape != second.shape:
         return 0.0, 0.0
     # Divided by the number of facets, since each has a unit vector.
     return float(first @ second) / max(1, len(hit.facet_scores)), 0.0
 
 
-def _facet_vectors(hit: Hit) -> _FacetVectors:
+def _facet_vectors(hit: Hit) -> _Vectors:
     """Return the facets' vectors by name; empty if the hit's vector cannot be split.
 
     A hit does not have its facets' dimensions: equal dimensions and unit vectors are assumed.
@@ -259,13 +249,8 @@ def _text_terms(title: str, text: str) -> _Terms:
         for match in _NAME.finditer(text)
         if len(match.group()) >= MIN_CHARACTERS and match.group().lower() not in STOPWORDS
     )
-    return _Terms(
-        title=_phrase(bare),
-        body=f" {_phrase(text)} ",
-        words=_content_words(f"{title} {text}"),
-        title_words=_content_words(bare),
-        names=names,
-    )
+    words, title_words = _content_words(f"{title} {text}"), _content_words(bare)
+    return _Terms(_phrase(bare), f" {_phrase(text)} ", words, title_words, names)
 
 
 def _candidate_terms(candidate: Candidate) -> _Terms:

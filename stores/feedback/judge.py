@@ -58,10 +58,7 @@ class Candidate:
 
 
 def case_text(case: Case) -> str:
-    """Return the texts of a case's problem, one per line, followed by its solution.
-
-    Repeated texts and components that are not text are left out.
-    """
+    """Return a case's distinct texts, one per line: those of its problem, then its solution."""
     texts = [value for value in case.problem.values() if isinstance(value, str) and value.strip()]
     if case.solution is not None:
         texts.append(component_text(case.solution))
@@ -92,12 +89,10 @@ class Verdicts:
 
     Attributes:
         relevant: Ids of the relevant candidates.
-        probabilities: Id to probability of relevance, from 0 to 1, for the candidates for which the
-            judge computes it.
+        probabilities: Id to probability of relevance, from 0 to 1, if the judge computes it.
         tokens: Token counts of a language model: ``input`` and ``output``.
         note: Description of a problem, if there was one.
-        failed: True if the judge gave no verdict, for example because a model could not be reached;
-            the loop then ends as after an exception.
+        failed: True if there is no verdict, as after an exception; the loop then ends.
     """
 
     relevant: frozenset[str]
@@ -139,13 +134,10 @@ def checked(verdicts: Any, request: JudgeRequest) -> Verdicts:
     ids = {candidate.id for candidate in request.candidates}
     try:
         failed = bool(verdicts.failed)
+        probabilities = ((id_, float(p)) for id_, p in verdicts.probabilities.items() if id_ in ids)
         return Verdicts(
             frozenset() if failed else frozenset(ids & set(relevant)),
-            {
-                id_: float(p)
-                for id_, p in verdicts.probabilities.items()
-                if id_ in ids and 0 <= float(p) <= 1
-            },
+            {id_: p for id_, p in probabilities if 0 <= p <= 1},
             # A checkpoint cannot hold very large integers.
             {str(name): min(max(int(n), 0), MAX_TOKENS) for name, n in verdicts.tokens.items()},
             note_line(str(verdicts.note)),

@@ -29,8 +29,7 @@ _ADVICE = "Train it anew: casewright finetune judge."
 class Regression:
     """A logistic regression: p = 1 / (1 + exp(-(bias + sum of weight times feature))).
 
-    The features are not standardised. ``threshold`` is the minimum probability of a relevant
-    candidate.
+    Features are not standardised. ``threshold`` is a relevant candidate's minimum probability.
     """
 
     weights: Mapping[str, float]
@@ -64,25 +63,16 @@ class JudgeModel:
     training: Mapping[str, Any] = field(default_factory=dict)
 
     def save(self, file: Path) -> None:
-        """Write the model; equal models make equal files, byte for byte.
-
-        Raise ``InputError`` if the file cannot be written.
-        """
-        content = {
-            "format": FORMAT,
-            "first": self.first.to_json(),
-            "later": self.later.to_json(),
-            "training": self.training,
-        }
+        """Write the model; equal models make equal files. Raise ``InputError`` if this fails."""
+        parts = {"first": self.first.to_json(), "later": self.later.to_json()}
+        content = {"format": FORMAT, **parts, "training": self.training}
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text + "\n", encoding="utf-8")
         except OSError as error:
-            raise InputError(
-                f"The judge cannot be written to {file}: {error.strerror}. Give a file that you "
-                "may write."
-            ) from error
+            problem = f"The judge cannot be written to {file}: {error.strerror}."
+            raise InputError(f"{problem} Give a file that you may write.") from error
 
     @classmethod
     def load(cls, file: str | Path) -> JudgeModel:
@@ -113,8 +103,8 @@ class OfflineJudge:
 
     Args:
         model: ``None`` for the shipped model; ``JudgeModel.load(file)`` reads another.
-        always_one: If no candidate is relevant in a first round, call the most probable candidate
-            relevant, so that the search goes on with it.
+        always_one: If no candidate is relevant in a first round, the most probable one counts as
+            relevant, so that the search goes on.
 
     Raises:
         InputError: ``model`` is not a ``JudgeModel``, or the shipped model cannot be read.
@@ -147,8 +137,7 @@ class OfflineJudge:
 
 @cache
 def _shipped() -> JudgeModel:
-    file = files("casewright.stores.feedback") / FILE
-    return _parse(file.read_text(encoding="utf-8"), FILE)
+    return _parse(files(__package__).joinpath(FILE).read_text(encoding="utf-8"), FILE)
 
 
 def _parse(text: str, file: str) -> JudgeModel:
@@ -164,22 +153,17 @@ def _parse(text: str, file: str) -> JudgeModel:
     except InputError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"{file} holds no judge ({type(error).__name__}: {error!s:.200}). Give a file that "
-            "casewright finetune judge wrote."
-        ) from error
-    raise InputError(
-        f"The judge in {file} has format {version!r:.80}; this version reads {FORMAT}. {_ADVICE}"
-    )
+        problem = f"{file} holds no judge ({type(error).__name__}: {error!s:.200})."
+        raise InputError(f"{problem} Give a file that casewright finetune judge wrote.") from error
+    problem = f"The judge in {file} has format {version!r:.80}; this version reads {FORMAT}."
+    raise InputError(f"{problem} {_ADVICE}")
 
 
 def _regression(content: Mapping[str, Any], features: Sequence[str], file: str) -> Regression:
     weights = {str(name): float(weight) for name, weight in content["weights"].items()}
     if unknown := sorted(set(weights) - set(features)):
-        raise InputError(
-            f"The judge in {file} reads the features {unknown}, which this version does not "
-            f"know. {_ADVICE}"
-        )
+        problem = f"The judge in {file} reads the features {unknown}, which this version lacks."
+        raise InputError(f"{problem} {_ADVICE}")
     regression = Regression(weights, float(content["bias"]), float(content["threshold"]))
     if not all(map(math.isfinite, [*weights.values(), regression.bias])):
         raise ValueError("a weight is not finite")

@@ -56,8 +56,7 @@ class Strategy(Protocol):
 class TextStrategy:
     """A search for the question followed by all relevant texts, as one query.
 
-    An encoder reads only the beginning of a long query (the packaged encoder 256 tokens), so that
-    texts found later have little effect.
+    An encoder reads only the beginning of a long query (the packaged one 256 tokens).
 
     Source: the RepoGPT post on semi-supervised retrieval (2023).
     """

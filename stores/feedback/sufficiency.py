@@ -65,14 +65,10 @@ def hit_features(
 ) -> tuple[float, float]:
     """Return the judge's ``FEATURES`` of hits, from 0 to 1 and from 0 to ``MAX_WORDS``.
 
-    ``rarity`` weighs the question's words, by default equally. Numbers are no words. A passage has
-    all words of a question without words.
+    ``rarity`` weighs the question's words, by default equally; numbers do not count as words.
     """
-    words = {
-        word: rarity(word) if rarity else 1.0
-        for word in content_words(question)
-        if not word.isdigit()
-    }
+    plain_words = (word for word in content_words(question) if not word.isdigit())
+    words = {word: rarity(word) if rarity else 1.0 for word in plain_words}
     shares = [_coverage(words, hit) for hit in hits]
     relevance = (share * hit.relevance for share, hit in zip(shares, hits, strict=True))
     return max((0.0, *relevance)), min(max((0.0, *shares)) * max(len(words), MIN_WORDS), MAX_WORDS)
@@ -83,6 +79,7 @@ def _coverage(words: Mapping[str, float], hit: Hit) -> float:
     problem, source = hit.case.problem, hit.case.metadata.get("source", "")
     text = content_words(f"{problem.get('title', '')} {source} {hit.case.solution}")
     all_words = sum(words.values())
+    # A passage has all words of a question without words.
     return sum(words[word] for word in words.keys() & text) / all_words if all_words else 1.0
 
 

@@ -18,13 +18,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict, model_validator
 
-from casewright.stores.retrievers.retrieval import (
-    Retrieval,
-    SearchedStore,
-    case_text,
-    hit_metadata,
-    retrieve,
-)
+from casewright.stores.retrievers import retrieval
+from casewright.stores.retrievers.retrieval import Retrieval, SearchedStore
 
 
 class CaseRetriever(Retrieval, BaseRetriever):
@@ -62,13 +57,10 @@ class CaseRetriever(Retrieval, BaseRetriever):
         defaults = {name: getattr(self, name) for name in Retrieval.model_fields}
         # LangChain passes a setting of its own.
         settings = {name: value for name, value in settings.items() if name != "verbose"}
-        retrieval = Retrieval(**defaults | settings)
-        schema = self.store.schema
-        return [
-            Document(
-                id=hit.case.id,
-                page_content=case_text(hit.case, schema, retrieval.text),
-                metadata=hit_metadata(hit)[0],
-            )
-            for hit in retrieve(self.store, query, retrieval)
-        ]
+        search = Retrieval(**defaults | settings)
+        documents = []
+        for hit in retrieval.retrieve(self.store, query, search):
+            text = retrieval.case_text(hit.case, self.store.schema, search.text)
+            metadata, _ = retrieval.hit_metadata(hit)
+            documents.append(Document(id=hit.case.id, page_content=text, metadata=metadata))
+        return documents

@@ -12,14 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from casewright.errors import DependencyError, InputError
-from casewright.stores.retrievers.retrieval import (
-    CaseText,
-    Retrieval,
-    SearchedStore,
-    case_text,
-    hit_metadata,
-    retrieve,
-)
+from casewright.stores.retrievers import retrieval
+from casewright.stores.retrievers.retrieval import CaseText, Retrieval, SearchedStore
 from casewright.stores.where import check_where
 
 try:
@@ -28,9 +22,8 @@ try:
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
     from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 except ImportError as error:
-    raise DependencyError(
-        "A LlamaIndex retriever needs llama-index-core. Run: pip install llama-index-core"
-    ) from error
+    problem = "A LlamaIndex retriever needs llama-index-core."
+    raise DependencyError(f"{problem} Run: pip install llama-index-core") from error
 
 RANGES = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 #: Operators with one value, which a list in the metadata matches by any element.
@@ -43,9 +36,8 @@ NEGATED = ("!=", "nin")
 class CaseNodeRetriever(BaseRetriever):
     """A retriever of a store's cases as nodes with scores.
 
-    A node has the case's text, its id, and its metadata with ``score``, ``relevance``,
-    ``facet_scores`` and ``case_id``; if the case has a field with such a name, the added field has
-    the prefix ``hit_``. The added fields are excluded from prompts.
+    A node has the case's text and id, and the metadata that LangChain's ``CaseRetriever`` gives
+    its documents. The added fields are excluded from prompts.
 
     A search uses the query's text; several texts, for example of ``HyDE``, are joined by line
     breaks. The query's embedding is not used, since a store embeds a query once for each facet.
@@ -77,9 +69,8 @@ class CaseNodeRetriever(BaseRetriever):
         conditions = dict(where or {})
         from_filters = {} if filters is None else where_of(filters)
         if common := sorted(set(conditions) & set(from_filters)):
-            raise InputError(
-                f"where and filters both have a condition on {common}. Give one of the two."
-            )
+            problem = f"where and filters both have a condition on {common}"
+            raise InputError(f"{problem}. Give one of the two.")
         self._store = store
         self._retrieval = Retrieval(
             k=k,
@@ -96,15 +87,11 @@ class CaseNodeRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = "\n".join(query_bundle.embedding_strs)
         nodes = []
-        for hit in retrieve(self._store, query, self._retrieval):
-            metadata, added = hit_metadata(hit)
-            node = TextNode(
-                id_=hit.case.id,
-                text=case_text(hit.case, self._store.schema, self._retrieval.text),
-                metadata=metadata,
-                excluded_llm_metadata_keys=added,
-                excluded_embed_metadata_keys=added,
-            )
+        for hit in retrieval.retrieve(self._store, query, self._retrieval):
+            text = retrieval.case_text(hit.case, self._store.schema, self._retrieval.text)
+            metadata, added = retrieval.hit_metadata(hit)
+            node = TextNode(id_=hit.case.id, text=text, metadata=metadata)
+            node.excluded_llm_metadata_keys = node.excluded_embed_metadata_keys = added
             nodes.append(NodeWithScore(node=node, score=hit.score))
         return nodes
 
@@ -122,16 +109,14 @@ def where_of(filters: MetadataFilters) -> dict[str, Any]:
     where: dict[str, Any] = {}
     for item in _flat(filters):
         condition = _condition(item)
-        earlier = where.get(item.key)
-        if earlier is None:
+        if (earlier := where.get(item.key)) is None:
             where[item.key] = condition
         elif _is_bound(earlier) and _is_bound(condition) and not set(earlier) & set(condition):
             where[item.key] = earlier | condition
         else:
-            raise InputError(
-                f"The filters ask twice for {item.key!r}: {earlier!r} and {condition!r}. A store "
-                "takes one condition per field; filter what it returns by the other."
-            )
+            problem = f"The filters ask twice for {item.key!r}: {earlier!r} and {condition!r}."
+            advice = "A store takes one condition per field; filter what it returns by the other."
+            raise InputError(f"{problem} {advice}")
     check_where(where)
     return where
 
@@ -161,10 +146,8 @@ def _condition(item: MetadataFilter) -> Any:
             f"have. It has {', '.join((*SINGLE, *SEVERAL, *RANGES))}."
         )
     if isinstance(item.value, list) != (operator in SEVERAL):
-        raise InputError(
-            f"The filter of {item.key!r} asks {operator!r} {item.value!r}. "
-            f"{'Give a list of values' if operator in SEVERAL else 'Give one value, no list'}."
-        )
+        advice = "Give a list of values." if operator in SEVERAL else "Give one value, no list."
+        raise InputError(f"The filter of {item.key!r} asks {operator!r} {item.value!r}. {advice}")
     return {"not": item.value} if operator in NEGATED else item.value
 
 

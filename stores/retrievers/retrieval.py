@@ -21,7 +21,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 @runtime_checkable
 class SearchedStore(Protocol):
-    """The protocol of a store to search; ``CaseStore`` implements and documents it."""
+    """A store to search; ``CaseStore`` implements and documents this protocol."""
 
     @property
     def schema(self) -> CaseSchema:
@@ -77,20 +77,14 @@ class Retrieval(BaseModel):
 
 
 def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit]:
-    """Return a store's cases for a query, best first, or in the order of their selection.
-
-    Raise ``InputError`` for a query that is not a text.
-    """
+    """Return cases for a text, best first or as picked; raise ``InputError`` for another query."""
     if not isinstance(query, str):
         raise InputError(
             f"A retriever was given the query {query!r:.200}. Give a text; "
             "CaseStore.search takes a problem's components."
         )
-    shared: dict[str, Any] = {
-        "weights": retrieval.weights,
-        "lambda_b": retrieval.lambda_b,
-        "where": retrieval.where,
-    }
+    names = ("weights", "lambda_b", "where")
+    shared: dict[str, Any] = {name: getattr(retrieval, name) for name in names}
     if retrieval.search_type == "similarity":
         return store.search(query, retrieval.k, **shared)
     return store.select(query, retrieval.k, lambda_d=retrieval.lambda_d, **shared).hits
@@ -123,14 +117,11 @@ def hit_metadata(
         **(extra or {}),
     }
     metadata: dict[str, Any] = dict(hit.case.metadata)
-    added = []
-    for field, value in fields.items():
-        name = field
+    for name, value in fields.items():
         while name in metadata:
             name = f"hit_{name}"
         metadata[name] = value
-        added.append(name)
-    return metadata, added
+    return metadata, [name for name in metadata if name not in hit.case.metadata]
 
 
 def _message(error: ValidationError) -> str:
