@@ -52,7 +52,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
             stages = {name: answer["usage"][f"{name}_ms"] for name in STAGES}
             rows.append({"steps": len(answer["steps"]), "ms": milliseconds, "cpu": cpu, **stages})
         with sampler:
-            # Again, since a sampler slows what is timed.
+            # The questions are asked again, since the sampler slows the answers.
             for question in tracked("Sampling", questions):
                 ask(question)
     ask_command = ("ask", "--domain", domain_name, domain.questions[0])
@@ -105,5 +105,5 @@ def _process_seconds(*arguments: str) -> float:
 def _draw(axes: Any, by_steps: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
     times = [[row["ms"] for row in group] for group in by_steps.values()]
     axes.boxplot(times, tick_labels=list(by_steps))
-    axes.set(xlabel="steps of the plan", ylabel="ms per answer", ylim=(0, None))
-    axes.set_title("Warm answers")
+    labels = {"xlabel": "steps of the plan", "ylabel": "ms per answer", "title": "Warm answers"}
+    axes.set(ylim=(0, None), **labels)

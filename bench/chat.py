@@ -79,15 +79,12 @@ COLUMNS = (
 
 @dataclass(slots=True)
 class Call:
-    """A chat model's call, with times of ``time.perf_counter``; an abandoned call has no end.
-
-    ``cut`` is True if the limit of tokens ended the answer.
-    """
+    """A chat model's call, with times of ``time.perf_counter``; an abandoned call has no end."""
 
     started: float
     ended: float | None = None
     answered: bool = False
-    cut: bool = False
+    cut: bool = False  # True if the limit of tokens ended the answer
 
 
 class CallLog(BaseCallbackHandler):
@@ -98,7 +95,7 @@ class CallLog(BaseCallbackHandler):
 
     @property
     def calls(self) -> list[Call]:
-        """All calls so far."""
+        """The calls so far."""
         return list(self._calls.values())
 
     def on_chat_model_start(self, *arguments: Any, run_id: UUID, **options: Any) -> None:
@@ -168,9 +165,8 @@ class ServedModel:
 def served(url: str | None, model: str | None) -> Iterator[ServedModel]:
     """Yield the model at a URL; without a URL, serve the small base on this machine.
 
-    Raises:
-        InputError: Only one of ``url`` and ``model`` is given.
-        CasewrightError: The local server cannot be started, or fails; the base is not installed.
+    Raise ``InputError`` if only one of ``url`` and ``model`` is given, and ``CasewrightError`` if
+    the base is not installed, or its server cannot be started or fails.
     """
     if (url is None) != (model is None):
         raise InputError("--url and --model go together: a server's address, and its model's name.")
@@ -186,9 +182,8 @@ def served(url: str | None, model: str | None) -> Iterator[ServedModel]:
 def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
     """Run `transformers serve` for a model's folder, and yield the URL of its API.
 
-    Raises:
-        DependencyError: A package of ``SERVER_PACKAGES`` is not installed.
-        CasewrightError: The server does not start in time, or ends early.
+    Raise ``DependencyError`` if a package of ``SERVER_PACKAGES`` is not installed, and
+    ``CasewrightError`` if the server does not start in time, or ends early.
     """
     if missing := [name for name in SERVER_PACKAGES if find_spec(name) is None]:
         raise DependencyError(
@@ -253,7 +248,7 @@ def measure_chat(
             )
             roles.append(_role_row(name, log, results))
     reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
-    notes = [COLUMNS, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
+    rows = [{"table": "plans", "planner": name, **_plan_cells(p)} for name, p in planned.items()]
     return Report(
         bench="chat",
         settings={
@@ -270,11 +265,8 @@ def measure_chat(
             "streamed_first_token_ms_p50": p50(first_token_ms),
             "chat_ms_outside_calls_p50": p50([p.milliseconds - p.call_ms for p in planned["chat"]]),
         },
-        rows=[
-            *({"table": "plans", "planner": name, **_plan_cells(p)} for name, p in planned.items()),
-            *roles,
-        ],
-        notes=notes,
+        rows=[*rows, *roles],
+        notes=[COLUMNS, *(f"{count} × {why}" for why, count in reasons.most_common(3))],
         titles={"plans": "plans", "roles": "answers and verdicts"},
         draw=lambda axes: _draw(axes, planned, trips),
     )
@@ -314,9 +306,9 @@ def _generate(
     ]
     generator = ChatGenerator(chat, seconds=seconds)
     generation = generator.generate(GenerationRequest(query, evidence))
-    replied = generation.generator == generator.name
-    cited = checked_citations(generation.text, evidence)[1]
-    return replied, replied and bool(cited), generation.tokens
+    has_replied = generation.generator == generator.name
+    _, cited = checked_citations(generation.text, evidence)
+    return has_replied, has_replied and bool(cited), generation.tokens
 
 
 def _judge(
@@ -380,5 +372,4 @@ def _draw(
     times = {name: [plan.milliseconds for plan in plans] for name, plans in planned.items()}
     for name, milliseconds in {**times, "a call of one token": trips}.items():
         axes.ecdf(milliseconds, label=name)
-    axes.set(xlabel="milliseconds", ylabel="share of plans")
-    finish(axes, "Time to a plan", xscale="log")
+    finish(axes, "Time to a plan", xscale="log", xlabel="milliseconds", ylabel="share of plans")

@@ -32,11 +32,8 @@ def measure_conversations(domain_name: str) -> Report:
     kinds, queries = [kind for kind, _ in follow_ups], [query for _, query in follow_ups]
     standalone = [query for query in domain.measuring_queries() if not query.record.tools_extra]
     rows: list[dict[str, Any]] = []
-    figures = {
-        "conversations": float(len(conversations)),
-        "follow_ups": float(len(follow_ups)),
-        "questions_that_stand_alone": float(len(standalone)),
-    }
+    figures = {"conversations": float(len(conversations)), "follow_ups": float(len(follow_ups))}
+    figures["questions_that_stand_alone"] = float(len(standalone))
     with plan_store(domain.queries(), tested.uncached) as store:
         reader = domain.open_reader()
         for name in shipped_planners():
@@ -73,11 +70,8 @@ def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence
         other = next(c for c in following if len(c.turns) == length)
         histories += [query.record.turns() for _, query in conversation.follow_ups]
         others += [query.record.turns() for _, query in other.follow_ups]
-    return {
-        "own history": histories,
-        "no history": [()] * len(histories),
-        "another's history": others,
-    }
+    none: list[Sequence[Turn]] = [()] * len(histories)
+    return {"own history": histories, "no history": none, "another's history": others}
 
 
 def _rows(

@@ -38,6 +38,11 @@ from casewright.stores.paths import data_folder
 FILE = "questions.jsonl"
 #: Share of the off-topic questions, half of them near the subject, that the trained judge refuses.
 REFUSED = 0.92
+NOTES = (
+    "right: the answer has all words; right_and_cited: it also cites the file; refused: share of "
+    "the off-topic questions; letters and ms: medians over the answered questions. Figures are "
+    "means over the trees.",
+)
 
 
 class DocumentQuestion(Record):
@@ -92,13 +97,8 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
         for name in generators
         for figure in ("right", "right_and_cited", "refused", "letters")
     }
-    notes = (
-        "right: the answer has all words; right_and_cited: it also cites the file; refused: share "
-        "of the off-topic questions; letters and ms: medians over the answered questions. Figures "
-        "are means over the trees.",
-    )
     titles = {"trees": "documents", "misses": "wrong answers"}
-    return Report("documents", {"data": str(data)}, figures, [*rows, *misses], notes, titles=titles)
+    return Report("documents", {"data": str(data)}, figures, [*rows, *misses], NOTES, titles=titles)
 
 
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
@@ -127,9 +127,8 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     counts = Counter(labels)
     weights = np.array([1 / counts[label] for label in labels])
     model = LogisticRegression(C=100.0).fit(rows, kinds == "answerable", sample_weight=weights)
-    coefficients = {
-        name: round(float(weight), 3) for name, weight in zip(FEATURES, model.coef_[0], strict=True)
-    }
+    weights_of_features = [round(float(weight), 3) for weight in model.coef_[0]]
+    coefficients = dict(zip(FEATURES, weights_of_features, strict=True))
     regression = Regression(coefficients, round(float(model.intercept_[0]), 3), 0.5)
     probabilities = regression.probabilities(rows, FEATURES)
     off_topic = kinds != "answerable"
@@ -143,16 +142,10 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
         for kind in ("answerable", "near", "far")
         if (chosen := kinds == kind).any()
     }
-    training = {
-        "trees": sorted({question.tree for question in questions}),
-        "answerable": len(answerable),
-        "kept": round(shares["answerable"], 3),
-        **{
-            f"{kind} off-topic, refused": round(1 - share, 3)
-            for kind, share in shares.items()
-            if kind != "answerable"
-        },
-    }
+    trees = sorted({question.tree for question in questions})
+    kept = round(shares.pop("answerable"), 3)
+    training = {"trees": trees, "answerable": len(answerable), "kept": kept}
+    training |= {f"{kind} off-topic, refused": round(1 - s, 3) for kind, s in shares.items()}
     return SufficiencyJudge(Regression(coefficients, regression.bias, threshold), training)
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, cast
 import numpy as np
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
+from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
 from casewright.bench.harness import mean, p50, p95, tracked
@@ -64,22 +65,22 @@ def measure_executor(dags: int, seed: int) -> Report:
     )
 
 
-async def _time_all(plans: Sequence[Dag]) -> list[tuple[float, float, float]]:
+async def _time_all(plans: Sequence[Dag]) -> list[NDArray[np.float64]]:
+    """Return each plan's seconds: async, blocking, and in waves."""
     times = []
     for dag in tracked("Running plans", plans):
         limits = Limits(steps=len(dag.seconds), concurrency=len(dag.seconds))
         graph = build_graph(work_toolbox(), FixedPlanner(dag.plan()), limits=limits)
         question: Any = {"question": "how long"}
         waves = send_waves(dag)
-        started = time.perf_counter()
+        clock = [time.perf_counter()]
         await graph.ainvoke(question, context=RunContext())
-        nonblocking = time.perf_counter()
+        clock.append(time.perf_counter())
         graph.invoke(question, context=RunContext())
-        blocking = time.perf_counter()
+        clock.append(time.perf_counter())
         await waves.ainvoke({})
-        times.append(
-            (nonblocking - started, blocking - nonblocking, time.perf_counter() - blocking)
-        )
+        clock.append(time.perf_counter())
+        times.append(np.diff(clock))
     return times
 
 

@@ -148,11 +148,8 @@ def take_turns(
     """
     names = list(systems)
     results: dict[str, list[Result]] = {name: [] for name in names}
-    warm_up = [
-        (name, item)
-        for name in names
-        for item in (work if name in fully_warmed else work[:warm_items])
-    ]
+    warm_ups = {name: work if name in fully_warmed else work[:warm_items] for name in names}
+    warm_up = [(name, item) for name, items in warm_ups.items() for item in items]
     count = len(warm_up) + len(names) * len(work) * repeats
     with show_progress(description, count) as advance:
         for name, item in warm_up:
@@ -190,14 +187,6 @@ def resident_bytes(pid: int | str = "self") -> int | None:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
-def panels(axes: Any, columns: int, rows: int, size: tuple[float, float]) -> Any:
-    """Replace matplotlib axes by panels of ``size`` inches; return an array (rows, columns)."""
-    figure = axes.figure
-    axes.remove()
-    figure.set_size_inches(size[0] * columns, size[1] * rows)
-    return figure.subplots(rows, columns, squeeze=False)
-
-
 def grouped_bars(
     axes: Any, labels: Sequence[str], bars: Mapping[str, Sequence[float]], **style: Any
 ) -> None:
@@ -211,7 +200,7 @@ def grouped_bars(
 
 
 def finish(axes: Any, title: str, **settings: Any) -> None:
-    """Give a line plot its title, grid, legend and other settings."""
+    """Give a line plot its title, grid, legend, labels and other settings of matplotlib."""
     axes.set(title=title, **settings)
     axes.grid(alpha=0.3)
     axes.legend()

@@ -20,9 +20,8 @@ from casewright.stores.encoders.onnx_graph import fitting_bits
 def measure_index(source: Path) -> Report:
     """Index a source tree with each encoder in a new store, index it again, and search it.
 
-    Raises:
-        InputError: The source is not a folder, or has no readable source code.
-        DependencyError: The packages that read source code are not installed.
+    Raise ``InputError`` if the source is not a folder or has no readable source code, and
+    ``DependencyError`` if the packages that read source code are not installed.
     """
     tree, rows = source_tree(source), list[dict[str, Any]]()
     for name, bits in (("fp32", 32), ("int8", fitting_bits())):

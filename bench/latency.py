@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import compress, cycle
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,8 @@ from casewright.tools import Toolbox
 ONE_CALL, AGENT, STATELESS = "one call", "step agent", "step agent, stateless"
 THINKING = "step agent with thoughts"
 #: The systems' names in figures.
-NAMES = {
-    ONE_CALL: "one_call",
-    AGENT: "step_agent",
-    STATELESS: "stateless_agent",
-    THINKING: "thinking_agent",
-}
+NAMES = {ONE_CALL: "one_call", AGENT: "step_agent"}
+NAMES |= {STATELESS: "stateless_agent", THINKING: "thinking_agent"}
 #: The numbers of steps of the measured plans.
 STEPS = (1, 2, 3, 4)
 #: The runs of each system, in the order of the questions, ``repeats`` times.
@@ -67,12 +63,9 @@ class Question:
 
 
 def measure_latency(trial: GenerationTrial) -> Report:
-    """Time one call and the agent on the same questions, with a domain's tools.
+    """Time one call and the agent on ``trial.plans`` questions for each number of steps.
 
-    ``trial.plans`` is the number of questions for each number of steps.
-
-    Raises:
-        InputError: The model cannot be loaded, or the domain has no queries with such plans.
+    Raise ``InputError`` if the model cannot be loaded, or the domain has no such queries.
     """
     find_device(trial.model.device)
     # Tools' arguments are encoded each time, as for a new question.
@@ -90,9 +83,7 @@ def measure_latency(trial: GenerationTrial) -> Report:
     steps = [len(question.query.plan.steps) for question in questions]
     by_steps: dict[int, Runs] = {
         count: {
-            name: [
-                r for r, step_count in zip(group, cycle(steps), strict=False) if step_count == count
-            ]
+            name: list(compress(group, (steps_of_run == count for steps_of_run in cycle(steps))))
             for name, group in runs.items()
         }
         for count in sorted(set(steps))
@@ -187,12 +178,8 @@ def _systems(
             [script.choose() for script in question.steps],
         )
 
-    return {
-        ONE_CALL: one_call,
-        AGENT: step_agent(),
-        STATELESS: step_agent(stateless=True),
-        THINKING: step_agent(thoughts=True),
-    }
+    agents = {STATELESS: step_agent(stateless=True), THINKING: step_agent(thoughts=True)}
+    return {ONE_CALL: one_call, AGENT: step_agent(), **agents}
 
 
 def _rows(by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
@@ -255,6 +242,5 @@ def _draw(axes: Any, by_steps: Mapping[int, Runs]) -> None:
         axes.plot(counts, times, style, label=f"{name}, with its tools")
     tools = [p50(_values(by_steps[count][ONE_CALL], "tools_ms")) for count in counts]
     axes.plot(counts, tools, ":", color="grey", label=f"the tools of {ONE_CALL}")
-    axes.set_xticks(counts)
-    axes.set(xlabel="steps of the plan", ylabel="milliseconds, median")
-    finish(axes, "From the question to the last look-up", ylim=(0, None))
+    labels = {"xlabel": "steps of the plan", "ylabel": "milliseconds, median"}
+    finish(axes, "From the question to the last look-up", xticks=counts, ylim=(0, None), **labels)

@@ -50,8 +50,7 @@ HOST_BYTES, DEVICE_BYTES = 2**28, 2**32
 class ModelChoice:
     """The options that choose a bench's model; without a name, its weights are random.
 
-    Raises:
-        InputError: The size, device or dtype does not exist, or an adapter has no model.
+    Raise ``InputError`` if the size, device or dtype does not exist, or an adapter has no model.
     """
 
     name: str | None = None
@@ -79,12 +78,11 @@ class ModelChoice:
         """Load the model, or make it with a tokenizer trained on the texts."""
         from casewright.planner.language_model import LanguageModel, load_language_model
 
+        hardware = {"device": self.device, "dtype": self.dtype}
         if self.name == SHIPPED:
-            return load_shipped(device=self.device, dtype=self.dtype)
+            return load_shipped(**hardware)
         if self.name is not None:
-            return load_language_model(
-                self.name, adapter=self.adapter, device=self.device, dtype=self.dtype
-            )
+            return load_language_model(self.name, adapter=self.adapter, **hardware)
         device, tokenizer = find_device(self.device), train_tokenizer(texts, VOCABULARY_SIZE)
         dtype = find_dtype(self.dtype, device)
         network = new_mistral(SIZES[self.size], tokenizer, self.seed, device=device, dtype=dtype)
@@ -133,8 +131,7 @@ def weight_bytes(model: LanguageModel) -> int:
 def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
     """Return a device's memory bandwidth in bytes per second: the higher of reading and copying.
 
-    Args:
-        size: Bytes of the tensor; by default larger than any cache.
+    ``size`` is the tensor's bytes; by default, it is larger than any cache.
     """
     import torch
 
@@ -168,14 +165,9 @@ class GenerationTrial:
 
 
 class MeasuredModel:
-    """The model of a trial, and the bandwidth of its device's memory.
+    """The model of a trial, with its ``weight_bytes`` and its device's ``measure_bandwidth``.
 
-    Raises:
-        InputError: The model cannot be loaded.
-
-    Attributes:
-        weight_bytes: See ``weight_bytes``.
-        bandwidth: See ``measure_bandwidth``.
+    Raise ``InputError`` if the model cannot be loaded.
     """
 
     def __init__(self, trial: GenerationTrial, tested: TestedDomain) -> None:

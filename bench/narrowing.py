@@ -49,10 +49,9 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan for messages with their own toolbox only, and with joined toolboxes.
+    """Plan for messages with their own toolbox only, and with ``joins`` joined toolboxes.
 
     Args:
-        joins: The numbers of toolboxes to join.
         cases: The number of each toolbox's messages that are plan cases, and not measured.
         messages: The number of each toolbox's messages to plan for; ``None`` for all.
         first: The number of tools in a toolbox whose first plan is timed with empty caches, with
@@ -69,19 +68,11 @@ def measure_narrowing(
         shuffled = random.Random(f"{seed}:{number}").sample(others, len(others))
         # The message's toolbox is first, so that its tools lead, and last, so that they replace
         # others of the same name.
-        joined = {
-            count: Toolbox(
-                {
-                    tool.name: tool
-                    for part in (box, *reversed(shuffled[: count - 1]), box)
-                    for tool in part.toolbox
-                }.values()
-            )
-            for count in joins
-        }
+        joined = {count: _union([box, *reversed(shuffled[: count - 1]), box]) for count in joins}
         plan_cases = draw_cases(box, cases, seed)
         for count, row in _measure_messages(box, joined, plan_cases, encoder, factory, messages):
             measured[count].append(row)
+    timings = _first_plans(first, others, factory) if first else {}
     return Report(
         bench="narrowing",
         settings={
@@ -92,10 +83,7 @@ def measure_narrowing(
             "seed": seed,
             "most": MAX_TOOLS,
         },
-        figures={
-            "messages": float(len(measured[joins[0]])),
-            **(_first_plans(first, others, factory) if first else {}),
-        },
+        figures={"messages": float(len(measured[joins[0]])), **timings},
         rows=[{"toolboxes": count, **_row(measured[count])} for count in joins],
         notes=NOTES,
     )
@@ -124,15 +112,16 @@ def _measure_messages(
                 request = query.record.request(toolbox)
                 narrowing[count].index(toolbox)
                 narrowed, milliseconds = timed(partial(narrowing[count].narrowed, request))
-                row = {
-                    "tools": float(len(toolbox)),
-                    "kept": float(_needed(query) <= set(narrowed.toolbox.names)),
-                    "ms": milliseconds,
-                }
+                is_kept = _needed(query) <= set(narrowed.toolbox.names)
+                row = {"tools": float(len(toolbox)), "kept": float(is_kept), "ms": milliseconds}
                 if planned:
                     right = _right_tools(planner, query, narrowed.toolbox)
                     row |= {"right tools": right, "alone": alone}
                 yield count, row
+
+
+def _union(boxes: Sequence[CorpusToolbox]) -> Toolbox:
+    return Toolbox({tool.name: tool for box in boxes for tool in box.toolbox}.values())
 
 
 def _needed(query: AnnotatedQuery) -> set[str]:

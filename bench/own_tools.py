@@ -13,20 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from casewright.bench import unseen
 from casewright.bench.report import Report
 from casewright.bench.toolbox_planners import (
     FALLBACK,
     ToolboxPlanner,
     names_with_controls,
     planner_factory,
-)
-from casewright.bench.unseen import (
-    COLUMNS,
-    UnseenSet,
-    corpus_set,
-    figures_of,
-    stores_of,
-    with_intervals,
 )
 from casewright.domains.python_file import load_object, running_user_code
 from casewright.errors import InputError
@@ -63,11 +56,11 @@ class OwnFolder:
     learn: Sequence[AnnotatedQuery]
     items: Sequence[EvaluationItem]
 
-    def test_set(self, cases: int, seed: int) -> UnseenSet:
+    def test_set(self, cases: int, seed: int) -> unseen.UnseenSet:
         """Return the test messages, with ``cases`` plan cases drawn from the training messages."""
         plan_cases = {self.toolbox.fingerprint(): stratified(self.learn, cases, seed)}
         classes = [(item.query.label,) for item in self.items]
-        return UnseenSet(self.name, self.items, classes, range(len(self.items)), plan_cases)
+        return unseen.UnseenSet(self.name, self.items, classes, range(len(self.items)), plan_cases)
 
 
 def own_folder(folder: Path) -> OwnFolder:
@@ -131,7 +124,7 @@ class _Measurement:
 
     table: str
     cases: int
-    sets: Sequence[UnseenSet]
+    sets: Sequence[unseen.UnseenSet]
 
 
 def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None) -> Report:
@@ -152,7 +145,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
             outcomes: list[PlanOutcome] = []
             cpu_ms: list[float] = []
             for data in run.sets:
-                with stores_of([data], encoder) as (stores, empty):
+                with unseen.stores_of([data], encoder) as (stores, empty):
                     planner = ToolboxPlanner(name, factories[name], stores, empty)
                     outcomes += evaluate(data.items, {name: planner}).outcomes[name]
                 cpu_ms += planner.cpu_ms
@@ -164,7 +157,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
                     "planner": name,
                     "cases": run.cases,
                     "draws": len(run.sets),
-                    **figures_of(outcomes, partial(_clustered_share, groups=groups)),
+                    **unseen.figures_of(outcomes, partial(_clustered_share, groups=groups)),
                     "cpu ms": round(float(np.median(cpu_ms)), 1) if cpu_ms else None,
                 }
             )
@@ -179,12 +172,12 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
         figures={
             f"{column}, {row['table']}, {row['planner']}, {row['cases']} cases": row[column]
             for row in rows
-            for column in COLUMNS.values()
+            for column in unseen.COLUMNS.values()
         },
         rows=rows,
         notes=NOTES,
         titles={name: f"{name}, by number of annotated messages" for name in tables},
-        cells=with_intervals,
+        cells=unseen.with_intervals,
     )
 
 
@@ -204,8 +197,8 @@ def _measurements(trial: OwnToolsTrial) -> list[_Measurement]:
             # The test messages are the same for each number of plan cases.
             sets = [
                 replace(
-                    corpus_set(trial.split, numbers[-1], seed),
-                    plan_cases=corpus_set(trial.split, cases, seed).plan_cases,
+                    unseen.corpus_set(trial.split, numbers[-1], seed),
+                    plan_cases=unseen.corpus_set(trial.split, cases, seed).plan_cases,
                 )
                 for seed in range(trial.seeds)
             ]

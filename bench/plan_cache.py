@@ -101,10 +101,9 @@ class PricedGoldPlanner:
                 name: count_tokens_approximately([HumanMessage(text)])
                 for name, text in (("input", f"{prompt.head}{prompt.tail}"), ("output", str(plan)))
             }
-            seconds = CALL_SECONDS + tokens["output"] / TOKENS_PER_SECOND
-            self._results[question] = PlanResult(
-                plan, self.name, milliseconds=seconds * 1000, tokens=tokens
-            )
+            milliseconds = (CALL_SECONDS + tokens["output"] / TOKENS_PER_SECOND) * 1000
+            result = PlanResult(plan, self.name, milliseconds=milliseconds, tokens=tokens)
+            self._results[question] = result
         return self._results[question]
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
@@ -151,15 +150,9 @@ def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: Ope
     for kind in (ASKED_BEFORE, *KINDS):
         of_kind = [result for result in results["kept answers"] if result.question.kind == kind]
         reused = [result for result in of_kind if result.reused]
-        rows.append(
-            {
-                "table": "kinds",
-                "kind": kind,
-                "questions": len(of_kind),
-                "reused": len(reused),
-                "wrong": sum(not result.right for result in reused),
-            }
-        )
+        counts = {"questions": len(of_kind), "reused": len(reused)}
+        wrong = sum(not result.right for result in reused)
+        rows.append({"table": "kinds", "kind": kind, **counts, "wrong": wrong})
     kept_answers = rows[1]
     return Report(
         bench="plan-cache",

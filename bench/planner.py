@@ -198,5 +198,5 @@ def _draw_curve(axes: Any, points: Sequence[Point]) -> None:
     axes.plot(sizes, several, "o--", label="multi-step")
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [str(size) for size in sizes])
-    finish(axes, "Accuracy by the number of annotated queries", ylim=(0, 1))
-    axes.set(xlabel="known annotated queries", ylabel="tools right")
+    labels = {"xlabel": "known annotated queries", "ylabel": "tools right"}
+    finish(axes, "Accuracy by the number of annotated queries", ylim=(0, 1), **labels)

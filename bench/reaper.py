@@ -11,13 +11,15 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from casewright.bench.harness import TestedDomain, read_tested_domain
 from casewright.bench.models import random_twin
 from casewright.bench.report import Report, published
+from casewright.bench.toolbox_planners import model_planner
 from casewright.errors import InputError
 from casewright.finetune.evaluation import EvaluationItem, as_row, evaluate, items_of, score_classes
 from casewright.finetune.evaluation.intervals import wilson
@@ -37,12 +39,8 @@ from casewright.planner.named import CLASSIFIERS, make_planner
 from casewright.planner.plan_cases import EXAMPLES
 from casewright.planner.prompt import prompt_hash
 from casewright.planner.shipped import is_shipped, shipped_examples, shipped_planner
-from casewright.stores import CaseStore
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note, show_progress
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
 
 Line = dict[str, Any]
 #: The paper's tables by the names that ``--table`` takes.
@@ -57,8 +55,6 @@ COLUMNS = (
 )
 #: The suffix of the label of a planner without a grammar.
 NO_GRAMMAR = ", grammar off"
-#: Seconds until a batch times out, so long that a slow machine does not change the figures.
-SECONDS = 600.0
 #: Number of questions in a batch (1 if each plan is timed), and of random networks in Table 1.
 BATCH, SEEDS = 16, 3
 #: Limit of a plan's tokens for models that may not end; the longest annotated plan has 112.
@@ -182,13 +178,10 @@ def trained_rows(data: DataSection, instructions: Path | None) -> list[Row]:
 
     rows = [row(SECOND, "all parts", "all-parts", PAPER["table_1"]["reaper"], needed=False)]
     omitted: dict[str, bool] = {}
-    slugs = {
-        "evolved": "no-evolve",
-        "sampled": "no-evolve-dqs",
-        "tools_evolved": "no-evolve-dqs-tevo",
-    }
-    for (part, slug), (name, paper) in zip(slugs.items(), PAPER["table_2"].items(), strict=True):
-        omitted[part] = False
+    slug = "no"
+    parts = (("evolved", "evolve"), ("sampled", "dqs"), ("tools_evolved", "tevo"))
+    for (part, abbreviation), (name, paper) in zip(parts, PAPER["table_2"].items(), strict=True):
+        omitted[part], slug = False, f"{slug}-{abbreviation}"
         rows.append(row(SECOND, name, slug, paper, needed=part == "evolved", **omitted))
     for key, paper in PAPER["table_3"].items():
         share, tasks = float(key.split()[0]), int(key.split()[1])
@@ -231,12 +224,9 @@ def mixture(
         sampled: Sample the queries by the recipe's method, not at random.
         tools_evolved: Vary the tools, their names and descriptions.
     """
+    instructions: dict[str, Any] = {"sources": sources, "share": share if sources else 0.0}
     changes: dict[str, dict[str, Any]] = {
-        "instructions": {
-            "sources": sources,
-            "share": share if sources else 0.0,
-            **({} if evolved else {"evolved": 0.0}),
-        },
+        "instructions": instructions if evolved else {**instructions, "evolved": 0.0},
         "ttg": {"tasks_per_query": tasks},
         "sampling": {} if sampled else {"method": "random"},
         "tevo": {"enabled": tools_evolved},
@@ -288,9 +278,10 @@ def _row_lines(
     cases = choose_queries(inputs.queries, row.data.sampling, tested.encoder, row.data.seed)
     with plan_store(cases, tested.uncached) as store:
         shots = row.data.tevo.shots
+        planner_of = partial(model_planner, model, store, examples=shots, batch=BATCH)
         planners: dict[str, Planner] = {
-            TRAINED: model_planner(model, store, shots),
-            TRAINED + NO_GRAMMAR: model_planner(model, store, shots, **UNCONSTRAINED),
+            TRAINED: planner_of(),
+            TRAINED + NO_GRAMMAR: planner_of(**UNCONSTRAINED),
             CASES: CasePlanner(store),
         }
         for line in planner_lines(frozen, planners, trial.seed):
@@ -320,53 +311,40 @@ def _first_table(
     folder = trial.planner if trial.planner is not None else shipped_planner()
     shots = shipped_examples(folder) if is_shipped(folder) else EXAMPLES
     source, known = find_source(folder, None), tested.domain.queries()
-    paper = PAPER["table_1"]
-    # Batches of one, so that each plan is timed.
-    settings: dict[str, Any] = {"batch": 1}
+    paper: Mapping[str, Any] = PAPER["table_1"]
     new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), tested.toolbox)
 
-    def lines(
-        name: str, planners: Mapping[str, Planner], published: Mapping[str, Any]
-    ) -> Iterator[Line]:
+    def lines(name: str, planners: Mapping[str, Planner], paper_row: str = "") -> Iterator[Line]:
         new_lines = planner_lines(new_tool, planners, trial.seed)
         new_lines = (line for line in new_lines if line["class"] == NEW_TOOL)
         for line in (*new_lines, *planner_lines(frozen, planners, trial.seed)):
-            yield {**line, "table": FIRST, "row": name, **_published_cell(published, line)}
+            cell = _published_cell(paper.get(paper_row, {}), line)
+            yield {**line, "table": FIRST, "row": name, **cell}
 
     with plan_store(known, tested.uncached) as store:
+        # Batches of one, so that each plan is timed.
+        planner_of = partial(model_planner, store=store, examples=shots, batch=1)
         tuned = load_language_model(folder)
-        models = [(SHIPPED, tuned, paper["reaper"])]
+        models = [(SHIPPED, tuned, "reaper")]
         if source.adapter is not None:
-            models.append((BASE, load_language_model(source.base), paper["untuned"]))
-        for name, model, published_figures in models:
-            constrained = model_planner(model, store, shots, **settings)
-            unconstrained = model_planner(model, store, shots, **UNCONSTRAINED, **settings)
-            planners = {name: constrained, name + NO_GRAMMAR: unconstrained}
-            yield from lines(name, planners, published_figures)
+            models.append((BASE, load_language_model(source.base), "untuned"))
+        for name, model, paper_row in models:
+            unconstrained = planner_of(model, **UNCONSTRAINED)
+            planners = {name: planner_of(model), name + NO_GRAMMAR: unconstrained}
+            yield from lines(name, planners, paper_row)
         if source.adapter is None:
             reason = "the planner is not an adapter and names no base"
             yield _line(table=FIRST, row=BASE, planner=BASE, note=reason)
         for seed in range(trial.seed, trial.seed + SEEDS):
-            network = random_twin(tuned, seed)
-            twin = model_planner(network, store, shots, tokens=LOOP_TOKENS, **settings)
-            yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: twin}, {})
+            twin = planner_of(random_twin(tuned, seed), tokens=LOOP_TOKENS)
+            yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: twin})
         if (reader := tested.domain.open_reader()) is not None:
             name = "case planner with its reader"
-            yield from lines(name, {name: CasePlanner(store, reader)}, {})
-        yield from lines(CASES, {CASES: CasePlanner(store)}, {})
+            yield from lines(name, {name: CasePlanner(store, reader)})
+        yield from lines(CASES, {CASES: CasePlanner(store)})
         if find_spec("sklearn") is not None:
-            classifiers = make_planner(
-                CLASSIFIERS, store, queries=lambda: known, encoder=tested.uncached
-            )
-            yield from lines(CLASSIFIERS, {CLASSIFIERS: classifiers}, paper["ensemble"])
-
-
-def model_planner(
-    model: LanguageModel, store: CaseStore, examples: int, **settings: Any
-) -> ModelPlanner:
-    """Return a planner with a language model, and ``examples`` plan cases in its prompt."""
-    options = {"batch": BATCH, "seconds": SECONDS, **settings}
-    return ModelPlanner(model, plan_cases=store, examples=examples, **options)
+            make = partial(make_planner, CLASSIFIERS, store, encoder=tested.uncached)
+            yield from lines(CLASSIFIERS, {CLASSIFIERS: make(queries=lambda: known)}, "ensemble")
 
 
 def planner_lines(
@@ -418,8 +396,7 @@ def _published_cell(paper: Mapping[str, Any], line: Line) -> Line:
         rates = paper.get("classes", {}).get(line["class"])
         if rates is None or unconstrained:
             return {}
-        precision, recall, f1, trained = rates
-        text = f"precision {precision:g}, recall {recall:g}, f1 {f1:g} ({trained})"
+        text = "precision {:g}, recall {:g}, f1 {:g} ({})".format(*rates)
         return {"published": text}
     names = ("only_provided",) if unconstrained else ("tools", "arguments_paper", "ms_p50")
     text = ", ".join(f"{name} {paper[name]:g}" for name in names if name in paper)
@@ -476,10 +453,7 @@ def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
     if points := [(row[CASES], name) for name, row in trained.items() if CASES in row]:
         axes.plot(*zip(*points, strict=True), "o", color="black", label=CASES)
     axes.invert_yaxis()
-    axes.set(
-        xlim=(0, 1),
-        xlabel="share of right tool sequences",
-        title="REAPER's tables with a small model",
-    )
+    axes.set(xlim=(0, 1), xlabel="share of right tool sequences")
+    axes.set_title("REAPER's tables with a small model")
     if trained:
         axes.legend(loc="lower right")

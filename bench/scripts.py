@@ -60,11 +60,8 @@ class ScriptWriter:
     def script(self, matcher: PlanMatcher, text: str, *, forced: bool = True) -> Script:
         """Return the script of a text; with ``forced=False``, forced tokens are choices too.
 
-        Args:
-            matcher: The grammar's matcher; this call advances it to the end of the text.
-
-        Raises:
-            GrammarError: The grammar cannot write this text.
+        This call advances the matcher to the end of the text. Raise ``GrammarError`` if the grammar
+        cannot write the text.
         """
         remaining = text.encode()
         tokens: list[int] = []
@@ -123,10 +120,9 @@ def make_tasks(
         try:
             forced = scripts.script(grammar.plan(request), text)
             masked = scripts.script(grammar.plan(request), text, forced=False)
+            tasks.append(Task(query, request, forced, masked))
         except GrammarError:
             refused += 1
-            continue
-        tasks.append(Task(query, request, forced, masked))
     return tasks, refused
 
 

@@ -117,15 +117,12 @@ def _time_systems(count: int, k: int, lambda_d: float, repeats: int, seed: int) 
     ids = [hit.case.id for hit in hits]
     # LangChain's function is faster with arrays than with the lists of its signature.
     candidates: Any = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
-    casewright_ms, picks = _median_time(
-        partial(select, hits, k, schema, lambda_d=lambda_d), repeats
-    )
-    naive_ms, naive_rows = _median_time(
-        partial(naive, np.array(candidates), scores, ids, k, lambda_d), max(1, repeats // 3)
-    )
-    langchain_ms, langchain_rows = _median_time(
-        partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k), 1
-    )
+    own = partial(select, hits, k, schema, lambda_d=lambda_d)
+    plain = partial(naive, np.array(candidates), scores, ids, k, lambda_d)
+    langchain = partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k)
+    casewright_ms, picks = _median_time(own, repeats)
+    naive_ms, naive_rows = _median_time(plain, max(1, repeats // 3))
+    langchain_ms, langchain_rows = _median_time(langchain, 1)
     picked = [pick.hit.case.id for pick in picks]
     return {
         "candidates": count,

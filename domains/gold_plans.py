@@ -19,17 +19,12 @@ from casewright.tools import CallContext, Toolbox, rows
 
 @dataclass(frozen=True, slots=True)
 class GoldRun:
-    """A run of a gold plan.
-
-    Attributes:
-        scope: The scope of the request.
-        steps: The outcomes of its steps.
-        done_elsewhere: The steps that ended ``empty`` here and ``done`` in another scope.
-    """
+    """A run of a gold plan in a scope, with the outcomes of its steps."""
 
     query: AnnotatedQuery
     scope: Mapping[str, str]
     steps: Sequence[Outcome]
+    #: The steps that ended ``empty`` here and ``done`` in another scope.
     done_elsewhere: frozenset[str] = frozenset()
 
     @property
@@ -130,16 +125,13 @@ def step_counts_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
         for step in run.steps
         for name in (step.tool, "all")
     )
-    names = [*sorted({name for name, _ in counts} - {"all"}), "all"]
     table = []
-    for name in names:
-        done, empty, skipped, elsewhere = (
-            counts[name, status] for status in ("done", "empty", "skipped", "elsewhere")
-        )
-        steps = done + empty + elsewhere + skipped
-        row = {"tool": name, "steps": steps, "done": done, "empty": empty + elsewhere}
-        share = (empty + elsewhere) / max(steps, 1)
-        table.append({**row, "skipped": skipped, "empty_share": share, "elsewhere": elsewhere})
+    for name in [*sorted({name for name, _ in counts} - {"all"}), "all"]:
+        done, skipped, elsewhere = (counts[name, s] for s in ("done", "skipped", "elsewhere"))
+        empty = counts[name, "empty"] + elsewhere
+        steps = done + empty + skipped
+        row = {"tool": name, "steps": steps, "done": done, "empty": empty, "skipped": skipped}
+        table.append({**row, "empty_share": empty / max(steps, 1), "elsewhere": elsewhere})
     return table
 
 

@@ -36,13 +36,13 @@ from casewright.bench.models import GenerationTrial, MeasuredModel
 from casewright.bench.planner import share_right
 from casewright.bench.report import Report
 from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
+from casewright.bench.toolbox_planners import model_planner
 from casewright.errors import GrammarError
 from casewright.finetune.folds import SAME_GROUP
 from casewright.planner import AnnotatedQuery, PlanRequest, render_prompt
 from casewright.planner.grammar import PlanGrammar, PlanMatcher
 from casewright.planner.language_model import LanguageModel, PromptTokens
 from casewright.planner.language_model.device import find_device
-from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.plan_cases import SELECTION, similar_plans
 from casewright.stores import CaseStore
 from casewright.stores.progress import show_progress
@@ -74,8 +74,7 @@ class DecodingTrial(GenerationTrial):
 def measure_decoding(trial: DecodingTrial) -> Report:
     """Time the systems; they write the gold plans of the same annotated queries.
 
-    Raises:
-        InputError: The model cannot be loaded, or the domain has no queries with such plans.
+    Raise ``InputError`` if the model cannot be loaded, or the domain has no such queries.
     """
     find_device(trial.model.device)
     tested = read_tested_domain(trial.domain)
@@ -107,9 +106,9 @@ def measure_decoding(trial: DecodingTrial) -> Report:
 
         writers = {name: writer(write, prompts) for name, write in systems.scripted().items()}
         for count in COUNTS:
-            longer, milliseconds = timed(partial(prompts_with, count))
+            count_prompts, milliseconds = timed(partial(prompts_with, count))
             prompt_ms[f"prompting_ms_{count}_plan_cases"] = milliseconds / len(tasks)
-            writers[_with_cases(count)] = writer(systems.decoded, longer)
+            writers[_with_cases(count)] = writer(systems.decoded, count_prompts)
         ours = [name for name in writers if name.startswith(OWN)]
         warmed = ours if measured.needs_warmup else ()
         plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", warmed)
@@ -186,7 +185,7 @@ def _right_tools(
     """Return the tool accuracy of a trained model by the number of plan cases in prompts."""
     shares = {}
     for count in COUNTS:
-        planner = ModelPlanner(model, plan_cases=store, examples=count, seconds=600)
+        planner = model_planner(model, store, examples=count)
         verdicts = verdicts_of(planner, queries, toolbox, f"Planning, {count} plan cases")
         shares[count] = share_right(verdicts)
     return shares
@@ -309,8 +308,8 @@ def _rows(
         rows.append(_row(f"grammar, {name}: ready", cost.ready))
         if cost.complete:
             rows.append(_row(f"grammar, {name}: whole plan", cost.complete))
-    if not right:
-        rows = [{k: v for k, v in row.items() if k != "tools_right"} for row in rows]
+    for row in [] if right else rows:
+        del row["tools_right"]
     return rows
 
 
@@ -380,8 +379,8 @@ def _draw(axes: Any, plans: Plans) -> None:
             fill = f"C{number}" if name.endswith(HEAD_KEPT) else "none"
             style = {"color": f"C{number}", "markerfacecolor": fill, "label": name}
             axes.plot(steps, list(_times(plans[name])), "s^o"[number], alpha=0.8, **style)
-    axes.set(xlabel="model steps of a plan", ylabel="milliseconds per plan")
-    finish(axes, "Writing the same plans with one model", ylim=(0, None))
+    labels = {"xlabel": "model steps of a plan", "ylabel": "milliseconds per plan"}
+    finish(axes, "Writing the same plans with one model", ylim=(0, None), **labels)
 
 
 def _notes(trial: DecodingTrial) -> list[str]:
@@ -400,17 +399,15 @@ def _notes(trial: DecodingTrial) -> list[str]:
         f"Plan cases ({', '.join(map(str, COUNTS))} in the prompt) are selected by maximal "
         "marginal relevance with quality bias, without neighbours of the query.",
     ]
-    if trial.model.random:
-        return [
-            *notes,
-            "The weights are random: the times are those of a trained model, but its plans are "
-            "meaningless, so there is no share of right tools. Give --model for it.",
-        ]
-    return [
-        *notes,
+    random_notes = [
+        "The weights are random: the times are those of a trained model, but its plans are "
+        "meaningless, so there is no share of right tools. Give --model for it."
+    ]
+    trained_notes = [
         "tools_right: share of the test queries for which the model, without a script, plans the "
         "right tools.",
         "own choice: the model's plans for test queries, without a script. drafted: the model "
         "reads the case planner's plan in one step, and generates from the first token that it "
         "would choose otherwise. The case planner has only the other plan cases; its time counts.",
     ]
+    return notes + (random_notes if trial.model.random else trained_notes)

@@ -30,7 +30,7 @@ from casewright.bench.feedback.runs import (
     post_loop,
     single_search,
 )
-from casewright.bench.harness import mean, panels
+from casewright.bench.harness import mean
 from casewright.bench.report import Report
 from casewright.finetune.judge_sets.find import find_sets
 from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, FeedbackSet, LabelledQuestion
@@ -159,7 +159,7 @@ def _strategies(data: FeedbackSet) -> tuple[list[Strategy], str]:
     """Return the strategies for a set, and the default strategy's name."""
     strategies: list[Strategy] = [TextStrategy(), SentenceStrategy(), RocchioStrategy()]
     if data.kind != "code":
-        return strategies, strategies[1].name
+        return strategies, SentenceStrategy().name
     return [*strategies, NeighbourStrategy()], NeighbourStrategy().name
 
 
@@ -215,9 +215,8 @@ def _trial(
     filtered = []
     if data.kind == "code":
         symbols = SymbolFilter(data.cases)
-        filtered = [
-            SearchState(ids, frozenset(ids)) for ids in (symbols.find(q.text) for q in labelled)
-        ]
+        chunk_ids = [symbols.find(question.text) for question in labelled]
+        filtered = [SearchState(ids, frozenset(ids)) for ids in chunk_ids]
     means = {k: mean(values) for k, values in recalls.items()}
     return Trial(name, data, labelled, loops, post, filtered, means)
 
@@ -338,27 +337,25 @@ def _lines(trial: Trial) -> dict[str, Line]:
         ]
         for loop in trial.loops
     }
-    max_judged = max(x for line in lines.values() for x, _ in line)
-    lines["one search"] = [
-        (k, share) for k, share in trial.single.items() if 10 <= k <= 2 * max_judged
-    ]
+    most = 2 * max(judged for line in lines.values() for judged, _ in line)
+    lines["one search"] = [(k, share) for k, share in trial.single.items() if 10 <= k <= most]
     return lines
 
 
 def _draw(axes: Any, sets: Mapping[str, Mapping[str, Line]]) -> None:
     """Draw a panel for each set."""
-    columns = min(len(sets), 2)
-    grid = panels(axes, columns, -(-len(sets) // columns), (6.5, 4.2)).ravel()
+    figure, columns = axes.figure, min(len(sets), 2)
+    rows = -(-len(sets) // columns)
+    axes.remove()
+    figure.set_size_inches(6.5 * columns, 4.2 * rows)
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for panel, (name, lines) in zip(grid, sets.items(), strict=False):
         strategies = list(dict.fromkeys(label.partition(", ")[0] for label in lines))
         for label, line in lines.items():
             strategy, _, judge = label.partition(", ")
-            style = {
-                "color": f"C{strategies.index(strategy)}" if judge else "black",
-                "marker": "o" if judge else None,
-            }
-            points = zip(*line, strict=True)
-            panel.plot(*points, LINE_STYLES.get(judge, "-"), markersize=3, label=label, **style)
+            color = f"C{strategies.index(strategy)}" if judge else "black"
+            style = {"color": color, "marker": "o" if judge else None, "markersize": 3}
+            panel.plot(*zip(*line, strict=True), LINE_STYLES.get(judge, "-"), label=label, **style)
         panel.set_title(name, fontsize=10)
         panel.set_xlabel("cases judged, mean", fontsize=9)
         panel.set_ylabel("share of the relevant among them", fontsize=9)

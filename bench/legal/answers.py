@@ -151,11 +151,9 @@ def measure_answers(
         compared = compare(cosines)
         rows += [{"context": f"{data.name}: {n}", **asdict(c)} for n, c in compared.items()]
         none, three, others = (compared[n].cosine for n in (NO_CASES, THREE_FULL, OTHERS))
-        figures |= {
-            f"cosine_no_cases_{data.name}": none,
-            f"cosine_three_full_cases_{data.name}": three,
-            f"cosine_cases_of_another_question_{data.name}": others,
-        }
+        figures[f"cosine_no_cases_{data.name}"] = none
+        figures[f"cosine_three_full_cases_{data.name}"] = three
+        figures[f"cosine_cases_of_another_question_{data.name}"] = others
         if none > 0 and not answerer.needs_cases:
             figures[f"ratio_three_full_cases_over_no_cases_{data.name}"] = three / none
         if others > 0:
@@ -173,16 +171,10 @@ def measure_answers(
     for name, cosine in paper.items():
         context = f"paper: {name}" if name == NO_CASES else f"paper, {name}"
         rows.append({"context": context, "cosine": cosine, "difference": cosine - paper[NO_CASES]})
+    sizes = {s.name: {"cases": len(s.cases), "questions": len(s.questions)} for s in sets}
     return Report(
         bench="legal answers",
-        settings={
-            "sets": {
-                data.name: {"cases": len(data.cases), "questions": len(data.questions)}
-                for data in sets
-            },
-            "encoder": encoder.name,
-            "generator": answerer.name,
-        },
+        settings={"sets": sizes, "encoder": encoder.name, "generator": answerer.name},
         figures=figures,
         rows=rows,
         notes=[
@@ -245,17 +237,14 @@ def _cosines(
     with CaseStore(qa_schema(retriever, "bench_legal")) as store:
         store.add(data.cases)
         nearest = [[h.case for h in store.search(q.text, max(COUNTS))] for q in questions]
+    others = other_question_indices(len(questions))[0]
     answers: dict[str, list[str]] = {}
     total = len(questions) * (len(SETTINGS) + 2)
     with progress_bar(f"Answering {data.name}", total, show=None) as advance:
         for setting in (*SETTINGS, CONTROL, MERGED):
-            case_lists = nearest
-            if setting is CONTROL:
-                others = other_question_indices(len(questions))[0]
-                case_lists = [nearest[index] for index in others]
             answers[setting.name] = []
-            for question, case_list in zip(questions, case_lists, strict=True):
-                cases = case_list[: setting.count]
+            for number, question in enumerate(questions):
+                cases = nearest[others[number] if setting is CONTROL else number][: setting.count]
                 texts = [merged_text(cases)] if setting is MERGED else []
                 texts = texts or [context_text(case, setting.format) for case in cases]
                 answers[setting.name].append(answerer.answer(question.text, texts))

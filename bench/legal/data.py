@@ -135,15 +135,11 @@ class QaSet:
 
 
 def find_sets(data: Path | None, only: str | None = None, limit: int | None = None) -> list[QaSet]:
-    """Return the sets of a folder, or the domain's shipped set.
+    """Return the sets of a folder; if ``data`` is ``None``, the domain's shipped set.
 
-    Args:
-        data: A folder with the multi-hop files and the files of ALQA (``qa.jsonl`` and
-            ``pairs.jsonl``), or with subfolders ``multihop`` and ``alqa`` that hold these;
-            ``None`` for the shipped set.
-
-    Raises:
-        InputError: The folder has no such set, or a file has another format.
+    The folder has the multi-hop files and the files of ALQA (``qa.jsonl`` and ``pairs.jsonl``), or
+    subfolders ``multihop`` and ``alqa`` that hold these. Raise ``InputError`` if it has no such
+    set, or a file has another format.
     """
     readers: list[tuple[str, Callable[[], QaSet]]] = []
     if data is None:

@@ -76,11 +76,8 @@ class Trial(AbstractContextManager["Trial"]):
 
     def size(self) -> dict[str, int]:
         """Return the numbers of cases, questions, and excluded questions."""
-        return {
-            "cases": len(self),
-            "questions": len(self.data.questions),
-            "questions_left_out": self.data.left_out,
-        }
+        sizes = {"cases": len(self), "questions": len(self.data.questions)}
+        return {**sizes, "questions_left_out": self.data.left_out}
 
     def rankings(self, weights: Weighting) -> list[list[int]]:
         """Return for each question the columns of the retrieved cases, best first."""
@@ -97,9 +94,8 @@ class Trial(AbstractContextManager["Trial"]):
     def ranks(self, weights: Weighting, labels: Sequence[int] | None = None) -> Ranks:
         """Return the ranks of the parents, array (questions, 2).
 
-        Args:
-            labels: For each question, the index of the question whose parents are ranked; by
-                default its own.
+        ``labels`` has for each question the index of the question whose parents are ranked, by
+        default its own.
         """
         labels = range(len(self.parents)) if labels is None else labels
         return np.array(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import shutil
@@ -100,17 +99,10 @@ def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
     return damage_copies(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
 
 
-def thread_state(service: Callable[..., Any], folder: Path, first: bool) -> Any:
-    """Return a thread's state, and the answer to its request, which is sent again.
-
-    With ``first``, the request is sent for the first time before.
-    """
-
-    async def ask() -> Any:
-        async with run_service(service, folder) as client:
-            if first:
-                await client.post("/ask", json=QUESTION, headers=KEY)
-            state = (await client.get("/threads/t")).json()
-            return state, (await client.post("/ask", json=QUESTION, headers=KEY)).json()
-
-    return asyncio.run(ask())
+async def thread_state(service: Callable[..., Any], folder: Path, first: bool) -> Any:
+    """Send the request, also before that if ``first``; return the thread's state and the answer."""
+    async with run_service(service, folder) as client:
+        if first:
+            await client.post("/ask", json=QUESTION, headers=KEY)
+        state = (await client.get("/threads/t")).json()
+        return state, (await client.post("/ask", json=QUESTION, headers=KEY)).json()

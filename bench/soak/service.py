@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import shutil
@@ -39,7 +38,7 @@ WRITES: tuple[tuple[Any, str], ...] = (
 
 
 class QuestionPlanner:
-    """A planner that reads the plan from the question: after ``plan:``, with ``;`` as line end."""
+    """A planner that reads the plan after ``plan:`` in the question; ``;`` ends a line."""
 
     name = "question"
 
@@ -137,21 +136,18 @@ class Trial:
         """The body of the question."""
         return {"question": f"please plan: {'; '.join(self.plan)}", "thread_id": "t"}
 
-    def prepare(self) -> None:
+    async def prepare(self) -> None:
         """Bring the thread into the state that the request needs."""
+        if self.request == "first":
+            return
+        async with run_service(self.service, self.folder) as client:
+            if self.request == "second":
+                await client.post("/ask", json={"question": "before", "thread_id": "t"})
+            else:
+                reply = await client.post("/ask", json=self.question)
+                (self.folder / "first").write_text(reply.json()["questions"][0]["id"])
 
-        async def prepare() -> None:
-            async with run_service(self.service, self.folder) as client:
-                if self.request == "second":
-                    await client.post("/ask", json={"question": "before", "thread_id": "t"})
-                else:
-                    reply = await client.post("/ask", json=self.question)
-                    (self.folder / "first").write_text(reply.json()["questions"][0]["id"])
-
-        if self.request != "first":
-            asyncio.run(prepare())
-
-    def serve_until_killed(self) -> None:
+    async def serve_until_killed(self) -> None:
         """Serve the request, and kill this process after ``writes`` writes."""
         remaining = self.writes
 
@@ -172,19 +168,13 @@ class Trial:
 
             setattr(class_, method, counted_write)
 
-        async def serve() -> None:
-            async with run_service(self.service, self.folder) as client:
-                for class_, method in WRITES:
-                    count_writes(class_, method)
-                await self._send(client)
+        async with run_service(self.service, self.folder) as client:
+            for class_, method in WRITES:
+                count_writes(class_, method)
+            await self._send(client)
 
-        asyncio.run(serve())
-
-    def outcome(self) -> str:
+    async def outcome(self) -> str:
         """Continue the run; return ``sound``, or a description of what is wrong."""
-        return asyncio.run(self._outcome())
-
-    async def _outcome(self) -> str:
         calls_before = self._calls()
         async with run_service(self.service, self.folder) as client:
             thread = await client.get("/threads/t")

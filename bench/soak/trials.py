@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import itertools
 import json
 import math
@@ -116,7 +118,7 @@ def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connec
 
 
 def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) -> Outcome:
-    """Call ``work`` in a child process, and return the outcome; see ``Outcome``."""
+    """Call ``work``, a plain or async function, in a child process, and return the outcome."""
     with running(_send_outcome, work, arguments) as (answers, process):
         try:
             if not answers.poll(seconds):
@@ -134,7 +136,10 @@ def _send_outcome(answer: Connection, work: Callable[..., Any], arguments: tuple
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
         with patch.object(edge_child, "child_process", _in_fork):
-            outcome: Outcome = ("done", work(*arguments))
+            result = work(*arguments)
+            if inspect.iscoroutine(result):
+                result = asyncio.run(result)
+            outcome: Outcome = ("done", result)
     except CasewrightError as error:
         outcome = ("told", f"{type(error).__name__}: {error}")
     except BaseException as error:  # noqa: BLE001

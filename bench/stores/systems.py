@@ -22,15 +22,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.bench.stores.data import (
-    DIMENSION,
-    FACETS,
-    K,
-    Query,
-    Vectors,
-    Weights,
-    texts_of,
-)
+from casewright.bench.stores.data import DIMENSION, FACETS, K, Query, Vectors, Weights, texts_of
 from casewright.errors import DependencyError
 from casewright.stores import Case, CaseSchema, CaseStore, Facet, Hit
 from casewright.stores.facet import Components
@@ -269,11 +261,9 @@ class NamedVectors(System):
             expression.Mult([expression.Constant(weight), expression.Variable(score)])
             for weight, score in zip(positive.values(), scores, strict=True)
         ]
+        formula = edge.Formula(expression.Sum(terms), dict.fromkeys(scores, 0.0))
         request = edge.QueryRequest(
-            prefetches=prefetches,
-            query=edge.Formula(expression.Sum(terms), dict.fromkeys(scores, 0.0)),
-            limit=K,
-            with_payload=True,
+            prefetches=prefetches, query=formula, limit=K, with_payload=True
         )
         points = self._shard.query(request)
         return [Point(int(str(p.id)), p.score, p.payload or {}) for p in points]

@@ -30,10 +30,8 @@ def code_schema(encoder: Encoder) -> CaseSchema:
 
     The title has the larger weight: chunks of one method have little else in common.
     """
-    return CaseSchema(
-        COLLECTION,
-        (text_facet("text", encoder, weight=0.3), text_facet("title", encoder, weight=0.7)),
-    )
+    facets = text_facet("text", encoder, weight=0.3), text_facet("title", encoder, weight=0.7)
+    return CaseSchema(COLLECTION, facets)
 
 
 def source_tree(source: str | Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,10 +22,10 @@ class SymbolIndex:
 
     def __init__(self, symbols: Iterable[str]) -> None:
         self.paths: dict[str, tuple[str, ...]] = {}
-        self._members: dict[str, list[str]] = {}
-        self._by_name: dict[str, list[str]] = {}
-        self._by_folded_name: dict[str, list[str]] = {}
-        self._by_pair: dict[tuple[str, str], list[str]] = {}
+        self._members: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_name: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_folded_name: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_pair: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for symbol in dict.fromkeys(symbols):
             parts = tuple(symbol.split("."))
             path = symbol
@@ -37,15 +38,11 @@ class SymbolIndex:
 
     def _add(self, path: str, parts: tuple[str, ...]) -> None:
         self.paths[path] = parts
-        self._members[path] = []
-        name = parts[-1]
-        if not name:
-            return
-        self._by_name.setdefault(name, []).append(path)
-        self._by_folded_name.setdefault(name.casefold(), []).append(path)
-        if len(parts) > 1:
-            pair = parts[-2].casefold(), name.casefold()
-            self._by_pair.setdefault(pair, []).append(path)
+        if name := parts[-1]:
+            self._by_name[name].append(path)
+            self._by_folded_name[name.casefold()].append(path)
+            if len(parts) > 1:
+                self._by_pair[parts[-2].casefold(), name.casefold()].append(path)
 
     def members(self, path: str) -> list[str]:
         """Return the symbols of a path: the path itself, and the symbols defined in it."""

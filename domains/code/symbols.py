@@ -168,11 +168,10 @@ def _add_methods(
             continue
         if method.folded != _CONSTRUCTOR and not index.paths_ending_in(method.parts[0]):
             continue
-        start, end = max(method.position - MAX_DISTANCE, 0), method.position + MAX_DISTANCE + 1
-        for position in range(start, min(end, len(words))):
-            if position == method.position or not is_owner[position]:
+        near = slice(max(method.position - MAX_DISTANCE, 0), method.position + MAX_DISTANCE + 1)
+        for owner in words[near]:
+            if owner is method or not is_owner[owner.position]:
                 continue
-            owner = words[position]
             if _belongs(method, owner, words, marked_words, index) and add_method(method, owner):
                 for other in _earlier_in_list(words, method.position):
                     if _is_name(words[other], index):
@@ -183,6 +182,7 @@ def _add_methods(
 def _kinds(words: Sequence[CodeWord], index: SymbolIndex) -> dict[int, str]:
     """Map the index of each name next to a kind of definition, such as ``method``, to the kind."""
     kinds: dict[int, str] = {}
+    names = {word.position for word in words if _is_name(word, index)}
     for word in words:
         kind = word.folded
         if word.code or kind not in FUNCTIONS | CLASSES:
@@ -191,15 +191,12 @@ def _kinds(words: Sequence[CodeWord], index: SymbolIndex) -> dict[int, str]:
         while after < len(words) and words[after].folded in _NAMING:
             after += 1
         for position in (before, after) if kind in FUNCTIONS else (after, before):
-            if position in kinds or not 0 <= position < len(words):
-                continue
-            if not _is_name(words[position], index):
-                continue
-            kinds[position] = kind
-            for other in _earlier_in_list(words, position) if position == before else ():
-                if _is_name(words[other], index):
-                    kinds.setdefault(other, kind)
-            break
+            if position in names and position not in kinds:
+                kinds[position] = kind
+                for other in _earlier_in_list(words, position) if position == before else ():
+                    if other in names:
+                        kinds.setdefault(other, kind)
+                break
     return kinds
 
 

@@ -5,20 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from casewright.domains.legal import entity_words
 from casewright.domains.legal.acts import INSTRUMENTS
 from casewright.domains.legal.entity_tokens import TextTokens
-from casewright.domains.legal.entity_words import (
-    ACT_JOINERS,
-    AND_ENDS,
-    CALENDAR,
-    COMPANY_ENDS,
-    CONNECTORS,
-    FOR_HEADS,
-    GENERIC,
-    OPENERS,
-    PARTY_JOINERS,
-    TITLES,
-)
 
 #: Maximum number of words of a name; a heading in capitals is split.
 MAX_WORDS = 14
@@ -44,21 +33,21 @@ class Names:
             if token.folded in ("v", "vs"):
                 yield from self._versus(start)
             elif token.capital and not self._used[start] and (words := self._opening(start)):
-                last = self._name_end(start + words, PARTY_JOINERS)
+                last = self._name_end(start + words, entity_words.PARTY_JOINERS)
                 if last >= start + words:
                     yield self._use_as_name(start, self._with_case_number(last))
 
     def acts(self) -> Iterator[Span]:
         """Yield names of Acts and regulations, with year and jurisdiction."""
         for start in self._starts():
-            last = self._instrument_end(start, self._name_end(start, ACT_JOINERS))
+            last = self._instrument_end(start, self._name_end(start, entity_words.ACT_JOINERS))
             if last is not None and (first := self._act_start(start, last)) < last:
                 yield self._use_as_name(first, self._act_end(last))
 
     def others(self) -> Iterator[Span]:
         """Yield the other names: runs of words with capitals."""
         for start in self._starts():
-            end = self._with_and_part(self._name_end(start, CONNECTORS))
+            end = self._with_and_part(self._name_end(start, entity_words.CONNECTORS))
             first = self._name_start(start, end)
             if first <= end and self._is_name(first, end):
                 yield self._use_as_name(first, end)
@@ -78,16 +67,14 @@ class Names:
             right += 1
         if left < 0 or self._tokens[versus].begins_line:
             return
-        first, last = self._party_start(left), self._name_end(right, PARTY_JOINERS)
+        first, last = self._party_start(left), self._name_end(right, entity_words.PARTY_JOINERS)
         if first <= left and last >= right:
             yield self._use_as_name(first, self._with_case_number(last))
 
     def _opening(self, start: int) -> int:
         """Return the number of words that announce a case's name, such as ``In re``; 0 if none."""
-        for opening in _OPENINGS:
-            if self._tokens.folded_words(start, len(opening)) == opening:
-                return len(opening)
-        return 0
+        folded = self._tokens.folded_words
+        return next((len(words) for words in _OPENINGS if folded(start, len(words)) == words), 0)
 
     def _name_end(self, start: int, joiners: frozenset[str]) -> int:
         """Return the last index of the name that begins at ``start``; ``start - 1`` for none."""
@@ -108,7 +95,8 @@ class Names:
 
     def _begins_new_name(self, index: int) -> bool:
         """Return ``True`` if a capitalised word begins a sentence, or is a title before a name."""
-        return self._tokens[index].folded in TITLES or self._tokens.begins_sentence(index)
+        is_title = self._tokens[index].folded in entity_words.TITLES
+        return is_title or self._tokens.begins_sentence(index)
 
     def _may_continue(self, index: int, last: int, joiners: frozenset[str]) -> bool:
         """Return ``True`` if a name may continue after this word or mark without a capital."""
@@ -117,8 +105,8 @@ class Names:
             return index == last + 1 and self._tokens.is_abbreviation(last)
         if token.text == "(":
             return self._bracket_end(index) > index
-        if token.folded == "for" and joiners is CONNECTORS:
-            return last_word.folded in FOR_HEADS
+        if token.folded == "for" and joiners is entity_words.CONNECTORS:
+            return last_word.folded in entity_words.FOR_HEADS
         if token.folded == "the":
             # "Queen of the Desert", "Smith v the King", but "Featuring the King".
             return index > last + 1 or not self._tokens.begins_sentence(last)
@@ -152,20 +140,19 @@ class Names:
 
     def _is_opener(self, index: int) -> bool:
         token = self._tokens[index]
-        return not token.capital or token.folded in OPENERS
+        return not token.capital or token.folded in entity_words.OPENERS
 
     def _may_precede(self, index: int) -> bool:
         """Return ``True`` if a party's name may begin before this word or mark."""
         token = self._tokens[index]
         if token.text == ".":
             return self._tokens.is_abbreviation(index - 1)
-        return token.folded in PARTY_JOINERS or _NUMBER.fullmatch(token.text) is not None
+        is_number = _NUMBER.fullmatch(token.text) is not None
+        return is_number or token.folded in entity_words.PARTY_JOINERS
 
     def _bracket_start(self, index: int) -> int | None:
-        for start in range(index - 1, max(index - MAX_BRACKET_WORDS, 0), -1):
-            if self._tokens[start].text == "(":
-                return start
-        return None
+        starts = range(index - 1, max(index - MAX_BRACKET_WORDS, 0), -1)
+        return next((start for start in starts if self._tokens[start].text == "("), None)
 
     def _with_case_number(self, last: int) -> int:
         """Return the end of a name including its number, such as ``(No 2)``."""
@@ -178,9 +165,9 @@ class Names:
         following = self._tokens[last + 1 : last + 3]
         if [token.folded for token in following[:1]] != ["and"] or not following[-1].capital:
             return last
-        end = self._name_end(last + 2, CONNECTORS)
-        company = self._tokens[last].folded in COMPANY_ENDS
-        return end if self._tokens[end].folded in AND_ENDS and not company else last
+        end = self._name_end(last + 2, entity_words.CONNECTORS)
+        company = self._tokens[last].folded in entity_words.COMPANY_ENDS
+        return end if self._tokens[end].folded in entity_words.AND_ENDS and not company else last
 
     def _instrument_end(self, first: int, last: int) -> int | None:
         """Return the last index of an instrument's name without its year."""
@@ -215,7 +202,7 @@ class Names:
         start = first
         while start <= last and (
             self._is_opener(start)
-            or self._tokens[start].folded in TITLES | CALENDAR
+            or self._tokens[start].folded in entity_words.TITLES | entity_words.CALENDAR
             or (start < last and self._tokens.is_only_capitalised_here(start))
         ):
             start += 1
@@ -223,9 +210,10 @@ class Names:
 
     def _is_name(self, first: int, last: int) -> bool:
         if last > first:
-            return any(token.folded not in GENERIC for token in self._tokens[first : last + 1])
+            words = self._tokens[first : last + 1]
+            return any(word.folded not in entity_words.GENERIC for word in words)
         word = self._tokens[first].folded
-        if len(word) < 2 or word in GENERIC:
+        if len(word) < 2 or word in entity_words.GENERIC:
             return False
         return not self._tokens.begins_sentence(first) or self._tokens.is_always_capitalised(first)
 
@@ -234,5 +222,4 @@ class Names:
         return self._tokens[first].start, self._tokens[last].end
 
     def _use(self, first: int, last: int) -> None:
-        for index in range(first, last + 1):
-            self._used[index] = True
+        self._used[first : last + 1] = b"\1" * (last + 1 - first)

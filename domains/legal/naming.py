@@ -58,11 +58,10 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
 def _parties(citation: str) -> list[Party]:
     """Return the casefolded words of each party, without words such as ``Ltd``."""
     name = citation.partition("[")[0].casefold()
-    parties = [
-        tuple(word for word in _WORD.findall(party) if word not in _COMPANY_FORMS)
+    return [
+        tuple(word for word in _WORD.findall(party) if word not in _COMPANY_FORMS) or ("",)
         for party in re.split(r"\bv\b", name)
     ]
-    return [party or ("",) for party in parties]
 
 
 def _neutral_citation(citation: str) -> str:

@@ -20,11 +20,8 @@ def schemas(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
     """Return, by store name, the store's schema and the function that returns its cases."""
     facet = partial(text_facet, encoder=encoder)
     product_facets = facet("title", weight=0.6), facet("about", weight=0.4)
-    help_facets = (
-        _usual_questions_facet(encoder, weight=0.6),
-        facet("title", weight=0.1),
-        facet("text", weight=0.3),
-    )
+    usual_questions = _usual_questions_facet(encoder, weight=0.6)
+    help_facets = usual_questions, facet("title", weight=0.1), facet("text", weight=0.3)
     # The quality of an order is its recency: minus its age in years.
     orders = CaseSchema("orders", (facet("title"),), quality_range=(-1.0, 0.0))
     return {
