@@ -26,12 +26,10 @@ from casewright.graph import ChatGenerator, Evidence, GenerationRequest, Generat
 from casewright.graph.generator import ID, checked_citations
 from casewright.graph.named import EXTRACTIVE, make_generator
 from casewright.graph.quotable import quotables
-from casewright.planner import chat_model
-from casewright.planner.decoding.decoder import Decoder
-from casewright.planner.decoding.limits import DecodingLimits
+from casewright.planner import Prompt, chat_model
+from casewright.planner.decoding import Decoder, DecodingLimits
 from casewright.planner.grammar.matcher import PlanMatcher, compile_grammar
 from casewright.planner.local_chat import LocalChat, local_chat
-from casewright.planner.prompt import Prompt
 from casewright.stores import Encoder
 
 #: Number of paragraphs in the evidence of a question.

@@ -78,7 +78,7 @@ COLUMNS = (
 
 
 @dataclass(slots=True)
-class Call:
+class _Call:
     """A chat model's call, with times of ``time.perf_counter``; an abandoned call has no end."""
 
     started: float
@@ -87,30 +87,26 @@ class Call:
     cut: bool = False  # True if the limit of tokens ended the answer
 
 
-class CallLog(BaseCallbackHandler):
+class _CallLog(BaseCallbackHandler):
     """A LangChain callback that records a model's calls in order."""
 
     def __init__(self) -> None:
-        self._calls: dict[UUID, Call] = {}
+        self._calls: dict[UUID, _Call] = {}
 
     @property
-    def calls(self) -> list[Call]:
-        """The calls so far."""
+    def calls(self) -> list[_Call]:
         return list(self._calls.values())
 
     def on_chat_model_start(self, *arguments: Any, run_id: UUID, **options: Any) -> None:
-        """See LangChain."""
-        self._calls[run_id] = Call(time.perf_counter())
+        self._calls[run_id] = _Call(time.perf_counter())
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **options: Any) -> None:
-        """See LangChain."""
         call = self._calls[run_id]
         call.ended, call.answered = time.perf_counter(), True
         metadata = response.generations[0][0].message.response_metadata
         call.cut = metadata.get("finish_reason") == "length"
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **options: Any) -> None:
-        """See LangChain."""
         self._calls[run_id].ended = time.perf_counter()
 
 
@@ -228,7 +224,7 @@ def measure_chat(
     known, held_out = tested.domain.queries(), tested.held_out_queries(queries)
     sample = [held_out[number * len(held_out) // queries] for number in range(queries)]
     limit = BASE_TOKENS if tokens is None and url is None else tokens
-    log = CallLog()
+    log = _CallLog()
     with served(url, model) as server:
         chat, trips = server.client(limit, callbacks=[log]), server.round_trips(seconds)
         first_token_ms = server.first_tokens()
@@ -249,31 +245,25 @@ def measure_chat(
             roles.append(_role_row(name, log, results))
     reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
     rows = [{"table": "plans", "planner": name, **_plan_cells(p)} for name, p in planned.items()]
-    return Report(
-        bench="chat",
-        settings={
-            "domain": tested.domain.name,
-            "server": url or "transformers serve, on this machine",
-            "model": server.name,
-            "tokens": limit,
-            "seconds": seconds,
-        },
-        figures={
-            "queries": float(len(sample)),
-            "one_token_ms_p50": p50(trips),
-            "one_token_ms_p95": p95(trips),
-            "streamed_first_token_ms_p50": p50(first_token_ms),
-            "chat_ms_outside_calls_p50": p50([p.milliseconds - p.call_ms for p in planned["chat"]]),
-        },
-        rows=[*rows, *roles],
-        notes=[COLUMNS, *(f"{count} × {why}" for why, count in reasons.most_common(3))],
-        titles={"plans": "plans", "roles": "answers and verdicts"},
-        draw=lambda axes: _draw(axes, planned, trips),
-    )
+    address = url or "transformers serve, on this machine"
+    settings: dict[str, Any]
+    settings = {"domain": tested.domain.name, "server": address, "model": server.name}
+    settings |= {"tokens": limit, "seconds": seconds}
+    figures = {
+        "queries": float(len(sample)),
+        "one_token_ms_p50": p50(trips),
+        "one_token_ms_p95": p95(trips),
+        "streamed_first_token_ms_p50": p50(first_token_ms),
+        "chat_ms_outside_calls_p50": p50([p.milliseconds - p.call_ms for p in planned["chat"]]),
+    }
+    notes = [COLUMNS, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
+    draw = partial(_draw, planned=planned, trips=trips)
+    titles = {"plans": "plans", "roles": "answers and verdicts"}
+    return Report("chat", settings, figures, [*rows, *roles], notes, draw, titles)
 
 
 def _plan_all(
-    planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: CallLog
+    planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: _CallLog
 ) -> list[ChatPlanOutcome]:
     """Return the plans of the queries in turn, after an untimed plan of the first query."""
     planner.plan(queries[0].record.request(toolbox))
@@ -282,17 +272,10 @@ def _plan_all(
         before = len(log.calls)
         result = planner.plan(query.record.request(toolbox))
         now, calls = time.perf_counter(), log.calls[before:]
-        plans.append(
-            ChatPlanOutcome(
-                result.milliseconds,
-                len(calls),
-                sum(((call.ended or now) - call.started) * 1000 for call in calls),
-                result.tokens,
-                result.fallback,
-                bool(calls) and not calls[-1].answered,
-                judge(query, result.plan).tools,
-            )
-        )
+        call_ms = sum(((call.ended or now) - call.started) * 1000 for call in calls)
+        costs = (result.milliseconds, len(calls), call_ms, result.tokens)
+        is_unanswered, verdict = bool(calls) and not calls[-1].answered, judge(query, result.plan)
+        plans.append(ChatPlanOutcome(*costs, result.fallback, is_unanswered, verdict.tools))
     return plans
 
 
@@ -321,7 +304,7 @@ def _judge(
 
 
 def _role_row(
-    name: str, log: CallLog, results: Iterable[tuple[bool, bool, Mapping[str, int]]]
+    name: str, log: _CallLog, results: Iterable[tuple[bool, bool, Mapping[str, int]]]
 ) -> dict[str, Any]:
     before = len(log.calls)
     replied, usable, tokens = zip(*results, strict=True)

@@ -12,11 +12,17 @@ from casewright.bench.planner import share_right
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.evaluation import Verdict
-from casewright.planner import AnnotatedQuery, plan_store
+from casewright.planner import AnnotatedQuery, Planner, Turn, plan_store
 from casewright.planner.annotated import Conversation
 from casewright.planner.named import make_planner
-from casewright.planner.request import Planner, Turn
 from casewright.tools import Toolbox
+
+NOTES = (
+    "Follow-ups are all turns but the first of conversations that took no part in training, tuning "
+    "or plan cases. Tools and arguments as in bench frozen. Another's history: of the next "
+    "conversation of the same length. share_unchanged: share of bench frozen's queries, which need "
+    "no history, whose plan an unrelated one does not change.",
+)
 
 
 def measure_conversations(domain_name: str) -> Report:
@@ -47,18 +53,7 @@ def measure_conversations(domain_name: str) -> Report:
                 figures[f"plan_ms_p50_{suffix}"] = p50([v.milliseconds for v in verdicts])
             unchanged = _share_unchanged(planner, standalone, toolbox, conversations)
             figures[f"share_unchanged_{name}_standing_alone"] = unchanged
-    return Report(
-        bench="conversations",
-        settings={"domain": domain.name},
-        figures=figures,
-        rows=rows,
-        notes=[
-            "Follow-ups are all turns but the first of conversations that took no part in "
-            "training, tuning or plan cases. Tools and arguments as in bench frozen. Another's "
-            "history: of the next conversation of the same length. share_unchanged: share of bench "
-            "frozen's queries, which need no history, whose plan an unrelated one does not change."
-        ],
-    )
+    return Report("conversations", {"domain": domain.name}, figures, rows, NOTES)
 
 
 def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence[Turn]]]:

@@ -27,9 +27,7 @@ from casewright.finetune.records import Record, read_records
 from casewright.graph import Answer, build_graph
 from casewright.graph.named import make_generator
 from casewright.planner.named import CASE_PLANNER, make_planner
-from casewright.stores import CaseStore, Encoder
-from casewright.stores.documents.cases import document_schema
-from casewright.stores.documents.ingest import ingest
+from casewright.stores import CaseStore, Encoder, document_schema, ingest
 from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.feedback.sufficiency import FEATURES, SufficiencyJudge
 from casewright.stores.hit import near_best

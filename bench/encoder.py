@@ -68,14 +68,10 @@ def measure_encoder(
         embed()
         speed = len(questions) / (median(timings(embed, RUNS)) / 1000)
         rows.append({"table": "speed", "encoder": encoder.name, "texts a second": speed})
-    return Report(
-        "encoder",
-        {"data": str(data), "set": only, "limit": limit, "texts": len(questions)},
-        {f"worst_points_by_{second}": min(differences)},
-        rows,
-        NOTES,
-        titles={"retrieval": "Retrieval by the encoder", "speed": "Speed of the encoder"},
-    )
+    settings = {"data": str(data), "set": only, "limit": limit, "texts": len(questions)}
+    figures = {f"worst_points_by_{second}": min(differences)}
+    titles = {"retrieval": "Retrieval by the encoder", "speed": "Speed of the encoder"}
+    return Report("encoder", settings, figures, rows, NOTES, titles=titles)
 
 
 def _sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[Any]:

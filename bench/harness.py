@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,8 +19,7 @@ import numpy as np
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import CasewrightError, InputError
 from casewright.finetune.evaluation import Verdict, judge
-from casewright.planner import AnnotatedQuery
-from casewright.planner.request import Planner, Turn
+from casewright.planner import AnnotatedQuery, Planner, Turn
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.stores.paths import data_folder
@@ -238,26 +237,23 @@ def running(
     with TemporaryDirectory(prefix="casewright-server-") as folder:
         log = Path(folder) / "log"
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=output, stderr=output, **options
-            )
-        try:
-            yield _wait_for_address(process, log, find_address, seconds), process.pid
-            if (code := process.poll()) is not None and not may_end:
-                raise CasewrightError(f"The server ended by itself, with code {code}.")
-        except CasewrightError:
-            lines = log.read_text("utf-8", "replace").splitlines()[-LOG_LINES:]
-            note("The end of the server's log:\n" + "\n".join(lines))
-            raise
-        finally:
-            process.terminate()
+            options |= {"stdin": subprocess.PIPE, "stdout": output, "stderr": output}
+            process = subprocess.Popen(command, **options)
+        # At its end, the block of a process closes the pipe and waits for the process.
+        with process:
             try:
-                process.wait(GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
+                yield _wait_for_address(process, log, find_address, seconds), process.pid
+                if (code := process.poll()) is not None and not may_end:
+                    raise CasewrightError(f"The server ended by itself, with code {code}.")
+            except CasewrightError:
+                lines = log.read_text("utf-8", "replace").splitlines()[-LOG_LINES:]
+                note("The end of the server's log:\n" + "\n".join(lines))
+                raise
+            finally:
+                process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(GRACE_SECONDS)
                 process.kill()
-                process.wait()
-            if process.stdin is not None:
-                process.stdin.close()
 
 
 def serving(

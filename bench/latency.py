@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress, cycle
 from typing import Any
 
@@ -58,8 +59,7 @@ class Question:
     request: PlanRequest
     scope: Mapping[str, str]  # the scope of a user for whom every step of the plan has results
     script: Script  # the script of the whole plan, for one call
-    #: The scripts of the agent's calls: one for each step, and one for the end.
-    steps: Sequence[Script]
+    steps: Sequence[Script]  # the scripts of the agent's calls: one for each step and for the end
 
 
 def measure_latency(trial: GenerationTrial) -> Report:
@@ -88,19 +88,12 @@ def measure_latency(trial: GenerationTrial) -> Report:
         }
         for count in sorted(set(steps))
     }
-    return Report(
-        bench="latency",
-        settings={
-            "domain": tested.domain.name,
-            **measured.settings,
-            "plans_of_each_number_of_steps": trial.plans,
-            "results_shown_to_the_agent": {"rows": MAX_ROWS, "characters": MAX_CHARACTERS},
-        },
-        figures={**dict(_figures(questions, runs, by_steps)), **measured.figures},
-        rows=_rows(by_steps, measured.min_step_ms),
-        notes=_NOTES,
-        draw=lambda axes: _draw(axes, by_steps),
-    )
+    settings = {"domain": tested.domain.name, **measured.settings}
+    settings["plans_of_each_number_of_steps"] = trial.plans
+    settings["results_shown_to_the_agent"] = {"rows": MAX_ROWS, "characters": MAX_CHARACTERS}
+    figures = {**dict(_figures(questions, runs, by_steps)), **measured.figures}
+    rows = _rows(by_steps, measured.min_step_ms)
+    return Report("latency", settings, figures, rows, _NOTES, partial(_draw, by_steps=by_steps))
 
 
 def _questions(

@@ -30,9 +30,7 @@ class LayerSampler:
 
     A sample counts for the layer of the innermost frame that belongs to one: NumPy's time counts
     for its caller. Threads that wait do not count; a thread that waits for Python's lock does.
-
-    Attributes:
-        counts: The number of samples by layer.
+    ``counts`` has the number of samples by layer.
     """
 
     def __init__(self) -> None:

@@ -66,11 +66,11 @@ class ModelChoice:
         if self.adapter is not None and self.name in (None, SHIPPED):
             raise InputError("--adapter needs a model. Give --model too.")
         check_names(self.device, self.dtype)
-        if self.random and self.dtype == "int8":
+        if self.is_random and self.dtype == "int8":
             raise InputError("Random weights have no int8 form. Give another --dtype.")
 
     @property
-    def random(self) -> bool:
+    def is_random(self) -> bool:
         """True if the weights are random."""
         return self.name is None
 
@@ -78,7 +78,7 @@ class ModelChoice:
         """Load the model, or make it with a tokenizer trained on the texts."""
         from casewright.planner.language_model import LanguageModel, load_language_model
 
-        hardware = {"device": self.device, "dtype": self.dtype}
+        hardware: Any = {"device": self.device, "dtype": self.dtype}
         if self.name == SHIPPED:
             return load_shipped(**hardware)
         if self.name is not None:

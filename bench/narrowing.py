@@ -72,21 +72,13 @@ def measure_narrowing(
         plan_cases = draw_cases(box, cases, seed)
         for count, row in _measure_messages(box, joined, plan_cases, encoder, factory, messages):
             measured[count].append(row)
-    timings = _first_plans(first, others, factory) if first else {}
-    return Report(
-        bench="narrowing",
-        settings={
-            "planner": planner,
-            "split": split,
-            "cases": cases,
-            "messages": messages,
-            "seed": seed,
-            "most": MAX_TOOLS,
-        },
-        figures={"messages": float(len(measured[joins[0]])), **timings},
-        rows=[{"toolboxes": count, **_row(measured[count])} for count in joins],
-        notes=NOTES,
-    )
+    settings = {"planner": planner, "split": split, "cases": cases, "messages": messages}
+    settings |= {"seed": seed, "most": MAX_TOOLS}
+    figures = {"messages": float(len(measured[joins[0]]))}
+    if first:
+        figures |= _first_plans(first, others, factory)
+    rows = [{"toolboxes": count, **_row(measured[count])} for count in joins]
+    return Report("narrowing", settings, figures, rows, NOTES)
 
 
 def _measure_messages(

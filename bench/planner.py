@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import count, takewhile
 from pathlib import Path
@@ -27,12 +28,10 @@ from casewright.domains import Domain
 from casewright.finetune.baselines.classifiers import train_classifiers
 from casewright.finetune.evaluation import MULTI_STEP, Verdict, as_row, score_classes
 from casewright.finetune.folds import SAME_GROUP, group_folds, similarity_groups
-from casewright.planner import AnnotatedQuery, CasePlanner, plan_store
+from casewright.planner import AnnotatedQuery, CasePlanner, Planner, Reader, plan_store
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, CLASSIFIERS, check_planner, make_planner
-from casewright.planner.reader import Reader
 from casewright.planner.reader_weights import save_reader
-from casewright.planner.request import Planner
 from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
@@ -41,6 +40,13 @@ Queries = Sequence[AnnotatedQuery]
 Point = tuple[int, float, float]
 #: The number of queries at the curve's first point; it doubles from there.
 FIRST_SIZE = 125
+NOTES = (
+    "tools: share of plans with the right tool sequence; arguments: and with every argument right; "
+    "arguments_paper: the same over plans with prod_search or shipment_status. Precision, recall "
+    "and F1 of “all” are means over the classes. Milliseconds include the encoding of the "
+    f"question, without a cache. Queries with a similarity above {SAME_GROUP} are in one fold, so "
+    "that no planner knows a neighbour.",
+)
 
 
 def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool = False) -> Report:
@@ -71,27 +77,10 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     for size, single, several in points:
         figures[f"tool_accuracy_{planner}_of_{size}_queries"] = single
         figures[f"tool_accuracy_multi_step_{planner}_of_{size}_queries"] = several
-    return Report(
-        bench="planner",
-        settings={
-            "domain": domain.name,
-            "planner": planner,
-            "folds": folds,
-            "queries": len(queries),
-            "groups": len(set(groups)),
-            "same_group_above": SAME_GROUP,
-        },
-        figures=figures,
-        rows=rows,
-        notes=[
-            "tools: share of plans with the right tool sequence; arguments: and with every "
-            "argument right; arguments_paper: the same over plans with prod_search or "
-            "shipment_status. Precision, recall and F1 of “all” are means over the classes. "
-            "Milliseconds include the encoding of the question, without a cache. Queries with a "
-            f"similarity above {SAME_GROUP} are in one fold, so that no planner knows a neighbour."
-        ],
-        draw=(lambda axes: _draw_curve(axes, points)) if curve else lambda axes: _draw(axes, rows),
-    )
+    settings = {"domain": domain.name, "planner": planner, "folds": folds, "queries": len(queries)}
+    settings |= {"groups": len(set(groups)), "same_group_above": SAME_GROUP}
+    draw = partial(_draw_curve, points=points) if curve else partial(_draw, rows=rows)
+    return Report("planner", settings, figures, rows, NOTES, draw)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,8 +91,7 @@ NOTES = (
 class ReaperTrial:
     """The options of ``casewright bench reaper``; a stopped run continues from ``folder``.
 
-    Raises:
-        InputError: A table does not exist, or a number is too small.
+    Raise ``InputError`` if a table does not exist, or a number is too small.
     """
 
     tables: tuple[str, ...] = TABLES
@@ -142,24 +141,19 @@ def measure_reaper(trial: ReaperTrial) -> Report:
             note(f"Table {row.table}: {row.name}.")
             lines += _row_lines(row, trial, recipe, tested, frozen)
             advance(1)
+    settings = {
+        "domain": tested.domain.name,
+        "tables": list(trial.tables),
+        "recipe": recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
+        "steps": recipe.training.steps,
+        "plan_cases_in_a_prompt": recipe.data.tevo.shots,
+        "frozen_questions": len(frozen),
+        "instructions": trial.instructions is not None,
+        "seed": trial.seed,
+    }
+    draw, titles = partial(draw_lines, lines=lines), {name: f"Table {name}" for name in TABLES}
     return Report(
-        bench="reaper",
-        settings={
-            "domain": tested.domain.name,
-            "tables": list(trial.tables),
-            "recipe": recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
-            "steps": recipe.training.steps,
-            "plan_cases_in_a_prompt": recipe.data.tevo.shots,
-            "frozen_questions": len(frozen),
-            "instructions": trial.instructions is not None,
-            "seed": trial.seed,
-        },
-        figures=_figures(lines),
-        rows=lines,
-        notes=NOTES,
-        draw=lambda axes: draw_lines(axes, lines),
-        titles={name: f"Table {name}" for name in TABLES},
-        cells=_nonempty_columns,
+        "reaper", settings, _figures(lines), lines, NOTES, draw, titles, _nonempty_columns
     )
 
 
@@ -369,14 +363,10 @@ def planner_lines(
         verdicts = [o.verdict if o.is_own_plan else replace(o.verdict, **wrong) for o in outcomes]
         *classes, overall = ({**as_row(score)} for score in score_classes(verdicts))
         low, high = wilson(sum(v.tools for v in verdicts), len(verdicts))
-        figures = evaluation.figures[label]
-        overall |= {
-            "low": round(low, 4),
-            "high": round(high, 4),
-            "invalid": round(sum(not o.is_own_plan for o in outcomes) / len(outcomes), 4),
-            "only_provided": figures["only_provided"].value,
-            "ms_p50": figures["ms_p50"].value,
-        }
+        overall |= {"low": round(low, 4), "high": round(high, 4)}
+        overall["invalid"] = round(sum(not o.is_own_plan for o in outcomes) / len(outcomes), 4)
+        for name in ("only_provided", "ms_p50"):
+            overall[name] = evaluation.figures[label][name].value
         is_model = isinstance(planners[label], ModelPlanner)
         grammar = ("off" if label in unconstrained else "on") if is_model else None
         labels = {"planner": label.removesuffix(NO_GRAMMAR), "grammar": grammar}

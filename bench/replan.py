@@ -24,6 +24,12 @@ Fault = Literal["none", "miss", "failure"]
 #: Each system's replanning mode (``mend`` of ``build_graph``); the last two are controls.
 SYSTEMS: dict[str, Mend] = {"off": "off", "failure": "failure", "empty": "empty"}
 SYSTEMS |= {"any tool": "empty", "same tool": "empty"}
+NOTES = (
+    "answered: the evidence has the first result of each final step of the gold plan. miss: a "
+    "random tool of the plan returns nothing for the arguments of its first call; failure: it "
+    "fails in every call. Controls repeat the search with the whole question, with any tool or "
+    "with the same tool.",
+)
 
 
 class _Question(NamedTuple):
@@ -82,22 +88,13 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
                 means = {column: mean([r[column] for r in results]) for column in results[0]}
                 rows.append({"fault": fault, "mend": name, "runs": len(results), **means})
     share = {(row["fault"], row["mend"]): row["answered"] for row in rows}
-    return Report(
-        bench="replan",
-        settings={"domain": domain_name, "questions": len(questions), "seeds": seeds},
-        figures={
-            f"gain_{fault}_{name.replace(' ', '_')}": share[fault, name] - share[fault, "off"]
-            for fault in get_args(Fault)
-            for name in list(SYSTEMS)[1:]
-        },
-        rows=rows,
-        notes=[
-            "answered: the evidence has the first result of each final step of the gold plan. "
-            "miss: a random tool of the plan returns nothing for the arguments of its first call; "
-            "failure: it fails in every call. Controls repeat the search with the whole question, "
-            "with any tool or with the same tool."
-        ],
-    )
+    settings = {"domain": domain_name, "questions": len(questions), "seeds": seeds}
+    figures = {
+        f"gain_{fault}_{name.replace(' ', '_')}": share[fault, name] - share[fault, "off"]
+        for fault in get_args(Fault)
+        for name in list(SYSTEMS)[1:]
+    }
+    return Report("replan", settings, figures, rows, NOTES)
 
 
 def _questions(tested: TestedDomain) -> Iterator[_Question]:

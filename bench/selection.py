@@ -32,6 +32,14 @@ LAMBDAS = (0.5, 0.75, 0.95)
 DIMENSION, CLUSTERS, DEVIATION = 384, 100, 1.0
 #: The number of picks, and the number of candidates of an uncertified selection.
 PICKS, CANDIDATES = 8, 20
+NOTES = (
+    "Median milliseconds in one process to select from the same hits. Naive: Algorithm 1 as "
+    "published, in NumPy, which computes all similarities at every pick. LangChain: "
+    "maximal_marginal_relevance, whose relevance is a cosine without quality.",
+    f"Certified: {PICKS} of the domain's annotated queries are picked for each test query, first "
+    f"from {CANDIDATES} candidates, then from as many as a certified selection needs. Exact: the "
+    "picks are those of the naive algorithm from all cases.",
+)
 
 
 def measure_selection(
@@ -50,32 +58,12 @@ def measure_selection(
         figures[f"ratio_langchain_over_casewright_{name}"] = row["langchain_over"]
         figures[f"same_picks_as_naive_{name}"] = float(row["same_as_naive"])
     known = [query.query for query in tested.domain.queries()[:queries]]
-    return Report(
-        bench="selection",
-        settings={
-            "sizes": [list(size) for size in sizes],
-            "dimension": DIMENSION,
-            "repeats": repeats,
-            "seed": seed,
-            "certified": {
-                "domain": domain_name,
-                "queries": queries,
-                "picks": PICKS,
-                "first_candidates": CANDIDATES,
-            },
-        },
-        figures={**figures, **_certified(tested.encoder, known, questions)},
-        rows=rows,
-        notes=[
-            "Median milliseconds in one process to select from the same hits. Naive: Algorithm 1 "
-            "as published, in NumPy, which computes all similarities at every pick. LangChain: "
-            "maximal_marginal_relevance, whose relevance is a cosine without quality.",
-            f"Certified: {PICKS} of the domain's annotated queries are picked for each test query, "
-            f"first from {CANDIDATES} candidates, then from as many as a certified selection "
-            "needs. Exact: the picks are those of the naive algorithm from all cases.",
-        ],
-        draw=lambda axes: _draw(axes, rows),
-    )
+    figures |= _certified(tested.encoder, known, questions)
+    certified = {"domain": domain_name, "queries": queries}
+    certified |= {"picks": PICKS, "first_candidates": CANDIDATES}
+    settings = {"sizes": [list(size) for size in sizes], "dimension": DIMENSION}
+    settings |= {"repeats": repeats, "seed": seed, "certified": certified}
+    return Report("selection", settings, figures, rows, NOTES, partial(_draw, rows=rows))
 
 
 def read_sizes(text: str) -> list[tuple[int, int]]:

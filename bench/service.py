@@ -30,6 +30,12 @@ CLIENTS = (1, 8, 32)
 WARM_UP = 0.1
 #: Asks a question; returns the milliseconds in the graph's stages, ``None`` without an answer.
 Ask = Callable[[str], Awaitable[float | None]]
+NOTES = (
+    "The clients and the bare graph run in this process, the service in another one on the same "
+    "cores. The order of questions is the same. cpu_ms: the CPU time per answer of the process "
+    "that answers. outside_ms: the median time of an answer outside of the graph's stages; "
+    "LangGraph takes it, and for the service also HTTP and the queue.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +132,10 @@ def measure_service(
         for clients in CLIENTS
         for way, loads in (("bare graph", bare), ("service", over_http))
     ]
-    return Report(
-        bench="serve",
-        settings={"domain": domain, "questions": each, "requests": requests, "seed": seed},
-        figures={**_figures(bare, over_http), **memory},
-        rows=rows,
-        notes=[
-            "The clients and the bare graph run in this process, the service in another one on the "
-            "same cores. The order of questions is the same. cpu_ms: the CPU time per answer of "
-            "the process that answers. outside_ms: the median time of an answer outside of the "
-            "graph's stages; LangGraph takes it, and for the service also HTTP and the queue."
-        ],
-        draw=lambda axes: _draw(axes, bare, over_http),
-    )
+    settings = {"domain": domain, "questions": each, "requests": requests, "seed": seed}
+    figures = {**_figures(bare, over_http), **memory}
+    draw = partial(_draw, bare=bare, over_http=over_http)
+    return Report("serve", settings, figures, rows, NOTES, draw)
 
 
 async def _load_graph(session: Any, questions: Sequence[str]) -> dict[int, Load]:

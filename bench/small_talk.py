@@ -18,10 +18,9 @@ from casewright.bench.reaper import BATCH, CASES, PAPER, Line, planner_lines
 from casewright.bench.report import Report
 from casewright.bench.toolbox_planners import model_planner
 from casewright.finetune.evaluation import items_of
-from casewright.planner import CasePlanner, Planner, plan_store
+from casewright.planner import CasePlanner, Planner, parse_plan, plan_store
 from casewright.planner.language_model import load_language_model
 from casewright.planner.named import CLASSIFIERS, make_planner
-from casewright.planner.parse import parse_plan
 from casewright.planner.shipped import SHIPPED, is_runnable, shipped_examples, shipped_planner
 from casewright.tools import tool_from_record
 

@@ -29,14 +29,9 @@ PlannerFactory = Callable[[CaseStore], Planner]
 class ToolboxPlanner:
     """A planner that delegates each request to a planner with the toolbox's plan cases.
 
-    Only the last toolbox's planner is cached, so sort requests by toolbox.
-
-    Args:
-        stores: Stores of plan cases by the fingerprint of their toolbox.
-        default: The store of plan cases for other toolboxes.
-
-    Attributes:
-        cpu_ms: CPU milliseconds, over all cores, of each plan outside of a batch.
+    Only the last toolbox's planner is cached, so sort requests by toolbox. ``stores`` has plan
+    cases by the fingerprint of their toolbox, ``default`` those for other toolboxes. ``cpu_ms`` has
+    the CPU milliseconds, over all cores, of each plan outside of a batch.
     """
 
     def __init__(

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -155,23 +156,17 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     logprobs = {name: scores[n * count : (n + 1) * count] for n, name in enumerate(shown)}
     rows = _rows(study, questions, shown, logprobs)
     retrievers = [row for row in rows if row["retriever"] in NAMES]
-    return Report(
-        bench="truthfulqa",
-        settings={
-            "model": scorer.name,
-            "k": study.k,
-            "questions": count,
-            "retrievers": {
-                name: {"lambda_d": s.lambda_d, "lambda_b": s.lambda_b}
-                for name, s in {**SELECTORS, **OTHER_SELECTORS}.items()
-            },
-            "seed": study.seed,
-        },
-        figures={"study_seconds": seconds, "study_answers_scored_in_this_run": float(new)},
-        rows=[*rows, *_published_rows(rows[0])],
-        notes=_notes(scorer.name, retrievers),
-        draw=lambda axes: _draw(axes, retrievers, scorer.name),
-    )
+    parameters = {
+        name: {"lambda_d": selector.lambda_d, "lambda_b": selector.lambda_b}
+        for name, selector in {**SELECTORS, **OTHER_SELECTORS}.items()
+    }
+    settings = {"model": scorer.name, "k": study.k, "questions": count, "retrievers": parameters}
+    settings["seed"] = study.seed
+    figures = {"study_seconds": seconds, "study_answers_scored_in_this_run": float(new)}
+    rows += _published_rows(rows[0])
+    draw = partial(_draw, rows=retrievers, model=scorer.name)
+    notes = _notes(scorer.name, retrievers)
+    return Report("truthfulqa", settings, figures, rows, notes, draw)
 
 
 def _demonstrations(

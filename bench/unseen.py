@@ -23,9 +23,8 @@ from casewright.finetune.evaluation.figures import share
 from casewright.finetune.evaluation.outcome import PlanOutcome
 from casewright.finetune.tool_sets.registry import tool_queries
 from casewright.finetune.tool_sets.sealtools import FILES
-from casewright.planner import AnnotatedQuery, plan_store
+from casewright.planner import AnnotatedQuery, Planner, plan_store
 from casewright.planner.named import ModelSettings
-from casewright.planner.request import Planner
 from casewright.stores import CachedEncoder, CaseStore, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
 
@@ -75,7 +74,8 @@ class UnseenSet:
             return self
         rows = sorted(random.Random(seed).sample(range(len(self.items)), limit))
         names = ("items", "classes", "groups")
-        return replace(self, **{n: [getattr(self, n)[row] for row in rows] for n in names})
+        columns: Any = {name: [getattr(self, name)[row] for row in rows] for name in names}
+        return replace(self, **columns)
 
 
 def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:
@@ -205,28 +205,17 @@ def _report(
         if row["figure"] in COLUMNS
     ]
     errors = [error for evaluation in evaluations.values() for error in evaluation.errors]
-    return Report(
-        bench="unseen",
-        settings={
-            **{n: getattr(trial, n) for n in ("planners", "split", "cases", "limit", "seed")},
-            "toolboxes": len(sets[0].plan_cases),
-            "refused": {data.name: dict(data.rejected) for data in sets if data.rejected},
-        },
-        figures=figures,
-        rows=rows,
-        notes=[
-            *NOTES,
-            *([PUBLIC_NOTE] if trial.data is not None else []),
-            *(f"{e['planner']}, {e['item']}: {e['error']}" for e in errors),
-        ],
-        draw=partial(_draw, curves=curves) if curves else None,
-        titles={
-            **{data.name: f"{data.name}: {len(data.items)} messages" for data in sets},
-            CONFIDENCE: f"{sets[0].name}: whole plans among the most confident ones",
-            DIFFERENCES: f"difference from {trial.planners[0]}",
-        },
-        cells=with_intervals,
-    )
+    names = ("planners", "split", "cases", "limit", "seed")
+    settings = {name: getattr(trial, name) for name in names}
+    settings["toolboxes"] = len(sets[0].plan_cases)
+    settings["refused"] = {data.name: dict(data.rejected) for data in sets if data.rejected}
+    notes = [*NOTES, *([PUBLIC_NOTE] if trial.data is not None else [])]
+    notes += [f"{error['planner']}, {error['item']}: {error['error']}" for error in errors]
+    draw = partial(_draw, curves=curves) if curves else None
+    titles = {data.name: f"{data.name}: {len(data.items)} messages" for data in sets}
+    titles[CONFIDENCE] = f"{sets[0].name}: whole plans among the most confident ones"
+    titles[DIFFERENCES] = f"difference from {trial.planners[0]}"
+    return Report("unseen", settings, figures, rows, notes, draw, titles, with_intervals)
 
 
 def _rows(data: UnseenSet, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
@@ -273,10 +262,8 @@ class Confidences:
     """A planner's confidence in its plans, sorted from high to low."""
 
     values: tuple[float, ...]
-    #: True for a plan that equals the gold plan in its graph and all arguments.
-    right: tuple[bool, ...]
-    #: True for a plan that the planner would confirm with a question to the user.
-    asks: tuple[bool, ...]
+    right: tuple[bool, ...]  # true for a plan with the gold plan's graph and arguments
+    asks: tuple[bool, ...]  # true for a plan that the planner asks the user to confirm
 
     def bins(self) -> list[tuple[float, float, int]]:
         """Return the mean confidence, the share of right plans and the size of each bin."""

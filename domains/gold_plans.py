@@ -24,8 +24,7 @@ class GoldRun:
     query: AnnotatedQuery
     scope: Mapping[str, str]
     steps: Sequence[Outcome]
-    #: The steps that ended ``empty`` here and ``done`` in another scope.
-    done_elsewhere: frozenset[str] = frozenset()
+    done_elsewhere: frozenset[str] = frozenset()  # ``empty`` here and ``done`` in another scope
 
     @property
     def done_count(self) -> int:
@@ -37,20 +36,20 @@ class _WatchedScope(Mapping[str, str]):
     """A scope that records if it is read: one run is enough for a plan that does not read it."""
 
     def __init__(self, scope: Mapping[str, str]) -> None:
-        self._scope = scope
-        self.read = False
+        self._scope, self.is_read = scope, False
+
+    def _read(self) -> Mapping[str, str]:
+        self.is_read = True
+        return self._scope
 
     def __getitem__(self, field: str) -> str:
-        self.read = True
-        return self._scope[field]
+        return self._read()[field]
 
     def __iter__(self) -> Iterator[str]:
-        self.read = True
-        return iter(self._scope)
+        return iter(self._read())
 
     def __len__(self) -> int:
-        self.read = True
-        return len(self._scope)
+        return len(self._read())
 
 
 def scope_combinations(domain: Domain) -> list[dict[str, str]]:
@@ -101,7 +100,7 @@ def _best_run(
     for scope in scopes:
         watched_scope = _WatchedScope(scope)
         runs.append(GoldRun(query, scope, run_plan(toolbox, query, watched_scope)))
-        if runs[-1].done_count == len(query.plan.steps) or not watched_scope.read:
+        if runs[-1].done_count == len(query.plan.steps) or not watched_scope.is_read:
             break
     best = max(runs, key=lambda run: run.done_count)
     done = {step.step for run in runs for step in run.steps if step.status == "done"}

@@ -65,8 +65,7 @@ class DecodingTrial(GenerationTrial):
 
     plans: int = 20
     examples: int = 1
-    #: The number of annotated queries that may become plan cases; all by default.
-    pool: int | None = None
+    pool: int | None = None  # the number of queries that may become plan cases; ``None`` for all
     grammars: int = 200
     held_out: int = 100
 
@@ -86,7 +85,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     tasks, refused = make_tasks(model, script_grammar, toolbox, shuffled, trial.plans)
     if not tasks:
         raise trial.no_queries_error()
-    test_queries = [] if trial.model.random else tested.domain.measuring_queries()
+    test_queries = [] if trial.model.is_random else tested.domain.measuring_queries()
     held_out = test_queries[: trial.held_out]
     unscripted = shuffled_queries(test_queries, trial.seed)[: trial.plans]
     measured_queries = [*(task.query for task in tasks), *held_out, *unscripted]
@@ -122,33 +121,28 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     measured.measure_again()
     # Milliseconds to read the weights from memory in all model steps of a plan.
     limits = np.array([plan.model_steps * measured.min_step_ms for plan in plans[OWN + HEAD_KEPT]])
-    return Report(
-        bench="decoding",
-        settings={
-            "domain": tested.domain.name,
-            **measured.settings,
-            "plans": len(tasks),
-            "head_tokens": len(prompts[0].head),
-            "plan_cases_in_prompts": trial.examples,
-            "plan_cases_to_pick_from": cases,
-            "picked_by": {"lambda_d": SELECTION.lambda_d, "lambda_b": SELECTION.lambda_b},
-            "same_group_above": SAME_GROUP,
-            "queries_refused_by_the_grammar": refused,
-            "queries_kept_from_the_model": len(held_out),
-        },
-        figures={
-            **dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], limits)),
-            **(dict(_choice_figures(unscripted_plans)) if unscripted_plans else {}),
-            **dict(_grammar_figures(grammars)),
-            **prompt_ms,
-            **{f"tool_accuracy_{count}_plan_cases": share for count, share in right.items()},
-            **{f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()},
-            **measured.figures,
-        },
-        rows=_rows({**plans, **unscripted_plans}, right, limits, grammars),
-        notes=_notes(trial),
-        draw=lambda axes: _draw(axes, plans),
-    )
+    settings = {
+        "domain": tested.domain.name,
+        **measured.settings,
+        "plans": len(tasks),
+        "head_tokens": len(prompts[0].head),
+        "plan_cases_in_prompts": trial.examples,
+        "plan_cases_to_pick_from": cases,
+        "picked_by": {"lambda_d": SELECTION.lambda_d, "lambda_b": SELECTION.lambda_b},
+        "same_group_above": SAME_GROUP,
+        "queries_refused_by_the_grammar": refused,
+        "queries_kept_from_the_model": len(held_out),
+    }
+    figures = dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], limits))
+    if unscripted_plans:
+        figures |= dict(_choice_figures(unscripted_plans))
+    figures |= {**dict(_grammar_figures(grammars)), **prompt_ms}
+    figures |= {f"tool_accuracy_{count}_plan_cases": share for count, share in right.items()}
+    figures |= {f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()}
+    figures |= measured.figures
+    rows = _rows({**plans, **unscripted_plans}, right, limits, grammars)
+    draw = partial(_draw, plans=plans)
+    return Report("decoding", settings, figures, rows, _notes(trial), draw)
 
 
 def _prompt(
@@ -314,14 +308,9 @@ def _rows(
 
 
 def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dict[str, Any]:
-    return {
-        "system": name,
-        "plans": len(milliseconds),
-        **dict.fromkeys(("prompt_tokens", "plan_tokens", "model_steps")),
-        "ms_p50": p50(milliseconds),
-        "ms_p95": p95(milliseconds),
-        "tools_right": None,
-    }
+    unknown = dict.fromkeys(("prompt_tokens", "plan_tokens", "model_steps"))
+    times = {"ms_p50": p50(milliseconds), "ms_p95": p95(milliseconds)}
+    return {"system": name, "plans": len(milliseconds), **unknown, **times, "tools_right": None}
 
 
 def _plan_figures(plans: Plans, gold: Sequence[str], limits: np.ndarray[Any, Any]) -> Figures:
@@ -410,4 +399,4 @@ def _notes(trial: DecodingTrial) -> list[str]:
         "reads the case planner's plan in one step, and generates from the first token that it "
         "would choose otherwise. The case planner has only the other plan cases; its time counts.",
     ]
-    return notes + (random_notes if trial.model.random else trained_notes)
+    return notes + (random_notes if trial.model.is_random else trained_notes)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -78,6 +78,7 @@ _NOTES = (
     "The post's loop judges all results of every round, also those judged before; a token is "
     "estimated at four characters.",
 )
+TITLES = {"sets": "feedback: gain in points, default strategy", "all": "feedback: all rows"}
 #: Points of the plot: the number of judged cases, and their recall, after each round.
 Line = Sequence[tuple[float, float]]
 Measure = Callable[[SearchState, LabelledQuestion], float]
@@ -135,24 +136,20 @@ def measure_feedback(
     """Return the gains of all strategies and judges on the offline judge's test questions."""
     note("Reading the questions and the cases of the feedback bench.")
     trials = list(_trials(find_sets(data, only, limit), encoder))
-    return Report(
-        bench="feedback",
-        settings={
-            "sets": {t.data.name: {**t.data.size(), **t.data.origin} for t in trials},
-            "weights": {
-                f"{name}{suffix}": dict(weights)
-                for name, by_suffix in WEIGHTS.items()
-                for suffix, weights in by_suffix.items()
-            },
-            "encoder": encoder.name,
-            "limits": {name: getattr(LIMITS, name) for name in ("first", "more", "rounds")},
+    settings = {
+        "sets": {t.data.name: {**t.data.size(), **t.data.origin} for t in trials},
+        "weights": {
+            f"{name}{suffix}": dict(weights)
+            for name, by_suffix in WEIGHTS.items()
+            for suffix, weights in by_suffix.items()
         },
-        figures={name: value for trial in trials for name, value in _figures(trial).items()},
-        rows=[*map(_summary, trials), *(row for trial in trials for row in _rows(trial))],
-        notes=_NOTES,
-        titles={"sets": "feedback: gain in points, default strategy", "all": "feedback: all rows"},
-        draw=partial(_draw, sets={trial.name: _lines(trial) for trial in trials}),
-    )
+        "encoder": encoder.name,
+        "limits": {name: getattr(LIMITS, name) for name in ("first", "more", "rounds")},
+    }
+    figures = {name: value for trial in trials for name, value in _figures(trial).items()}
+    rows = [*map(_summary, trials), *chain.from_iterable(map(_rows, trials))]
+    draw = partial(_draw, sets={trial.name: _lines(trial) for trial in trials})
+    return Report("feedback", settings, figures, rows, _NOTES, draw, TITLES)
 
 
 def _strategies(data: FeedbackSet) -> tuple[list[Strategy], str]:
@@ -243,16 +240,11 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
     """Yield the rows of the loops, of the post's loop, and for code of the symbol filter."""
 
     def row(strategy: str, judge: str, states: Sequence[SearchState]) -> dict[str, Any]:
-        return {
-            "table": "all",
-            "set": trial.name,
-            "strategy": strategy,
-            "judge": judge,
-            "rounds": None,
-            "judged": _mean_judged(states),
-            "found": trial.mean(SearchState.judged_recall, states),
-            "answer": trial.mean(SearchState.marked_recall, states),
-        }
+        labels = {"table": "all", "set": trial.name, "strategy": strategy, "judge": judge}
+        found = trial.mean(SearchState.judged_recall, states)
+        answer = trial.mean(SearchState.marked_recall, states)
+        judged = _mean_judged(states)
+        return {**labels, "rounds": None, "judged": judged, "found": found, "answer": answer}
 
     def by_round(measure: Measure, rounds: Sequence[Sequence[SearchState]]) -> str:
         return " ".join(f"{trial.mean(measure, states):.3f}" for states in rounds)

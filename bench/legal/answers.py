@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +124,8 @@ class PairedComparison:
     cosine: float
     sd: float
     difference: float
-    #: The statistic of the paired t-test; ``None`` if the differences do not vary.
-    t: float | None = None
-    #: The one-tailed p-value of the hypothesis that the answers are no better.
-    p: float | None = None
+    t: float | None = None  # of the paired t-test; ``None`` if the differences do not vary
+    p: float | None = None  # one-tailed, of the hypothesis that the answers are no better
 
 
 def measure_answers(
@@ -172,22 +171,18 @@ def measure_answers(
         context = f"paper: {name}" if name == NO_CASES else f"paper, {name}"
         rows.append({"context": context, "cosine": cosine, "difference": cosine - paper[NO_CASES]})
     sizes = {s.name: {"cases": len(s.cases), "questions": len(s.questions)} for s in sets}
-    return Report(
-        bench="legal answers",
-        settings={"sets": sizes, "encoder": encoder.name, "generator": answerer.name},
-        figures=figures,
-        rows=rows,
-        notes=[
-            f"Answers by {answerer.name}; cosine to the reference answer by {encoder.name}. "
-            "difference, t and p: compared with no cases, or with another encoder's cases; paired "
-            f"one-tailed t-test. anova: one-way, over all contexts but {OTHERS} and the merged "
-            "cases. paper: CBR-RAG, Table 4: Mistral-7B on ALQA with three encoders, cosines by "
-            "Mistral. Its published tests: AnglEBERT's three full cases are better than none and "
-            "than LegalBERT's at 95 %, and than BERT's single full case at 90 %.",
-            *answerer.notes,
-        ],
-        draw=lambda axes: _draw(axes, rows),
-    )
+    settings = {"sets": sizes, "encoder": encoder.name, "generator": answerer.name}
+    notes = [
+        f"Answers by {answerer.name}; cosine to the reference answer by {encoder.name}. "
+        "difference, t and p: compared with no cases, or with another encoder's cases; paired "
+        f"one-tailed t-test. anova: one-way, over all contexts but {OTHERS} and the merged cases. "
+        "paper: CBR-RAG, Table 4: Mistral-7B on ALQA with three encoders, cosines by Mistral. Its "
+        "published tests: AnglEBERT's three full cases are better than none and than LegalBERT's "
+        "at 95 %, and than BERT's single full case at 90 %.",
+        *answerer.notes,
+    ]
+    draw = partial(_draw, rows=rows)
+    return Report("legal answers", settings, figures, rows, notes, draw)
 
 
 def compare(cosines: Mapping[str, Scores]) -> dict[str, PairedComparison]:

@@ -14,10 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from casewright.domains.legal.alqa import read_alqa
-from casewright.domains.legal.cases import qa_case
+from casewright.domains.legal import extract_entities, qa_case, read_alqa
 from casewright.domains.legal.data import data_file
-from casewright.domains.legal.entities import extract_entities
 from casewright.domains.legal.question_pairs import cited_as
 from casewright.errors import InputError
 from casewright.finetune.judge_sets.paragraphs import FILES, Paragraph, read_items, read_lines

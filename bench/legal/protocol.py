@@ -68,21 +68,13 @@ def measure_legal(
     for name in ENCODERS:
         table = zip(WEIGHTINGS, published("cbr_rag")["f1_at_k"][name], strict=True)
         rows |= {f"paper, {name}: {label_of(w)}": np.array(scores) for w, scores in table}
-    return Report(
-        bench="legal",
-        settings={"sets": sizes, "encoder": encoder.name, "best_here": list(best)},
-        figures=figures,
-        rows=[
-            {
-                "ranking": name,
-                **{f"k{k}": float(score) for k, score in zip(KS, scores, strict=True)},
-                "mean": float(np.mean(scores)),
-            }
-            for name, scores in rows.items()
-        ],
-        notes=_notes(encoder),
-        draw=lambda axes: _draw(axes, list(groups.values())[-1], rows),
-    )
+    table: list[dict[str, Any]] = []
+    for name, scores in rows.items():
+        cells = {f"k{k}": float(score) for k, score in zip(KS, scores, strict=True)}
+        table.append({"ranking": name, **cells, "mean": float(np.mean(scores))})
+    settings = {"sets": sizes, "encoder": encoder.name, "best_here": list(best)}
+    draw = partial(_draw, ours=list(groups.values())[-1], rows=rows)
+    return Report("legal", settings, figures, table, _notes(encoder), draw)
 
 
 def _on_all_questions(trials: Sequence[Trial]) -> dict[str, Rows]:

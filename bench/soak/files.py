@@ -20,8 +20,7 @@ from casewright.graph import Answer, build_graph
 from casewright.graph.run_file import read_run, save_run
 from casewright.planner.annotated import read_annotated
 from casewright.stores.feedback.offline_judge import JudgeModel
-from casewright.tools import Toolbox, tool_from_function
-from casewright.tools.from_file import toolbox_from_file, toolbox_to_records
+from casewright.tools import Toolbox, tool_from_function, toolbox_from_file, toolbox_to_records
 
 #: The readers of the files of ``write_texts``; without checksums, any readable file is sound.
 READERS: Mapping[str, Callable[[Path], Any]] = {

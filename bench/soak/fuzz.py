@@ -11,8 +11,7 @@ from typing import Any
 
 from casewright.bench.soak.trials import Bounds, Counts
 from casewright.errors import CasewrightError, told
-from casewright.planner import PlanRequest, parse_plan
-from casewright.planner.annotated import AnnotatedQuery
+from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan
 from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import split

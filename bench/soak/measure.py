@@ -32,6 +32,10 @@ class Kind:
     modules: Sequence[str] = ()  # modules for preload
 
 
+NOTE = (
+    "Trials by outcome. sound: all answers were right. told: a CasewrightError named the fault. "
+    "lost: acknowledged data is gone without an error. wrong: any other failure."
+)
 _TRAINING_MODULES = ("casewright.bench.soak.training", "peft", "trl.trainer.sft_trainer")
 #: Each kind, by its name on the command line.
 KINDS: Mapping[str, Kind] = {
@@ -79,19 +83,11 @@ def soak(
         del row["name"], row["skipped"]
         rows.append({**row, "seconds": round(time.monotonic() - started)})
     wrong = [line for counts in results for line in counts.wrong]
-    return Report(
-        bench="soak",
-        settings={"minutes": minutes, "seed": seed, "kinds": list(selected), "most": max_trials},
-        figures={
-            **{figure: float(count) for figure, count in tried.items()},
-            "lost": float(sum(counts.lost for counts in results)),
-            "wrong": float(len(wrong)),
-        },
-        rows=rows,
-        notes=[
-            "Trials by outcome. sound: all answers were right. told: a CasewrightError named the "
-            "fault. lost: acknowledged data is gone without an error. wrong: any other failure.",
-            *(f"{c.name}: not tried, {c.skipped}." for c in results if c.skipped),
-            *wrong[:MAX_DESCRIBED],
-        ],
-    )
+    settings = {"minutes": minutes, "seed": seed, "kinds": list(selected), "most": max_trials}
+    figures = {figure: float(count) for figure, count in tried.items()}
+    figures |= {"lost": float(sum(counts.lost for counts in results)), "wrong": float(len(wrong))}
+    skipped = [
+        f"{counts.name}: not tried, {counts.skipped}." for counts in results if counts.skipped
+    ]
+    notes = [NOTE, *skipped, *wrong[:MAX_DESCRIBED]]
+    return Report("soak", settings, figures, rows, notes)

@@ -27,16 +27,11 @@ TRAINING = training_section.TrainingSection(
 
 def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
     """Kill a training at each step: resumed, it must end with the same weights."""
-    examples = [
-        TrainingExample(
-            str(number),
-            PLAN_TASK,
-            str(number),
-            render_prompt(PlanRequest(f"where is machine {number}", Toolbox([]))),
-            f's1 = find(query="machine {number}")',
-        )
-        for number in range(sum(EXAMPLES))
-    ]
+    examples = []
+    for number in range(sum(EXAMPLES)):
+        prompt = render_prompt(PlanRequest(f"where is machine {number}", Toolbox([])))
+        plan = f's1 = find(query="machine {number}")'
+        examples.append(TrainingExample(str(number), PLAN_TASK, str(number), prompt, plan))
     data = folder / "data"
     write_training_set(TrainingSet.of(examples[: EXAMPLES[0]], examples[EXAMPLES[0] :]), data)
     return kill_at_steps(

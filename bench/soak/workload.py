@@ -12,9 +12,16 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.stores import Case, CaseSchema, CaseStore, Change, document_schema, text_facet
+from casewright.stores import (
+    Case,
+    CaseSchema,
+    CaseStore,
+    Change,
+    document_schema,
+    ingest,
+    text_facet,
+)
 from casewright.stores.documents.file_walk import Kind
-from casewright.stores.documents.ingest import ingest
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import Chunk, split
 from casewright.stores.documents.worker import Worker

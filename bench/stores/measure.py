@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -72,24 +73,18 @@ def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
         size_rows = [row for system in measured for row in _rows(size, system, scores)]
         rows += size_rows
         figures |= _figures(size, measured, size_rows)
-    return Report(
-        bench="stores",
-        settings={
-            "sizes": list(sizes),
-            "queries": queries,
-            "k": data.K,
-            "dimension": data.DIMENSION,
-            "weights": [[round(weight, 3) for weight in weights] for weights in data.WEIGHTS],
-            "topics": data.TOPICS,
-            "spread": data.SPREAD,
-            "seed": seed,
-            "packages": {name: version(name) for name in ("qdrant-edge-py", "cbrkit")},
-        },
-        figures=figures,
-        rows=rows,
-        notes=NOTES,
-        draw=lambda axes: _draw(axes, rows),
-    )
+    settings = {
+        "sizes": list(sizes),
+        "queries": queries,
+        "k": data.K,
+        "dimension": data.DIMENSION,
+        "weights": [[round(weight, 3) for weight in weights] for weights in data.WEIGHTS],
+        "topics": data.TOPICS,
+        "spread": data.SPREAD,
+        "seed": seed,
+        "packages": {name: version(name) for name in ("qdrant-edge-py", "cbrkit")},
+    }
+    return Report("stores", settings, figures, rows, NOTES, partial(_draw, rows=rows))
 
 
 def _rows(

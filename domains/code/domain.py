@@ -13,8 +13,7 @@ from casewright.domains.code.symbol_index import CodeIndex
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
 from casewright.domains.search_tools import search_queries, search_toolbox
-from casewright.planner import AnnotatedQuery
-from casewright.planner.plan_cases import plan_store
+from casewright.planner import AnnotatedQuery, plan_store
 from casewright.stores import Case, Encoder, Hit
 from casewright.stores.documents.cases import location_text
 from casewright.stores.feedback import NeighbourStrategy
@@ -67,11 +66,6 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     return replace(opened, toolbox=code_toolbox(search, index))
 
 
-def open_last(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
-    """Call ``open_code`` for the tree that was opened last; ``InputError`` if there is none."""
-    return open_code(folder, encoder, last_tree(folder))
-
-
 def code_toolbox(search: CodeSearch, index: CodeIndex) -> Toolbox:
     """Return the toolbox of a source tree; its tool calls ``search``."""
 
@@ -117,13 +111,11 @@ DOMAIN = Domain(
     name="code",
     description="A user asks about source code: the folder that ask --source names, or the last.",
     questions=QUESTIONS[:3],
-    open=open_last,
+    open=lambda folder, encoder, rebuild: open_code(folder, encoder, last_tree(folder)),
     queries=queries,
     # The mark is the domain's folder itself, which the first source tree creates.
     mark=".",
-    options=(
-        Option("source", "The folder of the source code; by default the last folder.", "DIR"),
-    ),
+    options=[Option("source", "The folder of the source code; by default the last folder.", "DIR")],
     openers={"source": open_code},
     looping=looping,
     generator=quoter,

@@ -15,12 +15,10 @@ class SymbolIndex:
 
     ``Splitter.split`` implies ``Splitter``. So a class can be found by name even if its first lines
     share a chunk with its first method.
-
-    Attributes:
-        paths: Each symbol or enclosing definition, mapped to the names that it joins.
     """
 
     def __init__(self, symbols: Iterable[str]) -> None:
+        #: Each symbol or enclosing definition, mapped to the names that it joins.
         self.paths: dict[str, tuple[str, ...]] = {}
         self._members: defaultdict[str, list[str]] = defaultdict(list)
         self._by_name: defaultdict[str, list[str]] = defaultdict(list)
@@ -63,9 +61,8 @@ class SymbolIndex:
     def paths_inside(self, owner: Sequence[str], name: str, *, strict: bool) -> list[str]:
         """Return the paths with this last name in the owner.
 
-        Args:
-            owner: The name of the enclosing definition, optionally after names that enclose it.
-            strict: Match the owner's case; otherwise ignore it if no path matches exactly.
+        ``owner`` is the name of the enclosing definition, optionally after names that enclose it.
+        If no path matches in the owner's case, the case is ignored, unless ``strict``.
         """
         paths = self._by_pair.get((owner[-1].casefold(), name.casefold()), [])
         if name in self._by_name:

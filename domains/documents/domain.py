@@ -14,8 +14,7 @@ from casewright.domains.own_answer import Option
 from casewright.domains.search_tools import merge_hits, search_queries, search_toolbox
 from casewright.domains.waiting import open_waiting
 from casewright.errors import InputError
-from casewright.planner import AnnotatedQuery
-from casewright.planner.plan_cases import plan_store
+from casewright.planner import AnnotatedQuery, plan_store
 from casewright.stores import Case, CaseStore, Encoder
 from casewright.stores.documents.cases import document_schema, location_text, root_names, roots_of
 from casewright.stores.documents.file_walk import kind_of

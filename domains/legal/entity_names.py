@@ -32,7 +32,7 @@ class Names:
         for start, token in enumerate(self._tokens):
             if token.folded in ("v", "vs"):
                 yield from self._versus(start)
-            elif token.capital and not self._used[start] and (words := self._opening(start)):
+            elif token.is_capitalised and not self._used[start] and (words := self._opening(start)):
                 last = self._name_end(start + words, entity_words.PARTY_JOINERS)
                 if last >= start + words:
                     yield self._use_as_name(start, self._with_case_number(last))
@@ -56,7 +56,7 @@ class Names:
     def _starts(self) -> Iterator[int]:
         """Yield the capitalised words that no name uses."""
         for index, token in enumerate(self._tokens):
-            if token.capital and not self._used[index]:
+            if token.is_capitalised and not self._used[index]:
                 yield index
 
     def _versus(self, versus: int) -> Iterator[Span]:
@@ -84,7 +84,7 @@ class Names:
             token = self._tokens[index]
             if self._used[index] or (index > start and token.begins_line) or index - last > 5:
                 break
-            if token.capital and (index == start or not self._begins_new_name(index)):
+            if token.is_capitalised and (index == start or not self._begins_new_name(index)):
                 last = index
             elif last < start or not self._may_continue(index, last, joiners):
                 break
@@ -116,8 +116,8 @@ class Names:
         """Return the end of a bracket with one or two names in a longer name; else ``index``."""
         for end in (index + 2, index + 3):
             part = self._tokens[index + 1 : end + 2]
-            if len(part) == end + 1 - index and part[-2].text == ")" and part[-1].capital:
-                return end if all(token.capital for token in part[:-2]) else index
+            if len(part) == end + 1 - index and part[-2].text == ")" and part[-1].is_capitalised:
+                return end if all(token.is_capitalised for token in part[:-2]) else index
         return index
 
     def _party_start(self, end: int) -> int:
@@ -125,7 +125,7 @@ class Names:
         start, index = end + 1, end
         while index >= 0 and end - index < 2 * MAX_WORDS and not self._used[index]:
             token = self._tokens[index]
-            if token.capital:
+            if token.is_capitalised:
                 start = index
             elif token.text == ")" and (bracket := self._bracket_start(index)) is not None:
                 index = bracket
@@ -140,7 +140,7 @@ class Names:
 
     def _is_opener(self, index: int) -> bool:
         token = self._tokens[index]
-        return not token.capital or token.folded in entity_words.OPENERS
+        return not token.is_capitalised or token.folded in entity_words.OPENERS
 
     def _may_precede(self, index: int) -> bool:
         """Return ``True`` if a party's name may begin before this word or mark."""
@@ -163,7 +163,7 @@ class Names:
     def _with_and_part(self, last: int) -> int:
         """Return the end of a name including a part after ``and``: Securities and Investments …."""
         following = self._tokens[last + 1 : last + 3]
-        if [token.folded for token in following[:1]] != ["and"] or not following[-1].capital:
+        if [token.folded for token in following[:1]] != ["and"] or not following[-1].is_capitalised:
             return last
         end = self._name_end(last + 2, entity_words.CONNECTORS)
         company = self._tokens[last].folded in entity_words.COMPANY_ENDS
@@ -173,7 +173,7 @@ class Names:
         """Return the last index of an instrument's name without its year."""
         for index in range(first + 1, last + 1):
             token = self._tokens[index]
-            if token.capital and token.folded in INSTRUMENTS:
+            if token.is_capitalised and token.folded in INSTRUMENTS:
                 # "Code of Practice Act" goes on; "Sale Act 1995" and "Sale Act and the" do not.
                 following = self._tokens.folded_words(index + 1, 1)
                 if index == last or following[0] in ("and", ",") or _YEAR.fullmatch(following[0]):
@@ -194,7 +194,11 @@ class Names:
         if _YEAR.fullmatch("".join(self._tokens.folded_words(last + 1, 1))):
             last += 1
             part = self._tokens[last + 1 : last + 4]
-            if len(part) == 3 and (part[0].text, part[2].text) == ("(", ")") and part[1].capital:
+            if (
+                len(part) == 3
+                and (part[0].text, part[2].text) == ("(", ")")
+                and part[1].is_capitalised
+            ):
                 return last + 3
         return last
 

@@ -43,11 +43,9 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
         if set(first) <= set(folded):
             positions = [folded.index(word) for word in first]
             return FULL_NAME if positions == sorted(positions) else BOTH_PARTIES
-        one_party = any(
-            party[0] in capitalised - OPENERS - GENERIC and set(party) <= set(folded)
-            for party in identifying.intersection(case_parties)
-        )
-        return ONE_PARTY if one_party else NOT_NAMED
+        names = capitalised - OPENERS - GENERIC
+        known = [party for party in identifying.intersection(case_parties) if party[0] in names]
+        return ONE_PARTY if any(set(party) <= set(folded) for party in known) else NOT_NAMED
 
     levels = [level(*item) for item in zip(citations, parties, strict=True)]
     # A question with both parties of a case does not mean other cases of one of these parties.
