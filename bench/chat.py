@@ -15,7 +15,7 @@ from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.request import ProxyHandler, build_opener
 from uuid import UUID
 
@@ -110,8 +110,7 @@ class _CallLog(BaseCallbackHandler):
         self._calls[run_id].ended = time.perf_counter()
 
 
-@dataclass(frozen=True, slots=True)
-class ChatPlanOutcome:
+class ChatPlanOutcome(NamedTuple):
     """The outcome and the costs of planning for one query."""
 
     milliseconds: float
@@ -123,8 +122,7 @@ class ChatPlanOutcome:
     right: bool  # True if the tools are the gold plan's
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
+class ServedModel(NamedTuple):
     """A model behind an OpenAI-compatible API."""
 
     url: str
@@ -310,16 +308,16 @@ def _role_row(
     replied, usable, tokens = zip(*results, strict=True)
     calls = log.calls[before:]
     times = [(call.ended - call.started) * 1000 for call in calls if call.ended is not None]
+    costs = {**_mean_tokens(tokens), "ms_p50": round(p50(times or [0]), 2)}
+    shares = {"no_answer": mean(np.logical_not(replied)), "cut": mean([c.cut for c in calls])}
+    labels = {"table": "roles", "role": name, "calls": len(calls)}
+    return {**labels, **costs, **shares, "usable": mean(usable)}
+
+
+def _mean_tokens(counts: Sequence[Mapping[str, int]]) -> dict[str, float]:
+    names = {"tokens_in": "input", "tokens_out": "output"}
     return {
-        "table": "roles",
-        "role": name,
-        "calls": len(calls),
-        "tokens_in": round(mean([count.get("input", 0) for count in tokens]), 1),
-        "tokens_out": round(mean([count.get("output", 0) for count in tokens]), 1),
-        "ms_p50": round(p50(times or [0]), 2),
-        "no_answer": mean(np.logical_not(replied)),
-        "cut": mean([call.cut for call in calls]),
-        "usable": mean(usable),
+        n: round(mean([count.get(kind, 0) for count in counts]), 1) for n, kind in names.items()
     }
 
 
@@ -328,7 +326,6 @@ def _text(hit: Hit) -> str:
 
 
 def _plan_cells(plans: Sequence[ChatPlanOutcome]) -> dict[str, Any]:
-    """Return the means and shares over a planner's plans."""
     times = [plan.milliseconds for plan in plans]
     shares = {
         "valid_at_first": [not plan.fallback and plan.calls < 2 for plan in plans],
@@ -341,8 +338,7 @@ def _plan_cells(plans: Sequence[ChatPlanOutcome]) -> dict[str, Any]:
     return {
         "plans": len(plans),
         "calls": round(mean([plan.calls for plan in plans]), 3),
-        "tokens_in": round(mean([plan.tokens.get("input", 0) for plan in plans]), 1),
-        "tokens_out": round(mean([plan.tokens.get("output", 0) for plan in plans]), 1),
+        **_mean_tokens([plan.tokens for plan in plans]),
         "ms_p50": round(p50(times), 2),
         "ms_p95": round(p95(times), 2),
         **{name: round(mean(values), 4) for name, values in shares.items()},

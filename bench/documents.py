@@ -59,10 +59,8 @@ def read_questions(data: Path) -> list[DocumentQuestion]:
     for number, record in read_records(data / FILE, DocumentQuestion, line_format):
         file = data / record.tree / record.file
         if not file.exists() or bool(record.file) != bool(record.words):
-            raise InputError(
-                f"{data / FILE}, line {number} names no tree, or a file without words. "
-                + line_format
-            )
+            problem = f"{data / FILE}, line {number} names no tree, or a file without words."
+            raise InputError(f"{problem} {line_format}")
         questions.append(record)
     return sorted(questions, key=lambda question: question.tree)
 
@@ -78,17 +76,14 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
         )
         for name in generators:
             graph = build_graph(opened.toolbox, planner, make_generator(name, encoder))
-            answers = [
-                (question, Answer.from_state(graph.invoke({"question": question.question})))
-                for question in tracked(f"{tree}, {name}", questions)
-            ]
-            rows.append(_row(tree, name, answers))
             labels = {"table": "misses", "tree": tree, "generator": name}
-            misses += [
-                {**labels, "question": question.question, "why": fault}
-                for question, answer in answers
-                if (fault := _fault(question, answer))
-            ]
+            answers = []
+            for question in tracked(f"{tree}, {name}", questions):
+                answer = Answer.from_state(graph.invoke({"question": question.question}))
+                answers.append((question, answer))
+                if fault := _fault(question, answer):
+                    misses.append({**labels, "question": question.question, "why": fault})
+            rows.append(_row(tree, name, answers))
         opened.close()
     figures = {
         f"{name}.{figure}": mean([row[figure] for row in rows if row["generator"] == name])

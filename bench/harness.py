@@ -9,10 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -36,8 +36,7 @@ Result = TypeVar("Result")
 LOG_LINES, GRACE_SECONDS = 30, 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class TestedDomain:
+class TestedDomain(NamedTuple):
     """A domain under test, and the encoder that its stores were opened with."""
 
     domain: Domain
@@ -138,16 +137,15 @@ def take_turns(
     repeats: int,
     description: str,
     fully_warmed: Collection[str] = (),
-    warm_items: int = 1,
 ) -> dict[str, list[Result]]:
     """Return each system's results on all items, in the order of ``work``, ``repeats`` times.
 
     The systems take turns at each item, in rotating order, so that other load affects all alike.
-    To warm up, a system first runs on ``warm_items`` items, or on all if in ``fully_warmed``.
+    To warm up, a system first runs on the first item, or on all items if in ``fully_warmed``.
     """
     names = list(systems)
     results: dict[str, list[Result]] = {name: [] for name in names}
-    warm_ups = {name: work if name in fully_warmed else work[:warm_items] for name in names}
+    warm_ups = {name: work if name in fully_warmed else work[:1] for name in names}
     warm_up = [(name, item) for name, items in warm_ups.items() for item in items]
     count = len(warm_up) + len(names) * len(work) * repeats
     with show_progress(description, count) as advance:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import compress, cycle
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,8 +50,7 @@ _NOTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """A question, and the scripts of its plan."""
 
     query: AnnotatedQuery
@@ -147,10 +145,9 @@ def _systems(
             return written, parse_plan(model.decode(written.tokens))
 
         (written, plan), model_ms = timed(generate, model.device)
-        answer = graph.invoke(
-            {"question": question.query.query, "context": dict(question.request.context)},
-            context=RunContext(scope=question.scope, planner=FixedPlanner(plan)),
-        )["answer"]
+        state = {"question": question.query.query, "context": dict(question.request.context)}
+        context = RunContext(scope=question.scope, planner=FixedPlanner(plan))
+        answer = graph.invoke(state, context=context)["answer"]
         return AgentRun(
             plan=str(plan),
             outcomes=(),

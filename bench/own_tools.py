@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from casewright.bench import unseen
 from casewright.bench.harness import p50
@@ -46,8 +46,7 @@ NOTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OwnFolder:
+class OwnFolder(NamedTuple):
     """A user's toolbox with messages: ``learn`` become plan cases, ``items`` are the test."""
 
     name: str

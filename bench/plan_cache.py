@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from langchain_core.messages import HumanMessage
@@ -77,8 +77,7 @@ class Cache(Protocol):
 OpenCache = Callable[[Encoder], Cache]
 
 
-@dataclass(frozen=True, slots=True)
-class StreamQuestion:
+class StreamQuestion(NamedTuple):
     """A question of the stream; ``kind`` is "asked before" if an earlier one has the same words."""
 
     query: AnnotatedQuery
@@ -116,8 +115,7 @@ class _PricedGoldPlanner:
         return self.plan(request)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """The outcome of a question, and its costs: tokens, and milliseconds with the search."""
 
     question: StreamQuestion

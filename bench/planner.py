@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from itertools import count, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from casewright.bench.harness import (
     finish,
@@ -83,8 +82,7 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     return Report("planner", settings, figures, rows, NOTES, draw)
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """A cross-validation: a domain's queries, and the positions of each fold's queries."""
 
     domain: Domain

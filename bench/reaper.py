@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from casewright.bench.harness import TestedDomain, read_tested_domain
 from casewright.bench.models import random_twin
@@ -110,8 +110,7 @@ class ReaperTrial:
             raise InputError(f"--limit is {self.limit}. Give at least 1.")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A row of Table 2 or 3; ``data`` is ``None`` if instructions are needed but not given."""
 
     table: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,7 @@ from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(NamedTuple):
     """The tokens of a text that a model writes under a grammar."""
 
     tokens: tuple[int, ...]
@@ -94,8 +93,7 @@ class ScriptWriter:
         raise GrammarError(f"The grammar cannot write {text[:40]!r}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """A query, and scripts of its plan: ``forced``, and ``masked`` with every token as a choice."""
 
     query: AnnotatedQuery

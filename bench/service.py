@@ -8,11 +8,10 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
-from itertools import cycle, islice
+from itertools import cycle, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
@@ -38,8 +37,7 @@ NOTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(NamedTuple):
     """Measurements while clients ask questions."""
 
     milliseconds: Sequence[float]  # response time of each answer
@@ -175,14 +173,13 @@ async def _memory(ask: Ask, pid: int, known: Sequence[str], requests: int) -> di
     middle = first + (requests - first) // 2
     questions = cycle(known)
     figures: dict[str, float] = {}
-    errors = completed = 0
+    errors = 0
     with progress_bar("Watching memory", requests, show=None) as advance:
-        for until in (first, middle, requests):
+        for completed, until in pairwise((0, first, middle, requests)):
             batch = list(islice(questions, until - completed))
             errors += (await load(ask, batch, max(CLIENTS), advance)).errors
             memory = (resident_bytes(pid) or 0) / 2**20
             figures[f"service_memory_mb_after_{until}_requests"] = memory
-            completed = until
     return {**figures, f"errors_in_{requests}_requests": float(errors)}
 
 

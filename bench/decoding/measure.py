@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -207,8 +207,7 @@ def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
     return {width: p50(values) for width, values in times.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class GrammarCost:
+class GrammarCost(NamedTuple):
     """Milliseconds that the grammar of one toolbox takes."""
 
     toolbox: str

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from casewright.bench.harness import timed
 from casewright.bench.scripts import Script, Task
@@ -27,8 +26,7 @@ GENERATED = f"{UNSCRIPTED}{MASKED}{HEAD_KEPT}"
 MAX_TOKENS = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenPlan:
+class WrittenPlan(NamedTuple):
     """A plan that a system wrote."""
 
     text: str

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,8 +83,7 @@ Line = Sequence[tuple[float, float]]
 Measure = Callable[[SearchState, LabelledQuestion], float]
 
 
-@dataclass(frozen=True, slots=True)
-class LoopResults:
+class LoopResults(NamedTuple):
     """A strategy with a judge: the run of each question, and single searches for as many cases."""
 
     strategy: str
@@ -100,8 +98,7 @@ class LoopResults:
         return [[run.after(number) for run in self.runs] for number in range(1, longest + 1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """The results for a set's test questions with one weighting of its facets."""
 
     name: str
@@ -222,14 +219,10 @@ def _summary(trial: Trial) -> dict[str, Any]:
     """Return the row of a set's default strategy with the gain of each judge."""
     strategy = _strategies(trial.data)[1]
     gains = {loop.judge: trial.gain(loop) for loop in trial.loops if loop.strategy == strategy}
-    return {
-        "table": "sets",
-        "set": trial.name,
-        "default strategy": strategy,
-        "questions": len(trial.questions),
-        "the judge's training questions": len(trial.data.half(training=True)),
-        **{judge: f"{gain:+.1f} ± {error:.1f}" for judge, (gain, error) in gains.items()},
-    }
+    row = {"table": "sets", "set": trial.name, "default strategy": strategy}
+    row["questions"] = len(trial.questions)
+    row["the judge's training questions"] = len(trial.data.half(training=True))
+    return row | {judge: f"{gain:+.1f} ± {error:.1f}" for judge, (gain, error) in gains.items()}
 
 
 def _mean_judged(states: Sequence[SearchState]) -> float:
@@ -335,7 +328,6 @@ def _lines(trial: Trial) -> dict[str, Line]:
 
 
 def _draw(axes: Any, sets: Mapping[str, Mapping[str, Line]]) -> None:
-    """Draw a panel for each set."""
     figure, columns = axes.figure, min(len(sets), 2)
     rows = -(-len(sets) // columns)
     axes.remove()

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from casewright.finetune.judge_sets.sets import LabelledQuestion
 from casewright.graph.feedback import FeedbackResult
@@ -24,8 +25,7 @@ _FILE = re.compile(r"[\w./-]+\.py\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True)
-class SearchState:
+class SearchState(NamedTuple):
     """The ids of the cases judged so far, and of those ``marked`` as relevant."""
 
     judged: Sequence[str]
@@ -45,8 +45,7 @@ class SearchState:
         return len(question.relevant.intersection(ranking[:K])) / len(question.relevant)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """A search for a question's relevant cases: the states after each round, and the costs."""
 
     states: Sequence[SearchState]

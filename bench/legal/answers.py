@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from langchain_core.language_models import BaseChatModel
@@ -117,8 +117,7 @@ class QuotingAnswerer:
         return self._generator.generate(GenerationRequest(question, evidence)).text
 
 
-@dataclass(frozen=True, slots=True)
-class PairedComparison:
+class PairedComparison(NamedTuple):
     """Mean and standard deviation of cosines, and their mean difference from a base."""
 
     cosine: float
@@ -148,7 +147,7 @@ def measure_answers(
     for data in sets:
         cosines = _cosines(data, encoder, encoder, answerer)
         compared = compare(cosines)
-        rows += [{"context": f"{data.name}: {n}", **asdict(c)} for n, c in compared.items()]
+        rows += [{"context": f"{data.name}: {n}", **c._asdict()} for n, c in compared.items()]
         none, three, others = (compared[n].cosine for n in (NO_CASES, THREE_FULL, OTHERS))
         figures[f"cosine_no_cases_{data.name}"] = none
         figures[f"cosine_three_full_cases_{data.name}"] = three
@@ -158,14 +157,14 @@ def measure_answers(
         if others > 0:
             figures[f"ratio_three_full_cases_over_anothers_{data.name}"] = three / others
         pair = _paired(cosines[MERGED.name], cosines[THREE_FULL])
-        rows.append({"context": f"{data.name}: merged minus {THREE_FULL}", **asdict(pair)})
+        rows.append({"context": f"{data.name}: merged minus {THREE_FULL}", **pair._asdict()})
         if (f_and_p := anova([cosines[setting.name] for setting in SETTINGS])) is not None:
             figures[f"anova_f_{data.name}"], figures[f"anova_p_{data.name}"] = f_and_p
         if against is not None:
             against_cosines = _cosines(data, against, encoder, answerer)
             for name, pair in compare_encoders(cosines, against_cosines).items():
                 context = f"{data.name}: {name}: {encoder.name} minus {against.name}"
-                rows.append({"context": context, **asdict(pair)})
+                rows.append({"context": context, **pair._asdict()})
     paper = published("cbr_rag")["cosines"]
     for name, cosine in paper.items():
         context = f"paper: {name}" if name == NO_CASES else f"paper, {name}"

@@ -9,10 +9,9 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from casewright.domains.legal import extract_entities, qa_case, read_alqa
 from casewright.domains.legal.data import data_file
@@ -106,8 +105,7 @@ _FOLDER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PairQuestion:
+class PairQuestion(NamedTuple):
     """A question whose answer needs two cases; ``parents`` are their indices in the set."""
 
     text: str
@@ -115,8 +113,7 @@ class PairQuestion:
     reference: str
 
 
-@dataclass(frozen=True, slots=True)
-class QaSet:
+class QaSet(NamedTuple):
     """Cases ⟨question, support, entities, answer⟩, and questions with exactly two parents."""
 
     name: str
@@ -170,7 +167,7 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
                 f"Set {data_set.name} has {count} questions with two parent cases. "
                 f"It needs {MIN_QUESTIONS}: two in each half."
             )
-    return [replace(data_set, questions=data_set.questions[:limit]) for data_set in sets]
+    return [data_set._replace(questions=data_set.questions[:limit]) for data_set in sets]
 
 
 def read_multihop(file: Path, name: str) -> QaSet:

@@ -66,8 +66,8 @@ def measure_legal(
         **figures,
     }
     for name in ENCODERS:
-        table = zip(WEIGHTINGS, published("cbr_rag")["f1_at_k"][name], strict=True)
-        rows |= {f"paper, {name}: {label_of(w)}": np.array(scores) for w, scores in table}
+        pairs = zip(WEIGHTINGS, published("cbr_rag")["f1_at_k"][name], strict=True)
+        rows |= {f"paper, {name}: {label_of(w)}": np.array(scores) for w, scores in pairs}
     table: list[dict[str, Any]] = []
     for name, scores in rows.items():
         cells = {f"k{k}": float(score) for k, score in zip(KS, scores, strict=True)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from casewright.bench.report import Report
 from casewright.bench.soak.clients import kills_with_clients
@@ -22,8 +22,7 @@ from casewright.bench.soak.trials import MAX_DESCRIBED, Bounds, Counts, preload
 from casewright.stores.progress import note
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of trials."""
 
     run: Callable[[Bounds, Path], Counts]  # runs trials in a folder until a bound is reached

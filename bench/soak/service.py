@@ -8,9 +8,8 @@ import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -120,8 +119,7 @@ def random_plan(rng: random.Random) -> tuple[str, ...]:
     return tuple(steps)
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """A request whose service is killed after ``writes`` writes; methods run in child processes."""
 
     service: Any

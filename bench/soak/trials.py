@@ -18,7 +18,7 @@ from functools import cache
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from subprocess import CompletedProcess
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 from unittest.mock import patch
 
 from casewright.errors import CasewrightError, told
@@ -52,8 +52,7 @@ class Counts:
             self.wrong.append(f"{self.name}, {trial}: {outcome}")
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """The bounds of one kind of trials."""
 
     seconds: float  # the approximate duration

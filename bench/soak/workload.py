@@ -57,18 +57,12 @@ def schema() -> CaseSchema:
 
 def notes(first: int, last: int) -> list[Case]:
     """Return the notes with numbers from ``first`` to ``last`` - 1."""
-    return [
-        Case(
-            {
-                "question": f"note {n} of the {COLOURS[n % 3]} {THINGS[n % 5]}",
-                "place": f"hall {n % 7}",
-            },
-            f"answer {n}",
-            metadata={"number": n},
-            quality=(n % 10) / 10,
-        )
-        for n in range(first, last)
-    ]
+    cases = []
+    for n in range(first, last):
+        question = f"note {n} of the {COLOURS[n % 3]} {THINGS[n % 5]}"
+        problem, quality = {"question": question, "place": f"hall {n % 7}"}, (n % 10) / 10
+        cases.append(Case(problem, f"answer {n}", metadata={"number": n}, quality=quality))
+    return cases
 
 
 def write_notes(folder: Path, size: int = SIZE) -> None:
@@ -86,13 +80,11 @@ def write_notes(folder: Path, size: int = SIZE) -> None:
 def store_contents(folder: Path) -> dict[str, Any]:
     """Return a store's counts, cases and search results, to compare them with another store's."""
     with CaseStore(schema(), folder) as store:
+        hits = [store.search(question, 10) for question in QUESTIONS]
         return {
             "count": store.count(),
             "cases": {case.id: case.to_json() for case in store.all()},
-            "found": [
-                [(hit.case.id, round(hit.score, 5)) for hit in store.search(question, 10)]
-                for question in QUESTIONS
-            ],
+            "found": [[(hit.case.id, round(hit.score, 5)) for hit in found] for found in hits],
             "numbers": len(store.all({"number": {"gte": 20}})),
         }
 

@@ -129,6 +129,7 @@ def _figures(
     casewright = times["casewright"]
     for ratio_name, name in RATIOS.items():
         other = times[name]
+        # A slow system may have answered fewer queries.
         common = min(len(casewright), len(other))
         ratio = p50(other[:common]) / p50(casewright[:common])
         figures[f"ratio_{ratio_name}_over_casewright_{size}"] = ratio
@@ -138,16 +139,11 @@ def _figures(
 def _draw(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
     for name in dict.fromkeys(row["search"] for row in rows):
         subset = [row for row in rows if row["search"] == name]
-        exact = all(row["recall"] == 1 for row in subset)
-        axes.plot(
-            [row["cases"] for row in subset],
-            [row["ms_p50"] for row in subset],
-            color=_COLOURS[name.split("_")[0]],
-            linestyle="-" if exact else "--",
-            marker=_MARKERS.get(name, "o"),
-            linewidth=2.5 if name == "casewright" else 1.2,
-            label=name,
-        )
+        is_exact = all(row["recall"] == 1 for row in subset)
+        style = {"color": _COLOURS[name.split("_")[0]], "marker": _MARKERS.get(name, "o")}
+        style |= {"linestyle": "-" if is_exact else "--", "label": name}
+        points = zip(*((row["cases"], row["ms_p50"]) for row in subset), strict=True)
+        axes.plot(*points, linewidth=2.5 if name == "casewright" else 1.2, **style)
     axes.set(xscale="log", yscale="log", xlabel="cases", ylabel="ms per search, median")
     axes.set_title("Ten cases by three weighted facets (dashed: not exact)")
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from casewright.stores import CaseStore
 from casewright.stores.documents.cases import root_names
@@ -92,8 +92,7 @@ def _casefold(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.casefold() for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class CodeIndex:
+class CodeIndex(NamedTuple):
     """The symbols of a store, and the names of its roots (see ``root_names``)."""
 
     symbols: SymbolIndex

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from casewright.domains.code.symbol_index import SymbolIndex
 
@@ -59,8 +59,7 @@ _CONSTRUCTOR_NAMES = ("__init__", "constructor")
 MAX_DISTANCE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class CodeWord:
+class CodeWord(NamedTuple):
     """A word of a question, or several names joined in one word."""
 
     parts: tuple[str, ...]  # the names

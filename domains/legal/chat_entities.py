@@ -7,10 +7,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casewright.domains.legal.alqa import read_alqa
 from casewright.domains.legal.entities import MAX_ENTITIES, extract_entities
@@ -43,8 +42,7 @@ _NO_ENTITIES = frozenset(("none", "no entities", "n/a", "[]", "{}"))
 _NAME_FIELDS = ("entity", "name", "text", "value")
 
 
-@dataclass(frozen=True, slots=True)
-class Extraction:
+class Extraction(NamedTuple):
     """The entities of a text, a note on problems, and whether the model extracted them."""
 
     entities: list[str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from casewright.domains.legal.entity_words import ABBREVIATIONS
 
@@ -15,8 +15,7 @@ LONGEST_WORD = 40
 _TOKEN = re.compile(r"(?:[^\W\d_]\.){2,8}|[^\W_]+(?:['’&/-][^\W_]+)*|\S")
 
 
-@dataclass(frozen=True, slots=True)
-class TextToken:
+class TextToken(NamedTuple):
     """A word or mark."""
 
     text: str
