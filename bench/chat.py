@@ -308,16 +308,16 @@ def _role_row(
     replied, usable, tokens = zip(*results, strict=True)
     calls = log.calls[before:]
     times = [(call.ended - call.started) * 1000 for call in calls if call.ended is not None]
-    costs = {**_mean_tokens(tokens), "ms_p50": round(p50(times or [0]), 2)}
-    shares = {"no_answer": mean(np.logical_not(replied)), "cut": mean([c.cut for c in calls])}
-    labels = {"table": "roles", "role": name, "calls": len(calls)}
-    return {**labels, **costs, **shares, "usable": mean(usable)}
-
-
-def _mean_tokens(counts: Sequence[Mapping[str, int]]) -> dict[str, float]:
-    names = {"tokens_in": "input", "tokens_out": "output"}
     return {
-        n: round(mean([count.get(kind, 0) for count in counts]), 1) for n, kind in names.items()
+        "table": "roles",
+        "role": name,
+        "calls": len(calls),
+        "tokens_in": round(mean([count.get("input", 0) for count in tokens]), 1),
+        "tokens_out": round(mean([count.get("output", 0) for count in tokens]), 1),
+        "ms_p50": round(p50(times or [0]), 2),
+        "no_answer": mean(np.logical_not(replied)),
+        "cut": mean([call.cut for call in calls]),
+        "usable": mean(usable),
     }
 
 
@@ -338,7 +338,8 @@ def _plan_cells(plans: Sequence[ChatPlanOutcome]) -> dict[str, Any]:
     return {
         "plans": len(plans),
         "calls": round(mean([plan.calls for plan in plans]), 3),
-        **_mean_tokens([plan.tokens for plan in plans]),
+        "tokens_in": round(mean([plan.tokens.get("input", 0) for plan in plans]), 1),
+        "tokens_out": round(mean([plan.tokens.get("output", 0) for plan in plans]), 1),
         "ms_p50": round(p50(times), 2),
         "ms_p95": round(p95(times), 2),
         **{name: round(mean(values), 4) for name, values in shares.items()},

@@ -160,13 +160,11 @@ class SymbolFilter:
     """
 
     def __init__(self, cases: Sequence[Case]) -> None:
-        self._chunks: defaultdict[str, list[Case]] = defaultdict(list)
+        #: The symbols and their chunks by the symbols' last part.
+        self._chunks: defaultdict[str, list[tuple[str, Case]]] = defaultdict(list)
         for case in cases:
             if symbol := str(case.metadata.get("symbol", "")):
-                self._chunks[symbol].append(case)
-        self._by_last_part: defaultdict[str, list[str]] = defaultdict(list)
-        for symbol in self._chunks:
-            self._by_last_part[symbol.rpartition(".")[2]].append(symbol)
+                self._chunks[symbol.rpartition(".")[2]].append((symbol, case))
 
     def find(self, question: str) -> list[str]:
         """Return the ids of the chunks, ordered by file and position."""
@@ -175,8 +173,7 @@ class SymbolFilter:
         named = [
             (sum(part in words for part in symbol.split(".")), case)
             for word in words
-            for symbol in self._by_last_part.get(word, ())
-            for case in self._chunks[symbol]
+            for symbol, case in self._chunks.get(word, ())
         ]
         named = [(n, case) for n, case in named if case.metadata["source"] in files] or named
         highest = max((count for count, _ in named), default=0)

@@ -18,7 +18,7 @@ from casewright.bench.soak.fuzz import fuzz_parsers
 from casewright.bench.soak.kills import kills_of_ingest, kills_of_writes, random_kills
 from casewright.bench.soak.service import kills_of_service
 from casewright.bench.soak.training import kills_of_training
-from casewright.bench.soak.trials import MAX_DESCRIBED, Bounds, Counts, preload
+from casewright.bench.soak.trials import MAX_DESCRIBED, PRELOADED, Bounds, Counts
 from casewright.stores.progress import note
 
 
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     run: Callable[[Bounds, Path], Counts]  # runs trials in a folder until a bound is reached
     share: float  # the kind's share of the time
     figure: str  # the name of the figure that counts the kind's trials
-    modules: Sequence[str] = ()  # modules for preload
+    modules: Sequence[str] = ()  # modules for ``PRELOADED``
 
 
 NOTE = (
@@ -66,7 +66,8 @@ def soak(
     """
     selected = {name: KINDS[name] for name in kinds or KINDS}
     shares = sum(kind.share for kind in selected.values())
-    preload(service.__module__, *(name for kind in selected.values() for name in kind.modules))
+    PRELOADED.append(service.__module__)
+    PRELOADED.extend(name for kind in selected.values() for name in kind.modules)
     results: list[Counts] = []
     rows: list[dict[str, Any]] = []
     tried = Counter[str]()

@@ -73,7 +73,7 @@ class Bounds(NamedTuple):
                     return
 
 
-#: Modules that the fork server imports for all children.
+#: Modules that the fork server imports for all children; additions count until the first child.
 PRELOADED = [
     "__main__",
     "casewright.bench.soak.workload",
@@ -87,11 +87,6 @@ PRELOADED = [
 Outcome = tuple[Literal["done", "told", "failed", "died", "late"], Any]
 
 
-def preload(*modules: str) -> None:
-    """Let the fork server import more modules; this works only before the first child starts."""
-    PRELOADED.extend(modules)
-
-
 @cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
@@ -103,9 +98,8 @@ def _context() -> ForkServerContext:
 def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connection, Any]]:
     """Call ``work`` with a pipe's end in a child process; yield the other end and the process."""
     reader, writer = _context().Pipe(duplex=False)
-    process: ForkServerProcess = _context().Process(
-        target=work, args=(writer, *arguments), daemon=True
-    )
+    options: dict[str, Any] = {"args": (writer, *arguments), "daemon": True}
+    process: ForkServerProcess = _context().Process(target=work, **options)
     process.start()
     writer.close()
     try:

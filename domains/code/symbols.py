@@ -87,19 +87,18 @@ def symbols_named(question: str, symbols: Collection[str] | SymbolIndex) -> list
     kinds = _kinds(words, index)
     marked_words = {*kinds, *(word.position for word in words if word.is_code)}
     positions: dict[str, int] = {}
-    seen_joined: set[tuple[str, ...]] = set()
+    joined: dict[tuple[str, ...], int] = {}
     for word in words:
-        if len(word.parts) > 1 and word.parts not in seen_joined:
-            seen_joined.add(word.parts)
+        if len(word.parts) > 1 and joined.setdefault(word.parts, word.position) == word.position:
             _add_symbols(positions, index.paths_of_joined(word.parts), word.position, index)
-    used_words = _add_methods(words, marked_words, positions, index)
-    seen_single: set[tuple[str, str]] = set()
+    single_words = marked_words - _add_methods(words, marked_words, positions, index)
+    single: dict[tuple[str, str], int] = {}
     for word in words:
-        if len(word.parts) == 1 and word.position in marked_words - used_words:
-            key = word.parts[0], kinds.get(word.position, "")
-            if key not in seen_single:
-                seen_single.add(key)
-                _add_symbols(positions, _paths_of_single(*key, index), word.position, index)
+        key = word.parts[0], kinds.get(word.position, "")
+        if len(word.parts) > 1 or word.position not in single_words:
+            continue
+        if single.setdefault(key, word.position) == word.position:
+            _add_symbols(positions, _paths_of_single(*key, index), word.position, index)
     return sorted(positions, key=lambda symbol: positions[symbol])
 
 
