@@ -24,16 +24,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 
-from casewright.bench.harness import (
-    finish,
-    mean,
-    p50,
-    p95,
-    read_tested_domain,
-    running,
-    timings,
-    tracked,
-)
+from casewright.bench.harness import finish, load_domain, mean, p50, p95, running, timings, tracked
 from casewright.bench.report import Report
 from casewright.errors import DependencyError, InputError
 from casewright.finetune.evaluation import judge
@@ -218,7 +209,7 @@ def measure_chat(
 
     The model also answers each query from the nearest plan cases, and judges their relevance.
     """
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     known, held_out = tested.domain.queries(), tested.held_out_queries(queries)
     sample = [held_out[number * len(held_out) // queries] for number in range(queries)]
     limit = BASE_TOKENS if tokens is None and url is None else tokens

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from casewright.bench.frozen import shipped_planners
-from casewright.bench.harness import mean, p50, read_tested_domain, tracked, verdicts_of
+from casewright.bench.harness import load_domain, mean, p50, tracked, verdicts_of
 from casewright.bench.planner import share_right
 from casewright.bench.report import Report
 from casewright.errors import InputError
@@ -27,7 +27,7 @@ NOTES = (
 
 def measure_conversations(domain_name: str) -> Report:
     """Plan for the follow-ups in a domain's test conversations; ``InputError`` if it has none."""
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     domain, toolbox = tested.domain, tested.toolbox
     conversations = [c for c in domain.conversations() if c.measuring]
     if not conversations:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from casewright.bench.harness import p50, read_tested_domain, verdicts_of
+from casewright.bench.harness import load_domain, p50, verdicts_of
 from casewright.bench.planner import planner_figures, share_right
 from casewright.bench.report import Report
 from casewright.finetune.evaluation import as_row, score_classes
@@ -27,7 +27,7 @@ def shipped_planners() -> tuple[str, ...]:
 
 def measure_frozen(domain_name: str) -> Report:
     """Measure accuracy on queries that were written after the planners were final."""
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     domain, encoder = tested.domain, tested.encoder
     frozen, known = tested.held_out_queries(), domain.queries()
     groups = similarity_groups([query.query for query in (*known, *frozen)], encoder)

@@ -78,7 +78,7 @@ def open_tested_domain(name: str, *, uncached: bool = False) -> Iterator[TestedD
         opened.close()
 
 
-def read_tested_domain(name: str) -> TestedDomain:
+def load_domain(name: str) -> TestedDomain:
     """Return a domain for planning only: its stores are closed, so its tools cannot be called."""
     with open_tested_domain(name) as tested:
         return tested

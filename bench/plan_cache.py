@@ -14,7 +14,7 @@ import numpy as np
 from langchain_core.messages import HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from casewright.bench.harness import TestedDomain, mean, p50, read_tested_domain, timed, tracked
+from casewright.bench.harness import TestedDomain, load_domain, mean, p50, timed, tracked
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.evaluation import judge
@@ -133,7 +133,7 @@ def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: Ope
     it. The controls are "always misses", and "always hits", which caches the gold plans.
     ``InputError`` if the domain has too few queries that need no context.
     """
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     known = tested.domain.queries()
     standalone = [query for query in known if _needs_no_context(query)]
     if len(standalone) < 2:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from casewright.bench.harness import (
     finish,
     grouped_bars,
+    load_domain,
     mean,
     p50,
     p95,
-    read_tested_domain,
     tracked,
     verdicts_of,
 )
@@ -55,7 +55,7 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     of classifiers if scikit-learn is installed, and the fallback plan of one step.
     """
     check_planner(planner)
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     domain, queries = tested.domain, tested.domain.queries()
     groups = similarity_groups([query.query for query in queries], tested.encoder)
     trial = Trial(domain, tested.toolbox, queries, group_folds(groups, folds), tested.uncached)

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from casewright.bench.harness import TestedDomain, read_tested_domain
+from casewright.bench.harness import TestedDomain, load_domain
 from casewright.bench.models import random_twin
 from casewright.bench.report import Report, published
 from casewright.bench.toolbox_planners import model_planner
@@ -131,7 +131,7 @@ def measure_reaper(trial: ReaperTrial) -> Report:
     if trial.steps is not None:
         section = recipe.training.model_copy(update={"steps": trial.steps, "epochs": None})
         recipe = recipe.model_copy(update={"training": section})
-    tested = read_tested_domain(name)
+    tested = load_domain(name)
     frozen = items_of(tested.held_out_queries()[: trial.limit], tested.toolbox)
     rows = [r for r in trained_rows(recipe.data, trial.instructions) if r.table in trial.tables]
     lines = list(_first_table(trial, tested, frozen)) if FIRST in trial.tables else []

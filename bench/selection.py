@@ -11,15 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.bench.harness import (
-    grouped_bars,
-    mean,
-    p50,
-    p95,
-    read_tested_domain,
-    timed,
-    tracked,
-)
+from casewright.bench.harness import grouped_bars, load_domain, mean, p50, p95, timed, tracked
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, select, text_facet
@@ -46,7 +38,7 @@ def measure_selection(
     domain_name: str, sizes: Sequence[tuple[int, int]], queries: int | None, repeats: int, seed: int
 ) -> Report:
     """Time selections from synthetic candidates, and certified selections of a domain's queries."""
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     questions = [query.query for query in tested.held_out_queries()[:queries]]
     rows, figures = [], {}
     for (count, k), lambda_d in tracked("Timing selections", list(product(sizes, LAMBDAS))):

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
-from casewright.bench.harness import TestedDomain, read_tested_domain
+from casewright.bench.harness import TestedDomain, load_domain
 from casewright.bench.reaper import BATCH, CASES, PAPER, Line, planner_lines
 from casewright.bench.report import Report
 from casewright.bench.toolbox_planners import model_planner
@@ -41,7 +41,7 @@ def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -
     ``limit`` is the maximum number of test messages of each class. ``model`` also measures the
     packaged language model, if it can run.
     """
-    tested = read_tested_domain("shopping")
+    tested = load_domain("shopping")
     rows = list(_lines(tested, limit, seed, model=model and is_runnable()))
     name = "f1_{class}_{examples}_examples_{planner}"
     figures = {name.format(**row).replace(" ", "_"): row["f1"] for row in rows}

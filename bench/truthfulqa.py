@@ -143,9 +143,9 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         shown = {"no demonstrations": [measures.ChosenDemonstrations()] * len(questions)}
         shown |= _demonstrations(study, store, questions, primer)
         prompts = [
-            demonstrations.asked(question)
+            chosen.asked(question)
             for by_question in shown.values()
-            for demonstrations, question in zip(by_question, questions, strict=True)
+            for chosen, question in zip(by_question, questions, strict=True)
         ]
         new = sum(len(prompt.answers) for prompt in recorded.missing(prompts))
         note(f"Scoring {new:,} answers …")

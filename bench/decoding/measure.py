@@ -24,10 +24,10 @@ from casewright.bench.decoding.systems import (
 from casewright.bench.harness import (
     TestedDomain,
     finish,
+    load_domain,
     mean,
     p50,
     p95,
-    read_tested_domain,
     take_turns,
     timed,
     verdicts_of,
@@ -76,7 +76,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     Raise ``InputError`` if the model cannot be loaded, or the domain has no such queries.
     """
     find_device(trial.model.device)
-    tested = read_tested_domain(trial.domain)
+    tested = load_domain(trial.domain)
     toolbox, queries = tested.toolbox, tested.domain.queries()
     measured = MeasuredModel(trial, tested)
     model, shuffled = measured.model, shuffled_queries(queries, trial.seed)
