@@ -45,8 +45,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
         domain, queries = tested.domain, tested.domain.queries()
         sample = random.Random(0).sample(queries, min(count, len(queries)))
         plans.add(tested.opened.plan_cases.all())
-        generator = ExtractiveGenerator(tested.encoder)
-        graph = build_graph(tested.toolbox, CasePlanner(plans), generator)
+        graph = build_graph(tested.toolbox, CasePlanner(plans), ExtractiveGenerator(tested.encoder))
         questions: list[Any] = [{"question": q.query, "context": q.record.context} for q in sample]
         ask = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
         ask(questions[0])

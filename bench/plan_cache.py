@@ -174,8 +174,7 @@ def _stream(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random, encoder: Encoder
 ) -> Iterator[StreamQuestion]:
     """Yield ``count`` questions drawn by Zipf's law, of kinds with the shares of ``KINDS``."""
-    texts = [query.query for query in queries]
-    vectors = unit_embeddings(encoder, texts)
+    vectors = unit_embeddings(encoder, [query.query for query in queries])
     values: dict[tuple[str, str], list[str]] = defaultdict(list)
     for query in queries:
         for index, parameter, text in text_literals(query.plan):

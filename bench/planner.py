@@ -143,8 +143,7 @@ class Trial(NamedTuple):
 def _train_reader(known: Queries, folder: Path, *, fit: bool) -> Reader:
     from casewright.finetune.reader_training import ReaderSettings, train_reader
 
-    settings = ReaderSettings(epochs=None if fit else 0)
-    save_reader(folder, *train_reader(known, settings))
+    save_reader(folder, *train_reader(known, ReaderSettings(epochs=None if fit else 0)))
     return Reader(folder)
 
 

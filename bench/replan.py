@@ -72,8 +72,7 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
     """
     with open_tested_domain(domain_name) as tested:
         questions = list(_questions(tested))
-        reader = tested.domain.open_reader()
-        planner = make_planner(CASE_PLANNER, tested.opened.plan_cases, reader)
+        planner = make_planner(CASE_PLANNER, tested.opened.plan_cases, tested.domain.open_reader())
         controls = {"any tool": _AnyTool(planner), "same tool": _SameTool(planner)}
         rows: list[dict[str, Any]] = []
         for fault in get_args(Fault):

@@ -170,8 +170,7 @@ def _certified(
             rows = []
             pairs = list(zip(questions, query_vectors, strict=True))
             for question, vector in tracked(f"Certifying, λ_d {lambda_d}", pairs):
-                picks = naive(vectors, vectors @ vector, ids, PICKS, lambda_d)
-                exact = [ids[row] for row in picks]
+                exact = [ids[row] for row in naive(vectors, vectors @ vector, ids, PICKS, lambda_d)]
                 select_certified = partial(
                     store.select, question, PICKS, lambda_d=lambda_d, candidates=CANDIDATES
                 )

@@ -126,8 +126,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     primer = None if study.primer is None else read_demonstrations(study.primer)
     scorer = open_scorer(study.model, adapter=study.adapter, device=study.device, dtype=study.dtype)
     # A higher limit adds questions to those of a lower limit, whose scores stay cached.
-    shuffled = random.Random(study.seed).sample(all_questions, len(all_questions))
-    questions = shuffled[: study.limit]
+    questions = random.Random(study.seed).sample(all_questions, len(all_questions))[: study.limit]
     started = time.perf_counter()
     work = study.work or data_folder() / "truthfulqa"
     # The store is on disk, because a filtered search in memory loops over all cases in Python.
@@ -163,8 +162,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     figures = {"study_seconds": seconds, "study_answers_scored_in_this_run": float(new)}
     rows += _published_rows(rows[0])
     draw = partial(_draw, rows=retrievers, model=scorer.name)
-    notes = _notes(scorer.name, retrievers)
-    return Report("truthfulqa", settings, figures, rows, notes, draw)
+    return Report("truthfulqa", settings, figures, rows, _notes(scorer.name, retrievers), draw)
 
 
 def _demonstrations(

@@ -141,8 +141,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     figures |= {f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()}
     figures |= measured.figures
     rows = _rows({**plans, **unscripted_plans}, right, limits, grammars)
-    draw = partial(_draw, plans=plans)
-    return Report("decoding", settings, figures, rows, _notes(trial), draw)
+    return Report("decoding", settings, figures, rows, _notes(trial), partial(_draw, plans=plans))
 
 
 def _prompt(

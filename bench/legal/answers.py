@@ -180,8 +180,7 @@ def measure_answers(
         "at 95 %, and than BERT's single full case at 90 %.",
         *answerer.notes,
     ]
-    draw = partial(_draw, rows=rows)
-    return Report("legal answers", settings, figures, rows, notes, draw)
+    return Report("legal answers", settings, figures, rows, notes, partial(_draw, rows=rows))
 
 
 def compare(cosines: Mapping[str, Scores]) -> dict[str, PairedComparison]:

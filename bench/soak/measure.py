@@ -89,5 +89,4 @@ def soak(
     skipped = [
         f"{counts.name}: not tried, {counts.skipped}." for counts in results if counts.skipped
     ]
-    notes = [NOTE, *skipped, *wrong[:MAX_DESCRIBED]]
-    return Report("soak", settings, figures, rows, notes)
+    return Report("soak", settings, figures, rows, [NOTE, *skipped, *wrong[:MAX_DESCRIBED]])

@@ -263,8 +263,7 @@ class NamedVectors(System):
         request = edge.QueryRequest(
             prefetches=prefetches, query=formula, limit=K, with_payload=True
         )
-        points = self._shard.query(request)
-        return [Point(int(str(p.id)), p.score, p.payload or {}) for p in points]
+        return [Point(int(str(p.id)), p.score, p.payload or {}) for p in self._shard.query(request)]
 
     def _merged(
         self, query: Query, weights: Weights, *, candidates: int, rescored: bool = False

@@ -57,8 +57,7 @@ def open_documents(location: Path | str, encoder: Encoder, rebuild: bool = False
     except BaseException:
         documents.close()
         raise
-    stores = {"documents": documents, "plans": plans}
-    return OpenDomain(_toolbox(documents), plans, stores)
+    return OpenDomain(_toolbox(documents), plans, {"documents": documents, "plans": plans})
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:

@@ -174,8 +174,7 @@ def _matches(hit: Hit, query: str) -> bool:
 def _shipment_status(orders: CaseStore) -> ToolSpec:
     def shipment_status(order_id: str, call: CallContext) -> list[Row]:
         """Where the parcel of an order is, and when it arrives."""
-        mine = {"order_id": order_id, "customer": call.scope.get("customer", "")}
-        cases = orders.all(where=mine)
+        cases = orders.all(where={"order_id": order_id, "customer": call.scope.get("customer", "")})
         if not cases:
             return []
         parcel = cases[0].solution["parcel"]
