@@ -110,10 +110,11 @@ def _cpu_seconds(pid: int) -> float:
 def measure_service(
     domain: str, each: int, requests: int, open_session: Callable[[str], Any], seed: int = 0
 ) -> Report:
-    """Measure response times with ``each`` questions, and the service's memory in ``requests``.
+    """Measure the response times for each number of clients, and the service's memory.
 
-    ``open_session`` opens a domain by name as a service does, for the graph in this process. Raise
-    ``InputError`` if the domain has no annotated queries.
+    ``each`` is the number of questions for each number of clients, ``requests`` the number of
+    requests during which memory is measured. ``open_session`` opens a domain by name as a service
+    does, for the graph in this process. Raise ``InputError`` without annotated queries.
     """
     from casewright.domains import find_domain
 

@@ -219,10 +219,14 @@ def _summary(trial: Trial) -> dict[str, Any]:
     """Return the row of a set's default strategy with the gain of each judge."""
     strategy = _strategies(trial.data)[1]
     gains = {loop.judge: trial.gain(loop) for loop in trial.loops if loop.strategy == strategy}
-    row = {"table": "sets", "set": trial.name, "default strategy": strategy}
-    row["questions"] = len(trial.questions)
-    row["the judge's training questions"] = len(trial.data.half(training=True))
-    return row | {judge: f"{gain:+.1f} ± {error:.1f}" for judge, (gain, error) in gains.items()}
+    return {
+        "table": "sets",
+        "set": trial.name,
+        "default strategy": strategy,
+        "questions": len(trial.questions),
+        "the judge's training questions": len(trial.data.half(training=True)),
+        **{judge: f"{gain:+.1f} ± {error:.1f}" for judge, (gain, error) in gains.items()},
+    }
 
 
 def _mean_judged(states: Sequence[SearchState]) -> float:

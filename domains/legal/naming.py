@@ -44,8 +44,8 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
             positions = [folded.index(word) for word in first]
             return FULL_NAME if positions == sorted(positions) else BOTH_PARTIES
         names = capitalised - OPENERS - GENERIC
-        known = [party for party in identifying.intersection(case_parties) if party[0] in names]
-        return ONE_PARTY if any(set(party) <= set(folded) for party in known) else NOT_NAMED
+        named = [party for party in identifying.intersection(case_parties) if party[0] in names]
+        return ONE_PARTY if any(set(party) <= set(folded) for party in named) else NOT_NAMED
 
     levels = [level(*item) for item in zip(citations, parties, strict=True)]
     # A question with both parties of a case does not mean other cases of one of these parties.
