@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from casewright.domains.code.symbol_index import CodeIndex
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
 from casewright.domains.search_tools import search_queries, search_toolbox
-from casewright.planner import AnnotatedQuery, plan_store
+from casewright.planner import plan_store
 from casewright.stores import Case, Encoder, Hit
 from casewright.stores.documents.cases import location_text
 from casewright.stores.feedback import NeighbourStrategy
@@ -35,6 +36,8 @@ QUESTIONS = (
     "What is the default timeout, and where is it set?",
     "Compare the add and the update method of class Table",
 )
+#: Returns the domain's annotated queries.
+queries = partial(search_queries, "c", "code_search", QUESTIONS)
 
 
 def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
@@ -92,11 +95,6 @@ def _in_file_order(hits: Sequence[Hit]) -> list[Case]:
         for cases in definitions.values()
         for case in sorted(cases, key=lambda case: case.metadata.get("position", 0))
     ]
-
-
-def queries() -> list[AnnotatedQuery]:
-    """Return the domain's annotated queries."""
-    return search_queries("c", "code_search", QUESTIONS)
 
 
 def quoter() -> Generator:
