@@ -101,7 +101,7 @@ class _CallLog(BaseCallbackHandler):
         self._calls[run_id].ended = time.perf_counter()
 
 
-class ChatPlanOutcome(NamedTuple):
+class ChatOutcome(NamedTuple):
     """The outcome and the costs of planning for one query."""
 
     milliseconds: float
@@ -228,10 +228,8 @@ def measure_chat(
         pairs = list(zip(sample, nearest, strict=True))
         roles = []
         for name, use in (("generator", _generate), ("judge", _judge)):
-            results = (
-                use(chat, query.query, hits, seconds) for query, hits in tracked(name, pairs)
-            )
-            roles.append(_role_row(name, log, results))
+            runs = (use(chat, query.query, hits, seconds) for query, hits in tracked(name, pairs))
+            roles.append(_role_row(name, log, runs))
     reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
     rows = [{"table": "plans", "planner": name, **_plan_cells(p)} for name, p in planned.items()]
     address = url or "transformers serve, on this machine"
@@ -253,7 +251,7 @@ def measure_chat(
 
 def _plan_all(
     planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: _CallLog
-) -> list[ChatPlanOutcome]:
+) -> list[ChatOutcome]:
     """Return the plans of the queries in turn, after an untimed plan of the first query."""
     planner.plan(queries[0].record.request(toolbox))
     plans = []
@@ -264,7 +262,7 @@ def _plan_all(
         call_ms = sum(((call.ended or now) - call.started) * 1000 for call in calls)
         costs = (result.milliseconds, len(calls), call_ms, result.tokens)
         is_unanswered, verdict = bool(calls) and not calls[-1].answered, judge(query, result.plan)
-        plans.append(ChatPlanOutcome(*costs, result.fallback, is_unanswered, verdict.tools))
+        plans.append(ChatOutcome(*costs, result.fallback, is_unanswered, verdict.tools))
     return plans
 
 
@@ -316,7 +314,7 @@ def _text(hit: Hit) -> str:
     return f"{hit.case.problem['question']}\n{hit.case.solution}"
 
 
-def _plan_cells(plans: Sequence[ChatPlanOutcome]) -> dict[str, Any]:
+def _plan_cells(plans: Sequence[ChatOutcome]) -> dict[str, Any]:
     times = [plan.milliseconds for plan in plans]
     shares = {
         "valid_at_first": [not plan.fallback and plan.calls < 2 for plan in plans],
@@ -337,9 +335,7 @@ def _plan_cells(plans: Sequence[ChatPlanOutcome]) -> dict[str, Any]:
     }
 
 
-def _draw(
-    axes: Any, planned: Mapping[str, Sequence[ChatPlanOutcome]], trips: Sequence[float]
-) -> None:
+def _draw(axes: Any, planned: Mapping[str, Sequence[ChatOutcome]], trips: Sequence[float]) -> None:
     times = {name: [plan.milliseconds for plan in plans] for name, plans in planned.items()}
     for name, milliseconds in {**times, "a call of one token": trips}.items():
         axes.ecdf(milliseconds, label=name)

@@ -13,9 +13,7 @@ INTERVAL = 0.002
 LAYERS = {
     "/onnxruntime/": "ONNX Runtime",
     "/qdrant": "Qdrant",
-    "/langgraph/": "LangGraph and LangChain",
-    "/langchain_core/": "LangGraph and LangChain",
-    "/langsmith/": "LangGraph and LangChain",
+    **dict.fromkeys(("/langgraph/", "/langchain_core/", "/langsmith/"), "LangGraph and LangChain"),
     **{
         f"/casewright/{room}/": f"casewright.{room}"
         for room in ("domains", "graph", "planner", "serve", "stores", "tools")

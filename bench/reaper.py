@@ -151,9 +151,7 @@ def measure_reaper(trial: ReaperTrial) -> Report:
         "seed": trial.seed,
     }
     draw, titles = partial(draw_lines, lines=lines), {name: f"Table {name}" for name in TABLES}
-    return Report(
-        "reaper", settings, _figures(lines), lines, NOTES, draw, titles, _nonempty_columns
-    )
+    return Report("reaper", settings, _figures(lines), lines, NOTES, draw, titles, _used_columns)
 
 
 def trained_rows(data: DataSection, instructions: Path | None) -> list[Row]:
@@ -393,7 +391,7 @@ def _published_cell(paper: Mapping[str, Any], line: Line) -> Line:
     return {"published": f"{text}{trained}" if text else None}
 
 
-def _nonempty_columns(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _used_columns(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     names = [n for n in COLUMNS[1:] if any(line[n] is not None for line in lines)]
     return [{name: line[name] for name in names} for line in lines]
 

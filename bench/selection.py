@@ -154,21 +154,19 @@ def _median_time(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     return p50(times), results[-1]
 
 
-def _certified(
-    encoder: Encoder, known: Sequence[str], questions: Sequence[str]
-) -> dict[str, float]:
+def _certified(encoder: Encoder, known: Sequence[str], queries: Sequence[str]) -> dict[str, float]:
     """Return the shares of certified and of exact selections, and the times, for each lambda_d."""
     schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:
         store.add(Case({"query": query}) for query in known)
-        hits = store.search(questions[0], store.count())
+        hits = store.search(queries[0], store.count())
         vectors = np.array([hit.vector for hit in hits], dtype=np.float64)
         ids = [hit.case.id for hit in hits]
-        query_vectors = schema.vectors([schema.query(text) for text in questions], query=True)
+        query_vectors = schema.vectors([schema.query(text) for text in queries], query=True)
         for lambda_d in LAMBDAS:
             rows = []
-            pairs = list(zip(questions, query_vectors, strict=True))
+            pairs = list(zip(queries, query_vectors, strict=True))
             for question, vector in tracked(f"Certifying, λ_d {lambda_d}", pairs):
                 exact = [ids[row] for row in naive(vectors, vectors @ vector, ids, PICKS, lambda_d)]
                 select_certified = partial(

@@ -93,9 +93,7 @@ def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list
     return runs
 
 
-def _best_run(
-    toolbox: Toolbox, query: AnnotatedQuery, scopes: Sequence[Mapping[str, str]]
-) -> GoldRun:
+def _best_run(toolbox: Toolbox, query: AnnotatedQuery, scopes: Sequence[dict[str, str]]) -> GoldRun:
     runs: list[GoldRun] = []
     for scope in scopes:
         watched_scope = _WatchedScope(scope)

@@ -111,9 +111,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         ours = [name for name in writers if name.startswith(OWN)]
         warmed = ours if measured.needs_warmup else ()
         plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", warmed)
-        unscripted_plans = (
-            _unscripted_plans(measured, trial, tested, unscripted, store) if unscripted else {}
-        )
+        own_plans = _own_plans(measured, trial, tested, unscripted, store) if unscripted else {}
         right = _right_tools(model, toolbox, held_out, store) if held_out else {}
         cases = store.count()
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammars], queries)
@@ -134,20 +132,19 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         "queries_kept_from_the_model": len(held_out),
     }
     figures = dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], limits))
-    if unscripted_plans:
-        figures |= dict(_choice_figures(unscripted_plans))
+    if own_plans:
+        figures |= dict(_choice_figures(own_plans))
     figures |= {**dict(_grammar_figures(grammars)), **prompt_ms}
     figures |= {f"tool_accuracy_{count}_plan_cases": share for count, share in right.items()}
     figures |= {f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()}
     figures |= measured.figures
-    rows = _rows({**plans, **unscripted_plans}, right, limits, grammars)
+    rows = _rows({**plans, **own_plans}, right, limits, grammars)
     return Report("decoding", settings, figures, rows, _notes(trial), partial(_draw, plans=plans))
 
 
-def _prompt(
-    model: LanguageModel, request: PlanRequest, store: CaseStore, count: int
-) -> PromptTokens:
-    return model.encode(render_prompt(request, similar_plans(store, request, count)))
+def _prompt(model: LanguageModel, request: PlanRequest, store: CaseStore, k: int) -> PromptTokens:
+    """Return a prompt with ``k`` plan cases."""
+    return model.encode(render_prompt(request, similar_plans(store, request, k)))
 
 
 def _with_cases(count: int) -> str:
@@ -155,7 +152,7 @@ def _with_cases(count: int) -> str:
     return f"{OWN}, {count} plan cases"
 
 
-def _unscripted_plans(
+def _own_plans(
     measured: MeasuredModel,
     trial: DecodingTrial,
     tested: TestedDomain,

@@ -52,14 +52,8 @@ class Setting:
     format: str = "support"
 
 
-SETTINGS = (
-    Setting(NO_CASES),
-    *(
-        Setting(f"{count} × {words}", count, name)
-        for count in COUNTS
-        for name, words in FORMATS.items()
-    ),
-)
+SETTINGS = [Setting(NO_CASES)]
+SETTINGS += [Setting(f"{n} × {words}", n, name) for n in COUNTS for name, words in FORMATS.items()]
 #: The nearest cases merged into one (the paper proposes aggregation in section 7).
 MERGED = Setting("3 × full case, merged into one", 3, "merged")
 #: The control: the nearest cases of another question.
@@ -242,10 +236,8 @@ def _cosines(
                 texts = texts or [context_text(case, setting.format) for case in cases]
                 answers[setting.name].append(answerer.answer(question.text, texts))
                 advance(1)
-    references = _units(encoder, [question.reference for question in questions])
-    return {
-        name: (_units(encoder, texts) * references).sum(axis=1) for name, texts in answers.items()
-    }
+    gold = _units(encoder, [question.reference for question in questions])
+    return {name: (_units(encoder, texts) * gold).sum(axis=1) for name, texts in answers.items()}
 
 
 def merged_text(cases: Sequence[Case]) -> str:

@@ -215,9 +215,7 @@ def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighti
     """
 
     def score(weights: Weighting) -> float:
-        ranks = [
-            ranks_of(blend(cosines, weights), order, parents) for cosines, order, parents in sets
-        ]
+        ranks = [ranks_of(blend(cos, weights), order, parents) for cos, order, parents in sets]
         return float(np.mean([f1_at_k(set_ranks).mean() for set_ranks in ranks]))
 
     scores = {weights: score(weights) for weights in simplex()}

@@ -26,9 +26,7 @@ TEXTS = [f"text {number}" for number in range(50)]
 Judge = Callable[[int, Path, Path, str], str]
 
 
-def damage_copies(
-    bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Judge
-) -> Counts:
+def damage_copy(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Judge) -> Counts:
     """Damage a copy of a random one of the folders ``kinds`` in every trial; count the outcomes."""
     rng = random.Random(bounds.seed)
     for number in bounds.trials(counts):
@@ -84,7 +82,7 @@ def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
             result = [name for name in right if result.get(name) != right[name]]
         return f"{outcome}, differences: {result!r:.200}"
 
-    return damage_copies(bounds, counts, folder, "edge", "killed", judge=judge)
+    return damage_copy(bounds, counts, folder, "edge", "killed", judge=judge)
 
 
 def _repair_outcome(copy: Path, before: Mapping[str, Any], counts: Counts) -> str:
@@ -122,7 +120,7 @@ def damaged_caches(bounds: Bounds, folder: Path) -> Counts:
         is_right = outcome == "done" and vectors == right
         return "sound" if is_right else f"{outcome} {vectors!r:.200}"
 
-    return damage_copies(bounds, Counts("damaged cache"), folder, "vectors", judge=judge)
+    return damage_copy(bounds, Counts("damaged cache"), folder, "vectors", judge=judge)
 
 
 def cached_vectors(folder: Path) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.soak.damage import damage_copies
+from casewright.bench.soak.damage import damage_copy
 from casewright.bench.soak.service import KEY, QuestionPlanner, run_service
 from casewright.bench.soak.trials import Bounds, Counts, in_child
 from casewright.errors import CasewrightError, told
@@ -59,7 +59,7 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
         return "sound"
 
     kinds = ["texts"] * (CHECKPOINT_EVERY - 1) + ["training"]
-    return damage_copies(bounds, Counts("damaged text or checkpoint"), folder, *kinds, judge=judge)
+    return damage_copy(bounds, Counts("damaged text or checkpoint"), folder, *kinds, judge=judge)
 
 
 def write_texts(folder: Path) -> None:
@@ -95,7 +95,7 @@ def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
         is_clear = outcome == "told" or "damaged" in str(state)
         return "told" if is_clear else f"{outcome} {state!r:.300}"
 
-    return damage_copies(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
+    return damage_copy(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
 
 
 async def thread_state(service: Callable[..., Any], folder: Path, first: bool) -> Any:

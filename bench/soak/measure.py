@@ -86,7 +86,5 @@ def soak(
     settings = {"minutes": minutes, "seed": seed, "kinds": list(selected), "most": max_trials}
     figures = {figure: float(count) for figure, count in tried.items()}
     figures |= {"lost": float(sum(counts.lost for counts in results)), "wrong": float(len(wrong))}
-    skipped = [
-        f"{counts.name}: not tried, {counts.skipped}." for counts in results if counts.skipped
-    ]
+    skipped = [f"{c.name}: not tried, {c.skipped}." for c in results if c.skipped]
     return Report("soak", settings, figures, rows, [NOTE, *skipped, *wrong[:MAX_DESCRIBED]])

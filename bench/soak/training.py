@@ -34,9 +34,8 @@ def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
         examples.append(TrainingExample(str(number), PLAN_TASK, str(number), prompt, plan))
     data = folder / "data"
     write_training_set(TrainingSet.of(examples[: EXAMPLES[0]], examples[EXAMPLES[0] :]), data)
-    return kill_at_steps(
-        bounds, folder, Counts("killed at each step of a training"), train_and_hash, data
-    )
+    counts = Counts("killed at each step of a training")
+    return kill_at_steps(bounds, folder, counts, train_and_hash, data)
 
 
 def train_and_hash(output: Path, data: Path) -> str:

@@ -64,11 +64,10 @@ def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
         note(f"{size} cases: drawing vectors")
         with tempfile.TemporaryDirectory(prefix="casewright-bench-") as name:
             folder = Path(name)
-            data.write_vectors(folder / worker.CASES, size, seed, stream=0)
-            data.write_vectors(folder / worker.QUERIES, queries, seed, stream=1)
-            scores = data.exact_scores(
-                np.load(folder / worker.CASES, "r"), np.load(folder / worker.QUERIES)
-            )
+            case_file, query_file = folder / worker.CASES, folder / worker.QUERIES
+            data.write_vectors(case_file, size, seed, stream=0)
+            data.write_vectors(query_file, queries, seed, stream=1)
+            scores = data.exact_scores(np.load(case_file, "r"), np.load(query_file))
             measured = worker.measure_size(folder, queries)
         size_rows = [row for system in measured for row in _rows(size, system, scores)]
         rows += size_rows

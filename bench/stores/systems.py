@@ -260,10 +260,8 @@ class NamedVectors(System):
             for weight, score in zip(positive.values(), scores, strict=True)
         ]
         formula = edge.Formula(expression.Sum(terms), dict.fromkeys(scores, 0.0))
-        request = edge.QueryRequest(
-            prefetches=prefetches, query=formula, limit=K, with_payload=True
-        )
-        return [Point(int(str(p.id)), p.score, p.payload or {}) for p in self._shard.query(request)]
+        search = edge.QueryRequest(prefetches=prefetches, query=formula, limit=K, with_payload=True)
+        return [Point(int(str(p.id)), p.score, p.payload or {}) for p in self._shard.query(search)]
 
     def _merged(
         self, query: Query, weights: Weights, *, candidates: int, rescored: bool = False
