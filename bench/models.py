@@ -217,7 +217,5 @@ class MeasuredModel:
     @property
     def figures(self) -> dict[str, float]:
         """The memory bandwidth, and the bytes of weights that a model step reads, in GB."""
-        return {
-            "memory_gb_per_s": self.bandwidth / 1e9,
-            "weights_gb_per_model_step": self.weight_bytes / 1e9,
-        }
+        weights_gb = self.weight_bytes / 1e9
+        return {"memory_gb_per_s": self.bandwidth / 1e9, "weights_gb_per_model_step": weights_gb}

@@ -92,10 +92,8 @@ def _measure_messages(
     """Yield the number of joined toolboxes and the figures, for each message and joined toolbox."""
     with plan_store(plan_cases, encoder) as store:
         planner = factory(store)
-        narrowing = {
-            count: NarrowingPlanner(planner, encoder, store if plan_cases else None)
-            for count in joined
-        }
+        cases = store if plan_cases else None
+        narrowing = {count: NarrowingPlanner(planner, encoder, cases) for count in joined}
         queries = [query for query in box.queries if query not in plan_cases and _needed(query)]
         for number, query in enumerate(queries):
             planned = messages is None or number < messages

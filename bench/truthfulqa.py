@@ -187,10 +187,8 @@ def _rows(
     without_cases = next(iter(logprobs.values()))
     rows: list[dict[str, Any]] = []
     for name, with_cases in logprobs.items():
-        verdicts = [
-            measures.measure_question(*row)
-            for row in zip(questions, with_cases, without_cases, strict=True)
-        ]
+        triples = zip(questions, with_cases, without_cases, strict=True)
+        verdicts = [measures.measure_question(*triple) for triple in triples]
         cosines = [cases.cosine for cases in shown[name] if cases.cosine is not None]
         cosine = mean(cosines) if cosines else None
         rows.append(_row(name, verdicts, cosine, len(questions)))

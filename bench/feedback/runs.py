@@ -75,10 +75,8 @@ def loop_run(result: FeedbackResult) -> Run:
 
 def single_search(question: Question, judge: Judge, judged: int) -> SearchState:
     """Return the state after one search for ``judged`` cases, and one call of the judge."""
-    candidates = [
-        Candidate(near.hit, case_text(near.hit.case), near.nearness, 1)
-        for near in question.best(judged)
-    ]
+    nearest = question.best(judged)
+    candidates = [Candidate(n.hit, case_text(n.hit.case), n.nearness, 1) for n in nearest]
     request = JudgeRequest(question.text, (), candidates)
     verdicts = checked(judge.judge(request), request)
     return SearchState([candidate.id for candidate in candidates], verdicts.relevant)

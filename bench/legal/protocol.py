@@ -149,9 +149,7 @@ def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:
 
 def _flat(groups: Mapping[str, Rows], suffix: str = "") -> Rows:
     return {
-        f"{name}{suffix}: {label}": scores
-        for name, rows in groups.items()
-        for label, scores in rows.items()
+        f"{n}{suffix}: {label}": row for n, rows in groups.items() for label, row in rows.items()
     }
 
 

@@ -108,10 +108,8 @@ def ingest_and_read(folder: Path, documents: Path) -> dict[str, str]:
 
     The documents are read in this process, because the start of another process takes long.
     """
-    with (
-        patch.object(Worker, "chunks", _chunks),
-        CaseStore(document_schema(WordEncoder()), folder) as store,
-    ):
+    store = CaseStore(document_schema(WordEncoder()), folder)
+    with store, patch.object(Worker, "chunks", _chunks):
         ingest(store, documents, root="documents", progress=False)
         return {case.id: str(case.solution) for case in store.all()}
 

@@ -88,10 +88,8 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
             )
             call.report({"event": NEAREST, "query": query, "titles": [*titles][:MAX_TITLES]})
             return []
-        return [
-            {"evidence": _evidence(hit.case), "source": location_text(hit.case, names)}
-            for hit in hits
-        ]
+        cases = [hit.case for hit in hits]
+        return [{"evidence": _evidence(c), "source": location_text(c, names)} for c in cases]
 
     return search_toolbox(document_search, "what does the manual say about cleaning the filter")
 

@@ -194,11 +194,8 @@ class Names:
         if _YEAR.fullmatch("".join(self._tokens.folded_words(last + 1, 1))):
             last += 1
             part = self._tokens[last + 1 : last + 4]
-            if (
-                len(part) == 3
-                and (part[0].text, part[2].text) == ("(", ")")
-                and part[1].is_capitalised
-            ):
+            has_brackets = [token.text for token in part[::2]] == ["(", ")"]
+            if has_brackets and part[1].is_capitalised:
                 return last + 3
         return last
 
