@@ -79,7 +79,8 @@ def measure_answer(domain_name: str, count: int) -> Report:
     figures["answer_warm_cpu_ms_p50"] = p50([row["cpu"] for row in rows])
     figures |= {"ask_cold_s_p50": p50(cold), "ask_cold_s_max": max(cold)}
     figures["help_cold_s_p50"] = p50(cold_help)
-    draw, titles = partial(_draw, by_steps=by_steps), {"steps": "answer", "layers": "layers"}
+    draw = partial(_draw, by_steps=by_steps)
+    titles = {"steps": "answer", "layers": "layers"}
     return Report("answer", settings, figures, [*step_rows, *layer_rows], NOTES, draw, titles)
 
 

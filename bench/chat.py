@@ -261,8 +261,9 @@ def _plan_all(
         now, calls = time.perf_counter(), log.calls[before:]
         call_ms = sum(((call.ended or now) - call.started) * 1000 for call in calls)
         costs = (result.milliseconds, len(calls), call_ms, result.tokens)
-        is_unanswered, verdict = bool(calls) and not calls[-1].answered, judge(query, result.plan)
-        plans.append(ChatOutcome(*costs, result.fallback, is_unanswered, verdict.tools))
+        is_unanswered = bool(calls) and not calls[-1].answered
+        is_right = judge(query, result.plan).tools
+        plans.append(ChatOutcome(*costs, result.fallback, is_unanswered, is_right))
     return plans
 
 

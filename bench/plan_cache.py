@@ -246,7 +246,8 @@ def _results(
             elif name == "always hits":
                 # If it kept the plans that it reused, it would soon hold only the first plan.
                 cache.keep(request.question, planned.plan)
-            is_right, is_reused = judge(question.query, plan).arguments, reused is not None
+            is_right = judge(question.query, plan).arguments
+            is_reused = reused is not None
             tokens = 0 if is_reused else sum(planned.tokens.values())
             milliseconds = search_ms + (0 if is_reused else planned.milliseconds)
             yield Result(question, is_reused, is_right, milliseconds, tokens, search_ms)

@@ -150,7 +150,8 @@ def measure_reaper(trial: ReaperTrial) -> Report:
         "instructions": trial.instructions is not None,
         "seed": trial.seed,
     }
-    draw, titles = partial(draw_lines, lines=lines), {name: f"Table {name}" for name in TABLES}
+    draw = partial(draw_lines, lines=lines)
+    titles = {name: f"Table {name}" for name in TABLES}
     return Report("reaper", settings, _figures(lines), lines, NOTES, draw, titles, _used_columns)
 
 
@@ -172,7 +173,8 @@ def trained_rows(data: DataSection, instructions: Path | None) -> list[Row]:
     slug = "no"
     parts = (("evolved", "evolve"), ("sampled", "dqs"), ("tools_evolved", "tevo"))
     for (part, abbreviation), (name, paper) in zip(parts, PAPER["table_2"].items(), strict=True):
-        omitted[part], slug = False, f"{slug}-{abbreviation}"
+        omitted[part] = False
+        slug += f"-{abbreviation}"
         rows.append(row(SECOND, name, slug, paper, needed=part == "evolved", **omitted))
     for key, paper in PAPER["table_3"].items():
         share, tasks = float(key.split()[0]), int(key.split()[1])

@@ -60,8 +60,8 @@ def notes(first: int, last: int) -> list[Case]:
     cases = []
     for n in range(first, last):
         question = f"note {n} of the {COLOURS[n % 3]} {THINGS[n % 5]}"
-        problem, quality = {"question": question, "place": f"hall {n % 7}"}, (n % 10) / 10
-        cases.append(Case(problem, f"answer {n}", metadata={"number": n}, quality=quality))
+        problem = {"question": question, "place": f"hall {n % 7}"}
+        cases.append(Case(problem, f"answer {n}", metadata={"number": n}, quality=(n % 10) / 10))
     return cases
 
 
