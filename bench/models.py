@@ -165,7 +165,7 @@ class GenerationTrial:
 
 
 class MeasuredModel:
-    """The model of a trial, with its ``weight_bytes`` and its device's ``measure_bandwidth``.
+    """The model of a trial, its ``weight_bytes``, and the ``bandwidth`` of its device's memory.
 
     Raise ``InputError`` if the model cannot be loaded.
     """

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from casewright.bench.harness import timed
 from casewright.bench.scripts import Script, Task
 from casewright.planner import CasePlanner, PlanRequest
-from casewright.planner.decoding import Decoder, greedy
+from casewright.planner.decoding import Decoder, Written, greedy
 from casewright.planner.grammar import PlanGrammar, PlanMatcher
 from casewright.planner.language_model import LanguageModel, PromptTokens
 from casewright.stores import CaseStore
@@ -197,11 +197,13 @@ class Systems:
         draft: Callable[[], str] = str,
     ) -> WrittenPlan:
         decoder = self._decoder if cached else self._uncached_decoder
-        choose, plan = script.choose() if script else greedy, self._grammar.plan
-        written, milliseconds = timed(
-            lambda: decoder.write(prompt, plan(request), choose=choose, draft=draft()),
-            self._model.device,
-        )
+        choose = script.choose() if script else greedy
+
+        def write() -> Written:
+            matcher = self._grammar.plan(request)
+            return decoder.write(prompt, matcher, choose=choose, draft=draft())
+
+        written, milliseconds = timed(write, self._model.device)
         tokens, is_cached = list(written.tokens), written.prefix_cached
         return self._plan(tokens, written.model_steps, prompt, milliseconds, cached=is_cached)
 

@@ -73,7 +73,7 @@ class Bounds(NamedTuple):
                     return
 
 
-#: Modules that the fork server imports for all children; additions count until the first child.
+#: Modules that the fork server imports for all children; it reads them before the first child.
 PRELOADED = [
     "__main__",
     "casewright.bench.soak.workload",
