@@ -145,7 +145,7 @@ def _systems(
             return written, parse_plan(model.decode(written.tokens))
 
         (written, plan), model_ms = timed(generate, model.device)
-        state = {"question": question.query.query, "context": dict(question.request.context)}
+        state: Any = {"question": question.query.query, "context": dict(question.request.context)}
         context = RunContext(scope=question.scope, planner=FixedPlanner(plan))
         answer = graph.invoke(state, context=context)["answer"]
         return AgentRun(
