@@ -65,8 +65,8 @@ def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence
         other = next(c for c in following if len(c.turns) == length)
         histories += [query.record.turns() for _, query in conversation.follow_ups]
         others += [query.record.turns() for _, query in other.follow_ups]
-    none: list[Sequence[Turn]] = [()] * len(histories)
-    return {"own history": histories, "no history": none, "another's history": others}
+    empty: list[Sequence[Turn]] = [()] * len(histories)
+    return {"own history": histories, "no history": empty, "another's history": others}
 
 
 def _rows(

@@ -50,7 +50,7 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan for messages with their own toolbox only, and with ``joins`` joined toolboxes.
+    """Plan for messages with their own toolbox only, and with ``joins`` toolboxes joined.
 
     Args:
         cases: The number of each toolbox's messages that are plan cases, and not measured.

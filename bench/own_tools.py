@@ -172,14 +172,11 @@ def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.
         set_of = partial(unseen.corpus_set, trial.split)
         for cases in numbers:
             # The test messages are the same for each number of plan cases.
-            yield (
-                trial.split,
-                cases,
-                [
-                    replace(set_of(numbers[-1], seed), plan_cases=set_of(cases, seed).plan_cases)
-                    for seed in range(trial.seeds)
-                ],
-            )
+            sets = [
+                replace(set_of(numbers[-1], seed), plan_cases=set_of(cases, seed).plan_cases)
+                for seed in range(trial.seeds)
+            ]
+            yield trial.split, cases, sets
 
 
 def _case_numbers(trial: OwnToolsTrial, available: int) -> list[int]:
