@@ -23,6 +23,12 @@ from casewright.stores import CaseStore
 COLD_STARTS = 5
 #: The stages of an answer; its ``usage`` has the milliseconds of each.
 STAGES = ("planning", "execution", "generation")
+NOTES = (
+    "Medians in milliseconds by the number of a plan's steps; cpu is the CPU time of the process, "
+    "all threads included.",
+    "layers: shares of the samples of all threads' stacks, without threads that wait, by the "
+    "innermost layer; NumPy counts for its caller.",
+)
 
 
 def measure_answer(domain_name: str, count: int) -> Report:
@@ -39,8 +45,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
         domain, queries = tested.domain, tested.domain.queries()
         sample = random.Random(0).sample(queries, min(count, len(queries)))
         plans.add(tested.opened.plan_cases.all())
-        generator = ExtractiveGenerator(tested.encoder)
-        graph = build_graph(tested.toolbox, CasePlanner(plans), generator)
+        graph = build_graph(tested.toolbox, CasePlanner(plans), ExtractiveGenerator(tested.encoder))
         questions: list[Any] = [{"question": q.query, "context": q.record.context} for q in sample]
         ask = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
         ask(questions[0])
@@ -52,7 +57,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
             stages = {name: answer["usage"][f"{name}_ms"] for name in STAGES}
             rows.append({"steps": len(answer["steps"]), "ms": milliseconds, "cpu": cpu, **stages})
         with sampler:
-            # Again, since a sampler slows what is timed.
+            # The questions are asked again, since the sampler slows the answers.
             for question in tracked("Sampling", questions):
                 ask(question)
     ask_command = ("ask", "--domain", domain_name, domain.questions[0])
@@ -61,39 +66,22 @@ def measure_answer(domain_name: str, count: int) -> Report:
     times = [row["ms"] for row in rows]
     rows.sort(key=itemgetter("steps"))
     by_steps = {steps: list(group) for steps, group in groupby(rows, itemgetter("steps"))}
-    return Report(
-        bench="answer",
-        settings={"domain": domain.name, "planner": "case", "queries": len(sample)},
-        figures={
-            "answer_warm_ms_p50": p50(times),
-            "answer_warm_ms_p95": p95(times),
-            "answer_warm_cpu_ms_p50": p50([row["cpu"] for row in rows]),
-            "ask_cold_s_p50": p50(cold),
-            "ask_cold_s_max": max(cold),
-            "help_cold_s_p50": p50(cold_help),
-        },
-        rows=[
-            {
-                "table": "steps",
-                "steps": steps,
-                "answers": len(group),
-                **{name: p50([row[name] for row in group]) for name in ("ms", "cpu", *STAGES)},
-            }
-            for steps, group in by_steps.items()
-        ]
-        + [
-            {"table": "layers", "layer": layer, "share": count / sampler.counts.total()}
-            for layer, count in sampler.counts.most_common()
-        ],
-        titles={"steps": "answer", "layers": "layers"},
-        notes=[
-            "Medians in milliseconds by the number of a plan's steps; cpu is the CPU time of the "
-            "process, all threads included.",
-            "layers: shares of the samples of all threads' stacks, without threads that wait, by "
-            "the innermost layer; NumPy counts for its caller.",
-        ],
-        draw=lambda axes: _draw(axes, by_steps),
-    )
+    step_rows: list[dict[str, Any]] = []
+    for steps, group in by_steps.items():
+        medians = {name: p50([row[name] for row in group]) for name in ("ms", "cpu", *STAGES)}
+        step_rows.append({"table": "steps", "steps": steps, "answers": len(group), **medians})
+    layer_rows = [
+        {"table": "layers", "layer": layer, "share": count / sampler.counts.total()}
+        for layer, count in sampler.counts.most_common()
+    ]
+    settings = {"domain": domain.name, "planner": "case", "queries": len(sample)}
+    figures = {"answer_warm_ms_p50": p50(times), "answer_warm_ms_p95": p95(times)}
+    figures["answer_warm_cpu_ms_p50"] = p50([row["cpu"] for row in rows])
+    figures |= {"ask_cold_s_p50": p50(cold), "ask_cold_s_max": max(cold)}
+    figures["help_cold_s_p50"] = p50(cold_help)
+    draw = partial(_draw, by_steps=by_steps)
+    titles = {"steps": "answer", "layers": "layers"}
+    return Report("answer", settings, figures, [*step_rows, *layer_rows], NOTES, draw, titles)
 
 
 def _process_seconds(*arguments: str) -> float:
@@ -105,5 +93,5 @@ def _process_seconds(*arguments: str) -> float:
 def _draw(axes: Any, by_steps: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
     times = [[row["ms"] for row in group] for group in by_steps.values()]
     axes.boxplot(times, tick_labels=list(by_steps))
-    axes.set(xlabel="steps of the plan", ylabel="ms per answer", ylim=(0, None))
-    axes.set_title("Warm answers")
+    labels = {"xlabel": "steps of the plan", "ylabel": "ms per answer", "title": "Warm answers"}
+    axes.set(ylim=(0, None), **labels)

@@ -7,12 +7,11 @@ support the answer, filled up with other paragraphs of the same question.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
@@ -22,23 +21,14 @@ from casewright.bench.report import Report
 from casewright.errors import CasewrightError, InputError
 from casewright.finetune.judge_sets.paragraphs import CLAIMS, CORPUS, FILES, Item, read_items
 from casewright.finetune.records import read_values
-from casewright.graph import ChatGenerator, Evidence, GenerationRequest, Generator
+from casewright.graph import ChatGenerator, Evidence, GenerationRequest, Generator, groundedness
 from casewright.graph.generator import ID, checked_citations
-from casewright.graph.groundedness import (
-    CITATIONS,
-    SUPPORTED,
-    adjacent_share,
-    is_supported,
-    sentences,
-)
 from casewright.graph.named import EXTRACTIVE, make_generator
 from casewright.graph.quotable import quotables
-from casewright.planner import chat_model
-from casewright.planner.decoding.decoder import Decoder
-from casewright.planner.decoding.limits import DecodingLimits
+from casewright.planner import Prompt, chat_model
+from casewright.planner.decoding import Decoder, DecodingLimits
 from casewright.planner.grammar.matcher import PlanMatcher, compile_grammar
 from casewright.planner.local_chat import LocalChat, local_chat
-from casewright.planner.prompt import Prompt
 from casewright.stores import Encoder
 
 #: Number of paragraphs in the evidence of a question.
@@ -64,12 +54,15 @@ NOTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """A question with its evidence; ``answers`` are the right answer and its aliases."""
 
     request: GenerationRequest
     answers: Sequence[str]
+
+    def is_answered_by(self, text: str) -> bool:
+        """Return true if a text contains the right answer or an alias."""
+        return any(answer.lower() in text.lower() for answer in self.answers)
 
 
 def read_questions(data: Path, limit: int) -> list[Question]:
@@ -132,16 +125,14 @@ def measure_answers(
     keep: Path | None = None,
     claims: Path | None = None,
 ) -> Report:
-    """Answer the same questions with each generator.
+    """Answer the same questions with each generator; ``claims`` is SciFact's folder.
 
-    Args:
-        keep: A file for ``KeptResults``. A person may add a list ``supported`` to its answers, with
-            true or false for each sentence.
-        claims: SciFact's folder.
+    ``keep`` is a file for ``KeptResults``. A person may add a list ``supported`` to its answers,
+    with true or false for each sentence.
     """
     questions, kept = read_questions(data, limit), KeptResults(keep)
     rows: list[dict[str, Any]] = []
-    agreements: list[dict[str, Any] | None] = []
+    agreements: list[dict[str, Any]] = []
     for name in generators:
         # Kept answers need no generator, so it is loaded for the first new answer.
         find = cache(partial(find_generator, name, encoder))
@@ -153,19 +144,13 @@ def measure_answers(
         if all("quoted" in answer for _, answer, _ in judged):
             raise CasewrightError(f"No question was answered: {judged[0][1]['quoted']}.")
         rows.append(_row(name, judged))
-        agreements.append(_agreement(name, judged))
-    figures = {
-        f"{row['generator']}.{figure}": row[figure]
-        for row in rows
-        for figure in ("by_words", "by_meaning", "facts")
-    }
+        agreements += _agreement(name, judged)
+    names = ("by_words", "by_meaning", "facts")
+    figures = {f"{row['generator']}.{name}": row[name] for row in rows for name in names}
     settings = {"data": str(data), "questions": len(questions), "evidence": EVIDENCE}
-    rows += [row for row in agreements if row] + ([] if claims is None else measure_claims(claims))
-    titles = {
-        "answers": "answers",
-        "read": "sentences that a person has read",
-        "claims": "the check on SciFact's claims",
-    }
+    rows += agreements + ([] if claims is None else measure_claims(claims))
+    titles = {"answers": "answers", "read": "sentences that a person has read"}
+    titles["claims"] = "the check on SciFact's claims"
     return Report("answers", settings, figures, rows, NOTES, titles=titles)
 
 
@@ -181,8 +166,8 @@ def measure_claims(folder: Path) -> list[dict[str, Any]]:
         for _, _, item in read_values(file):
             labels = {e["doc_id"]: e["label"] for e in item["evidence"]}
             for cited in item["cited_doc_ids"]:
-                share = adjacent_share(item["claim"], abstracts[cited])
-                accepted[labels.get(cited, "NONE")].append(share >= SUPPORTED)
+                share = groundedness.adjacent_share(item["claim"], abstracts[cited])
+                accepted[labels.get(cited, "NONE")].append(share >= groundedness.SUPPORTED)
         counts = {f"{label.lower()}_kept": mean(values) for label, values in accepted.items()}
         pairs = sum(map(len, accepted.values()))
         rows.append({"table": "claims", "file": file.stem, "pairs": pairs, **counts})
@@ -202,40 +187,31 @@ def _sentence_verdicts(
     """Return for each sentence whether its evidence supports it, by words and by meaning."""
     evidence = question.request.evidence
     verdicts = []
-    for sentence in sentences(answer["text"]):
-        cited = ID.findall("".join(CITATIONS.findall(sentence)))
-        parts = [
-            part.text
-            for item in evidence
-            if not cited or item.id in cited
-            for part in quotables(item.text)
-        ]
-        vectors = encoder.embed([CITATIONS.sub("", sentence), *parts])
+    for sentence in groundedness.sentences(answer["text"]):
+        cited = ID.findall("".join(groundedness.CITATIONS.findall(sentence)))
+        texts = [item.text for item in evidence if not cited or item.id in cited]
+        parts = [part.text for text in texts for part in quotables(text)]
+        vectors = encoder.embed([groundedness.CITATIONS.sub("", sentence), *parts])
         by_meaning = float((vectors[1:] @ vectors[0]).max()) >= MIN_COSINE
-        verdicts.append((is_supported(sentence, evidence), by_meaning))
+        verdicts.append((groundedness.is_supported(sentence, evidence), by_meaning))
     return verdicts
 
 
 def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -> dict[str, Any]:
     texts = [answer["text"] for _, answer, _ in judged]
     pairs = [pair for *_, verdicts in judged for pair in verdicts]
-    lines = [line for text in texts for line in sentences(text)]
+    lines = [line for text in texts for line in groundedness.sentences(text)]
     return {
         "table": "answers",
         "generator": name,
         "answers": len(texts),
         "quoted": sum("quoted" in answer for _, answer, _ in judged),
         "sentences": len(pairs),
-        "cited": mean([bool(CITATIONS.search(line)) for line in lines]),
+        "cited": mean([bool(groundedness.CITATIONS.search(line)) for line in lines]),
         "by_words": mean([words for words, _ in pairs]),
         "by_meaning": mean([meaning for _, meaning in pairs]),
         "by_meaning_of_those_by_words": mean([meaning for words, meaning in pairs if words]),
-        "facts": mean(
-            [
-                any(a.lower() in t.lower() for a in q.answers)
-                for (q, *_), t in zip(judged, texts, strict=True)
-            ]
-        ),
+        "facts": mean([question.is_answered_by(a["text"]) for question, a, _ in judged]),
         "letters": p50([len(text) for text in texts]),
         "ms": p50([answer["ms"] for _, answer, _ in judged]),
     }
@@ -243,22 +219,23 @@ def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -
 
 def _agreement(
     name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]
-) -> dict[str, Any] | None:
-    """Return the verdicts of both methods on the sentences that a person has labelled, if any."""
+) -> Iterator[dict[str, Any]]:
+    """Yield the verdicts of both methods on the sentences that a person has labelled, if any."""
     labelled = [
         (label, *pair)
         for _, answer, verdicts in judged
         for label, pair in zip(answer.get("supported", ()), verdicts, strict=False)
     ]
-    if not labelled:
-        return None
-    return {
-        "table": "read",
-        "generator": name,
-        "sentences": len(labelled),
-        "supported": mean([label for label, *_ in labelled]),
-        "by_words_of_supported": mean([words for label, words, _ in labelled if label]),
-        "by_words_of_others": mean([words for label, words, _ in labelled if not label]),
-        "by_meaning_of_supported": mean([meaning for label, _, meaning in labelled if label]),
-        "by_meaning_of_others": mean([meaning for label, _, meaning in labelled if not label]),
-    }
+    if labelled:
+        supported = [pair for label, *pair in labelled if label]
+        others = [pair for label, *pair in labelled if not label]
+        yield {
+            "table": "read",
+            "generator": name,
+            "sentences": len(labelled),
+            "supported": mean([label for label, *_ in labelled]),
+            "by_words_of_supported": mean([words for words, _ in supported]),
+            "by_words_of_others": mean([words for words, _ in others]),
+            "by_meaning_of_supported": mean([meaning for _, meaning in supported]),
+            "by_meaning_of_others": mean([meaning for _, meaning in others]),
+        }

@@ -15,7 +15,7 @@ from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.request import ProxyHandler, build_opener
 from uuid import UUID
 
@@ -24,16 +24,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 
-from casewright.bench.harness import (
-    finish,
-    mean,
-    p50,
-    p95,
-    read_tested_domain,
-    running,
-    timings,
-    tracked,
-)
+from casewright.bench.harness import finish, load_domain, mean, p50, p95, running, timings, tracked
 from casewright.bench.report import Report
 from casewright.errors import DependencyError, InputError
 from casewright.finetune.evaluation import judge
@@ -78,47 +69,39 @@ COLUMNS = (
 
 
 @dataclass(slots=True)
-class Call:
-    """A chat model's call, with times of ``time.perf_counter``; an abandoned call has no end.
-
-    ``cut`` is True if the limit of tokens ended the answer.
-    """
+class _Call:
+    """A chat model's call, with times of ``time.perf_counter``; an abandoned call has no end."""
 
     started: float
     ended: float | None = None
     answered: bool = False
-    cut: bool = False
+    cut: bool = False  # True if the limit of tokens ended the answer
 
 
-class CallLog(BaseCallbackHandler):
+class _CallLog(BaseCallbackHandler):
     """A LangChain callback that records a model's calls in order."""
 
     def __init__(self) -> None:
-        self._calls: dict[UUID, Call] = {}
+        self._calls: dict[UUID, _Call] = {}
 
     @property
-    def calls(self) -> list[Call]:
-        """All calls so far."""
+    def calls(self) -> list[_Call]:
         return list(self._calls.values())
 
     def on_chat_model_start(self, *arguments: Any, run_id: UUID, **options: Any) -> None:
-        """See LangChain."""
-        self._calls[run_id] = Call(time.perf_counter())
+        self._calls[run_id] = _Call(time.perf_counter())
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **options: Any) -> None:
-        """See LangChain."""
         call = self._calls[run_id]
         call.ended, call.answered = time.perf_counter(), True
         metadata = response.generations[0][0].message.response_metadata
         call.cut = metadata.get("finish_reason") == "length"
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **options: Any) -> None:
-        """See LangChain."""
         self._calls[run_id].ended = time.perf_counter()
 
 
-@dataclass(frozen=True, slots=True)
-class ChatPlanOutcome:
+class ChatOutcome(NamedTuple):
     """The outcome and the costs of planning for one query."""
 
     milliseconds: float
@@ -130,8 +113,7 @@ class ChatPlanOutcome:
     right: bool  # True if the tools are the gold plan's
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
+class ServedModel(NamedTuple):
     """A model behind an OpenAI-compatible API."""
 
     url: str
@@ -168,9 +150,8 @@ class ServedModel:
 def served(url: str | None, model: str | None) -> Iterator[ServedModel]:
     """Yield the model at a URL; without a URL, serve the small base on this machine.
 
-    Raises:
-        InputError: Only one of ``url`` and ``model`` is given.
-        CasewrightError: The local server cannot be started, or fails; the base is not installed.
+    Raise ``InputError`` if only one of ``url`` and ``model`` is given, and ``CasewrightError`` if
+    the base is not installed, or its server cannot be started or fails.
     """
     if (url is None) != (model is None):
         raise InputError("--url and --model go together: a server's address, and its model's name.")
@@ -186,9 +167,8 @@ def served(url: str | None, model: str | None) -> Iterator[ServedModel]:
 def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
     """Run `transformers serve` for a model's folder, and yield the URL of its API.
 
-    Raises:
-        DependencyError: A package of ``SERVER_PACKAGES`` is not installed.
-        CasewrightError: The server does not start in time, or ends early.
+    Raise ``DependencyError`` if a package of ``SERVER_PACKAGES`` is not installed, and
+    ``CasewrightError`` if the server does not start in time, or ends early.
     """
     if missing := [name for name in SERVER_PACKAGES if find_spec(name) is None]:
         raise DependencyError(
@@ -229,11 +209,11 @@ def measure_chat(
 
     The model also answers each query from the nearest plan cases, and judges their relevance.
     """
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     known, held_out = tested.domain.queries(), tested.held_out_queries(queries)
     sample = [held_out[number * len(held_out) // queries] for number in range(queries)]
     limit = BASE_TOKENS if tokens is None and url is None else tokens
-    log = CallLog()
+    log = _CallLog()
     with served(url, model) as server:
         chat, trips = server.client(limit, callbacks=[log]), server.round_trips(seconds)
         first_token_ms = server.first_tokens()
@@ -248,41 +228,30 @@ def measure_chat(
         pairs = list(zip(sample, nearest, strict=True))
         roles = []
         for name, use in (("generator", _generate), ("judge", _judge)):
-            results = (
-                use(chat, query.query, hits, seconds) for query, hits in tracked(name, pairs)
-            )
-            roles.append(_role_row(name, log, results))
+            runs = (use(chat, query.query, hits, seconds) for query, hits in tracked(name, pairs))
+            roles.append(_role_row(name, log, runs))
     reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
+    rows = [{"table": "plans", "planner": name, **_plan_cells(p)} for name, p in planned.items()]
+    address = url or "transformers serve, on this machine"
+    settings: dict[str, Any]
+    settings = {"domain": tested.domain.name, "server": address, "model": server.name}
+    settings |= {"tokens": limit, "seconds": seconds}
+    figures = {
+        "queries": float(len(sample)),
+        "one_token_ms_p50": p50(trips),
+        "one_token_ms_p95": p95(trips),
+        "streamed_first_token_ms_p50": p50(first_token_ms),
+        "chat_ms_outside_calls_p50": p50([p.milliseconds - p.call_ms for p in planned["chat"]]),
+    }
     notes = [COLUMNS, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
-    return Report(
-        bench="chat",
-        settings={
-            "domain": tested.domain.name,
-            "server": url or "transformers serve, on this machine",
-            "model": server.name,
-            "tokens": limit,
-            "seconds": seconds,
-        },
-        figures={
-            "queries": float(len(sample)),
-            "one_token_ms_p50": p50(trips),
-            "one_token_ms_p95": p95(trips),
-            "streamed_first_token_ms_p50": p50(first_token_ms),
-            "chat_ms_outside_calls_p50": p50([p.milliseconds - p.call_ms for p in planned["chat"]]),
-        },
-        rows=[
-            *({"table": "plans", "planner": name, **_plan_cells(p)} for name, p in planned.items()),
-            *roles,
-        ],
-        notes=notes,
-        titles={"plans": "plans", "roles": "answers and verdicts"},
-        draw=lambda axes: _draw(axes, planned, trips),
-    )
+    draw = partial(_draw, planned=planned, trips=trips)
+    titles = {"plans": "plans", "roles": "answers and verdicts"}
+    return Report("chat", settings, figures, [*rows, *roles], notes, draw, titles)
 
 
 def _plan_all(
-    planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: CallLog
-) -> list[ChatPlanOutcome]:
+    planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: _CallLog
+) -> list[ChatOutcome]:
     """Return the plans of the queries in turn, after an untimed plan of the first query."""
     planner.plan(queries[0].record.request(toolbox))
     plans = []
@@ -290,17 +259,11 @@ def _plan_all(
         before = len(log.calls)
         result = planner.plan(query.record.request(toolbox))
         now, calls = time.perf_counter(), log.calls[before:]
-        plans.append(
-            ChatPlanOutcome(
-                result.milliseconds,
-                len(calls),
-                sum(((call.ended or now) - call.started) * 1000 for call in calls),
-                result.tokens,
-                result.fallback,
-                bool(calls) and not calls[-1].answered,
-                judge(query, result.plan).tools,
-            )
-        )
+        call_ms = sum(((call.ended or now) - call.started) * 1000 for call in calls)
+        costs = (result.milliseconds, len(calls), call_ms, result.tokens)
+        is_unanswered = bool(calls) and not calls[-1].answered
+        is_right = judge(query, result.plan).tools
+        plans.append(ChatOutcome(*costs, result.fallback, is_unanswered, is_right))
     return plans
 
 
@@ -314,9 +277,9 @@ def _generate(
     ]
     generator = ChatGenerator(chat, seconds=seconds)
     generation = generator.generate(GenerationRequest(query, evidence))
-    replied = generation.generator == generator.name
-    cited = checked_citations(generation.text, evidence)[1]
-    return replied, replied and bool(cited), generation.tokens
+    has_replied = generation.generator == generator.name
+    _, cited = checked_citations(generation.text, evidence)
+    return has_replied, has_replied and bool(cited), generation.tokens
 
 
 def _judge(
@@ -329,7 +292,7 @@ def _judge(
 
 
 def _role_row(
-    name: str, log: CallLog, results: Iterable[tuple[bool, bool, Mapping[str, int]]]
+    name: str, log: _CallLog, results: Iterable[tuple[bool, bool, Mapping[str, int]]]
 ) -> dict[str, Any]:
     before = len(log.calls)
     replied, usable, tokens = zip(*results, strict=True)
@@ -352,8 +315,7 @@ def _text(hit: Hit) -> str:
     return f"{hit.case.problem['question']}\n{hit.case.solution}"
 
 
-def _plan_cells(plans: Sequence[ChatPlanOutcome]) -> dict[str, Any]:
-    """Return the means and shares over a planner's plans."""
+def _plan_cells(plans: Sequence[ChatOutcome]) -> dict[str, Any]:
     times = [plan.milliseconds for plan in plans]
     shares = {
         "valid_at_first": [not plan.fallback and plan.calls < 2 for plan in plans],
@@ -374,11 +336,8 @@ def _plan_cells(plans: Sequence[ChatPlanOutcome]) -> dict[str, Any]:
     }
 
 
-def _draw(
-    axes: Any, planned: Mapping[str, Sequence[ChatPlanOutcome]], trips: Sequence[float]
-) -> None:
+def _draw(axes: Any, planned: Mapping[str, Sequence[ChatOutcome]], trips: Sequence[float]) -> None:
     times = {name: [plan.milliseconds for plan in plans] for name, plans in planned.items()}
     for name, milliseconds in {**times, "a call of one token": trips}.items():
         axes.ecdf(milliseconds, label=name)
-    axes.set(xlabel="milliseconds", ylabel="share of plans")
-    finish(axes, "Time to a plan", xscale="log")
+    finish(axes, "Time to a plan", xscale="log", xlabel="milliseconds", ylabel="share of plans")

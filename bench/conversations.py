@@ -7,21 +7,27 @@ from dataclasses import replace
 from typing import Any
 
 from casewright.bench.frozen import shipped_planners
-from casewright.bench.harness import mean, p50, read_tested_domain, tracked, verdicts_of
+from casewright.bench.harness import load_domain, mean, p50, tracked, verdicts_of
 from casewright.bench.planner import share_right
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.evaluation import Verdict
-from casewright.planner import AnnotatedQuery, plan_store
+from casewright.planner import AnnotatedQuery, Planner, Turn, plan_store
 from casewright.planner.annotated import Conversation
 from casewright.planner.named import make_planner
-from casewright.planner.request import Planner, Turn
 from casewright.tools import Toolbox
+
+NOTES = (
+    "Follow-ups are all turns but the first of conversations that took no part in training, tuning "
+    "or plan cases. Tools and arguments as in bench frozen. Another's history: of the next "
+    "conversation of the same length. share_unchanged: share of bench frozen's queries, which need "
+    "no history, whose plan an unrelated one does not change.",
+)
 
 
 def measure_conversations(domain_name: str) -> Report:
     """Plan for the follow-ups in a domain's test conversations; ``InputError`` if it has none."""
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     domain, toolbox = tested.domain, tested.toolbox
     conversations = [c for c in domain.conversations() if c.measuring]
     if not conversations:
@@ -32,11 +38,8 @@ def measure_conversations(domain_name: str) -> Report:
     kinds, queries = [kind for kind, _ in follow_ups], [query for _, query in follow_ups]
     standalone = [query for query in domain.measuring_queries() if not query.record.tools_extra]
     rows: list[dict[str, Any]] = []
-    figures = {
-        "conversations": float(len(conversations)),
-        "follow_ups": float(len(follow_ups)),
-        "questions_that_stand_alone": float(len(standalone)),
-    }
+    figures = {"conversations": float(len(conversations)), "follow_ups": float(len(follow_ups))}
+    figures["questions_that_stand_alone"] = float(len(standalone))
     with plan_store(domain.queries(), tested.uncached) as store:
         reader = domain.open_reader()
         for name in shipped_planners():
@@ -50,18 +53,7 @@ def measure_conversations(domain_name: str) -> Report:
                 figures[f"plan_ms_p50_{suffix}"] = p50([v.milliseconds for v in verdicts])
             unchanged = _share_unchanged(planner, standalone, toolbox, conversations)
             figures[f"share_unchanged_{name}_standing_alone"] = unchanged
-    return Report(
-        bench="conversations",
-        settings={"domain": domain.name},
-        figures=figures,
-        rows=rows,
-        notes=[
-            "Follow-ups are all turns but the first of conversations that took no part in "
-            "training, tuning or plan cases. Tools and arguments as in bench frozen. Another's "
-            "history: of the next conversation of the same length. share_unchanged: share of bench "
-            "frozen's queries, which need no history, whose plan an unrelated one does not change."
-        ],
-    )
+    return Report("conversations", {"domain": domain.name}, figures, rows, NOTES)
 
 
 def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence[Turn]]]:
@@ -73,11 +65,8 @@ def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence
         other = next(c for c in following if len(c.turns) == length)
         histories += [query.record.turns() for _, query in conversation.follow_ups]
         others += [query.record.turns() for _, query in other.follow_ups]
-    return {
-        "own history": histories,
-        "no history": [()] * len(histories),
-        "another's history": others,
-    }
+    empty: list[Sequence[Turn]] = [()] * len(histories)
+    return {"own history": histories, "no history": empty, "another's history": others}
 
 
 def _rows(

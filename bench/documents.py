@@ -27,9 +27,7 @@ from casewright.finetune.records import Record, read_records
 from casewright.graph import Answer, build_graph
 from casewright.graph.named import make_generator
 from casewright.planner.named import CASE_PLANNER, make_planner
-from casewright.stores import CaseStore, Encoder
-from casewright.stores.documents.cases import document_schema
-from casewright.stores.documents.ingest import ingest
+from casewright.stores import CaseStore, Encoder, document_schema, ingest
 from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.feedback.sufficiency import FEATURES, SufficiencyJudge
 from casewright.stores.hit import near_best
@@ -38,6 +36,11 @@ from casewright.stores.paths import data_folder
 FILE = "questions.jsonl"
 #: Share of the off-topic questions, half of them near the subject, that the trained judge refuses.
 REFUSED = 0.92
+NOTES = (
+    "right: the answer has all words; right_and_cited: it also cites the file; refused: share of "
+    "the off-topic questions; letters and ms: medians over the answered questions. Figures are "
+    "means over the trees.",
+)
 
 
 class DocumentQuestion(Record):
@@ -56,10 +59,8 @@ def read_questions(data: Path) -> list[DocumentQuestion]:
     for number, record in read_records(data / FILE, DocumentQuestion, line_format):
         file = data / record.tree / record.file
         if not file.exists() or bool(record.file) != bool(record.words):
-            raise InputError(
-                f"{data / FILE}, line {number} names no tree, or a file without words. "
-                + line_format
-            )
+            problem = f"{data / FILE}, line {number} names no tree, or a file without words."
+            raise InputError(f"{problem} {line_format}")
         questions.append(record)
     return sorted(questions, key=lambda question: question.tree)
 
@@ -75,30 +76,22 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
         )
         for name in generators:
             graph = build_graph(opened.toolbox, planner, make_generator(name, encoder))
-            answers = [
-                (question, Answer.from_state(graph.invoke({"question": question.question})))
-                for question in tracked(f"{tree}, {name}", questions)
-            ]
-            rows.append(_row(tree, name, answers))
             labels = {"table": "misses", "tree": tree, "generator": name}
-            misses += [
-                {**labels, "question": question.question, "why": fault}
-                for question, answer in answers
-                if (fault := _fault(question, answer))
-            ]
+            answers = []
+            for question in tracked(f"{tree}, {name}", questions):
+                answer = Answer.from_state(graph.invoke({"question": question.question}))
+                answers.append((question, answer))
+                if fault := _fault(question, answer):
+                    misses.append({**labels, "question": question.question, "why": fault})
+            rows.append(_row(tree, name, answers))
         opened.close()
     figures = {
         f"{name}.{figure}": mean([row[figure] for row in rows if row["generator"] == name])
         for name in generators
         for figure in ("right", "right_and_cited", "refused", "letters")
     }
-    notes = (
-        "right: the answer has all words; right_and_cited: it also cites the file; refused: share "
-        "of the off-topic questions; letters and ms: medians over the answered questions. Figures "
-        "are means over the trees.",
-    )
     titles = {"trees": "documents", "misses": "wrong answers"}
-    return Report("documents", {"data": str(data)}, figures, [*rows, *misses], notes, titles=titles)
+    return Report("documents", {"data": str(data)}, figures, [*rows, *misses], NOTES, titles=titles)
 
 
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
@@ -127,9 +120,8 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     counts = Counter(labels)
     weights = np.array([1 / counts[label] for label in labels])
     model = LogisticRegression(C=100.0).fit(rows, kinds == "answerable", sample_weight=weights)
-    coefficients = {
-        name: round(float(weight), 3) for name, weight in zip(FEATURES, model.coef_[0], strict=True)
-    }
+    weights_of_features = [round(float(weight), 3) for weight in model.coef_[0]]
+    coefficients = dict(zip(FEATURES, weights_of_features, strict=True))
     regression = Regression(coefficients, round(float(model.intercept_[0]), 3), 0.5)
     probabilities = regression.probabilities(rows, FEATURES)
     off_topic = kinds != "answerable"
@@ -143,16 +135,10 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
         for kind in ("answerable", "near", "far")
         if (chosen := kinds == kind).any()
     }
-    training = {
-        "trees": sorted({question.tree for question in questions}),
-        "answerable": len(answerable),
-        "kept": round(shares["answerable"], 3),
-        **{
-            f"{kind} off-topic, refused": round(1 - share, 3)
-            for kind, share in shares.items()
-            if kind != "answerable"
-        },
-    }
+    trees = sorted({question.tree for question in questions})
+    kept = round(shares.pop("answerable"), 3)
+    training = {"trees": trees, "answerable": len(answerable), "kept": kept}
+    training |= {f"{kind} off-topic, refused": round(1 - s, 3) for kind, s in shares.items()}
     return SufficiencyJudge(Regression(coefficients, regression.bias, threshold), training)
 
 

@@ -42,10 +42,8 @@ def measure_encoder(
 ) -> Report:
     """Search the same cases with two encoders, and time both on the same texts.
 
-    Args:
-        data: A folder with sets of ``bench legal`` or ``bench feedback``; by default the shipped
-            legal cases and code.
-        against: The encoder to compare with, see ``named_encoder``; by default integer weights.
+    ``data`` has sets of ``bench legal`` or ``bench feedback``; by default, the sets are the shipped
+    legal cases and code. ``against`` is a name of ``named_encoder``; by default, integer weights.
 
     Raises:
         InputError: The set or the encoder does not exist.
@@ -59,11 +57,10 @@ def measure_encoder(
         scores = {name: dict(_retrieval(data_set, encoder)) for name, encoder in encoders.items()}
         for measure, base in scores["fp32"].items():
             values = scores[second][measure]
-            names = ("points", "points from", "points to")
-            points = [100 * value for value in paired_difference([values], [base])]
+            points, low, high = (100 * end for end in paired_difference([values], [base]))
             row = {"table": "retrieval", "set": data_set.name, "measure": measure}
             row |= {"fp32": float(base.mean()), second: float(values.mean())}
-            rows.append(row | dict(zip(names, points, strict=True)))
+            rows.append({**row, "points": points, "points from": low, "points to": high})
     differences = [row["points"] for row in rows]
     questions = [question.text for data_set in sets for question in data_set.questions][:texts]
     for encoder in encoders.values():
@@ -71,14 +68,10 @@ def measure_encoder(
         embed()
         speed = len(questions) / (median(timings(embed, RUNS)) / 1000)
         rows.append({"table": "speed", "encoder": encoder.name, "texts a second": speed})
-    return Report(
-        "encoder",
-        {"data": str(data), "set": only, "limit": limit, "texts": len(questions)},
-        {f"worst_points_by_{second}": min(differences)},
-        rows,
-        NOTES,
-        titles={"retrieval": "Retrieval by the encoder", "speed": "Speed of the encoder"},
-    )
+    settings = {"data": str(data), "set": only, "limit": limit, "texts": len(questions)}
+    figures = {f"worst_points_by_{second}": min(differences)}
+    titles = {"retrieval": "Retrieval by the encoder", "speed": "Speed of the encoder"}
+    return Report("encoder", settings, figures, rows, NOTES, titles=titles)
 
 
 def _sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[Any]:

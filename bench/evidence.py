@@ -6,26 +6,20 @@ from casewright.bench.harness import open_tested_domain
 from casewright.bench.report import Report
 from casewright.domains.gold_plans import complete_share, run_gold_plans, step_counts_by_tool
 
+NOTES = (
+    "Outcomes of the steps of gold plans. Each plan runs for the user for whom most of its steps "
+    "have results. elsewhere: empty steps that have results for another user, since some queries "
+    "ask about several customers. Whole plans: every step has results. Left out: queries that "
+    "declare tools of their own.",
+)
+
 
 def measure_evidence(domain_name: str) -> Report:
     """Run the gold plan of every annotated query, and count the outcomes of each tool's steps."""
     with open_tested_domain(domain_name) as tested:
         runs = run_gold_plans(tested.domain, tested.opened, tested.encoder)
     table, left_out = step_counts_by_tool(runs), len(tested.domain.queries()) - len(runs)
-    return Report(
-        bench="evidence",
-        settings={"domain": tested.domain.name, "queries": len(runs), "left_out": left_out},
-        figures={
-            "empty_share": table[-1]["empty_share"],
-            "whole_plans_share": complete_share(runs),
-            "queries": len(runs),
-            "queries_left_out": left_out,
-        },
-        rows=table,
-        notes=[
-            "Outcomes of the steps of gold plans. Each plan runs for the user for whom most of its "
-            "steps have results. elsewhere: empty steps that have results for another user, since "
-            "some queries ask about several customers. Whole plans: every step has results. Left "
-            "out: queries that declare tools of their own."
-        ],
-    )
+    settings = {"domain": tested.domain.name, "queries": len(runs), "left_out": left_out}
+    shares = {"empty_share": table[-1]["empty_share"], "whole_plans_share": complete_share(runs)}
+    figures = {**shares, "queries": len(runs), "queries_left_out": left_out}
+    return Report("evidence", settings, figures, table, NOTES)

@@ -7,11 +7,13 @@ import operator
 import random
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, cast
 
 import numpy as np
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
+from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
 from casewright.bench.harness import mean, p50, p95, tracked
@@ -19,6 +21,11 @@ from casewright.bench.report import Report
 from casewright.graph import Limits, RunContext, build_graph
 from casewright.graph.random_plans import Dag, random_dag, work_toolbox
 from casewright.planner.fixed import FixedPlanner
+
+NOTES = (
+    "The three systems ran each plan in turn, in one process. Columns: median of wall time over "
+    "critical path, for async, blocking, and Send waves.",
+)
 
 
 def measure_executor(dags: int, seed: int) -> Report:
@@ -44,42 +51,34 @@ def measure_executor(dags: int, seed: int) -> Report:
         for low, high in ((1, 1), (2, 4), (5, 8), (9, 12))
         if (in_range := np.array([low <= len(dag.seconds) <= high for dag in plans])).any()
     ]
-    return Report(
-        bench="executor",
-        settings={"dags": dags, "seed": seed, "step_ms": [50, 150], "steps": [1, 12]},
-        figures={
-            "ratio_casewright_over_critical_path_p50": p50(nonblocking),
-            "ratio_casewright_over_critical_path_p95": p95(nonblocking),
-            "ratio_casewright_blocking_over_critical_path_p50": p50(blocking),
-            "ratio_send_waves_over_critical_path_p50": p50(waves),
-            "ratio_send_waves_over_casewright_p50": p50(waves / nonblocking),
-            "share_of_plans_with_a_costly_barrier": mean([_is_costly(dag) for dag in plans]),
-        },
-        rows=rows,
-        notes=[
-            "The three systems ran each plan in turn, in one process. Columns: median of wall time "
-            "over critical path, for async, blocking, and Send waves."
-        ],
-        draw=lambda axes: _draw(axes, ratios),
-    )
+    figures = {
+        "ratio_casewright_over_critical_path_p50": p50(nonblocking),
+        "ratio_casewright_over_critical_path_p95": p95(nonblocking),
+        "ratio_casewright_blocking_over_critical_path_p50": p50(blocking),
+        "ratio_send_waves_over_critical_path_p50": p50(waves),
+        "ratio_send_waves_over_casewright_p50": p50(waves / nonblocking),
+        "share_of_plans_with_a_costly_barrier": mean([_is_costly(dag) for dag in plans]),
+    }
+    settings = {"dags": dags, "seed": seed, "step_ms": [50, 150], "steps": [1, 12]}
+    return Report("executor", settings, figures, rows, NOTES, partial(_draw, ratios=ratios))
 
 
-async def _time_all(plans: Sequence[Dag]) -> list[tuple[float, float, float]]:
+async def _time_all(plans: Sequence[Dag]) -> list[NDArray[np.float64]]:
+    """Return each plan's seconds: async, blocking, and in waves."""
     times = []
     for dag in tracked("Running plans", plans):
         limits = Limits(steps=len(dag.seconds), concurrency=len(dag.seconds))
         graph = build_graph(work_toolbox(), FixedPlanner(dag.plan()), limits=limits)
         question: Any = {"question": "how long"}
         waves = send_waves(dag)
-        started = time.perf_counter()
+        clock = [time.perf_counter()]
         await graph.ainvoke(question, context=RunContext())
-        nonblocking = time.perf_counter()
+        clock.append(time.perf_counter())
         graph.invoke(question, context=RunContext())
-        blocking = time.perf_counter()
+        clock.append(time.perf_counter())
         await waves.ainvoke({})
-        times.append(
-            (nonblocking - started, blocking - nonblocking, time.perf_counter() - blocking)
-        )
+        clock.append(time.perf_counter())
+        times.append(np.diff(clock))
     return times
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from casewright.bench.harness import p50, read_tested_domain, verdicts_of
+from casewright.bench.harness import load_domain, p50, verdicts_of
 from casewright.bench.planner import planner_figures, share_right
 from casewright.bench.report import Report
 from casewright.finetune.evaluation import as_row, score_classes
 from casewright.finetune.folds import SAME_GROUP, similarity_groups
-from casewright.planner import plan_store
+from casewright.planner import Planner, plan_store
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, ENSEMBLE, PARSER, make_planner
-from casewright.planner.request import Planner
 from casewright.planner.shipped import SHIPPED, is_shipped
+
+NOTES = (
+    "The queries took no part in training, tuning or plan cases. A neighbour is a training query "
+    f"with a similarity above {SAME_GROUP}.",
+)
 
 
 def shipped_planners() -> tuple[str, ...]:
@@ -23,7 +27,7 @@ def shipped_planners() -> tuple[str, ...]:
 
 def measure_frozen(domain_name: str) -> Report:
     """Measure accuracy on queries that were written after the planners were final."""
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     domain, encoder = tested.domain, tested.encoder
     frozen, known = tested.held_out_queries(), domain.queries()
     groups = similarity_groups([query.query for query in (*known, *frozen)], encoder)
@@ -44,13 +48,5 @@ def measure_frozen(domain_name: str) -> Report:
             figures |= planner_figures(f"_{name}", verdicts)
             figures[f"tool_accuracy_{name}_without_neighbours"] = share_right(distant)
             figures[f"plan_ms_p50_{name}"] = p50([v.milliseconds for v in verdicts])
-    return Report(
-        bench="frozen",
-        settings={"domain": domain.name, "same_group_above": SAME_GROUP},
-        figures=figures,
-        rows=rows,
-        notes=[
-            "The queries took no part in training, tuning or plan cases. A neighbour is a training "
-            f"query with a similarity above {SAME_GROUP}."
-        ],
-    )
+    settings = {"domain": domain.name, "same_group_above": SAME_GROUP}
+    return Report("frozen", settings, figures, rows, NOTES)

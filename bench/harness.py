@@ -8,19 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import CasewrightError, InputError
 from casewright.finetune.evaluation import Verdict, judge
-from casewright.planner import AnnotatedQuery
-from casewright.planner.request import Planner, Turn
+from casewright.planner import AnnotatedQuery, Planner, Turn
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.stores.paths import data_folder
@@ -37,8 +36,7 @@ Result = TypeVar("Result")
 LOG_LINES, GRACE_SECONDS = 30, 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class TestedDomain:
+class TestedDomain(NamedTuple):
     """A domain under test, and the encoder that its stores were opened with."""
 
     domain: Domain
@@ -80,7 +78,7 @@ def open_tested_domain(name: str, *, uncached: bool = False) -> Iterator[TestedD
         opened.close()
 
 
-def read_tested_domain(name: str) -> TestedDomain:
+def load_domain(name: str) -> TestedDomain:
     """Return a domain for planning only: its stores are closed, so its tools cannot be called."""
     with open_tested_domain(name) as tested:
         return tested
@@ -139,20 +137,16 @@ def take_turns(
     repeats: int,
     description: str,
     fully_warmed: Collection[str] = (),
-    warm_items: int = 1,
 ) -> dict[str, list[Result]]:
     """Return each system's results on all items, in the order of ``work``, ``repeats`` times.
 
     The systems take turns at each item, in rotating order, so that other load affects all alike.
-    To warm up, a system first runs on ``warm_items`` items, or on all if in ``fully_warmed``.
+    To warm up, a system first runs on the first item, or on all items if in ``fully_warmed``.
     """
     names = list(systems)
     results: dict[str, list[Result]] = {name: [] for name in names}
-    warm_up = [
-        (name, item)
-        for name in names
-        for item in (work if name in fully_warmed else work[:warm_items])
-    ]
+    warm_ups = {name: work if name in fully_warmed else work[:1] for name in names}
+    warm_up = [(name, item) for name, items in warm_ups.items() for item in items]
     count = len(warm_up) + len(names) * len(work) * repeats
     with show_progress(description, count) as advance:
         for name, item in warm_up:
@@ -190,14 +184,6 @@ def resident_bytes(pid: int | str = "self") -> int | None:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
-def panels(axes: Any, columns: int, rows: int, size: tuple[float, float]) -> Any:
-    """Replace matplotlib axes by panels of ``size`` inches; return an array (rows, columns)."""
-    figure = axes.figure
-    axes.remove()
-    figure.set_size_inches(size[0] * columns, size[1] * rows)
-    return figure.subplots(rows, columns, squeeze=False)
-
-
 def grouped_bars(
     axes: Any, labels: Sequence[str], bars: Mapping[str, Sequence[float]], **style: Any
 ) -> None:
@@ -211,7 +197,7 @@ def grouped_bars(
 
 
 def finish(axes: Any, title: str, **settings: Any) -> None:
-    """Give a line plot its title, grid, legend and other settings."""
+    """Give a line plot its title, grid, legend, labels and other settings of matplotlib."""
     axes.set(title=title, **settings)
     axes.grid(alpha=0.3)
     axes.legend()
@@ -249,26 +235,23 @@ def running(
     with TemporaryDirectory(prefix="casewright-server-") as folder:
         log = Path(folder) / "log"
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=output, stderr=output, **options
-            )
-        try:
-            yield _wait_for_address(process, log, find_address, seconds), process.pid
-            if (code := process.poll()) is not None and not may_end:
-                raise CasewrightError(f"The server ended by itself, with code {code}.")
-        except CasewrightError:
-            lines = log.read_text("utf-8", "replace").splitlines()[-LOG_LINES:]
-            note("The end of the server's log:\n" + "\n".join(lines))
-            raise
-        finally:
-            process.terminate()
+            options |= {"stdin": subprocess.PIPE, "stdout": output, "stderr": output}
+            process = subprocess.Popen(command, **options)
+        # At its end, the block of a process closes the pipe and waits for the process.
+        with process:
             try:
-                process.wait(GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
+                yield _wait_for_address(process, log, find_address, seconds), process.pid
+                if (code := process.poll()) is not None and not may_end:
+                    raise CasewrightError(f"The server ended by itself, with code {code}.")
+            except CasewrightError:
+                lines = log.read_text("utf-8", "replace").splitlines()[-LOG_LINES:]
+                note("The end of the server's log:\n" + "\n".join(lines))
+                raise
+            finally:
+                process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(GRACE_SECONDS)
                 process.kill()
-                process.wait()
-            if process.stdin is not None:
-                process.stdin.close()
 
 
 def serving(

@@ -16,13 +16,18 @@ from casewright.stores import CachedEncoder
 from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.stores.encoders.onnx_graph import fitting_bits
 
+NOTES = (
+    "again: opening the tree's store when nothing has changed. question: the median time to encode "
+    "one of the domain's example questions and search. cpu: the CPU time of this process, without "
+    "that of the processes that read files.",
+)
+
 
 def measure_index(source: Path) -> Report:
     """Index a source tree with each encoder in a new store, index it again, and search it.
 
-    Raises:
-        InputError: The source is not a folder, or has no readable source code.
-        DependencyError: The packages that read source code are not installed.
+    Raise ``InputError`` if the source is not a folder or has no readable source code, and
+    ``DependencyError`` if the packages that read source code are not installed.
     """
     tree, rows = source_tree(source), list[dict[str, Any]]()
     for name, bits in (("fp32", 32), ("int8", fitting_bits())):
@@ -36,28 +41,12 @@ def measure_index(source: Path) -> Report:
             _, reopening_ms = timed(index)
             with open_tree(Path(folder), encoder, tree) as store:
                 search_ms = [timed(partial(store.search, text, 10))[1] for text in QUESTIONS]
-        rows.append(
-            {
-                "encoder": name,
-                "cases": cases,
-                "index s": index_ms / 1000,
-                "index cpu s": cpu,
-                "cases a cpu s": cases / cpu,
-                "again s": reopening_ms / 1000,
-                "question ms": p50(search_ms),
-            }
-        )
-    return Report(
-        "index",
-        {"source": source.name},
-        {"ratio_index_cpu_int8_over_fp32": rows[1]["index cpu s"] / rows[0]["index cpu s"]},
-        rows,
-        [
-            "again: opening the tree's store when nothing has changed. question: the median time "
-            "to encode one of the domain's example questions and search. cpu: the CPU time of this "
-            "process, without that of the processes that read files."
-        ],
-    )
+        row = {"encoder": name, "cases": cases, "index s": index_ms / 1000, "index cpu s": cpu}
+        row |= {"cases a cpu s": cases / cpu, "again s": reopening_ms / 1000}
+        rows.append({**row, "question ms": p50(search_ms)})
+    ratio = rows[1]["index cpu s"] / rows[0]["index cpu s"]
+    figures = {"ratio_index_cpu_int8_over_fp32": ratio}
+    return Report("index", {"source": source.name}, figures, rows, NOTES)
 
 
 def _index(folder: Path, encoder: CachedEncoder, tree: Path) -> int:

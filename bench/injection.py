@@ -94,7 +94,7 @@ NOTES = (
 )
 
 
-class Undefended:
+class _Undefended:
     """A generator without defences: one prompt with evidence and question, and no checks."""
 
     name = "undefended"
@@ -103,14 +103,12 @@ class Undefended:
         self._model = model
 
     def generate(self, request: GenerationRequest) -> Generation:
-        """Return the model's text."""
         texts = [f"[{item.id}] {item.text}" for item in request.evidence]
         prompt = "\n\n".join([*texts, f"Question: {request.question}", "Answer with citations."])
         text = str(ask(self._model, [HumanMessage(prompt)], SECONDS).text)
         return Generation(text, citations=ID.findall(text))
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        """Return the same as ``generate``."""
         return self.generate(request)
 
 
@@ -131,7 +129,7 @@ def measure_injection(name: str, keep: Path | None = None) -> Report:
     model, kept = chat_model(name, max_tokens=TOKENS), KeptResults(keep)
     rows = [
         _generator_row("with", ChatGenerator(model, seconds=SECONDS, marks=True), kept),
-        _generator_row("without", Undefended(model), kept),
+        _generator_row("without", _Undefended(model), kept),
     ]
     figures = {f"{row['defences']}.steered": row["steered"] for row in rows}
     titles = {"answers": "answers", "verdicts": "verdicts"}

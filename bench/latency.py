@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import cycle
-from typing import Any
+from functools import partial
+from itertools import compress, cycle
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,12 +28,8 @@ from casewright.tools import Toolbox
 ONE_CALL, AGENT, STATELESS = "one call", "step agent", "step agent, stateless"
 THINKING = "step agent with thoughts"
 #: The systems' names in figures.
-NAMES = {
-    ONE_CALL: "one_call",
-    AGENT: "step_agent",
-    STATELESS: "stateless_agent",
-    THINKING: "thinking_agent",
-}
+NAMES = {ONE_CALL: "one_call", AGENT: "step_agent"}
+NAMES |= {STATELESS: "stateless_agent", THINKING: "thinking_agent"}
 #: The numbers of steps of the measured plans.
 STEPS = (1, 2, 3, 4)
 #: The runs of each system, in the order of the questions, ``repeats`` times.
@@ -54,25 +50,20 @@ _NOTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """A question, and the scripts of its plan."""
 
     query: AnnotatedQuery
     request: PlanRequest
     scope: Mapping[str, str]  # the scope of a user for whom every step of the plan has results
     script: Script  # the script of the whole plan, for one call
-    #: The scripts of the agent's calls: one for each step, and one for the end.
-    steps: Sequence[Script]
+    steps: Sequence[Script]  # the scripts of the agent's calls: one for each step and for the end
 
 
 def measure_latency(trial: GenerationTrial) -> Report:
-    """Time one call and the agent on the same questions, with a domain's tools.
+    """Time one call and the agent on ``trial.plans`` questions for each number of steps.
 
-    ``trial.plans`` is the number of questions for each number of steps.
-
-    Raises:
-        InputError: The model cannot be loaded, or the domain has no queries with such plans.
+    Raise ``InputError`` if the model cannot be loaded, or the domain has no such queries.
     """
     find_device(trial.model.device)
     # Tools' arguments are encoded each time, as for a new question.
@@ -90,26 +81,17 @@ def measure_latency(trial: GenerationTrial) -> Report:
     steps = [len(question.query.plan.steps) for question in questions]
     by_steps: dict[int, Runs] = {
         count: {
-            name: [
-                r for r, step_count in zip(group, cycle(steps), strict=False) if step_count == count
-            ]
+            name: list(compress(group, (steps_of_run == count for steps_of_run in cycle(steps))))
             for name, group in runs.items()
         }
         for count in sorted(set(steps))
     }
-    return Report(
-        bench="latency",
-        settings={
-            "domain": tested.domain.name,
-            **measured.settings,
-            "plans_of_each_number_of_steps": trial.plans,
-            "results_shown_to_the_agent": {"rows": MAX_ROWS, "characters": MAX_CHARACTERS},
-        },
-        figures={**dict(_figures(questions, runs, by_steps)), **measured.figures},
-        rows=_rows(by_steps, measured.min_step_ms),
-        notes=_NOTES,
-        draw=lambda axes: _draw(axes, by_steps),
-    )
+    settings = {"domain": tested.domain.name, **measured.settings}
+    settings["plans_of_each_number_of_steps"] = trial.plans
+    settings["results_shown_to_the_agent"] = {"rows": MAX_ROWS, "characters": MAX_CHARACTERS}
+    figures = {**dict(_figures(questions, runs, by_steps)), **measured.figures}
+    rows = _rows(by_steps, measured.min_step_ms)
+    return Report("latency", settings, figures, rows, _NOTES, partial(_draw, by_steps=by_steps))
 
 
 def _questions(
@@ -163,10 +145,9 @@ def _systems(
             return written, parse_plan(model.decode(written.tokens))
 
         (written, plan), model_ms = timed(generate, model.device)
-        answer = graph.invoke(
-            {"question": question.query.query, "context": dict(question.request.context)},
-            context=RunContext(scope=question.scope, planner=FixedPlanner(plan)),
-        )["answer"]
+        state: Any = {"question": question.query.query, "context": dict(question.request.context)}
+        context = RunContext(scope=question.scope, planner=FixedPlanner(plan))
+        answer = graph.invoke(state, context=context)["answer"]
         return AgentRun(
             plan=str(plan),
             outcomes=(),
@@ -187,12 +168,8 @@ def _systems(
             [script.choose() for script in question.steps],
         )
 
-    return {
-        ONE_CALL: one_call,
-        AGENT: step_agent(),
-        STATELESS: step_agent(stateless=True),
-        THINKING: step_agent(thoughts=True),
-    }
+    agents = {STATELESS: step_agent(stateless=True), THINKING: step_agent(thoughts=True)}
+    return {ONE_CALL: one_call, AGENT: step_agent(), **agents}
 
 
 def _rows(by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
@@ -255,6 +232,5 @@ def _draw(axes: Any, by_steps: Mapping[int, Runs]) -> None:
         axes.plot(counts, times, style, label=f"{name}, with its tools")
     tools = [p50(_values(by_steps[count][ONE_CALL], "tools_ms")) for count in counts]
     axes.plot(counts, tools, ":", color="grey", label=f"the tools of {ONE_CALL}")
-    axes.set_xticks(counts)
-    axes.set(xlabel="steps of the plan", ylabel="milliseconds, median")
-    finish(axes, "From the question to the last look-up", ylim=(0, None))
+    labels = {"xlabel": "steps of the plan", "ylabel": "milliseconds, median"}
+    finish(axes, "From the question to the last look-up", xticks=counts, ylim=(0, None), **labels)

@@ -13,9 +13,7 @@ INTERVAL = 0.002
 LAYERS = {
     "/onnxruntime/": "ONNX Runtime",
     "/qdrant": "Qdrant",
-    "/langgraph/": "LangGraph and LangChain",
-    "/langchain_core/": "LangGraph and LangChain",
-    "/langsmith/": "LangGraph and LangChain",
+    **dict.fromkeys(("/langgraph/", "/langchain_core/", "/langsmith/"), "LangGraph and LangChain"),
     **{
         f"/casewright/{room}/": f"casewright.{room}"
         for room in ("domains", "graph", "planner", "serve", "stores", "tools")
@@ -30,9 +28,7 @@ class LayerSampler:
 
     A sample counts for the layer of the innermost frame that belongs to one: NumPy's time counts
     for its caller. Threads that wait do not count; a thread that waits for Python's lock does.
-
-    Attributes:
-        counts: The number of samples by layer.
+    ``counts`` has the number of samples by layer.
     """
 
     def __init__(self) -> None:

@@ -50,8 +50,7 @@ HOST_BYTES, DEVICE_BYTES = 2**28, 2**32
 class ModelChoice:
     """The options that choose a bench's model; without a name, its weights are random.
 
-    Raises:
-        InputError: The size, device or dtype does not exist, or an adapter has no model.
+    Raise ``InputError`` if the size, device or dtype does not exist, or an adapter has no model.
     """
 
     name: str | None = None
@@ -67,11 +66,11 @@ class ModelChoice:
         if self.adapter is not None and self.name in (None, SHIPPED):
             raise InputError("--adapter needs a model. Give --model too.")
         check_names(self.device, self.dtype)
-        if self.random and self.dtype == "int8":
+        if self.is_random and self.dtype == "int8":
             raise InputError("Random weights have no int8 form. Give another --dtype.")
 
     @property
-    def random(self) -> bool:
+    def is_random(self) -> bool:
         """True if the weights are random."""
         return self.name is None
 
@@ -79,12 +78,11 @@ class ModelChoice:
         """Load the model, or make it with a tokenizer trained on the texts."""
         from casewright.planner.language_model import LanguageModel, load_language_model
 
+        hardware: Any = {"device": self.device, "dtype": self.dtype}
         if self.name == SHIPPED:
-            return load_shipped(device=self.device, dtype=self.dtype)
+            return load_shipped(**hardware)
         if self.name is not None:
-            return load_language_model(
-                self.name, adapter=self.adapter, device=self.device, dtype=self.dtype
-            )
+            return load_language_model(self.name, adapter=self.adapter, **hardware)
         device, tokenizer = find_device(self.device), train_tokenizer(texts, VOCABULARY_SIZE)
         dtype = find_dtype(self.dtype, device)
         network = new_mistral(SIZES[self.size], tokenizer, self.seed, device=device, dtype=dtype)
@@ -133,8 +131,7 @@ def weight_bytes(model: LanguageModel) -> int:
 def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
     """Return a device's memory bandwidth in bytes per second: the higher of reading and copying.
 
-    Args:
-        size: Bytes of the tensor; by default larger than any cache.
+    ``size`` is the tensor's bytes; by default, it is larger than any cache.
     """
     import torch
 
@@ -168,14 +165,9 @@ class GenerationTrial:
 
 
 class MeasuredModel:
-    """The model of a trial, and the bandwidth of its device's memory.
+    """The model of a trial, its ``weight_bytes``, and the ``bandwidth`` of its device's memory.
 
-    Raises:
-        InputError: The model cannot be loaded.
-
-    Attributes:
-        weight_bytes: See ``weight_bytes``.
-        bandwidth: See ``measure_bandwidth``.
+    Raise ``InputError`` if the model cannot be loaded.
     """
 
     def __init__(self, trial: GenerationTrial, tested: TestedDomain) -> None:
@@ -225,7 +217,5 @@ class MeasuredModel:
     @property
     def figures(self) -> dict[str, float]:
         """The memory bandwidth, and the bytes of weights that a model step reads, in GB."""
-        return {
-            "memory_gb_per_s": self.bandwidth / 1e9,
-            "weights_gb_per_model_step": self.weight_bytes / 1e9,
-        }
+        weights_gb = self.weight_bytes / 1e9
+        return {"memory_gb_per_s": self.bandwidth / 1e9, "weights_gb_per_model_step": weights_gb}

@@ -6,6 +6,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import cycle, islice
@@ -49,10 +50,9 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan for messages with their own toolbox only, and with joined toolboxes.
+    """Plan for messages with their own toolbox only, and with ``joins`` toolboxes joined.
 
     Args:
-        joins: The numbers of toolboxes to join.
         cases: The number of each toolbox's messages that are plan cases, and not measured.
         messages: The number of each toolbox's messages to plan for; ``None`` for all.
         first: The number of tools in a toolbox whose first plan is timed with empty caches, with
@@ -69,36 +69,17 @@ def measure_narrowing(
         shuffled = random.Random(f"{seed}:{number}").sample(others, len(others))
         # The message's toolbox is first, so that its tools lead, and last, so that they replace
         # others of the same name.
-        joined = {
-            count: Toolbox(
-                {
-                    tool.name: tool
-                    for part in (box, *reversed(shuffled[: count - 1]), box)
-                    for tool in part.toolbox
-                }.values()
-            )
-            for count in joins
-        }
+        joined = {count: _union([box, *reversed(shuffled[: count - 1]), box]) for count in joins}
         plan_cases = draw_cases(box, cases, seed)
         for count, row in _measure_messages(box, joined, plan_cases, encoder, factory, messages):
             measured[count].append(row)
-    return Report(
-        bench="narrowing",
-        settings={
-            "planner": planner,
-            "split": split,
-            "cases": cases,
-            "messages": messages,
-            "seed": seed,
-            "most": MAX_TOOLS,
-        },
-        figures={
-            "messages": float(len(measured[joins[0]])),
-            **(_first_plans(first, others, factory) if first else {}),
-        },
-        rows=[{"toolboxes": count, **_row(measured[count])} for count in joins],
-        notes=NOTES,
-    )
+    settings = {"planner": planner, "split": split, "cases": cases, "messages": messages}
+    settings |= {"seed": seed, "most": MAX_TOOLS}
+    figures = {"messages": float(len(measured[joins[0]]))}
+    if first:
+        figures |= _first_plans(first, others, factory)
+    rows = [{"toolboxes": count, **_row(measured[count])} for count in joins]
+    return Report("narrowing", settings, figures, rows, NOTES)
 
 
 def _measure_messages(
@@ -112,10 +93,8 @@ def _measure_messages(
     """Yield the number of joined toolboxes and the figures, for each message and joined toolbox."""
     with plan_store(plan_cases, encoder) as store:
         planner = factory(store)
-        narrowing = {
-            count: NarrowingPlanner(planner, encoder, store if plan_cases else None)
-            for count in joined
-        }
+        cases = store if plan_cases else None
+        narrowing = {count: NarrowingPlanner(planner, encoder, cases) for count in joined}
         queries = [query for query in box.queries if query not in plan_cases and _needed(query)]
         for number, query in enumerate(queries):
             planned = messages is None or number < messages
@@ -124,15 +103,16 @@ def _measure_messages(
                 request = query.record.request(toolbox)
                 narrowing[count].index(toolbox)
                 narrowed, milliseconds = timed(partial(narrowing[count].narrowed, request))
-                row = {
-                    "tools": float(len(toolbox)),
-                    "kept": float(_needed(query) <= set(narrowed.toolbox.names)),
-                    "ms": milliseconds,
-                }
+                is_kept = _needed(query) <= set(narrowed.toolbox.names)
+                row = {"tools": float(len(toolbox)), "kept": float(is_kept), "ms": milliseconds}
                 if planned:
                     right = _right_tools(planner, query, narrowed.toolbox)
                     row |= {"right tools": right, "alone": alone}
                 yield count, row
+
+
+def _union(boxes: Sequence[CorpusToolbox]) -> Toolbox:
+    return Toolbox({tool.name: tool for box in boxes for tool in box.toolbox}.values())
 
 
 def _needed(query: AnnotatedQuery) -> set[str]:
@@ -167,12 +147,8 @@ def _first_plans(
             planner = factory(store)
             encoder = CachedEncoder(MiniLMEncoder(), Path(folder))
             started = time.perf_counter()
-            try:
+            # Without narrowing, the plan parser refuses so many tools at once.
+            with suppress(*([] if narrows else [InputError])):
                 (NarrowingPlanner(planner, encoder) if narrows else planner).plan(request)
-            except InputError:
-                if narrows:
-                    raise
-                # The plan parser refuses so many tools at once.
-                continue
-            seconds[f"first plan of {count} tools, {label}, s"] = time.perf_counter() - started
+                seconds[f"first plan of {count} tools, {label}, s"] = time.perf_counter() - started
     return seconds

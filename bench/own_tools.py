@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
+from casewright.bench import unseen
+from casewright.bench.harness import p50
 from casewright.bench.report import Report
 from casewright.bench.toolbox_planners import (
     FALLBACK,
     ToolboxPlanner,
     names_with_controls,
     planner_factory,
-)
-from casewright.bench.unseen import (
-    COLUMNS,
-    UnseenSet,
-    corpus_set,
-    figures_of,
-    stores_of,
-    with_intervals,
 )
 from casewright.domains.python_file import load_object, running_user_code
 from casewright.errors import InputError
@@ -54,8 +46,7 @@ NOTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OwnFolder:
+class OwnFolder(NamedTuple):
     """A user's toolbox with messages: ``learn`` become plan cases, ``items`` are the test."""
 
     name: str
@@ -63,20 +54,18 @@ class OwnFolder:
     learn: Sequence[AnnotatedQuery]
     items: Sequence[EvaluationItem]
 
-    def test_set(self, cases: int, seed: int) -> UnseenSet:
+    def test_set(self, cases: int, seed: int) -> unseen.UnseenSet:
         """Return the test messages, with ``cases`` plan cases drawn from the training messages."""
         plan_cases = {self.toolbox.fingerprint(): stratified(self.learn, cases, seed)}
         classes = [(item.query.label,) for item in self.items]
-        return UnseenSet(self.name, self.items, classes, range(len(self.items)), plan_cases)
+        return unseen.UnseenSet(self.name, self.items, classes, range(len(self.items)), plan_cases)
 
 
 def own_folder(folder: Path) -> OwnFolder:
     """Run a folder's ``tools.py``; return its toolbox with the folder's two files of messages.
 
-    ``toolbox`` in ``tools.py`` is a ``Toolbox``, or a function that returns one.
-
-    Raises:
-        InputError: A file is missing or cannot be read, or a plan is not valid for the tools.
+    ``toolbox`` in ``tools.py`` is a ``Toolbox``, or a function that returns one. Raise
+    ``InputError`` if a file is missing or cannot be read, or a plan is not valid for the tools.
     """
     name = f"{folder / TOOLS}:toolbox"
     toolbox: Any = load_object(name, "--data", "a Toolbox, or a function that returns one")
@@ -125,97 +114,69 @@ class OwnToolsTrial:
     settings: ModelSettings = field(default_factory=ModelSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class _Measurement:
-    """A row's table, its number of plan cases, and a test set for each draw of the plan cases."""
-
-    table: str
-    cases: int
-    sets: Sequence[UnseenSet]
-
-
 def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None) -> Report:
     """Plan for every message with every planner and control, for each draw of plan cases."""
-    measurements = _measurements(trial)
+    measurements = [
+        (table, cases, [data.limited(trial.limit, 0) for data in sets])
+        for table, cases, sets in _measurements(trial)
+    ]
+    if not measurements:
+        raise InputError("No messages are given. Give --data DIR, or --corpus.")
     names = names_with_controls(trial.planners, base=False)
     factories = {name: planner_factory(name, trial.settings) for name in names}
     encoder = encoder or default_encoder()
     rows: list[dict[str, Any]] = []
     # The fallback plan uses no cases, so it runs once.
-    pairs = [
-        (name, run)
-        for name, run in product(factories, measurements)
-        if name != FALLBACK or run.cases == min(trial.cases)
+    runs = [
+        (name, *measurement)
+        for name, measurement in product(factories, measurements)
+        if name != FALLBACK or measurement[1] == min(trial.cases)
     ]
-    with show_progress("Planning", sum(len(run.sets) for _, run in pairs), "runs") as advance:
-        for name, run in pairs:
+    with show_progress("Planning", sum(len(sets) for *_, sets in runs), "runs") as advance:
+        for name, table, cases, sets in runs:
             outcomes: list[PlanOutcome] = []
             cpu_ms: list[float] = []
-            for data in run.sets:
-                with stores_of([data], encoder) as (stores, empty):
+            for data in sets:
+                with unseen.stores_of([data], encoder) as (stores, empty):
                     planner = ToolboxPlanner(name, factories[name], stores, empty)
                     outcomes += evaluate(data.items, {name: planner}).outcomes[name]
                 cpu_ms += planner.cpu_ms
                 advance(1)
-            groups = [group for data in run.sets for group in data.groups]
-            rows.append(
-                {
-                    "table": run.table,
-                    "planner": name,
-                    "cases": run.cases,
-                    "draws": len(run.sets),
-                    **figures_of(outcomes, partial(_clustered_share, groups=groups)),
-                    "cpu ms": round(float(np.median(cpu_ms)), 1) if cpu_ms else None,
-                }
-            )
-    tables = dict.fromkeys(row["table"] for row in rows)
-    return Report(
-        bench="own-tools",
-        settings={
-            **{name: getattr(trial, name) for name in ("planners", "cases", "seeds", "split")},
-            "data": trial.data and str(trial.data),
-            "limit": trial.limit,
-        },
-        figures={
-            f"{column}, {row['table']}, {row['planner']}, {row['cases']} cases": row[column]
-            for row in rows
-            for column in COLUMNS.values()
-        },
-        rows=rows,
-        notes=NOTES,
-        titles={name: f"{name}, by number of annotated messages" for name in tables},
-        cells=with_intervals,
-    )
+            groups = [group for data in sets for group in data.groups]
+            row = {"table": table, "planner": name, "cases": cases, "draws": len(sets)}
+            row |= unseen.figures_of(outcomes, partial(_clustered_share, groups=groups))
+            rows.append({**row, "cpu ms": round(p50(cpu_ms), 1) if cpu_ms else None})
+    settings = {name: getattr(trial, name) for name in ("planners", "cases", "seeds", "split")}
+    settings |= {"data": trial.data and str(trial.data), "limit": trial.limit}
+    figures = {
+        f"{column}, {row['table']}, {row['planner']}, {row['cases']} cases": row[column]
+        for row in rows
+        for column in unseen.COLUMNS.values()
+    }
+    titles = {row["table"]: f"{row['table']}, by number of annotated messages" for row in rows}
+    cells = unseen.with_intervals
+    return Report("own-tools", settings, figures, rows, NOTES, titles=titles, cells=cells)
 
 
-def _measurements(trial: OwnToolsTrial) -> list[_Measurement]:
-    measurements = []
+def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.UnseenSet]]]:
+    """Yield a table's name, a number of plan cases, and a test set for each draw of the cases."""
     if trial.data is not None:
         folder = own_folder(trial.data)
         available = len(folder.learn)
         for cases in _case_numbers(trial, available):
             draws = 1 if cases in (0, available) else trial.seeds
-            sets = [folder.test_set(cases, seed) for seed in range(draws)]
-            measurements.append(_Measurement(folder.name, cases, sets))
+            yield folder.name, cases, [folder.test_set(cases, seed) for seed in range(draws)]
     if trial.split is not None:
         available = min(len(box.queries) for box in read_corpus(trial.split)) - 1
         numbers = _case_numbers(trial, available)
+        set_of = partial(unseen.corpus_set, trial.split)
         for cases in numbers:
             # The test messages are the same for each number of plan cases.
             sets = [
-                replace(
-                    corpus_set(trial.split, numbers[-1], seed),
-                    plan_cases=corpus_set(trial.split, cases, seed).plan_cases,
-                )
+                replace(set_of(numbers[-1], seed), plan_cases=set_of(cases, seed).plan_cases)
                 for seed in range(trial.seeds)
             ]
-            measurements.append(_Measurement(trial.split, cases, sets))
-    if not measurements:
-        raise InputError("No messages are given. Give --data DIR, or --corpus.")
-    return [
-        replace(run, sets=[data.limited(trial.limit, 0) for data in run.sets])
-        for run in measurements
-    ]
+            yield trial.split, cases, sets
 
 
 def _case_numbers(trial: OwnToolsTrial, available: int) -> list[int]:

@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from langchain_core.messages import HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from casewright.bench.harness import TestedDomain, mean, p50, read_tested_domain, timed, tracked
+from casewright.bench.harness import TestedDomain, load_domain, mean, p50, timed, tracked
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.evaluation import judge
@@ -48,6 +48,13 @@ REWORDINGS: Sequence[Callable[[str], str]] = (
     lambda text: f"Please: {text}",
     lambda text: text.replace(" ", "  ", 1),
 )
+NOTES = (
+    "wrong_reuse: share of the reused plans with a wrong tool or argument; wrong: share of such "
+    "plans over all questions. A question without a reused plan costs a call of a chat model: "
+    f"{CALL_SECONDS:g} s, and 1 s for {TOKENS_PER_SECOND:g} tokens of output. The model writes the "
+    "gold plan, so only a reused plan can be wrong. ms_search: the median time of a search in the "
+    "cache. asked before: in the same words.",
+)
 
 
 class Cache(Protocol):
@@ -70,8 +77,7 @@ class Cache(Protocol):
 OpenCache = Callable[[Encoder], Cache]
 
 
-@dataclass(frozen=True, slots=True)
-class StreamQuestion:
+class StreamQuestion(NamedTuple):
     """A question of the stream; ``kind`` is "asked before" if an earlier one has the same words."""
 
     query: AnnotatedQuery
@@ -79,7 +85,7 @@ class StreamQuestion:
 
 
 @dataclass(slots=True)
-class PricedGoldPlanner:
+class _PricedGoldPlanner:
     """A planner that returns each question's gold plan with the costs of a chat model's call.
 
     LangChain's approximate count gives the tokens of the prompt, with plan cases, and of the plan.
@@ -92,7 +98,6 @@ class PricedGoldPlanner:
     _results: dict[str, PlanResult] = field(default_factory=dict)
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the gold plan, with the tokens and assumed milliseconds of a call."""
         question = request.question
         if question not in self._results:
             prompt = render_prompt(request, similar_plans(self.cases, request, EXAMPLES))
@@ -101,19 +106,16 @@ class PricedGoldPlanner:
                 name: count_tokens_approximately([HumanMessage(text)])
                 for name, text in (("input", f"{prompt.head}{prompt.tail}"), ("output", str(plan)))
             }
-            seconds = CALL_SECONDS + tokens["output"] / TOKENS_PER_SECOND
-            self._results[question] = PlanResult(
-                plan, self.name, milliseconds=seconds * 1000, tokens=tokens
-            )
+            milliseconds = (CALL_SECONDS + tokens["output"] / TOKENS_PER_SECOND) * 1000
+            result = PlanResult(plan, self.name, milliseconds=milliseconds, tokens=tokens)
+            self._results[question] = result
         return self._results[question]
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the result of ``plan``."""
         return self.plan(request)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """The outcome of a question, and its costs: tokens, and milliseconds with the search."""
 
     question: StreamQuestion
@@ -125,13 +127,13 @@ class Result:
 
 
 def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: OpenCache) -> Report:
-    """Plan a stream of ``length`` questions with a ``PricedGoldPlanner`` behind caches.
+    """Plan a stream of ``length`` questions with a ``_PricedGoldPlanner`` behind caches.
 
     "kept answers" caches every plan that it returns, right or wrong, as if the user had approved
     it. The controls are "always misses", and "always hits", which caches the gold plans.
     ``InputError`` if the domain has too few queries that need no context.
     """
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     known = tested.domain.queries()
     standalone = [query for query in known if _needs_no_context(query)]
     if len(standalone) < 2:
@@ -139,7 +141,7 @@ def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: Ope
     stream = list(_stream(standalone, length, random.Random(seed), tested.encoder))
     gold = {question.query.query: question.query.plan for question in stream}
     with plan_store(known, tested.encoder) as cases:
-        chat = PricedGoldPlanner(tested.toolbox, cases, gold)
+        chat = _PricedGoldPlanner(tested.toolbox, cases, gold)
         results = {
             name: list(_results(name, stream, chat, tested, open_cache))
             for name in ("always misses", "kept answers", "always hits")
@@ -151,33 +153,15 @@ def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: Ope
     for kind in (ASKED_BEFORE, *KINDS):
         of_kind = [result for result in results["kept answers"] if result.question.kind == kind]
         reused = [result for result in of_kind if result.reused]
-        rows.append(
-            {
-                "table": "kinds",
-                "kind": kind,
-                "questions": len(of_kind),
-                "reused": len(reused),
-                "wrong": sum(not result.right for result in reused),
-            }
-        )
+        counts = {"questions": len(of_kind), "reused": len(reused)}
+        wrong = sum(not result.right for result in reused)
+        rows.append({"table": "kinds", "kind": kind, **counts, "wrong": wrong})
     kept_answers = rows[1]
-    return Report(
-        bench="plan-cache",
-        settings={"domain": domain_name, "questions": length, "seed": seed, "kinds": KINDS},
-        figures={
-            name: float(kept_answers[name])
-            for name in ("hit_rate", "wrong_reuse", "time_saved", "tokens_saved")
-        },
-        rows=rows,
-        notes=[
-            "wrong_reuse: share of the reused plans with a wrong tool or argument; wrong: share of "
-            "such plans over all questions. A question without a reused plan costs a call of a "
-            f"chat model: {CALL_SECONDS:g} s, and 1 s for {TOKENS_PER_SECOND:g} tokens of output. "
-            "The model writes the gold plan, so only a reused plan can be wrong. ms_search: the "
-            "median time of a search in the cache. asked before: in the same words."
-        ],
-        titles={"caches": "plan-cache", "kinds": "kept answers, by kind of question"},
-    )
+    settings = {"domain": domain_name, "questions": length, "seed": seed, "kinds": KINDS}
+    names = ("hit_rate", "wrong_reuse", "time_saved", "tokens_saved")
+    figures = {name: float(kept_answers[name]) for name in names}
+    titles = {"caches": "plan-cache", "kinds": "kept answers, by kind of question"}
+    return Report("plan-cache", settings, figures, rows, NOTES, titles=titles)
 
 
 def _needs_no_context(query: AnnotatedQuery) -> bool:
@@ -190,8 +174,7 @@ def _stream(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random, encoder: Encoder
 ) -> Iterator[StreamQuestion]:
     """Yield ``count`` questions drawn by Zipf's law, of kinds with the shares of ``KINDS``."""
-    texts = [query.query for query in queries]
-    vectors = unit_embeddings(encoder, texts)
+    vectors = unit_embeddings(encoder, [query.query for query in queries])
     values: dict[tuple[str, str], list[str]] = defaultdict(list)
     for query in queries:
         for index, parameter, text in text_literals(query.plan):
@@ -240,7 +223,7 @@ def _swapped(
 def _results(
     name: str,
     stream: Sequence[StreamQuestion],
-    chat: PricedGoldPlanner,
+    chat: _PricedGoldPlanner,
     tested: TestedDomain,
     open_cache: OpenCache,
 ) -> Iterator[Result]:
@@ -263,14 +246,11 @@ def _results(
             elif name == "always hits":
                 # If it kept the plans that it reused, it would soon hold only the first plan.
                 cache.keep(request.question, planned.plan)
-            yield Result(
-                question,
-                reused is not None,
-                judge(question.query, plan).arguments,
-                search_ms + planned.milliseconds * (reused is None),
-                sum(planned.tokens.values()) * (reused is None),
-                search_ms,
-            )
+            is_right = judge(question.query, plan).arguments
+            is_reused = reused is not None
+            tokens = 0 if is_reused else sum(planned.tokens.values())
+            milliseconds = search_ms + (0 if is_reused else planned.milliseconds)
+            yield Result(question, is_reused, is_right, milliseconds, tokens, search_ms)
     finally:
         cache.close()
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import count, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from casewright.bench.harness import (
     finish,
     grouped_bars,
+    load_domain,
     mean,
     p50,
     p95,
-    read_tested_domain,
     tracked,
     verdicts_of,
 )
@@ -27,12 +27,10 @@ from casewright.domains import Domain
 from casewright.finetune.baselines.classifiers import train_classifiers
 from casewright.finetune.evaluation import MULTI_STEP, Verdict, as_row, score_classes
 from casewright.finetune.folds import SAME_GROUP, group_folds, similarity_groups
-from casewright.planner import AnnotatedQuery, CasePlanner, plan_store
+from casewright.planner import AnnotatedQuery, CasePlanner, Planner, Reader, plan_store
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, CLASSIFIERS, check_planner, make_planner
-from casewright.planner.reader import Reader
 from casewright.planner.reader_weights import save_reader
-from casewright.planner.request import Planner
 from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
@@ -41,6 +39,13 @@ Queries = Sequence[AnnotatedQuery]
 Point = tuple[int, float, float]
 #: The number of queries at the curve's first point; it doubles from there.
 FIRST_SIZE = 125
+NOTES = (
+    "tools: share of plans with the right tool sequence; arguments: and with every argument right; "
+    "arguments_paper: the same over plans with prod_search or shipment_status. Precision, recall "
+    "and F1 of “all” are means over the classes. Milliseconds include the encoding of the "
+    f"question, without a cache. Queries with a similarity above {SAME_GROUP} are in one fold, so "
+    "that no planner knows a neighbour.",
+)
 
 
 def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool = False) -> Report:
@@ -50,7 +55,7 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     of classifiers if scikit-learn is installed, and the fallback plan of one step.
     """
     check_planner(planner)
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     domain, queries = tested.domain, tested.domain.queries()
     groups = similarity_groups([query.query for query in queries], tested.encoder)
     trial = Trial(domain, tested.toolbox, queries, group_folds(groups, folds), tested.uncached)
@@ -71,31 +76,13 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     for size, single, several in points:
         figures[f"tool_accuracy_{planner}_of_{size}_queries"] = single
         figures[f"tool_accuracy_multi_step_{planner}_of_{size}_queries"] = several
-    return Report(
-        bench="planner",
-        settings={
-            "domain": domain.name,
-            "planner": planner,
-            "folds": folds,
-            "queries": len(queries),
-            "groups": len(set(groups)),
-            "same_group_above": SAME_GROUP,
-        },
-        figures=figures,
-        rows=rows,
-        notes=[
-            "tools: share of plans with the right tool sequence; arguments: and with every "
-            "argument right; arguments_paper: the same over plans with prod_search or "
-            "shipment_status. Precision, recall and F1 of “all” are means over the classes. "
-            "Milliseconds include the encoding of the question, without a cache. Queries with a "
-            f"similarity above {SAME_GROUP} are in one fold, so that no planner knows a neighbour."
-        ],
-        draw=(lambda axes: _draw_curve(axes, points)) if curve else lambda axes: _draw(axes, rows),
-    )
+    settings = {"domain": domain.name, "planner": planner, "folds": folds, "queries": len(queries)}
+    settings |= {"groups": len(set(groups)), "same_group_above": SAME_GROUP}
+    draw = partial(_draw_curve, points=points) if curve else partial(_draw, rows=rows)
+    return Report("planner", settings, figures, rows, NOTES, draw)
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """A cross-validation: a domain's queries, and the positions of each fold's queries."""
 
     domain: Domain
@@ -156,8 +143,7 @@ class Trial:
 def _train_reader(known: Queries, folder: Path, *, fit: bool) -> Reader:
     from casewright.finetune.reader_training import ReaderSettings, train_reader
 
-    settings = ReaderSettings(epochs=None if fit else 0)
-    save_reader(folder, *train_reader(known, settings))
+    save_reader(folder, *train_reader(known, ReaderSettings(epochs=None if fit else 0)))
     return Reader(folder)
 
 
@@ -198,5 +184,5 @@ def _draw_curve(axes: Any, points: Sequence[Point]) -> None:
     axes.plot(sizes, several, "o--", label="multi-step")
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [str(size) for size in sizes])
-    finish(axes, "Accuracy by the number of annotated queries", ylim=(0, 1))
-    axes.set(xlabel="known annotated queries", ylabel="tools right")
+    labels = {"xlabel": "known annotated queries", "ylabel": "tools right"}
+    finish(axes, "Accuracy by the number of annotated queries", ylim=(0, 1), **labels)

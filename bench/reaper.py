@@ -11,13 +11,15 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from casewright.bench.harness import TestedDomain, read_tested_domain
+from casewright.bench.harness import TestedDomain, load_domain
 from casewright.bench.models import random_twin
 from casewright.bench.report import Report, published
+from casewright.bench.toolbox_planners import model_planner
 from casewright.errors import InputError
 from casewright.finetune.evaluation import EvaluationItem, as_row, evaluate, items_of, score_classes
 from casewright.finetune.evaluation.intervals import wilson
@@ -37,12 +39,8 @@ from casewright.planner.named import CLASSIFIERS, make_planner
 from casewright.planner.plan_cases import EXAMPLES
 from casewright.planner.prompt import prompt_hash
 from casewright.planner.shipped import is_shipped, shipped_examples, shipped_planner
-from casewright.stores import CaseStore
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note, show_progress
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
 
 Line = dict[str, Any]
 #: The paper's tables by the names that ``--table`` takes.
@@ -57,8 +55,6 @@ COLUMNS = (
 )
 #: The suffix of the label of a planner without a grammar.
 NO_GRAMMAR = ", grammar off"
-#: Seconds until a batch times out, so long that a slow machine does not change the figures.
-SECONDS = 600.0
 #: Number of questions in a batch (1 if each plan is timed), and of random networks in Table 1.
 BATCH, SEEDS = 16, 3
 #: Limit of a plan's tokens for models that may not end; the longest annotated plan has 112.
@@ -95,8 +91,7 @@ NOTES = (
 class ReaperTrial:
     """The options of ``casewright bench reaper``; a stopped run continues from ``folder``.
 
-    Raises:
-        InputError: A table does not exist, or a number is too small.
+    Raise ``InputError`` if a table does not exist, or a number is too small.
     """
 
     tables: tuple[str, ...] = TABLES
@@ -115,8 +110,7 @@ class ReaperTrial:
             raise InputError(f"--limit is {self.limit}. Give at least 1.")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A row of Table 2 or 3; ``data`` is ``None`` if instructions are needed but not given."""
 
     table: str
@@ -137,7 +131,7 @@ def measure_reaper(trial: ReaperTrial) -> Report:
     if trial.steps is not None:
         section = recipe.training.model_copy(update={"steps": trial.steps, "epochs": None})
         recipe = recipe.model_copy(update={"training": section})
-    tested = read_tested_domain(name)
+    tested = load_domain(name)
     frozen = items_of(tested.held_out_queries()[: trial.limit], tested.toolbox)
     rows = [r for r in trained_rows(recipe.data, trial.instructions) if r.table in trial.tables]
     lines = list(_first_table(trial, tested, frozen)) if FIRST in trial.tables else []
@@ -146,25 +140,19 @@ def measure_reaper(trial: ReaperTrial) -> Report:
             note(f"Table {row.table}: {row.name}.")
             lines += _row_lines(row, trial, recipe, tested, frozen)
             advance(1)
-    return Report(
-        bench="reaper",
-        settings={
-            "domain": tested.domain.name,
-            "tables": list(trial.tables),
-            "recipe": recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
-            "steps": recipe.training.steps,
-            "plan_cases_in_a_prompt": recipe.data.tevo.shots,
-            "frozen_questions": len(frozen),
-            "instructions": trial.instructions is not None,
-            "seed": trial.seed,
-        },
-        figures=_figures(lines),
-        rows=lines,
-        notes=NOTES,
-        draw=lambda axes: draw_lines(axes, lines),
-        titles={name: f"Table {name}" for name in TABLES},
-        cells=_nonempty_columns,
-    )
+    settings = {
+        "domain": tested.domain.name,
+        "tables": list(trial.tables),
+        "recipe": recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
+        "steps": recipe.training.steps,
+        "plan_cases_in_a_prompt": recipe.data.tevo.shots,
+        "frozen_questions": len(frozen),
+        "instructions": trial.instructions is not None,
+        "seed": trial.seed,
+    }
+    draw = partial(draw_lines, lines=lines)
+    titles = {name: f"Table {name}" for name in TABLES}
+    return Report("reaper", settings, _figures(lines), lines, NOTES, draw, titles, _used_columns)
 
 
 def trained_rows(data: DataSection, instructions: Path | None) -> list[Row]:
@@ -182,13 +170,11 @@ def trained_rows(data: DataSection, instructions: Path | None) -> list[Row]:
 
     rows = [row(SECOND, "all parts", "all-parts", PAPER["table_1"]["reaper"], needed=False)]
     omitted: dict[str, bool] = {}
-    slugs = {
-        "evolved": "no-evolve",
-        "sampled": "no-evolve-dqs",
-        "tools_evolved": "no-evolve-dqs-tevo",
-    }
-    for (part, slug), (name, paper) in zip(slugs.items(), PAPER["table_2"].items(), strict=True):
+    slug = "no"
+    parts = (("evolved", "evolve"), ("sampled", "dqs"), ("tools_evolved", "tevo"))
+    for (part, abbreviation), (name, paper) in zip(parts, PAPER["table_2"].items(), strict=True):
         omitted[part] = False
+        slug += f"-{abbreviation}"
         rows.append(row(SECOND, name, slug, paper, needed=part == "evolved", **omitted))
     for key, paper in PAPER["table_3"].items():
         share, tasks = float(key.split()[0]), int(key.split()[1])
@@ -231,12 +217,9 @@ def mixture(
         sampled: Sample the queries by the recipe's method, not at random.
         tools_evolved: Vary the tools, their names and descriptions.
     """
+    instructions: dict[str, Any] = {"sources": sources, "share": share if sources else 0.0}
     changes: dict[str, dict[str, Any]] = {
-        "instructions": {
-            "sources": sources,
-            "share": share if sources else 0.0,
-            **({} if evolved else {"evolved": 0.0}),
-        },
+        "instructions": instructions if evolved else {**instructions, "evolved": 0.0},
         "ttg": {"tasks_per_query": tasks},
         "sampling": {} if sampled else {"method": "random"},
         "tevo": {"enabled": tools_evolved},
@@ -288,9 +271,10 @@ def _row_lines(
     cases = choose_queries(inputs.queries, row.data.sampling, tested.encoder, row.data.seed)
     with plan_store(cases, tested.uncached) as store:
         shots = row.data.tevo.shots
+        planner_of = partial(model_planner, model, store, examples=shots, batch=BATCH)
         planners: dict[str, Planner] = {
-            TRAINED: model_planner(model, store, shots),
-            TRAINED + NO_GRAMMAR: model_planner(model, store, shots, **UNCONSTRAINED),
+            TRAINED: planner_of(),
+            TRAINED + NO_GRAMMAR: planner_of(**UNCONSTRAINED),
             CASES: CasePlanner(store),
         }
         for line in planner_lines(frozen, planners, trial.seed):
@@ -320,53 +304,40 @@ def _first_table(
     folder = trial.planner if trial.planner is not None else shipped_planner()
     shots = shipped_examples(folder) if is_shipped(folder) else EXAMPLES
     source, known = find_source(folder, None), tested.domain.queries()
-    paper = PAPER["table_1"]
-    # Batches of one, so that each plan is timed.
-    settings: dict[str, Any] = {"batch": 1}
+    paper: Mapping[str, Any] = PAPER["table_1"]
     new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), tested.toolbox)
 
-    def lines(
-        name: str, planners: Mapping[str, Planner], published: Mapping[str, Any]
-    ) -> Iterator[Line]:
+    def lines(name: str, planners: Mapping[str, Planner], paper_row: str = "") -> Iterator[Line]:
         new_lines = planner_lines(new_tool, planners, trial.seed)
         new_lines = (line for line in new_lines if line["class"] == NEW_TOOL)
         for line in (*new_lines, *planner_lines(frozen, planners, trial.seed)):
-            yield {**line, "table": FIRST, "row": name, **_published_cell(published, line)}
+            cell = _published_cell(paper.get(paper_row, {}), line)
+            yield {**line, "table": FIRST, "row": name, **cell}
 
     with plan_store(known, tested.uncached) as store:
+        # Batches of one, so that each plan is timed.
+        planner_of = partial(model_planner, store=store, examples=shots, batch=1)
         tuned = load_language_model(folder)
-        models = [(SHIPPED, tuned, paper["reaper"])]
+        models = [(SHIPPED, tuned, "reaper")]
         if source.adapter is not None:
-            models.append((BASE, load_language_model(source.base), paper["untuned"]))
-        for name, model, published_figures in models:
-            constrained = model_planner(model, store, shots, **settings)
-            unconstrained = model_planner(model, store, shots, **UNCONSTRAINED, **settings)
-            planners = {name: constrained, name + NO_GRAMMAR: unconstrained}
-            yield from lines(name, planners, published_figures)
+            models.append((BASE, load_language_model(source.base), "untuned"))
+        for name, model, paper_row in models:
+            unconstrained = planner_of(model, **UNCONSTRAINED)
+            planners = {name: planner_of(model), name + NO_GRAMMAR: unconstrained}
+            yield from lines(name, planners, paper_row)
         if source.adapter is None:
             reason = "the planner is not an adapter and names no base"
             yield _line(table=FIRST, row=BASE, planner=BASE, note=reason)
         for seed in range(trial.seed, trial.seed + SEEDS):
-            network = random_twin(tuned, seed)
-            twin = model_planner(network, store, shots, tokens=LOOP_TOKENS, **settings)
-            yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: twin}, {})
+            twin = planner_of(random_twin(tuned, seed), tokens=LOOP_TOKENS)
+            yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: twin})
         if (reader := tested.domain.open_reader()) is not None:
             name = "case planner with its reader"
-            yield from lines(name, {name: CasePlanner(store, reader)}, {})
-        yield from lines(CASES, {CASES: CasePlanner(store)}, {})
+            yield from lines(name, {name: CasePlanner(store, reader)})
+        yield from lines(CASES, {CASES: CasePlanner(store)})
         if find_spec("sklearn") is not None:
-            classifiers = make_planner(
-                CLASSIFIERS, store, queries=lambda: known, encoder=tested.uncached
-            )
-            yield from lines(CLASSIFIERS, {CLASSIFIERS: classifiers}, paper["ensemble"])
-
-
-def model_planner(
-    model: LanguageModel, store: CaseStore, examples: int, **settings: Any
-) -> ModelPlanner:
-    """Return a planner with a language model, and ``examples`` plan cases in its prompt."""
-    options = {"batch": BATCH, "seconds": SECONDS, **settings}
-    return ModelPlanner(model, plan_cases=store, examples=examples, **options)
+            make = partial(make_planner, CLASSIFIERS, store, encoder=tested.uncached)
+            yield from lines(CLASSIFIERS, {CLASSIFIERS: make(queries=lambda: known)}, "ensemble")
 
 
 def planner_lines(
@@ -391,14 +362,10 @@ def planner_lines(
         verdicts = [o.verdict if o.is_own_plan else replace(o.verdict, **wrong) for o in outcomes]
         *classes, overall = ({**as_row(score)} for score in score_classes(verdicts))
         low, high = wilson(sum(v.tools for v in verdicts), len(verdicts))
-        figures = evaluation.figures[label]
-        overall |= {
-            "low": round(low, 4),
-            "high": round(high, 4),
-            "invalid": round(sum(not o.is_own_plan for o in outcomes) / len(outcomes), 4),
-            "only_provided": figures["only_provided"].value,
-            "ms_p50": figures["ms_p50"].value,
-        }
+        overall |= {"low": round(low, 4), "high": round(high, 4)}
+        overall["invalid"] = round(sum(not o.is_own_plan for o in outcomes) / len(outcomes), 4)
+        for name in ("only_provided", "ms_p50"):
+            overall[name] = evaluation.figures[label][name].value
         is_model = isinstance(planners[label], ModelPlanner)
         grammar = ("off" if label in unconstrained else "on") if is_model else None
         labels = {"planner": label.removesuffix(NO_GRAMMAR), "grammar": grammar}
@@ -418,8 +385,7 @@ def _published_cell(paper: Mapping[str, Any], line: Line) -> Line:
         rates = paper.get("classes", {}).get(line["class"])
         if rates is None or unconstrained:
             return {}
-        precision, recall, f1, trained = rates
-        text = f"precision {precision:g}, recall {recall:g}, f1 {f1:g} ({trained})"
+        text = "precision {:g}, recall {:g}, f1 {:g} ({})".format(*rates)
         return {"published": text}
     names = ("only_provided",) if unconstrained else ("tools", "arguments_paper", "ms_p50")
     text = ", ".join(f"{name} {paper[name]:g}" for name in names if name in paper)
@@ -427,7 +393,7 @@ def _published_cell(paper: Mapping[str, Any], line: Line) -> Line:
     return {"published": f"{text}{trained}" if text else None}
 
 
-def _nonempty_columns(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _used_columns(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     names = [n for n in COLUMNS[1:] if any(line[n] is not None for line in lines)]
     return [{name: line[name] for name in names} for line in lines]
 
@@ -476,10 +442,7 @@ def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
     if points := [(row[CASES], name) for name, row in trained.items() if CASES in row]:
         axes.plot(*zip(*points, strict=True), "o", color="black", label=CASES)
     axes.invert_yaxis()
-    axes.set(
-        xlim=(0, 1),
-        xlabel="share of right tool sequences",
-        title="REAPER's tables with a small model",
-    )
+    axes.set(xlim=(0, 1), xlabel="share of right tool sequences")
+    axes.set_title("REAPER's tables with a small model")
     if trained:
         axes.legend(loc="lower right")

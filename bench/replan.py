@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
-from typing import Literal as Choice
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, get_args
 
 from casewright.bench.harness import TestedDomain, mean, open_tested_domain, tracked
 from casewright.bench.report import Report
@@ -21,19 +20,19 @@ from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.tools import NO_EVIDENCE, CallContext, Toolbox, ToolSpec
 
-Fault = Choice["none", "miss", "failure"]
+Fault = Literal["none", "miss", "failure"]
 #: Each system's replanning mode (``mend`` of ``build_graph``); the last two are controls.
-SYSTEMS: Mapping[str, Mend] = {
-    "off": "off",
-    "failure": "failure",
-    "empty": "empty",
-    "any tool": "empty",
-    "same tool": "empty",
-}
+SYSTEMS: dict[str, Mend] = {"off": "off", "failure": "failure", "empty": "empty"}
+SYSTEMS |= {"any tool": "empty", "same tool": "empty"}
+NOTES = (
+    "answered: the evidence has the first result of each final step of the gold plan. miss: a "
+    "random tool of the plan returns nothing for the arguments of its first call; failure: it "
+    "fails in every call. Controls repeat the search with the whole question, with any tool or "
+    "with the same tool.",
+)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(NamedTuple):
     """A query, a scope with results, and the first result of each final step of the gold plan."""
 
     query: AnnotatedQuery
@@ -41,8 +40,8 @@ class _Question:
     gold: frozenset[str]
 
 
-class _AnyTool:
-    """A control whose new plan calls one tool with the whole question."""
+class _AnyTool(FallbackPlanner):
+    """A control whose new plan is the fallback plan: a call of a tool with the whole question."""
 
     name = "any tool"
 
@@ -50,11 +49,7 @@ class _AnyTool:
         self._planner = planner
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        planner = FallbackPlanner() if request.failures else self._planner
-        return planner.plan(request)
-
-    async def aplan(self, request: PlanRequest) -> PlanResult:
-        return self.plan(request)
+        return super().plan(request) if request.failures else self._planner.plan(request)
 
 
 class _SameTool(_AnyTool):
@@ -77,12 +72,10 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
     """
     with open_tested_domain(domain_name) as tested:
         questions = list(_questions(tested))
-        reader = tested.domain.open_reader()
-        planner = make_planner(CASE_PLANNER, tested.opened.plan_cases, reader)
+        planner = make_planner(CASE_PLANNER, tested.opened.plan_cases, tested.domain.open_reader())
         controls = {"any tool": _AnyTool(planner), "same tool": _SameTool(planner)}
         rows: list[dict[str, Any]] = []
-        faults: tuple[Fault, ...] = ("none", "miss", "failure")
-        for fault in faults:
+        for fault in get_args(Fault):
             draws = 1 if fault == "none" else seeds
             for name, mend in SYSTEMS.items():
                 system = controls.get(name, planner)
@@ -94,22 +87,13 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
                 means = {column: mean([r[column] for r in results]) for column in results[0]}
                 rows.append({"fault": fault, "mend": name, "runs": len(results), **means})
     share = {(row["fault"], row["mend"]): row["answered"] for row in rows}
-    return Report(
-        bench="replan",
-        settings={"domain": domain_name, "questions": len(questions), "seeds": seeds},
-        figures={
-            f"gain_{fault}_{name.replace(' ', '_')}": share[fault, name] - share[fault, "off"]
-            for fault in faults
-            for name in list(SYSTEMS)[1:]
-        },
-        rows=rows,
-        notes=[
-            "answered: the evidence has the first result of each final step of the gold plan. "
-            "miss: a random tool of the plan returns nothing for the arguments of its first call; "
-            "failure: it fails in every call. Controls repeat the search with the whole question, "
-            "with any tool or with the same tool."
-        ],
-    )
+    settings = {"domain": domain_name, "questions": len(questions), "seeds": seeds}
+    figures = {
+        f"gain_{fault}_{name.replace(' ', '_')}": share[fault, name] - share[fault, "off"]
+        for fault in get_args(Fault)
+        for name in list(SYSTEMS)[1:]
+    }
+    return Report("replan", settings, figures, rows, NOTES)
 
 
 def _questions(tested: TestedDomain) -> Iterator[_Question]:
@@ -146,12 +130,8 @@ def _run(
     )
     answer = Answer.from_state(state)
     texts = {item["text"] for item in answer.evidence}
-    return {
-        "answered": question.gold <= texts,
-        "some_evidence": bool(texts),
-        "calls": len(calls),
-        "replanned": "mended" in answer.planner,
-    }
+    values = {"answered": question.gold <= texts, "some_evidence": bool(texts)}
+    return {**values, "calls": len(calls), "replanned": "mended" in answer.planner}
 
 
 def _faulty_tool(tool: ToolSpec, calls: list[str], fault: Fault) -> ToolSpec:

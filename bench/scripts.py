@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,7 @@ from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(NamedTuple):
     """The tokens of a text that a model writes under a grammar."""
 
     tokens: tuple[int, ...]
@@ -60,11 +59,8 @@ class ScriptWriter:
     def script(self, matcher: PlanMatcher, text: str, *, forced: bool = True) -> Script:
         """Return the script of a text; with ``forced=False``, forced tokens are choices too.
 
-        Args:
-            matcher: The grammar's matcher; this call advances it to the end of the text.
-
-        Raises:
-            GrammarError: The grammar cannot write this text.
+        This call advances the matcher to the end of the text. Raise ``GrammarError`` if the grammar
+        cannot write the text.
         """
         remaining = text.encode()
         tokens: list[int] = []
@@ -97,8 +93,7 @@ class ScriptWriter:
         raise GrammarError(f"The grammar cannot write {text[:40]!r}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """A query, and scripts of its plan: ``forced``, and ``masked`` with every token as a choice."""
 
     query: AnnotatedQuery
@@ -123,10 +118,9 @@ def make_tasks(
         try:
             forced = scripts.script(grammar.plan(request), text)
             masked = scripts.script(grammar.plan(request), text, forced=False)
+            tasks.append(Task(query, request, forced, masked))
         except GrammarError:
             refused += 1
-            continue
-        tasks.append(Task(query, request, forced, masked))
     return tasks, refused
 
 

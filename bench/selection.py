@@ -11,15 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.bench.harness import (
-    grouped_bars,
-    mean,
-    p50,
-    p95,
-    read_tested_domain,
-    timed,
-    tracked,
-)
+from casewright.bench.harness import grouped_bars, load_domain, mean, p50, p95, timed, tracked
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, select, text_facet
@@ -32,13 +24,21 @@ LAMBDAS = (0.5, 0.75, 0.95)
 DIMENSION, CLUSTERS, DEVIATION = 384, 100, 1.0
 #: The number of picks, and the number of candidates of an uncertified selection.
 PICKS, CANDIDATES = 8, 20
+NOTES = (
+    "Median milliseconds in one process to select from the same hits. Naive: Algorithm 1 as "
+    "published, in NumPy, which computes all similarities at every pick. LangChain: "
+    "maximal_marginal_relevance, whose relevance is a cosine without quality.",
+    f"Certified: {PICKS} of the domain's annotated queries are picked for each test query, first "
+    f"from {CANDIDATES} candidates, then from as many as a certified selection needs. Exact: the "
+    "picks are those of the naive algorithm from all cases.",
+)
 
 
 def measure_selection(
     domain_name: str, sizes: Sequence[tuple[int, int]], queries: int | None, repeats: int, seed: int
 ) -> Report:
     """Time selections from synthetic candidates, and certified selections of a domain's queries."""
-    tested = read_tested_domain(domain_name)
+    tested = load_domain(domain_name)
     questions = [query.query for query in tested.held_out_queries()[:queries]]
     rows, figures = [], {}
     for (count, k), lambda_d in tracked("Timing selections", list(product(sizes, LAMBDAS))):
@@ -50,32 +50,12 @@ def measure_selection(
         figures[f"ratio_langchain_over_casewright_{name}"] = row["langchain_over"]
         figures[f"same_picks_as_naive_{name}"] = float(row["same_as_naive"])
     known = [query.query for query in tested.domain.queries()[:queries]]
-    return Report(
-        bench="selection",
-        settings={
-            "sizes": [list(size) for size in sizes],
-            "dimension": DIMENSION,
-            "repeats": repeats,
-            "seed": seed,
-            "certified": {
-                "domain": domain_name,
-                "queries": queries,
-                "picks": PICKS,
-                "first_candidates": CANDIDATES,
-            },
-        },
-        figures={**figures, **_certified(tested.encoder, known, questions)},
-        rows=rows,
-        notes=[
-            "Median milliseconds in one process to select from the same hits. Naive: Algorithm 1 "
-            "as published, in NumPy, which computes all similarities at every pick. LangChain: "
-            "maximal_marginal_relevance, whose relevance is a cosine without quality.",
-            f"Certified: {PICKS} of the domain's annotated queries are picked for each test query, "
-            f"first from {CANDIDATES} candidates, then from as many as a certified selection "
-            "needs. Exact: the picks are those of the naive algorithm from all cases.",
-        ],
-        draw=lambda axes: _draw(axes, rows),
-    )
+    figures |= _certified(tested.encoder, known, questions)
+    certified = {"domain": domain_name, "queries": queries}
+    certified |= {"picks": PICKS, "first_candidates": CANDIDATES}
+    settings = {"sizes": [list(size) for size in sizes], "dimension": DIMENSION}
+    settings |= {"repeats": repeats, "seed": seed, "certified": certified}
+    return Report("selection", settings, figures, rows, NOTES, partial(_draw, rows=rows))
 
 
 def read_sizes(text: str) -> list[tuple[int, int]]:
@@ -117,15 +97,12 @@ def _time_systems(count: int, k: int, lambda_d: float, repeats: int, seed: int) 
     ids = [hit.case.id for hit in hits]
     # LangChain's function is faster with arrays than with the lists of its signature.
     candidates: Any = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
-    casewright_ms, picks = _median_time(
-        partial(select, hits, k, schema, lambda_d=lambda_d), repeats
-    )
-    naive_ms, naive_rows = _median_time(
-        partial(naive, np.array(candidates), scores, ids, k, lambda_d), max(1, repeats // 3)
-    )
-    langchain_ms, langchain_rows = _median_time(
-        partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k), 1
-    )
+    own = partial(select, hits, k, schema, lambda_d=lambda_d)
+    plain = partial(naive, np.array(candidates), scores, ids, k, lambda_d)
+    langchain = partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k)
+    casewright_ms, picks = _median_time(own, repeats)
+    naive_ms, naive_rows = _median_time(plain, max(1, repeats // 3))
+    langchain_ms, langchain_rows = _median_time(langchain, 1)
     picked = [pick.hit.case.id for pick in picks]
     return {
         "candidates": count,
@@ -177,24 +154,21 @@ def _median_time(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     return p50(times), results[-1]
 
 
-def _certified(
-    encoder: Encoder, known: Sequence[str], questions: Sequence[str]
-) -> dict[str, float]:
+def _certified(encoder: Encoder, known: Sequence[str], queries: Sequence[str]) -> dict[str, float]:
     """Return the shares of certified and of exact selections, and the times, for each lambda_d."""
     schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:
         store.add(Case({"query": query}) for query in known)
-        hits = store.search(questions[0], store.count())
+        hits = store.search(queries[0], store.count())
         vectors = np.array([hit.vector for hit in hits], dtype=np.float64)
         ids = [hit.case.id for hit in hits]
-        query_vectors = schema.vectors([schema.query(text) for text in questions], query=True)
+        query_vectors = schema.vectors([schema.query(text) for text in queries], query=True)
         for lambda_d in LAMBDAS:
             rows = []
-            pairs = list(zip(questions, query_vectors, strict=True))
+            pairs = list(zip(queries, query_vectors, strict=True))
             for question, vector in tracked(f"Certifying, λ_d {lambda_d}", pairs):
-                picks = naive(vectors, vectors @ vector, ids, PICKS, lambda_d)
-                exact = [ids[row] for row in picks]
+                exact = [ids[row] for row in naive(vectors, vectors @ vector, ids, PICKS, lambda_d)]
                 select_certified = partial(
                     store.select, question, PICKS, lambda_d=lambda_d, candidates=CANDIDATES
                 )

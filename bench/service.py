@@ -8,10 +8,10 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from itertools import cycle, islice
+from functools import partial
+from itertools import cycle, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
@@ -29,10 +29,15 @@ CLIENTS = (1, 8, 32)
 WARM_UP = 0.1
 #: Asks a question; returns the milliseconds in the graph's stages, ``None`` without an answer.
 Ask = Callable[[str], Awaitable[float | None]]
+NOTES = (
+    "The clients and the bare graph run in this process, the service in another one on the same "
+    "cores. The order of questions is the same. cpu_ms: the CPU time per answer of the process "
+    "that answers. outside_ms: the median time of an answer outside of the graph's stages; "
+    "LangGraph takes it, and for the service also HTTP and the queue.",
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(NamedTuple):
     """Measurements while clients ask questions."""
 
     milliseconds: Sequence[float]  # response time of each answer
@@ -91,36 +96,25 @@ async def load(
     return Load(times, time.perf_counter() - started, errors, cpu() - cpu_before, stages)
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A running service: its address, and its process."""
-
-    url: str
-    pid: int
-
-    def cpu_seconds(self) -> float:
-        """Return the process's CPU time so far; 0 on a system without ``/proc``."""
-        try:
-            line = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
-        except OSError:
-            return 0.0
-        # User and system time, fields 14 and 15. Field 2, in brackets, may hold spaces.
-        fields = line.rpartition(")")[2].split()[11:13]
-        return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
+def _cpu_seconds(pid: int) -> float:
+    """Return a process's CPU time so far; 0 on a system without ``/proc``."""
+    try:
+        line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return 0.0
+    # User and system time, fields 14 and 15. Field 2, in brackets, may hold spaces.
+    fields = line.rpartition(")")[2].split()[11:13]
+    return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
 
 
 def measure_service(
     domain: str, each: int, requests: int, open_session: Callable[[str], Any], seed: int = 0
 ) -> Report:
-    """Measure the response times for a domain's questions, and the service's memory.
+    """Measure the response times for each number of clients, and the service's memory.
 
-    Args:
-        each: The number of questions for each number of clients.
-        requests: The number of requests during which memory is measured.
-        open_session: Opens a domain by name as a service does, for the graph in this process.
-
-    Raises:
-        InputError: The domain has no annotated queries.
+    ``each`` is the number of questions for each number of clients, ``requests`` the number of
+    requests during which memory is measured. ``open_session`` opens a domain by name as a service
+    does, for the graph in this process. Raise ``InputError`` without annotated queries.
     """
     from casewright.domains import find_domain
 
@@ -131,26 +125,16 @@ def measure_service(
     questions = list(islice(cycle(known), each))
     bare = asyncio.run(_load_graph(open_session(domain), questions))
     with serving(domain) as (url, pid):
-        service = Service(url, pid)
-        over_http, memory = asyncio.run(_load_service(service, questions, known, requests))
+        over_http, memory = asyncio.run(_load_service(url, pid, questions, known, requests))
     rows = [
         {"way": way, "clients": clients, **_cells(loads[clients])}
         for clients in CLIENTS
         for way, loads in (("bare graph", bare), ("service", over_http))
     ]
-    return Report(
-        bench="serve",
-        settings={"domain": domain, "questions": each, "requests": requests, "seed": seed},
-        figures={**_figures(bare, over_http), **memory},
-        rows=rows,
-        notes=[
-            "The clients and the bare graph run in this process, the service in another one on the "
-            "same cores. The order of questions is the same. cpu_ms: the CPU time per answer of "
-            "the process that answers. outside_ms: the median time of an answer outside of the "
-            "graph's stages; LangGraph takes it, and for the service also HTTP and the queue."
-        ],
-        draw=lambda axes: _draw(axes, bare, over_http),
-    )
+    settings = {"domain": domain, "questions": each, "requests": requests, "seed": seed}
+    figures = {**_figures(bare, over_http), **memory}
+    draw = partial(_draw, bare=bare, over_http=over_http)
+    return Report("serve", settings, figures, rows, NOTES, draw)
 
 
 async def _load_graph(session: Any, questions: Sequence[str]) -> dict[int, Load]:
@@ -177,12 +161,12 @@ async def _load_by_clients(
 
 
 async def _load_service(
-    service: Service, questions: Sequence[str], known: Sequence[str], requests: int
+    url: str, pid: int, questions: Sequence[str], known: Sequence[str], requests: int
 ) -> tuple[dict[int, Load], dict[str, float]]:
     """Return the load for each number of clients, and the service's memory during ``requests``."""
-    async with _http_client(service) as ask:
-        loads = await _load_by_clients(ask, questions, "The service", service.cpu_seconds)
-        return loads, await _memory(ask, service.pid, known, requests) if requests else {}
+    async with _http_client(url) as ask:
+        loads = await _load_by_clients(ask, questions, "The service", partial(_cpu_seconds, pid))
+        return loads, await _memory(ask, pid, known, requests) if requests else {}
 
 
 async def _memory(ask: Ask, pid: int, known: Sequence[str], requests: int) -> dict[str, float]:
@@ -190,21 +174,20 @@ async def _memory(ask: Ask, pid: int, known: Sequence[str], requests: int) -> di
     middle = first + (requests - first) // 2
     questions = cycle(known)
     figures: dict[str, float] = {}
-    errors = completed = 0
+    errors = 0
     with progress_bar("Watching memory", requests, show=None) as advance:
-        for until in (first, middle, requests):
+        for completed, until in pairwise((0, first, middle, requests)):
             batch = list(islice(questions, until - completed))
             errors += (await load(ask, batch, max(CLIENTS), advance)).errors
             memory = (resident_bytes(pid) or 0) / 2**20
             figures[f"service_memory_mb_after_{until}_requests"] = memory
-            completed = until
     return {**figures, f"errors_in_{requests}_requests": float(errors)}
 
 
 @asynccontextmanager
-async def _http_client(service: Service) -> AsyncIterator[Ask]:
+async def _http_client(url: str) -> AsyncIterator[Ask]:
     limits = httpx.Limits(max_connections=max(CLIENTS), max_keepalive_connections=max(CLIENTS))
-    async with httpx.AsyncClient(base_url=service.url, timeout=120, limits=limits) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits) as client:
 
         async def ask(question: str) -> float | None:
             try:
@@ -259,7 +242,6 @@ def _draw(axes: Any, bare: dict[int, Load], over_http: dict[int, Load]) -> None:
             values = [loads[clients].percentile(percent) for clients in CLIENTS]
             axes.plot(CLIENTS, values, line, marker=marker, label=f"{way}, p{percent}")
     axes.set(xscale="log", yscale="log", xlabel="clients at once", ylabel="milliseconds an answer")
-    axes.set_xticks(CLIENTS)
+    axes.set(xticks=CLIENTS, title="An answer over HTTP, and by the graph in one process")
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.legend()
-    axes.set_title("An answer over HTTP, and by the graph in one process")

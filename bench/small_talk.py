@@ -13,14 +13,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
-from casewright.bench.harness import TestedDomain, read_tested_domain
-from casewright.bench.reaper import CASES, PAPER, Line, model_planner, planner_lines
+from casewright.bench.harness import TestedDomain, load_domain
+from casewright.bench.reaper import BATCH, CASES, PAPER, Line, planner_lines
 from casewright.bench.report import Report
+from casewright.bench.toolbox_planners import model_planner
 from casewright.finetune.evaluation import items_of
-from casewright.planner import CasePlanner, Planner, plan_store
+from casewright.planner import CasePlanner, Planner, parse_plan, plan_store
 from casewright.planner.language_model import load_language_model
 from casewright.planner.named import CLASSIFIERS, make_planner
-from casewright.planner.parse import parse_plan
 from casewright.planner.shipped import SHIPPED, is_runnable, shipped_examples, shipped_planner
 from casewright.tools import tool_from_record
 
@@ -38,11 +38,10 @@ NOTES = (
 def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -> Report:
     """Measure the planners without examples of the new class, and with all of them.
 
-    Args:
-        limit: Maximum number of test messages of each class.
-        model: Also measure the packaged language model, if it can run.
+    ``limit`` is the maximum number of test messages of each class. ``model`` also measures the
+    packaged language model, if it can run.
     """
-    tested = read_tested_domain("shopping")
+    tested = load_domain("shopping")
     rows = list(_lines(tested, limit, seed, model=model and is_runnable()))
     name = "f1_{class}_{examples}_examples_{planner}"
     figures = {name.format(**row).replace(" ", "_"): row["f1"] for row in rows}
@@ -67,8 +66,8 @@ def _lines(tested: TestedDomain, limit: int, seed: int, *, model: bool) -> Itera
         with plan_store(known, tested.encoder) as store:
             planners: dict[str, Planner] = {CASES: CasePlanner(store)}
             if network is not None:
-                shots = shipped_examples(shipped_planner())
-                planners[SHIPPED] = model_planner(network, store, shots)
+                options = {"examples": shipped_examples(shipped_planner()), "batch": BATCH}
+                planners[SHIPPED] = model_planner(network, store, **options)
             if find_spec("sklearn") is not None:
                 planners[CLASSIFIERS] = make_planner(
                     CLASSIFIERS, store, queries=list(known).copy, encoder=tested.encoder

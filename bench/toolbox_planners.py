@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from time import process_time
+from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.planner import CasePlanner, ModelPlanner, Planner, PlanRequest, PlanResult
+from casewright.planner import CasePlanner, ModelPlanner, Planner, PlanRequest, PlanResult, named
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.language_model.smollm2 import NAME as SMOLLM2
-from casewright.planner.named import (
-    AGENT,
-    PARSER,
-    ModelSettings,
-    check_planner,
-    local_model,
-    make_planner,
-    writes_locally,
-)
 from casewright.planner.named_planners import example_count
 from casewright.planner.request import BatchPlanner
 from casewright.stores import CaseStore
 
+if TYPE_CHECKING:
+    from casewright.planner.language_model import LanguageModel
+
 FALLBACK = "fallback plan"
-#: Seconds until a batch times out: long, because the benches measure quality.
+#: Seconds until a batch times out, so long that a slow machine does not change the figures.
 SECONDS = 600.0
 #: Messages of a toolbox that a model decodes in one batch.
 BATCH = 8
@@ -34,14 +29,9 @@ PlannerFactory = Callable[[CaseStore], Planner]
 class ToolboxPlanner:
     """A planner that delegates each request to a planner with the toolbox's plan cases.
 
-    Only the last toolbox's planner is cached, so sort requests by toolbox.
-
-    Args:
-        stores: Stores of plan cases by the fingerprint of their toolbox.
-        default: The store of plan cases for other toolboxes.
-
-    Attributes:
-        cpu_ms: CPU milliseconds, over all cores, of each plan outside of a batch.
+    Only the last toolbox's planner is cached, so sort requests by toolbox. ``stores`` has plan
+    cases by the fingerprint of their toolbox, ``default`` those for other toolboxes. ``cpu_ms`` has
+    the CPU milliseconds, over all cores, of each plan outside of a batch.
     """
 
     def __init__(
@@ -91,42 +81,38 @@ class ToolboxPlanner:
         return self._planner
 
 
-def planner_factory(name: str, settings: ModelSettings) -> PlannerFactory:
+def planner_factory(name: str, settings: named.ModelSettings) -> PlannerFactory:
     """Return a function from a store of plan cases to a planner; its model is loaded once.
 
-    Args:
-        settings: Settings of a language model. By default a model that Casewright trained gets as
-            many plan cases in its prompt as in its training prompts.
-
-    Raises:
-        InputError: The planner or model does not exist, or the planner calls tools.
+    ``settings`` are those of a language model; by default, a model that Casewright trained gets as
+    many plan cases in its prompt as in its training prompts. Raise ``InputError`` if the planner or
+    model does not exist, or the planner calls tools.
     """
     if name == FALLBACK:
         return lambda store: FallbackPlanner()
-    check_planner(name)
-    if name.startswith(AGENT):
+    named.check_planner(name)
+    if name.startswith(named.AGENT):
         raise InputError(
             f"{name!r} calls the tools that it plans with, and these cannot be called. Leave it "
             "out."
         )
-    if not writes_locally(name):
-        example_settings = ModelSettings(examples=settings.examples if ":" in name else None)
-        return lambda store: make_planner(name, store, settings=example_settings)
-    model = local_model(name, settings)
+    if not named.writes_locally(name):
+        example_settings = named.ModelSettings(examples=settings.examples if ":" in name else None)
+        return lambda store: named.make_planner(name, store, settings=example_settings)
+    model = named.local_model(name, settings)
     examples = example_count(name) if settings.examples is None else settings.examples
-    return lambda store: ModelPlanner(
-        model,
-        fallback=CasePlanner(store),
-        plan_cases=store,
-        examples=examples,
-        seconds=SECONDS,
-        batch=BATCH,
-    )
+    options = {"examples": examples, "batch": BATCH}
+    return lambda store: model_planner(model, store, fallback=CasePlanner(store), **options)
+
+
+def model_planner(model: LanguageModel, store: CaseStore, **options: Any) -> ModelPlanner:
+    """Return ``ModelPlanner`` with these plan cases and options, and time for slow machines."""
+    return ModelPlanner(model, plan_cases=store, seconds=SECONDS, **options)
 
 
 def names_with_controls(names: Sequence[str], *, base: bool) -> list[str]:
     """Return the planners' names and the controls'; ``InputError`` if a name is repeated."""
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"The planner {repeated[0]!r} is given twice. Give each --planner once.")
-    controls = [PARSER, *([SMOLLM2] if base else []), FALLBACK]
+    controls = [named.PARSER, *([SMOLLM2] if base else []), FALLBACK]
     return list(dict.fromkeys([*names, *controls]))

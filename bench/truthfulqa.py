@@ -11,10 +11,10 @@ import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,41 +26,26 @@ from casewright.finetune.demonstrations import (
     JudgedQuestion,
     RecordedScorer,
     measure_quality,
+    measures,
     open_scorer,
 )
 from casewright.finetune.demonstrations.calibrate import interval_of
 from casewright.finetune.demonstrations.cases_file import demonstration_schema, read_demonstrations
 from casewright.finetune.demonstrations.judged import CaseReading
-from casewright.finetune.demonstrations.measures import (
-    AnswerMeasures,
-    ChosenDemonstrations,
-    Logprobs,
-    measure_question,
-    score_all,
-    select_at_random,
-    select_by,
-)
 from casewright.finetune.evaluation.intervals import Resamples
-from casewright.stores import Case, CaseStore, Encoder, MarginalSelector
+from casewright.stores import Case, CaseStore, Encoder, MarginalSelector, selectors
 from casewright.stores.paths import data_folder
 from casewright.stores.progress import note
-from casewright.stores.selectors import (
-    BIAS,
-    RELEVANCE,
-    RELEVANCE_BIAS,
-    RELEVANCE_DIVERSITY,
-    RELEVANCE_DIVERSITY_BIAS,
-)
 
 #: TruthfulQA's file, and the folders that may hold it.
 FILE, _FOLDERS = "mc_task.json", ("", "v1", "data/v1")
 PRIMER = "fixed primer"
 SELECTORS: Mapping[str, MarginalSelector] = {
-    "bias": BIAS,
-    "relevance": RELEVANCE,
-    "relevance, bias": RELEVANCE_BIAS,
-    "relevance, diversity": RELEVANCE_DIVERSITY,
-    "relevance, diversity, bias": RELEVANCE_DIVERSITY_BIAS,
+    "bias": selectors.BIAS,
+    "relevance": selectors.RELEVANCE,
+    "relevance, bias": selectors.RELEVANCE_BIAS,
+    "relevance, diversity": selectors.RELEVANCE_DIVERSITY,
+    "relevance, diversity, bias": selectors.RELEVANCE_DIVERSITY_BIAS,
 }
 NAMES = (PRIMER, *SELECTORS)
 #: Other selectors of the paper. The first prefers answers that the model finds improbable (section
@@ -74,16 +59,11 @@ OTHER_SELECTORS: Mapping[str, MarginalSelector] = {
 SHUFFLED, SHUFFLES = "relevance, diversity, bias", 20
 READING = CaseReading("question")
 #: Columns of this report by the paper's names of the measures.
-PAPER = {
-    "DPO": "DPO, triples",
-    "MC1": "MC1",
-    "MC2": "MC2 (TruthfulQA's MC3)",
-    "MC3": "mass (TruthfulQA's MC2)",
-}
+PAPER = {"DPO": "DPO, triples", "MC1": "MC1", "MC2": "MC2 (TruthfulQA's MC3)"}
+PAPER |= {"MC3": "mass (TruthfulQA's MC2)"}
 
 
-@dataclass(frozen=True, slots=True)
-class Study:
+class Study(NamedTuple):
     """The options of ``casewright bench truthfulqa``."""
 
     data: Path
@@ -101,10 +81,8 @@ class Study:
 def read_truthfulqa(folder: Path) -> list[JudgedQuestion]:
     """Return the questions with right answers, the best one first, and wrong answers.
 
-    A question's prompts exclude the cases of its ``group``, which are its own right answers.
-
-    Raises:
-        InputError: The folder has no ``mc_task.json``, or the file has another format.
+    A question's prompts exclude the cases of its ``group``, which are its own right answers. Raise
+    ``InputError`` if the folder has no ``mc_task.json``, or the file has another format.
     """
     files = [folder / subfolder / FILE for subfolder in _FOLDERS]
     file = next((file for file in files if file.is_file()), None)
@@ -142,15 +120,13 @@ def cases_of(questions: Sequence[JudgedQuestion]) -> list[Case]:
 def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     """Measure the answers of a language model with the demonstrations of each retriever.
 
-    Raises:
-        InputError: A file cannot be read, or the model is a chat model.
+    Raise ``InputError`` if a file cannot be read, or the model is a chat model.
     """
     all_questions = read_truthfulqa(study.data)
     primer = None if study.primer is None else read_demonstrations(study.primer)
     scorer = open_scorer(study.model, adapter=study.adapter, device=study.device, dtype=study.dtype)
     # A higher limit adds questions to those of a lower limit, whose scores stay cached.
-    shuffled = random.Random(study.seed).sample(all_questions, len(all_questions))
-    questions = shuffled[: study.limit]
+    questions = random.Random(study.seed).sample(all_questions, len(all_questions))[: study.limit]
     started = time.perf_counter()
     work = study.work or data_folder() / "truthfulqa"
     # The store is on disk, because a filtered search in memory loops over all cases in Python.
@@ -163,67 +139,56 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         note(f"Measuring the quality of {store.count():,} cases …")
         measure_quality(store, recorded, READING)
         note(f"Selecting for {len(questions)} questions …")
-        shown = {"no demonstrations": [ChosenDemonstrations()] * len(questions)}
+        shown = {"no demonstrations": [measures.ChosenDemonstrations()] * len(questions)}
         shown |= _demonstrations(study, store, questions, primer)
         prompts = [
-            demonstrations.asked(question)
+            chosen.asked(question)
             for by_question in shown.values()
-            for demonstrations, question in zip(by_question, questions, strict=True)
+            for chosen, question in zip(by_question, questions, strict=True)
         ]
         new = sum(len(prompt.answers) for prompt in recorded.missing(prompts))
         note(f"Scoring {new:,} answers …")
-        scores = score_all(recorded, prompts)
+        scores = measures.score_all(recorded, prompts)
     seconds, count = time.perf_counter() - started, len(questions)
     logprobs = {name: scores[n * count : (n + 1) * count] for n, name in enumerate(shown)}
     rows = _rows(study, questions, shown, logprobs)
     retrievers = [row for row in rows if row["retriever"] in NAMES]
-    return Report(
-        bench="truthfulqa",
-        settings={
-            "model": scorer.name,
-            "k": study.k,
-            "questions": count,
-            "retrievers": {
-                name: {"lambda_d": s.lambda_d, "lambda_b": s.lambda_b}
-                for name, s in {**SELECTORS, **OTHER_SELECTORS}.items()
-            },
-            "seed": study.seed,
-        },
-        figures={
-            "study_seconds": seconds,
-            "study_answers_scored_in_this_run": float(new),
-        },
-        rows=[*rows, *_published_rows(rows[0])],
-        notes=_notes(scorer.name, retrievers),
-        draw=lambda axes: _draw(axes, retrievers, scorer.name),
-    )
+    parameters = {
+        name: {"lambda_d": selector.lambda_d, "lambda_b": selector.lambda_b}
+        for name, selector in {**SELECTORS, **OTHER_SELECTORS}.items()
+    }
+    settings = {"model": scorer.name, "k": study.k, "questions": count, "retrievers": parameters}
+    settings["seed"] = study.seed
+    figures = {"study_seconds": seconds, "study_answers_scored_in_this_run": float(new)}
+    rows += _published_rows(rows[0])
+    draw = partial(_draw, rows=retrievers, model=scorer.name)
+    return Report("truthfulqa", settings, figures, rows, _notes(scorer.name, retrievers), draw)
 
 
 def _demonstrations(
     study: Study, store: CaseStore, questions: Sequence[JudgedQuestion], primer: list[Case] | None
-) -> Iterator[tuple[str, list[ChosenDemonstrations]]]:
+) -> Iterator[tuple[str, list[measures.ChosenDemonstrations]]]:
     """Yield each retriever's name, and its demonstrations for each question."""
     if primer is not None:
         pairs = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in primer)
-        yield PRIMER, [ChosenDemonstrations(pairs)] * len(questions)
+        yield PRIMER, [measures.ChosenDemonstrations(pairs)] * len(questions)
     for name, selector in {**SELECTORS, **OTHER_SELECTORS}.items():
-        yield name, select_by(store, selector, questions, study.k, READING)
-    random_cases = select_at_random(store, questions, study.k, READING, study.seed)
+        yield name, measures.select_by(store, selector, questions, study.k, READING)
+    random_cases = measures.select_at_random(store, questions, study.k, READING, study.seed)
     yield "cases drawn at random", random_cases
 
 
 def _rows(
     study: Study,
     questions: Sequence[JudgedQuestion],
-    shown: Mapping[str, Sequence[ChosenDemonstrations]],
-    logprobs: Mapping[str, Sequence[Logprobs]],
+    shown: Mapping[str, Sequence[measures.ChosenDemonstrations]],
+    logprobs: Mapping[str, Sequence[measures.Logprobs]],
 ) -> list[dict[str, Any]]:
     without_cases = next(iter(logprobs.values()))
     rows: list[dict[str, Any]] = []
     for name, with_cases in logprobs.items():
-        verdicts = [
-            measure_question(*row) for row in zip(questions, with_cases, without_cases, strict=True)
-        ]
+        triples = zip(questions, with_cases, without_cases, strict=True)
+        verdicts = [measures.measure_question(*triple) for triple in triples]
         cosines = [cases.cosine for cases in shown[name] if cases.cosine is not None]
         cosine = mean(cosines) if cosines else None
         rows.append(_row(name, verdicts, cosine, len(questions)))
@@ -233,7 +198,7 @@ def _rows(
         for question, *values in zip(questions, logprobs[SHUFFLED], without_cases, strict=True):
             order = rng.permutation(len(values[0]))
             shuffled = (tuple(scores[i] for i in order) for scores in values)
-            control.append(measure_question(question, *shuffled))
+            control.append(measures.measure_question(question, *shuffled))
     rows.append(_row(f"{SHUFFLED}: labels shuffled", control, None, len(questions)))
     if PRIMER not in shown:
         rows.insert(1, {**dict.fromkeys(rows[0]), "retriever": f"{PRIMER}: no file was given"})
@@ -249,7 +214,7 @@ def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _row(
-    name: str, verdicts: Sequence[AnswerMeasures], cosine: float | None, questions: int
+    name: str, verdicts: Sequence[measures.AnswerMeasures], cosine: float | None, questions: int
 ) -> dict[str, Any]:
     """Return a retriever's row; ``verdicts`` are one or more rounds over all questions."""
     margins = np.concatenate([verdict.margins.ravel() for verdict in verdicts])
@@ -291,10 +256,8 @@ def _notes(model: str, rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]], model: str) -> None:
-    names, margins, low, high = zip(
-        *([row[n] for n in ("retriever", "margin", "margin from", "margin to")] for row in rows),
-        strict=True,
-    )
+    columns = ("retriever", "margin", "margin from", "margin to")
+    names, margins, low, high = ([row[column] for row in rows] for column in columns)
     errors = [np.subtract(margins, low), np.subtract(high, margins)]
     axes.barh(names, margins, xerr=errors, capsize=3)
     axes.axvline(0, color="grey", linewidth=0.8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,12 +23,10 @@ from casewright.finetune.evaluation.figures import share
 from casewright.finetune.evaluation.outcome import PlanOutcome
 from casewright.finetune.tool_sets.registry import tool_queries
 from casewright.finetune.tool_sets.sealtools import FILES
-from casewright.planner import AnnotatedQuery, plan_store
+from casewright.planner import AnnotatedQuery, Planner, plan_store
 from casewright.planner.named import ModelSettings
-from casewright.planner.request import Planner
 from casewright.stores import CachedEncoder, CaseStore, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
-from casewright.tools import Toolbox
 
 CORPUS, SEALTOOLS, BFCL = "corpus", "sealtools", "bfcl"
 #: Seal-Tools' out-of-domain file, and its in-domain files: first the training file.
@@ -74,11 +72,9 @@ class UnseenSet:
         """Return the set, or a random sample of ``limit`` items in their order if it has more."""
         if limit is None or limit >= len(self.items):
             return self
-        sample = sorted(random.Random(seed).sample(range(len(self.items)), limit))
-        columns: dict[str, Any] = {
-            name: [getattr(self, name)[row] for row in sample]
-            for name in ("items", "classes", "groups")
-        }
+        rows = sorted(random.Random(seed).sample(range(len(self.items)), limit))
+        names = ("items", "classes", "groups")
+        columns: Any = {name: [getattr(self, name)[row] for row in rows] for name in names}
         return replace(self, **columns)
 
 
@@ -98,8 +94,7 @@ def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:
 def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery]:
     """Return ``count`` random messages of a toolbox, which include those of a smaller count.
 
-    Raises:
-        InputError: The toolbox has no other message.
+    Raise ``InputError`` if the toolbox has no other message.
     """
     if count >= len(box.queries):
         raise InputError(
@@ -111,9 +106,7 @@ def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery
 
 def public_sets(folder: Path) -> list[UnseenSet]:
     """Return Seal-Tools' out-of-domain messages and BFCL's, from subfolders of a folder."""
-    rejected: Counter[str] = Counter()
-    queries = tool_queries(SEALTOOLS, folder / SEALTOOLS / OUT_OF_DOMAIN, rejected)
-    sealtools = _public_set(SEALTOOLS, queries, rejected)
+    sealtools = _public_set(SEALTOOLS, folder / SEALTOOLS / OUT_OF_DOMAIN)
     files = [file for name in IN_DOMAIN if (file := folder / SEALTOOLS / name).is_file()]
     boxes = [box for file in files for _, box in tool_queries(SEALTOOLS, file)]
     in_domain = {name for box in boxes for name in box.names}
@@ -121,25 +114,22 @@ def public_sets(folder: Path) -> list[UnseenSet]:
         (*names, NEW_TOOLS) if files and in_domain.isdisjoint(item.query.plan.tools) else names
         for item, names in zip(sealtools.items, sealtools.classes, strict=True)
     ]
-    rejected = Counter()
-    queries = tool_queries(BFCL, folder / BFCL, rejected)
-    bfcl = _public_set(BFCL, queries, rejected)
-    pairs = zip(bfcl.classes, queries, strict=True)
-    labelled = [(*names, query.label) for names, (query, _) in pairs]
+    bfcl = _public_set(BFCL, folder / BFCL)
+    pairs = zip(bfcl.classes, bfcl.items, strict=True)
+    labelled = [(*names, item.query.label) for names, item in pairs]
     return [replace(sealtools, classes=classes), replace(bfcl, classes=labelled)]
 
 
-def _public_set(
-    name: str, queries: Iterable[tuple[AnnotatedQuery, Toolbox]], rejected: Mapping[str, int]
-) -> UnseenSet:
+def _public_set(name: str, path: Path) -> UnseenSet:
+    rejected = Counter[str]()
+    queries = tool_queries(name, path, rejected)
     items = [item for query, toolbox in queries for item in items_of([query], toolbox)]
     classes = [_classes(item.query) for item in items]
     return UnseenSet(name, items, classes, range(len(items)), rejected=rejected)
 
 
 def _classes(query: AnnotatedQuery) -> tuple[str, ...]:
-    page = page_of(query)
-    return (class_of(query), page) if page else (class_of(query),)
+    return tuple(filter(None, (class_of(query), page_of(query))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,28 +205,17 @@ def _report(
         if row["figure"] in COLUMNS
     ]
     errors = [error for evaluation in evaluations.values() for error in evaluation.errors]
-    return Report(
-        bench="unseen",
-        settings={
-            **{n: getattr(trial, n) for n in ("planners", "split", "cases", "limit", "seed")},
-            "toolboxes": len(sets[0].plan_cases),
-            "refused": {data.name: dict(data.rejected) for data in sets if data.rejected},
-        },
-        figures=figures,
-        rows=rows,
-        notes=[
-            *NOTES,
-            *([PUBLIC_NOTE] if trial.data is not None else []),
-            *(f"{e['planner']}, {e['item']}: {e['error']}" for e in errors),
-        ],
-        draw=partial(_draw, curves=curves) if curves else None,
-        titles={
-            **{data.name: f"{data.name}: {len(data.items)} messages" for data in sets},
-            CONFIDENCE: f"{sets[0].name}: whole plans among the most confident ones",
-            DIFFERENCES: f"difference from {trial.planners[0]}",
-        },
-        cells=with_intervals,
-    )
+    names = ("planners", "split", "cases", "limit", "seed")
+    settings = {name: getattr(trial, name) for name in names}
+    settings["toolboxes"] = len(sets[0].plan_cases)
+    settings["refused"] = {data.name: dict(data.rejected) for data in sets if data.rejected}
+    notes = [*NOTES, *([PUBLIC_NOTE] if trial.data is not None else [])]
+    notes += [f"{error['planner']}, {error['item']}: {error['error']}" for error in errors]
+    draw = partial(_draw, curves=curves) if curves else None
+    titles = {data.name: f"{data.name}: {len(data.items)} messages" for data in sets}
+    titles[CONFIDENCE] = f"{sets[0].name}: whole plans among the most confident ones"
+    titles[DIFFERENCES] = f"difference from {trial.planners[0]}"
+    return Report("unseen", settings, figures, rows, notes, draw, titles, with_intervals)
 
 
 def _rows(data: UnseenSet, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
@@ -283,29 +262,23 @@ class Confidences:
     """A planner's confidence in its plans, sorted from high to low."""
 
     values: tuple[float, ...]
-    #: True for a plan that equals the gold plan in its graph and all arguments.
-    right: tuple[bool, ...]
-    #: True for a plan that the planner would confirm with a question to the user.
-    asks: tuple[bool, ...]
+    right: tuple[bool, ...]  # true for a plan with the gold plan's graph and arguments
+    asks: tuple[bool, ...]  # true for a plan that the planner asks the user to confirm
 
     def bins(self) -> list[tuple[float, float, int]]:
         """Return the mean confidence, the share of right plans and the size of each bin."""
-        groups = np.array_split(np.arange(len(self.values)), min(BINS, len(self.values)))
-        values, right = np.array(self.values), np.array(self.right)
-        return [
-            (float(values[group].mean()), float(right[group].mean()), len(group))
-            for group in groups
-        ]
+        count = min(BINS, len(self.values))
+        values, right = (np.array_split(np.array(c), count) for c in (self.values, self.right))
+        pairs = zip(values, right, strict=True)
+        return [(float(v.mean()), float(r.mean()), len(v)) for v, r in pairs]
 
     def rows(self) -> Iterator[dict[str, float]]:
         """Yield for each coverage the lowest confidence and the share of right plans."""
         for coverage in COVERAGES:
             size = max(1, round(coverage * len(self.values)))
-            yield {
-                "coverage": coverage,
-                "confidence at least": round(self.values[size - 1], 3),
-                "whole plans": round(sum(self.right[:size]) / size, 3),
-            }
+            lowest, share = self.values[size - 1], sum(self.right[:size]) / size
+            row = {"coverage": coverage, "confidence at least": round(lowest, 3)}
+            yield {**row, "whole plans": round(share, 3)}
 
     def figures(self) -> dict[str, float]:
         """Return the expected calibration error, and shares of the plans that ask back.
@@ -328,9 +301,8 @@ def confidences(outcomes: Sequence[PlanOutcome]) -> Confidences | None:
         for outcome in outcomes
         if (result := outcome.result) is not None and result.confidence is not None
     ]
-    if not plans:
-        return None
-    return Confidences(*zip(*sorted(plans, key=lambda row: -row[0]), strict=True))
+    plans.sort(key=lambda row: -row[0])
+    return Confidences(*zip(*plans, strict=True)) if plans else None
 
 
 def _draw(axes: Any, curves: Mapping[str, Confidences]) -> None:

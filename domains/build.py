@@ -37,13 +37,12 @@ def open_built(
     *,
     rebuild: bool = False,
 ) -> dict[str, CaseStore]:
-    """Open a domain's stores in one folder; build them first if they are missing or stale.
+    """Open a domain's stores in its own folder; build them first if they are missing or stale.
 
     The mark file is written last, so an interrupted build is repeated. Processes that use the same
     folder wait for each other.
 
     Args:
-        folder: The domain's own folder.
         expected_digest: The stores are rebuilt if their mark file has another digest.
         schemas: Store name to its schema and the function that returns its cases.
         rebuild: Rebuild in any case, even over damaged files.

@@ -19,18 +19,12 @@ from casewright.tools import CallContext, Toolbox, rows
 
 @dataclass(frozen=True, slots=True)
 class GoldRun:
-    """A run of a gold plan.
-
-    Attributes:
-        scope: The scope of the request.
-        steps: The outcomes of its steps.
-        done_elsewhere: The steps that ended ``empty`` here and ``done`` in another scope.
-    """
+    """A run of a gold plan in a scope, with the outcomes of its steps."""
 
     query: AnnotatedQuery
     scope: Mapping[str, str]
     steps: Sequence[Outcome]
-    done_elsewhere: frozenset[str] = frozenset()
+    done_elsewhere: frozenset[str] = frozenset()  # ``empty`` here and ``done`` in another scope
 
     @property
     def done_count(self) -> int:
@@ -42,20 +36,20 @@ class _WatchedScope(Mapping[str, str]):
     """A scope that records if it is read: one run is enough for a plan that does not read it."""
 
     def __init__(self, scope: Mapping[str, str]) -> None:
-        self._scope = scope
-        self.read = False
+        self._scope, self.is_read = scope, False
+
+    def _read(self) -> Mapping[str, str]:
+        self.is_read = True
+        return self._scope
 
     def __getitem__(self, field: str) -> str:
-        self.read = True
-        return self._scope[field]
+        return self._read()[field]
 
     def __iter__(self) -> Iterator[str]:
-        self.read = True
-        return iter(self._scope)
+        return iter(self._read())
 
     def __len__(self) -> int:
-        self.read = True
-        return len(self._scope)
+        return len(self._read())
 
 
 def scope_combinations(domain: Domain) -> list[dict[str, str]]:
@@ -99,14 +93,12 @@ def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list
     return runs
 
 
-def _best_run(
-    toolbox: Toolbox, query: AnnotatedQuery, scopes: Sequence[Mapping[str, str]]
-) -> GoldRun:
+def _best_run(toolbox: Toolbox, query: AnnotatedQuery, scopes: Sequence[dict[str, str]]) -> GoldRun:
     runs: list[GoldRun] = []
     for scope in scopes:
         watched_scope = _WatchedScope(scope)
         runs.append(GoldRun(query, scope, run_plan(toolbox, query, watched_scope)))
-        if runs[-1].done_count == len(query.plan.steps) or not watched_scope.read:
+        if runs[-1].done_count == len(query.plan.steps) or not watched_scope.is_read:
             break
     best = max(runs, key=lambda run: run.done_count)
     done = {step.step for run in runs for step in run.steps if step.status == "done"}
@@ -130,16 +122,13 @@ def step_counts_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
         for step in run.steps
         for name in (step.tool, "all")
     )
-    names = [*sorted({name for name, _ in counts} - {"all"}), "all"]
     table = []
-    for name in names:
-        done, empty, skipped, elsewhere = (
-            counts[name, status] for status in ("done", "empty", "skipped", "elsewhere")
-        )
-        steps = done + empty + elsewhere + skipped
-        row = {"tool": name, "steps": steps, "done": done, "empty": empty + elsewhere}
-        share = (empty + elsewhere) / max(steps, 1)
-        table.append({**row, "skipped": skipped, "empty_share": share, "elsewhere": elsewhere})
+    for name in [*sorted({name for name, _ in counts} - {"all"}), "all"]:
+        done, skipped, elsewhere = (counts[name, s] for s in ("done", "skipped", "elsewhere"))
+        empty = counts[name, "empty"] + elsewhere
+        steps = done + empty + skipped
+        row = {"tool": name, "steps": steps, "done": done, "empty": empty, "skipped": skipped}
+        table.append({**row, "empty_share": empty / max(steps, 1), "elsewhere": elsewhere})
     return table
 
 

@@ -58,11 +58,8 @@ class OwnAnswer:
     @property
     def told(self) -> dict[str, Any]:
         """The former name of ``record``."""
-        warnings.warn(
-            "OwnAnswer.told is now OwnAnswer.record; the old name ends with the next release.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        text = "OwnAnswer.told is now OwnAnswer.record; the old name ends with the next release."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
         return self.record
 
     def save_page(self, request: OwnRequest) -> OwnAnswer:

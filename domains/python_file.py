@@ -24,15 +24,10 @@ def is_file_reference(text: str) -> bool:
 
 
 def load_object(reference: str, option: str, expected: str) -> Any:
-    """Return an object of a Python file, which is run once per process.
+    """Return the object ``FILE.py:NAME`` of a Python file, which is run once per process.
 
-    Args:
-        reference: ``FILE.py:NAME``.
-        option: The name of the option, for errors.
-        expected: The expected kind of object, for errors: ``a CaseStore``.
-
-    Raises:
-        InputError: The file does not exist, raises, or has no such name.
+    Errors name the ``option`` and the ``expected`` kind of object, such as ``a CaseStore``. Raise
+    ``InputError`` if the file does not exist, raises, or has no such name.
     """
     parts = _REFERENCE.fullmatch(reference)
     if parts is None or not os.path.isfile(parts["file"]):

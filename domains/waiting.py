@@ -26,10 +26,9 @@ def open_waiting(schema: CaseSchema, location: str | Path) -> CaseStore:
 
 
 def wait_for_folder(open_within: Callable[[float], Opened], name: str) -> Opened:
-    """Return the result of ``open_within(seconds)``; announce a long wait on stderr.
+    """Return the result of ``open_within(seconds)``; announce a long wait for ``name`` on stderr.
 
-    ``name`` names the opened object in the note. Raise ``StoreLockedError`` if another process
-    holds the folder for longer than a minute.
+    Raise ``StoreLockedError`` if another process holds the folder for longer than a minute.
     """
     try:
         return open_within(SECONDS_BEFORE_NOTE)
@@ -53,7 +52,6 @@ class _LazyStore:
             return getattr(self._store, name)
 
     def close(self) -> None:
-        """Close the store if it is open."""
         with self._lock:
             if self._store is not None:
                 self._store.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,10 @@ from casewright.bench.decoding.systems import (
 from casewright.bench.harness import (
     TestedDomain,
     finish,
+    load_domain,
     mean,
     p50,
     p95,
-    read_tested_domain,
     take_turns,
     timed,
     verdicts_of,
@@ -36,13 +36,13 @@ from casewright.bench.models import GenerationTrial, MeasuredModel
 from casewright.bench.planner import share_right
 from casewright.bench.report import Report
 from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
+from casewright.bench.toolbox_planners import model_planner
 from casewright.errors import GrammarError
 from casewright.finetune.folds import SAME_GROUP
 from casewright.planner import AnnotatedQuery, PlanRequest, render_prompt
 from casewright.planner.grammar import PlanGrammar, PlanMatcher
 from casewright.planner.language_model import LanguageModel, PromptTokens
 from casewright.planner.language_model.device import find_device
-from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.plan_cases import SELECTION, similar_plans
 from casewright.stores import CaseStore
 from casewright.stores.progress import show_progress
@@ -65,8 +65,7 @@ class DecodingTrial(GenerationTrial):
 
     plans: int = 20
     examples: int = 1
-    #: The number of annotated queries that may become plan cases; all by default.
-    pool: int | None = None
+    pool: int | None = None  # the number of queries that may become plan cases; ``None`` for all
     grammars: int = 200
     held_out: int = 100
 
@@ -74,11 +73,10 @@ class DecodingTrial(GenerationTrial):
 def measure_decoding(trial: DecodingTrial) -> Report:
     """Time the systems; they write the gold plans of the same annotated queries.
 
-    Raises:
-        InputError: The model cannot be loaded, or the domain has no queries with such plans.
+    Raise ``InputError`` if the model cannot be loaded, or the domain has no such queries.
     """
     find_device(trial.model.device)
-    tested = read_tested_domain(trial.domain)
+    tested = load_domain(trial.domain)
     toolbox, queries = tested.toolbox, tested.domain.queries()
     measured = MeasuredModel(trial, tested)
     model, shuffled = measured.model, shuffled_queries(queries, trial.seed)
@@ -87,7 +85,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     tasks, refused = make_tasks(model, script_grammar, toolbox, shuffled, trial.plans)
     if not tasks:
         raise trial.no_queries_error()
-    test_queries = [] if trial.model.random else tested.domain.measuring_queries()
+    test_queries = [] if trial.model.is_random else tested.domain.measuring_queries()
     held_out = test_queries[: trial.held_out]
     unscripted = shuffled_queries(test_queries, trial.seed)[: trial.plans]
     measured_queries = [*(task.query for task in tasks), *held_out, *unscripted]
@@ -107,15 +105,13 @@ def measure_decoding(trial: DecodingTrial) -> Report:
 
         writers = {name: writer(write, prompts) for name, write in systems.scripted().items()}
         for count in COUNTS:
-            longer, milliseconds = timed(partial(prompts_with, count))
+            count_prompts, milliseconds = timed(partial(prompts_with, count))
             prompt_ms[f"prompting_ms_{count}_plan_cases"] = milliseconds / len(tasks)
-            writers[_with_cases(count)] = writer(systems.decoded, longer)
+            writers[_with_cases(count)] = writer(systems.decoded, count_prompts)
         ours = [name for name in writers if name.startswith(OWN)]
         warmed = ours if measured.needs_warmup else ()
         plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", warmed)
-        unscripted_plans = (
-            _unscripted_plans(measured, trial, tested, unscripted, store) if unscripted else {}
-        )
+        own_plans = _own_plans(measured, trial, tested, unscripted, store) if unscripted else {}
         right = _right_tools(model, toolbox, held_out, store) if held_out else {}
         cases = store.count()
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammars], queries)
@@ -123,39 +119,32 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     measured.measure_again()
     # Milliseconds to read the weights from memory in all model steps of a plan.
     limits = np.array([plan.model_steps * measured.min_step_ms for plan in plans[OWN + HEAD_KEPT]])
-    return Report(
-        bench="decoding",
-        settings={
-            "domain": tested.domain.name,
-            **measured.settings,
-            "plans": len(tasks),
-            "head_tokens": len(prompts[0].head),
-            "plan_cases_in_prompts": trial.examples,
-            "plan_cases_to_pick_from": cases,
-            "picked_by": {"lambda_d": SELECTION.lambda_d, "lambda_b": SELECTION.lambda_b},
-            "same_group_above": SAME_GROUP,
-            "queries_refused_by_the_grammar": refused,
-            "queries_kept_from_the_model": len(held_out),
-        },
-        figures={
-            **dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], limits)),
-            **(dict(_choice_figures(unscripted_plans)) if unscripted_plans else {}),
-            **dict(_grammar_figures(grammars)),
-            **prompt_ms,
-            **{f"tool_accuracy_{count}_plan_cases": share for count, share in right.items()},
-            **{f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()},
-            **measured.figures,
-        },
-        rows=_rows({**plans, **unscripted_plans}, right, limits, grammars),
-        notes=_notes(trial),
-        draw=lambda axes: _draw(axes, plans),
-    )
+    settings = {
+        "domain": tested.domain.name,
+        **measured.settings,
+        "plans": len(tasks),
+        "head_tokens": len(prompts[0].head),
+        "plan_cases_in_prompts": trial.examples,
+        "plan_cases_to_pick_from": cases,
+        "picked_by": {"lambda_d": SELECTION.lambda_d, "lambda_b": SELECTION.lambda_b},
+        "same_group_above": SAME_GROUP,
+        "queries_refused_by_the_grammar": refused,
+        "queries_kept_from_the_model": len(held_out),
+    }
+    figures = dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], limits))
+    if own_plans:
+        figures |= dict(_choice_figures(own_plans))
+    figures |= {**dict(_grammar_figures(grammars)), **prompt_ms}
+    figures |= {f"tool_accuracy_{count}_plan_cases": share for count, share in right.items()}
+    figures |= {f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()}
+    figures |= measured.figures
+    rows = _rows({**plans, **own_plans}, right, limits, grammars)
+    return Report("decoding", settings, figures, rows, _notes(trial), partial(_draw, plans=plans))
 
 
-def _prompt(
-    model: LanguageModel, request: PlanRequest, store: CaseStore, count: int
-) -> PromptTokens:
-    return model.encode(render_prompt(request, similar_plans(store, request, count)))
+def _prompt(model: LanguageModel, request: PlanRequest, store: CaseStore, k: int) -> PromptTokens:
+    """Return a prompt with ``k`` plan cases."""
+    return model.encode(render_prompt(request, similar_plans(store, request, k)))
 
 
 def _with_cases(count: int) -> str:
@@ -163,7 +152,7 @@ def _with_cases(count: int) -> str:
     return f"{OWN}, {count} plan cases"
 
 
-def _unscripted_plans(
+def _own_plans(
     measured: MeasuredModel,
     trial: DecodingTrial,
     tested: TestedDomain,
@@ -186,7 +175,7 @@ def _right_tools(
     """Return the tool accuracy of a trained model by the number of plan cases in prompts."""
     shares = {}
     for count in COUNTS:
-        planner = ModelPlanner(model, plan_cases=store, examples=count, seconds=600)
+        planner = model_planner(model, store, examples=count)
         verdicts = verdicts_of(planner, queries, toolbox, f"Planning, {count} plan cases")
         shares[count] = share_right(verdicts)
     return shares
@@ -214,8 +203,7 @@ def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
     return {width: p50(values) for width, values in times.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class GrammarCost:
+class GrammarCost(NamedTuple):
     """Milliseconds that the grammar of one toolbox takes."""
 
     toolbox: str
@@ -309,20 +297,15 @@ def _rows(
         rows.append(_row(f"grammar, {name}: ready", cost.ready))
         if cost.complete:
             rows.append(_row(f"grammar, {name}: whole plan", cost.complete))
-    if not right:
-        rows = [{k: v for k, v in row.items() if k != "tools_right"} for row in rows]
+    for row in [] if right else rows:
+        del row["tools_right"]
     return rows
 
 
 def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dict[str, Any]:
-    return {
-        "system": name,
-        "plans": len(milliseconds),
-        **dict.fromkeys(("prompt_tokens", "plan_tokens", "model_steps")),
-        "ms_p50": p50(milliseconds),
-        "ms_p95": p95(milliseconds),
-        "tools_right": None,
-    }
+    unknown = dict.fromkeys(("prompt_tokens", "plan_tokens", "model_steps"))
+    times = {"ms_p50": p50(milliseconds), "ms_p95": p95(milliseconds)}
+    return {"system": name, "plans": len(milliseconds), **unknown, **times, "tools_right": None}
 
 
 def _plan_figures(plans: Plans, gold: Sequence[str], limits: np.ndarray[Any, Any]) -> Figures:
@@ -380,8 +363,8 @@ def _draw(axes: Any, plans: Plans) -> None:
             fill = f"C{number}" if name.endswith(HEAD_KEPT) else "none"
             style = {"color": f"C{number}", "markerfacecolor": fill, "label": name}
             axes.plot(steps, list(_times(plans[name])), "s^o"[number], alpha=0.8, **style)
-    axes.set(xlabel="model steps of a plan", ylabel="milliseconds per plan")
-    finish(axes, "Writing the same plans with one model", ylim=(0, None))
+    labels = {"xlabel": "model steps of a plan", "ylabel": "milliseconds per plan"}
+    finish(axes, "Writing the same plans with one model", ylim=(0, None), **labels)
 
 
 def _notes(trial: DecodingTrial) -> list[str]:
@@ -400,17 +383,15 @@ def _notes(trial: DecodingTrial) -> list[str]:
         f"Plan cases ({', '.join(map(str, COUNTS))} in the prompt) are selected by maximal "
         "marginal relevance with quality bias, without neighbours of the query.",
     ]
-    if trial.model.random:
-        return [
-            *notes,
-            "The weights are random: the times are those of a trained model, but its plans are "
-            "meaningless, so there is no share of right tools. Give --model for it.",
-        ]
-    return [
-        *notes,
+    random_notes = [
+        "The weights are random: the times are those of a trained model, but its plans are "
+        "meaningless, so there is no share of right tools. Give --model for it."
+    ]
+    trained_notes = [
         "tools_right: share of the test queries for which the model, without a script, plans the "
         "right tools.",
         "own choice: the model's plans for test queries, without a script. drafted: the model "
         "reads the case planner's plan in one step, and generates from the first token that it "
         "would choose otherwise. The case planner has only the other plan cases; its time counts.",
     ]
+    return notes + (random_notes if trial.model.is_random else trained_notes)

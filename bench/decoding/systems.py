@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from casewright.bench.harness import timed
 from casewright.bench.scripts import Script, Task
 from casewright.planner import CasePlanner, PlanRequest
-from casewright.planner.decoding import Decoder, greedy
+from casewright.planner.decoding import Decoder, Written, greedy
 from casewright.planner.grammar import PlanGrammar, PlanMatcher
 from casewright.planner.language_model import LanguageModel, PromptTokens
 from casewright.stores import CaseStore
@@ -27,8 +26,7 @@ GENERATED = f"{UNSCRIPTED}{MASKED}{HEAD_KEPT}"
 MAX_TOKENS = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenPlan:
+class WrittenPlan(NamedTuple):
     """A plan that a system wrote."""
 
     text: str
@@ -56,10 +54,6 @@ class Generation:
             network(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
         return cache
 
-    def plain(self, prompt: PromptTokens, tokens: int, head: Any = None) -> list[int]:
-        """Return exactly ``tokens`` tokens, without a grammar."""
-        return self._generate(prompt, head, min_new_tokens=tokens, max_new_tokens=tokens)
-
     def masked(
         self,
         prompt: PromptTokens,
@@ -69,19 +63,17 @@ class Generation:
     ) -> list[int]:
         """Return the tokens of a text that a grammar allows, without the end token.
 
-        Args:
-            matcher: The grammar's matcher; this call advances it to the end of the text.
-            choices: The token of each step; by default the likeliest allowed token.
+        This call advances the grammar's matcher to the end of the text. ``choices`` are the tokens
+        of the steps; by default, each is the likeliest allowed token.
         """
         from transformers import LogitsProcessorList
 
-        processors = LogitsProcessorList([_mask(matcher, choices)])
-        tokens = self._generate(
-            prompt, head, max_new_tokens=MAX_TOKENS, logits_processor=processors
-        )
+        options = {"logits_processor": LogitsProcessorList([_mask(matcher, choices)])}
+        tokens = self.generate(prompt, head, max_new_tokens=MAX_TOKENS, **options)
         return [token for token in tokens if token not in self._model.ends]
 
-    def _generate(self, prompt: PromptTokens, head: Any, **settings: Any) -> list[int]:
+    def generate(self, prompt: PromptTokens, head: Any, **settings: Any) -> list[int]:
+        """Return the generated tokens; ``settings`` are transformers'."""
         import torch
 
         ids = torch.tensor([[*prompt.head, *prompt.tail]], device=self._model.device)
@@ -139,11 +131,8 @@ class Systems:
         def masked(task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
             return self._masked(task.request, prompt, task.masked, cached=cached)
 
-        writers: dict[str, Callable[..., WrittenPlan]] = {
-            PLAIN: self._plain,
-            MASKED: masked,
-            OWN: self.decoded,
-        }
+        writers: dict[str, Callable[..., WrittenPlan]]
+        writers = {PLAIN: self._plain, MASKED: masked, OWN: self.decoded}
         return {
             name + suffix: partial(write, cached=bool(suffix))
             for name, write in writers.items()
@@ -175,10 +164,10 @@ class Systems:
     def _plain(self, task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
         # The copy is not timed, because a cache could be cropped instead.
         head = deepcopy(self._states) if cached else None
-        count = len(task.masked.tokens)
-        tokens, milliseconds = timed(
-            lambda: self._generation.plain(prompt, count, head), self._model.device
-        )
+        # Without a grammar, the model writes exactly as many tokens as the plan has.
+        length = dict.fromkeys(("min_new_tokens", "max_new_tokens"), len(task.masked.tokens))
+        work = partial(self._generation.generate, prompt, head, **length)
+        tokens, milliseconds = timed(work, self._model.device)
         return self._plan(tokens, len(tokens), prompt, milliseconds, cached=cached)
 
     def _masked(
@@ -209,16 +198,14 @@ class Systems:
     ) -> WrittenPlan:
         decoder = self._decoder if cached else self._uncached_decoder
         choose = script.choose() if script else greedy
-        written, milliseconds = timed(
-            lambda: decoder.write(
-                prompt, self._grammar.plan(request), choose=choose, draft=draft()
-            ),
-            self._model.device,
-        )
-        reused = written.prefix_cached
-        return self._plan(
-            list(written.tokens), written.model_steps, prompt, milliseconds, cached=reused
-        )
+
+        def write() -> Written:
+            matcher = self._grammar.plan(request)
+            return decoder.write(prompt, matcher, choose=choose, draft=draft())
+
+        written, milliseconds = timed(write, self._model.device)
+        tokens, is_cached = list(written.tokens), written.prefix_cached
+        return self._plan(tokens, written.model_steps, prompt, milliseconds, cached=is_cached)
 
     def _plan(
         self,

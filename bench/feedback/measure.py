@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from casewright.bench.feedback.runs import (
     post_loop,
     single_search,
 )
-from casewright.bench.harness import mean, panels
+from casewright.bench.harness import mean
 from casewright.bench.report import Report
 from casewright.finetune.judge_sets.find import find_sets
 from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, FeedbackSet, LabelledQuestion
@@ -78,13 +77,13 @@ _NOTES = (
     "The post's loop judges all results of every round, also those judged before; a token is "
     "estimated at four characters.",
 )
+TITLES = {"sets": "feedback: gain in points, default strategy", "all": "feedback: all rows"}
 #: Points of the plot: the number of judged cases, and their recall, after each round.
 Line = Sequence[tuple[float, float]]
 Measure = Callable[[SearchState, LabelledQuestion], float]
 
 
-@dataclass(frozen=True, slots=True)
-class LoopResults:
+class LoopResults(NamedTuple):
     """A strategy with a judge: the run of each question, and single searches for as many cases."""
 
     strategy: str
@@ -99,8 +98,7 @@ class LoopResults:
         return [[run.after(number) for run in self.runs] for number in range(1, longest + 1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """The results for a set's test questions with one weighting of its facets."""
 
     name: str
@@ -135,31 +133,27 @@ def measure_feedback(
     """Return the gains of all strategies and judges on the offline judge's test questions."""
     note("Reading the questions and the cases of the feedback bench.")
     trials = list(_trials(find_sets(data, only, limit), encoder))
-    return Report(
-        bench="feedback",
-        settings={
-            "sets": {t.data.name: {**t.data.size(), **t.data.origin} for t in trials},
-            "weights": {
-                f"{name}{suffix}": dict(weights)
-                for name, by_suffix in WEIGHTS.items()
-                for suffix, weights in by_suffix.items()
-            },
-            "encoder": encoder.name,
-            "limits": {name: getattr(LIMITS, name) for name in ("first", "more", "rounds")},
+    settings = {
+        "sets": {t.data.name: {**t.data.size(), **t.data.origin} for t in trials},
+        "weights": {
+            f"{name}{suffix}": dict(weights)
+            for name, by_suffix in WEIGHTS.items()
+            for suffix, weights in by_suffix.items()
         },
-        figures={name: value for trial in trials for name, value in _figures(trial).items()},
-        rows=[*map(_summary, trials), *(row for trial in trials for row in _rows(trial))],
-        notes=_NOTES,
-        titles={"sets": "feedback: gain in points, default strategy", "all": "feedback: all rows"},
-        draw=partial(_draw, sets={trial.name: _lines(trial) for trial in trials}),
-    )
+        "encoder": encoder.name,
+        "limits": {name: getattr(LIMITS, name) for name in ("first", "more", "rounds")},
+    }
+    figures = {name: value for trial in trials for name, value in _figures(trial).items()}
+    rows = [*map(_summary, trials), *chain.from_iterable(map(_rows, trials))]
+    draw = partial(_draw, sets={trial.name: _lines(trial) for trial in trials})
+    return Report("feedback", settings, figures, rows, _NOTES, draw, TITLES)
 
 
 def _strategies(data: FeedbackSet) -> tuple[list[Strategy], str]:
     """Return the strategies for a set, and the default strategy's name."""
     strategies: list[Strategy] = [TextStrategy(), SentenceStrategy(), RocchioStrategy()]
     if data.kind != "code":
-        return strategies, strategies[1].name
+        return strategies, SentenceStrategy().name
     return [*strategies, NeighbourStrategy()], NeighbourStrategy().name
 
 
@@ -215,9 +209,8 @@ def _trial(
     filtered = []
     if data.kind == "code":
         symbols = SymbolFilter(data.cases)
-        filtered = [
-            SearchState(ids, frozenset(ids)) for ids in (symbols.find(q.text) for q in labelled)
-        ]
+        chunk_ids = [symbols.find(question.text) for question in labelled]
+        filtered = [SearchState(ids, frozenset(ids)) for ids in chunk_ids]
     means = {k: mean(values) for k, values in recalls.items()}
     return Trial(name, data, labelled, loops, post, filtered, means)
 
@@ -244,16 +237,11 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
     """Yield the rows of the loops, of the post's loop, and for code of the symbol filter."""
 
     def row(strategy: str, judge: str, states: Sequence[SearchState]) -> dict[str, Any]:
-        return {
-            "table": "all",
-            "set": trial.name,
-            "strategy": strategy,
-            "judge": judge,
-            "rounds": None,
-            "judged": _mean_judged(states),
-            "found": trial.mean(SearchState.judged_recall, states),
-            "answer": trial.mean(SearchState.marked_recall, states),
-        }
+        labels = {"table": "all", "set": trial.name, "strategy": strategy, "judge": judge}
+        found = trial.mean(SearchState.judged_recall, states)
+        answer = trial.mean(SearchState.marked_recall, states)
+        judged = _mean_judged(states)
+        return {**labels, "rounds": None, "judged": judged, "found": found, "answer": answer}
 
     def by_round(measure: Measure, rounds: Sequence[Sequence[SearchState]]) -> str:
         return " ".join(f"{trial.mean(measure, states):.3f}" for states in rounds)
@@ -338,27 +326,24 @@ def _lines(trial: Trial) -> dict[str, Line]:
         ]
         for loop in trial.loops
     }
-    max_judged = max(x for line in lines.values() for x, _ in line)
-    lines["one search"] = [
-        (k, share) for k, share in trial.single.items() if 10 <= k <= 2 * max_judged
-    ]
+    most = 2 * max(judged for line in lines.values() for judged, _ in line)
+    lines["one search"] = [(k, share) for k, share in trial.single.items() if 10 <= k <= most]
     return lines
 
 
 def _draw(axes: Any, sets: Mapping[str, Mapping[str, Line]]) -> None:
-    """Draw a panel for each set."""
-    columns = min(len(sets), 2)
-    grid = panels(axes, columns, -(-len(sets) // columns), (6.5, 4.2)).ravel()
+    figure, columns = axes.figure, min(len(sets), 2)
+    rows = -(-len(sets) // columns)
+    axes.remove()
+    figure.set_size_inches(6.5 * columns, 4.2 * rows)
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for panel, (name, lines) in zip(grid, sets.items(), strict=False):
         strategies = list(dict.fromkeys(label.partition(", ")[0] for label in lines))
         for label, line in lines.items():
             strategy, _, judge = label.partition(", ")
-            style = {
-                "color": f"C{strategies.index(strategy)}" if judge else "black",
-                "marker": "o" if judge else None,
-            }
-            points = zip(*line, strict=True)
-            panel.plot(*points, LINE_STYLES.get(judge, "-"), markersize=3, label=label, **style)
+            color = f"C{strategies.index(strategy)}" if judge else "black"
+            style = {"color": color, "marker": "o" if judge else None, "markersize": 3}
+            panel.plot(*zip(*line, strict=True), LINE_STYLES.get(judge, "-"), label=label, **style)
         panel.set_title(name, fontsize=10)
         panel.set_xlabel("cases judged, mean", fontsize=9)
         panel.set_ylabel("share of the relevant among them", fontsize=9)

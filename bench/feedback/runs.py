@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from casewright.finetune.judge_sets.sets import LabelledQuestion
 from casewright.graph.feedback import FeedbackResult
@@ -24,8 +25,7 @@ _FILE = re.compile(r"[\w./-]+\.py\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True)
-class SearchState:
+class SearchState(NamedTuple):
     """The ids of the cases judged so far, and of those ``marked`` as relevant."""
 
     judged: Sequence[str]
@@ -45,8 +45,7 @@ class SearchState:
         return len(question.relevant.intersection(ranking[:K])) / len(question.relevant)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """A search for a question's relevant cases: the states after each round, and the costs."""
 
     states: Sequence[SearchState]
@@ -76,10 +75,8 @@ def loop_run(result: FeedbackResult) -> Run:
 
 def single_search(question: Question, judge: Judge, judged: int) -> SearchState:
     """Return the state after one search for ``judged`` cases, and one call of the judge."""
-    candidates = [
-        Candidate(near.hit, case_text(near.hit.case), near.nearness, 1)
-        for near in question.best(judged)
-    ]
+    nearest = question.best(judged)
+    candidates = [Candidate(n.hit, case_text(n.hit.case), n.nearness, 1) for n in nearest]
     request = JudgeRequest(question.text, (), candidates)
     verdicts = checked(judge.judge(request), request)
     return SearchState([candidate.id for candidate in candidates], verdicts.relevant)
@@ -161,13 +158,11 @@ class SymbolFilter:
     """
 
     def __init__(self, cases: Sequence[Case]) -> None:
-        self._chunks: defaultdict[str, list[Case]] = defaultdict(list)
+        #: The symbols and their chunks by the symbols' last part.
+        self._chunks: defaultdict[str, list[tuple[str, Case]]] = defaultdict(list)
         for case in cases:
             if symbol := str(case.metadata.get("symbol", "")):
-                self._chunks[symbol].append(case)
-        self._by_last_part: defaultdict[str, list[str]] = defaultdict(list)
-        for symbol in self._chunks:
-            self._by_last_part[symbol.rpartition(".")[2]].append(symbol)
+                self._chunks[symbol.rpartition(".")[2]].append((symbol, case))
 
     def find(self, question: str) -> list[str]:
         """Return the ids of the chunks, ordered by file and position."""
@@ -176,8 +171,7 @@ class SymbolFilter:
         named = [
             (sum(part in words for part in symbol.split(".")), case)
             for word in words
-            for symbol in self._by_last_part.get(word, ())
-            for case in self._chunks[symbol]
+            for symbol, case in self._chunks.get(word, ())
         ]
         named = [(n, case) for n, case in named if case.metadata["source"] in files] or named
         highest = max((count for count, _ in named), default=0)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from langchain_core.language_models import BaseChatModel
@@ -51,14 +52,8 @@ class Setting:
     format: str = "support"
 
 
-SETTINGS = (
-    Setting(NO_CASES),
-    *(
-        Setting(f"{count} × {words}", count, name)
-        for count in COUNTS
-        for name, words in FORMATS.items()
-    ),
-)
+SETTINGS = [Setting(NO_CASES)]
+SETTINGS += [Setting(f"{n} × {words}", n, name) for n in COUNTS for name, words in FORMATS.items()]
 #: The nearest cases merged into one (the paper proposes aggregation in section 7).
 MERGED = Setting("3 × full case, merged into one", 3, "merged")
 #: The control: the nearest cases of another question.
@@ -116,17 +111,14 @@ class QuotingAnswerer:
         return self._generator.generate(GenerationRequest(question, evidence)).text
 
 
-@dataclass(frozen=True, slots=True)
-class PairedComparison:
+class PairedComparison(NamedTuple):
     """Mean and standard deviation of cosines, and their mean difference from a base."""
 
     cosine: float
     sd: float
     difference: float
-    #: The statistic of the paired t-test; ``None`` if the differences do not vary.
-    t: float | None = None
-    #: The one-tailed p-value of the hypothesis that the answers are no better.
-    p: float | None = None
+    t: float | None = None  # of the paired t-test; ``None`` if the differences do not vary
+    p: float | None = None  # one-tailed, of the hypothesis that the answers are no better
 
 
 def measure_answers(
@@ -149,53 +141,40 @@ def measure_answers(
     for data in sets:
         cosines = _cosines(data, encoder, encoder, answerer)
         compared = compare(cosines)
-        rows += [{"context": f"{data.name}: {n}", **asdict(c)} for n, c in compared.items()]
+        rows += [{"context": f"{data.name}: {n}", **c._asdict()} for n, c in compared.items()]
         none, three, others = (compared[n].cosine for n in (NO_CASES, THREE_FULL, OTHERS))
-        figures |= {
-            f"cosine_no_cases_{data.name}": none,
-            f"cosine_three_full_cases_{data.name}": three,
-            f"cosine_cases_of_another_question_{data.name}": others,
-        }
+        figures[f"cosine_no_cases_{data.name}"] = none
+        figures[f"cosine_three_full_cases_{data.name}"] = three
+        figures[f"cosine_cases_of_another_question_{data.name}"] = others
         if none > 0 and not answerer.needs_cases:
             figures[f"ratio_three_full_cases_over_no_cases_{data.name}"] = three / none
         if others > 0:
             figures[f"ratio_three_full_cases_over_anothers_{data.name}"] = three / others
         pair = _paired(cosines[MERGED.name], cosines[THREE_FULL])
-        rows.append({"context": f"{data.name}: merged minus {THREE_FULL}", **asdict(pair)})
+        rows.append({"context": f"{data.name}: merged minus {THREE_FULL}", **pair._asdict()})
         if (f_and_p := anova([cosines[setting.name] for setting in SETTINGS])) is not None:
             figures[f"anova_f_{data.name}"], figures[f"anova_p_{data.name}"] = f_and_p
         if against is not None:
             against_cosines = _cosines(data, against, encoder, answerer)
             for name, pair in compare_encoders(cosines, against_cosines).items():
                 context = f"{data.name}: {name}: {encoder.name} minus {against.name}"
-                rows.append({"context": context, **asdict(pair)})
+                rows.append({"context": context, **pair._asdict()})
     paper = published("cbr_rag")["cosines"]
     for name, cosine in paper.items():
         context = f"paper: {name}" if name == NO_CASES else f"paper, {name}"
         rows.append({"context": context, "cosine": cosine, "difference": cosine - paper[NO_CASES]})
-    return Report(
-        bench="legal answers",
-        settings={
-            "sets": {
-                data.name: {"cases": len(data.cases), "questions": len(data.questions)}
-                for data in sets
-            },
-            "encoder": encoder.name,
-            "generator": answerer.name,
-        },
-        figures=figures,
-        rows=rows,
-        notes=[
-            f"Answers by {answerer.name}; cosine to the reference answer by {encoder.name}. "
-            "difference, t and p: compared with no cases, or with another encoder's cases; paired "
-            f"one-tailed t-test. anova: one-way, over all contexts but {OTHERS} and the merged "
-            "cases. paper: CBR-RAG, Table 4: Mistral-7B on ALQA with three encoders, cosines by "
-            "Mistral. Its published tests: AnglEBERT's three full cases are better than none and "
-            "than LegalBERT's at 95 %, and than BERT's single full case at 90 %.",
-            *answerer.notes,
-        ],
-        draw=lambda axes: _draw(axes, rows),
-    )
+    sizes = {s.name: {"cases": len(s.cases), "questions": len(s.questions)} for s in sets}
+    settings = {"sets": sizes, "encoder": encoder.name, "generator": answerer.name}
+    notes = [
+        f"Answers by {answerer.name}; cosine to the reference answer by {encoder.name}. "
+        "difference, t and p: compared with no cases, or with another encoder's cases; paired "
+        f"one-tailed t-test. anova: one-way, over all contexts but {OTHERS} and the merged cases. "
+        "paper: CBR-RAG, Table 4: Mistral-7B on ALQA with three encoders, cosines by Mistral. Its "
+        "published tests: AnglEBERT's three full cases are better than none and than LegalBERT's "
+        "at 95 %, and than BERT's single full case at 90 %.",
+        *answerer.notes,
+    ]
+    return Report("legal answers", settings, figures, rows, notes, partial(_draw, rows=rows))
 
 
 def compare(cosines: Mapping[str, Scores]) -> dict[str, PairedComparison]:
@@ -245,25 +224,20 @@ def _cosines(
     with CaseStore(qa_schema(retriever, "bench_legal")) as store:
         store.add(data.cases)
         nearest = [[h.case for h in store.search(q.text, max(COUNTS))] for q in questions]
+    others = other_question_indices(len(questions))[0]
     answers: dict[str, list[str]] = {}
     total = len(questions) * (len(SETTINGS) + 2)
     with progress_bar(f"Answering {data.name}", total, show=None) as advance:
         for setting in (*SETTINGS, CONTROL, MERGED):
-            case_lists = nearest
-            if setting is CONTROL:
-                others = other_question_indices(len(questions))[0]
-                case_lists = [nearest[index] for index in others]
             answers[setting.name] = []
-            for question, case_list in zip(questions, case_lists, strict=True):
-                cases = case_list[: setting.count]
+            for number, question in enumerate(questions):
+                cases = nearest[others[number] if setting is CONTROL else number][: setting.count]
                 texts = [merged_text(cases)] if setting is MERGED else []
                 texts = texts or [context_text(case, setting.format) for case in cases]
                 answers[setting.name].append(answerer.answer(question.text, texts))
                 advance(1)
-    references = _units(encoder, [question.reference for question in questions])
-    return {
-        name: (_units(encoder, texts) * references).sum(axis=1) for name, texts in answers.items()
-    }
+    gold = _units(encoder, [question.reference for question in questions])
+    return {name: (_units(encoder, texts) * gold).sum(axis=1) for name, texts in answers.items()}
 
 
 def merged_text(cases: Sequence[Case]) -> str:

@@ -9,15 +9,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from casewright.domains.legal.alqa import read_alqa
-from casewright.domains.legal.cases import qa_case
+from casewright.domains.legal import extract_entities, qa_case, read_alqa
 from casewright.domains.legal.data import data_file
-from casewright.domains.legal.entities import extract_entities
 from casewright.domains.legal.question_pairs import cited_as
 from casewright.errors import InputError
 from casewright.finetune.judge_sets.paragraphs import FILES, Paragraph, read_items, read_lines
@@ -108,8 +105,7 @@ _FOLDER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PairQuestion:
+class PairQuestion(NamedTuple):
     """A question whose answer needs two cases; ``parents`` are their indices in the set."""
 
     text: str
@@ -117,8 +113,7 @@ class PairQuestion:
     reference: str
 
 
-@dataclass(frozen=True, slots=True)
-class QaSet:
+class QaSet(NamedTuple):
     """Cases ⟨question, support, entities, answer⟩, and questions with exactly two parents."""
 
     name: str
@@ -135,15 +130,11 @@ class QaSet:
 
 
 def find_sets(data: Path | None, only: str | None = None, limit: int | None = None) -> list[QaSet]:
-    """Return the sets of a folder, or the domain's shipped set.
+    """Return the sets of a folder; if ``data`` is ``None``, the domain's shipped set.
 
-    Args:
-        data: A folder with the multi-hop files and the files of ALQA (``qa.jsonl`` and
-            ``pairs.jsonl``), or with subfolders ``multihop`` and ``alqa`` that hold these;
-            ``None`` for the shipped set.
-
-    Raises:
-        InputError: The folder has no such set, or a file has another format.
+    The folder has the multi-hop files and the files of ALQA (``qa.jsonl`` and ``pairs.jsonl``), or
+    subfolders ``multihop`` and ``alqa`` that hold these. Raise ``InputError`` if it has no such
+    set, or a file has another format.
     """
     readers: list[tuple[str, Callable[[], QaSet]]] = []
     if data is None:
@@ -176,7 +167,7 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
                 f"Set {data_set.name} has {count} questions with two parent cases. "
                 f"It needs {MIN_QUESTIONS}: two in each half."
             )
-    return [replace(data_set, questions=data_set.questions[:limit]) for data_set in sets]
+    return [data_set._replace(questions=data_set.questions[:limit]) for data_set in sets]
 
 
 def read_multihop(file: Path, name: str) -> QaSet:

@@ -28,6 +28,7 @@ from casewright.bench.legal.retrieval import (
     shuffled_f1_at_k,
 )
 from casewright.bench.report import Report, published
+from casewright.domains.legal.cases import QA_COMPONENTS
 from casewright.stores import Encoder
 
 #: The name of the mean over the sets, which have equal weights.
@@ -65,23 +66,15 @@ def measure_legal(
         **figures,
     }
     for name in ENCODERS:
-        table = zip(WEIGHTINGS, published("cbr_rag")["f1_at_k"][name], strict=True)
-        rows |= {f"paper, {name}: {label_of(w)}": np.array(scores) for w, scores in table}
-    return Report(
-        bench="legal",
-        settings={"sets": sizes, "encoder": encoder.name, "best_here": list(best)},
-        figures=figures,
-        rows=[
-            {
-                "ranking": name,
-                **{f"k{k}": float(score) for k, score in zip(KS, scores, strict=True)},
-                "mean": float(np.mean(scores)),
-            }
-            for name, scores in rows.items()
-        ],
-        notes=_notes(encoder),
-        draw=lambda axes: _draw(axes, list(groups.values())[-1], rows),
-    )
+        pairs = zip(WEIGHTINGS, published("cbr_rag")["f1_at_k"][name], strict=True)
+        rows |= {f"paper, {name}: {label_of(w)}": np.array(scores) for w, scores in pairs}
+    table: list[dict[str, Any]] = []
+    for name, scores in rows.items():
+        cells = {f"k{k}": float(score) for k, score in zip(KS, scores, strict=True)}
+        table.append({"ranking": name, **cells, "mean": float(np.mean(scores))})
+    settings = {"sets": sizes, "encoder": encoder.name, "best_here": list(best)}
+    draw = partial(_draw, ours=list(groups.values())[-1], rows=rows)
+    return Report("legal", settings, figures, table, _notes(encoder), draw)
 
 
 def _on_all_questions(trials: Sequence[Trial]) -> dict[str, Rows]:
@@ -103,16 +96,16 @@ def _on_all_questions(trials: Sequence[Trial]) -> dict[str, Rows]:
 def _grid_search(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict[str, float]]:
     """Return the rows of the test halves, the development halves' best weighting, and figures."""
     halves = [trial.data.halves() for trial in trials]
-    cosines = [trial.cosines() for trial in trials]
+    parts = list(zip(trials, [trial.cosines() for trial in trials], halves, strict=True))
     best, development_f1 = best_weighting(
         [
             (similarities[:, development], trial.order, trial.parents[development])
-            for trial, similarities, (development, _) in zip(trials, cosines, halves, strict=True)
+            for trial, similarities, (development, _) in parts
         ]
     )
     groups: dict[str, Rows] = {}
     ours, papers, agreements = [], [], []
-    for trial, similarities, (_, test) in zip(trials, cosines, halves, strict=True):
+    for trial, similarities, (_, test) in parts:
         rows = {label_of(w): trial.scores(w)[test].mean(axis=0) for w in WEIGHTINGS}
         rows[f"best {label_of(best)}"] = trial.scores(best)[test].mean(axis=0)
         groups[trial.data.name] = rows
@@ -128,9 +121,7 @@ def _grid_search(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, d
     )
     best_k = int(np.argmax(development_at_k))
     figures = {
-        "best_here_weight_of_question": best[0],
-        "best_here_weight_of_support": best[1],
-        "best_here_weight_of_entities": best[2],
+        **{f"best_here_weight_of_{n}": w for n, w in zip(QA_COMPONENTS, best, strict=True)},
         "f1_development_half_best_here": development_f1,
         "f1_test_half_best_here": best_f1,
         "f1_test_half_papers_best_weighting": papers_f1,
@@ -158,9 +149,7 @@ def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:
 
 def _flat(groups: Mapping[str, Rows], suffix: str = "") -> Rows:
     return {
-        f"{name}{suffix}: {label}": scores
-        for name, rows in groups.items()
-        for label, scores in rows.items()
+        f"{n}{suffix}: {label}": row for n, rows in groups.items() for label, row in rows.items()
     }
 
 

@@ -28,12 +28,8 @@ Scores = NDArray[np.float64]
 KS = (1, 3, 5, 7, 9, 13, 19, 23, 37)
 #: The paper's weightings of question, support and entities; the last is its best.
 WEIGHTINGS = (
-    (1.0, 0.0, 0.0),
-    (0.0, 1.0, 0.0),
-    (0.0, 0.0, 1.0),
-    (0.20, 0.40, 0.40),
-    (0.30, 0.40, 0.30),
-    (0.25, 0.40, 0.35),
+    *((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    *((0.20, 0.40, 0.40), (0.30, 0.40, 0.30), (0.25, 0.40, 0.35)),
 )
 PAPERS_BEST = WEIGHTINGS[-1]
 #: Number of label shuffles, and of bootstrap samples for an interval.
@@ -76,11 +72,8 @@ class Trial(AbstractContextManager["Trial"]):
 
     def size(self) -> dict[str, int]:
         """Return the numbers of cases, questions, and excluded questions."""
-        return {
-            "cases": len(self),
-            "questions": len(self.data.questions),
-            "questions_left_out": self.data.left_out,
-        }
+        sizes = {"cases": len(self), "questions": len(self.data.questions)}
+        return {**sizes, "questions_left_out": self.data.left_out}
 
     def rankings(self, weights: Weighting) -> list[list[int]]:
         """Return for each question the columns of the retrieved cases, best first."""
@@ -97,21 +90,14 @@ class Trial(AbstractContextManager["Trial"]):
     def ranks(self, weights: Weighting, labels: Sequence[int] | None = None) -> Ranks:
         """Return the ranks of the parents, array (questions, 2).
 
-        Args:
-            labels: For each question, the index of the question whose parents are ranked; by
-                default its own.
+        ``labels`` has for each question the index of the question whose parents are ranked, by
+        default its own.
         """
-        labels = range(len(self.parents)) if labels is None else labels
-        return np.array(
-            [
-                [
-                    ranking.index(parent) + 1 if parent in ranking else NOT_FOUND
-                    for parent in self.parents[label]
-                ]
-                for ranking, label in zip(self.rankings(weights), labels, strict=True)
-            ],
-            dtype=np.int64,
-        )
+        ranks = []
+        parents = self.parents if labels is None else self.parents[list(labels)]
+        for ranking, pair in zip(self.rankings(weights), parents, strict=True):
+            ranks.append([ranking.index(p) + 1 if p in ranking else NOT_FOUND for p in pair])
+        return np.array(ranks, dtype=np.int64)
 
     def scores(self, weights: Weighting) -> Scores:
         """Return each question's F1@k, array (questions, len(KS))."""
@@ -229,9 +215,7 @@ def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighti
     """
 
     def score(weights: Weighting) -> float:
-        ranks = [
-            ranks_of(blend(cosines, weights), order, parents) for cosines, order, parents in sets
-        ]
+        ranks = [ranks_of(blend(cos, weights), order, parents) for cos, order, parents in sets]
         return float(np.mean([f1_at_k(set_ranks).mean() for set_ranks in ranks]))
 
     scores = {weights: score(weights) for weights in simplex()}

@@ -78,13 +78,12 @@ class _Clients:
     async def compare_threads(self, url: str) -> None:
         """Compare the answers in the latest threads with those that the clients got."""
         async with httpx.AsyncClient(base_url=url, timeout=90) as client:
-            for thread in list(self._answers)[-200:]:
+            for thread, answer in list(self._answers.items())[-200:]:
                 reply = await client.get(f"/threads/{thread}")
                 is_found = reply.status_code == 200
                 text = reply.json().get("answer", {}).get("text") if is_found else None
-                is_equal = text == self._answers[thread]
-                self._counts.lost += not is_equal
-                outcome = "sound" if is_equal else f"{reply.status_code} {text!r}"
+                self._counts.lost += text != answer
+                outcome = "sound" if text == answer else f"{reply.status_code} {text!r}"
                 self._counts.add(outcome, f"thread {thread}")
 
     async def ask_and_kill(self, url: str, pid: int, seconds: float, rng: random.Random) -> None:

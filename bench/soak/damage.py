@@ -13,16 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from casewright.bench.soak import workload
 from casewright.bench.soak.trials import Bounds, Counts, in_child
-from casewright.bench.soak.workload import (
-    WordEncoder,
-    ingest_and_read,
-    notes,
-    schema,
-    store_contents,
-    write_documents,
-    write_notes,
-)
 from casewright.stores import CachedEncoder, CaseStore
 from casewright.stores.engines.checksums import blocks, copy_files
 from casewright.stores.engines.upkeep import repair_folder
@@ -34,9 +26,7 @@ TEXTS = [f"text {number}" for number in range(50)]
 Judge = Callable[[int, Path, Path, str], str]
 
 
-def damage_copies(
-    bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Judge
-) -> Counts:
+def damage_copy(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Judge) -> Counts:
     """Damage a copy of a random one of the folders ``kinds`` in every trial; count the outcomes."""
     rng = random.Random(bounds.seed)
     for number in bounds.trials(counts):
@@ -76,14 +66,14 @@ def damage(folder: Path, rng: random.Random) -> str:
 def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
     """Damage a file of a store, closed or as after a kill, and compare the store's contents."""
     counts = Counts("damaged store")
-    write_notes(folder / "edge")
-    with CaseStore(schema(), folder / "edge") as store:
-        store.delete(store.add(notes(900, 901)))
+    workload.write_notes(folder / "edge")
+    with CaseStore(workload.schema(), folder / "edge") as store:
+        store.delete(store.add(workload.notes(900, 901)))
         copy_files(folder / "edge", folder / "killed")
-    right = store_contents(folder / "edge")
+    right = workload.store_contents(folder / "edge")
 
     def judge(number: int, original: Path, copy: Path, damage: str) -> str:
-        outcome, result = in_child(store_contents, copy)
+        outcome, result = in_child(workload.store_contents, copy)
         if outcome == "done" and result == right:
             return "sound"
         if outcome == "told" and ("Damaged" in result or "InputError" in result):
@@ -92,7 +82,7 @@ def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
             result = [name for name in right if result.get(name) != right[name]]
         return f"{outcome}, differences: {result!r:.200}"
 
-    return damage_copies(bounds, counts, folder, "edge", "killed", judge=judge)
+    return damage_copy(bounds, counts, folder, "edge", "killed", judge=judge)
 
 
 def _repair_outcome(copy: Path, before: Mapping[str, Any], counts: Counts) -> str:
@@ -101,7 +91,7 @@ def _repair_outcome(copy: Path, before: Mapping[str, Any], counts: Counts) -> st
     if outcome == "told":
         # The settings of the collection are damaged too.
         return "told"
-    outcome_after, after = in_child(store_contents, copy)
+    outcome_after, after = in_child(workload.store_contents, copy)
     if outcome != "done" or outcome_after != "done":
         return f"repair {outcome} {repairs!r:.200}, then {outcome_after} {after!r:.200}"
     if not repairs:
@@ -123,19 +113,19 @@ def _repair_outcome(copy: Path, before: Mapping[str, Any], counts: Counts) -> st
 def damaged_caches(bounds: Bounds, folder: Path) -> Counts:
     """Damage a file of a cache of vectors: the cache must still return the right vectors."""
     cached_vectors(folder / "vectors")
-    right = WordEncoder().embed(TEXTS).tobytes()
+    right = workload.WordEncoder().embed(TEXTS).tobytes()
 
     def judge(number: int, original: Path, copy: Path, damage: str) -> str:
         outcome, vectors = in_child(cached_vectors, copy)
         is_right = outcome == "done" and vectors == right
         return "sound" if is_right else f"{outcome} {vectors!r:.200}"
 
-    return damage_copies(bounds, Counts("damaged cache"), folder, "vectors", judge=judge)
+    return damage_copy(bounds, Counts("damaged cache"), folder, "vectors", judge=judge)
 
 
 def cached_vectors(folder: Path) -> bytes:
     """Return the bytes of the vectors that a cache in the folder returns."""
-    return np.asarray(CachedEncoder(WordEncoder(), folder).embed(TEXTS)).tobytes()
+    return np.asarray(CachedEncoder(workload.WordEncoder(), folder).embed(TEXTS)).tobytes()
 
 
 #: Bytes of the small disk.
@@ -145,8 +135,8 @@ DISK_SIZE = 64_000_000
 def full_disks(bounds: Bounds, folder: Path) -> Counts:
     """Ingest with little free space, and again with enough: the store must then be complete."""
     counts, rng = Counts("full disk"), random.Random(bounds.seed)
-    documents = write_documents(folder / "documents")
-    right = ingest_and_read(folder / "whole", documents)
+    documents = workload.write_documents(folder / "documents")
+    right = workload.ingest_and_read(folder / "whole", documents)
     try:
         with _small_disk(folder / "disk") as disk:
             for number in bounds.trials(counts):
@@ -155,9 +145,9 @@ def full_disks(bounds: Bounds, folder: Path) -> Counts:
                 with filler.open("wb") as file:
                     size = shutil.disk_usage(disk).free - free
                     os.posix_fallocate(file.fileno(), 0, max(1, size))
-                first, error = in_child(ingest_and_read, disk / "store", documents)
+                first, error = in_child(workload.ingest_and_read, disk / "store", documents)
                 filler.unlink()
-                second, result = in_child(ingest_and_read, disk / "store", documents)
+                second, result = in_child(workload.ingest_and_read, disk / "store", documents)
                 if second != "done" or result != right:
                     counts.lost += 1
                     outcome = f"then {second} {result!r:.200}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import shutil
@@ -10,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.soak.damage import damage_copies
+from casewright.bench.soak.damage import damage_copy
 from casewright.bench.soak.service import KEY, QuestionPlanner, run_service
 from casewright.bench.soak.trials import Bounds, Counts, in_child
 from casewright.errors import CasewrightError, told
@@ -21,8 +20,7 @@ from casewright.graph import Answer, build_graph
 from casewright.graph.run_file import read_run, save_run
 from casewright.planner.annotated import read_annotated
 from casewright.stores.feedback.offline_judge import JudgeModel
-from casewright.tools import Toolbox, tool_from_function
-from casewright.tools.from_file import toolbox_from_file, toolbox_to_records
+from casewright.tools import Toolbox, tool_from_function, toolbox_from_file, toolbox_to_records
 
 #: The readers of the files of ``write_texts``; without checksums, any readable file is sound.
 READERS: Mapping[str, Callable[[Path], Any]] = {
@@ -61,7 +59,7 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
         return "sound"
 
     kinds = ["texts"] * (CHECKPOINT_EVERY - 1) + ["training"]
-    return damage_copies(bounds, Counts("damaged text or checkpoint"), folder, *kinds, judge=judge)
+    return damage_copy(bounds, Counts("damaged text or checkpoint"), folder, *kinds, judge=judge)
 
 
 def write_texts(folder: Path) -> None:
@@ -97,20 +95,13 @@ def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
         is_clear = outcome == "told" or "damaged" in str(state)
         return "told" if is_clear else f"{outcome} {state!r:.300}"
 
-    return damage_copies(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
+    return damage_copy(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
 
 
-def thread_state(service: Callable[..., Any], folder: Path, first: bool) -> Any:
-    """Return a thread's state, and the answer to its request, which is sent again.
-
-    With ``first``, the request is sent for the first time before.
-    """
-
-    async def ask() -> Any:
-        async with run_service(service, folder) as client:
-            if first:
-                await client.post("/ask", json=QUESTION, headers=KEY)
-            state = (await client.get("/threads/t")).json()
-            return state, (await client.post("/ask", json=QUESTION, headers=KEY)).json()
-
-    return asyncio.run(ask())
+async def thread_state(service: Callable[..., Any], folder: Path, first: bool) -> Any:
+    """Send the request, also before that if ``first``; return the thread's state and the answer."""
+    async with run_service(service, folder) as client:
+        if first:
+            await client.post("/ask", json=QUESTION, headers=KEY)
+        state = (await client.get("/threads/t")).json()
+        return state, (await client.post("/ask", json=QUESTION, headers=KEY)).json()

@@ -11,8 +11,7 @@ from typing import Any
 
 from casewright.bench.soak.trials import Bounds, Counts
 from casewright.errors import CasewrightError, told
-from casewright.planner import PlanRequest, parse_plan
-from casewright.planner.annotated import AnnotatedQuery
+from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan
 from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import split
@@ -29,10 +28,8 @@ TEXTS = (
     '{"id": "1", "query": "where", "plan": "s1 = find(query=question)", "context": {"a": [1]}}',
     "%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\nxref\n0 1\ntrailer<</Root 1 0 R>>",
 )
-MARKS = (
-    *("\0", "\ud800", "\u202e", "[" * 50, "(" * 50, '"', "'", "\\", "<", "9" * 400, "\n"),
-    *("𝔸", "﷽"),
-)
+MARKS = ["\0", "\ud800", "\u202e", "[" * 50, "(" * 50, '"', "'", "\\", "<", "9" * 400]
+MARKS += ["\n", "𝔸", "﷽"]
 NAMES = ("a.md", "a.html", "a.txt", "a.py", "a.js", "a.json", "a.csv", "a.pdf")
 
 

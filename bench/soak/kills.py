@@ -14,16 +14,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from casewright.bench.soak import workload
 from casewright.bench.soak.trials import Bounds, Counts, in_child, running
-from casewright.bench.soak.workload import (
-    BATCH,
-    ingest_and_read,
-    notes,
-    schema,
-    store_contents,
-    write_documents,
-    write_notes,
-)
 from casewright.errors import CasewrightError
 from casewright.stores import CaseStore
 
@@ -53,18 +45,18 @@ def random_kills(bounds: Bounds, folder: Path) -> Counts:
 
 def stored_numbers(folder: Path) -> list[int]:
     """Return the numbers of the notes in a store."""
-    with CaseStore(schema(), folder) as store:
+    with CaseStore(workload.schema(), folder) as store:
         return sorted(case.metadata["number"] for case in store.all())
 
 
 def write_until_killed(acknowledged: Connection, folder: Path) -> None:
     """Add notes to a store without end; send the number of notes after each acknowledged batch."""
-    with CaseStore(schema(), folder, lock_seconds=10) as store:
+    with CaseStore(workload.schema(), folder, lock_seconds=10) as store:
         # The store may also have all or some notes of an unacknowledged batch.
-        first = store.count() // BATCH * BATCH
+        first = store.count() // workload.BATCH * workload.BATCH
         while True:
-            store.add(notes(first, first + BATCH), progress=False)
-            first += BATCH
+            store.add(workload.notes(first, first + workload.BATCH), progress=False)
+            first += workload.BATCH
             acknowledged.send(first)
 
 
@@ -82,9 +74,9 @@ def _kill_writer(folder: Path, delay: float) -> int:
 
 def kills_of_ingest(bounds: Bounds, folder: Path) -> Counts:
     """Kill an ingestion at each step: the next ingestion must complete it."""
-    documents = write_documents(folder / "documents")
+    documents = workload.write_documents(folder / "documents")
     counts = Counts("killed at each step of ingest")
-    return kill_at_steps(bounds, folder, counts, ingest_and_read, documents)
+    return kill_at_steps(bounds, folder, counts, workload.ingest_and_read, documents)
 
 
 def kills_of_writes(bounds: Bounds, folder: Path) -> Counts:
@@ -94,8 +86,8 @@ def kills_of_writes(bounds: Bounds, folder: Path) -> Counts:
 
 def write_and_read(folder: Path) -> dict[str, Any]:
     """Write notes to a new or existing store, and return its contents."""
-    write_notes(folder)
-    result = store_contents(folder)
+    workload.write_notes(folder)
+    result = workload.store_contents(folder)
     return {**result, "cases": {id_: case["solution"] for id_, case in result["cases"].items()}}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from casewright.bench.report import Report
 from casewright.bench.soak.clients import kills_with_clients
@@ -18,20 +18,23 @@ from casewright.bench.soak.fuzz import fuzz_parsers
 from casewright.bench.soak.kills import kills_of_ingest, kills_of_writes, random_kills
 from casewright.bench.soak.service import kills_of_service
 from casewright.bench.soak.training import kills_of_training
-from casewright.bench.soak.trials import MAX_DESCRIBED, Bounds, Counts, preload
+from casewright.bench.soak.trials import MAX_DESCRIBED, PRELOADED, Bounds, Counts
 from casewright.stores.progress import note
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of trials."""
 
     run: Callable[[Bounds, Path], Counts]  # runs trials in a folder until a bound is reached
     share: float  # the kind's share of the time
     figure: str  # the name of the figure that counts the kind's trials
-    modules: Sequence[str] = ()  # modules for preload
+    modules: Sequence[str] = ()  # modules for ``PRELOADED``
 
 
+NOTE = (
+    "Trials by outcome. sound: all answers were right. told: a CasewrightError named the fault. "
+    "lost: acknowledged data is gone without an error. wrong: any other failure."
+)
 _TRAINING_MODULES = ("casewright.bench.soak.training", "peft", "trl.trainer.sft_trainer")
 #: Each kind, by its name on the command line.
 KINDS: Mapping[str, Kind] = {
@@ -63,7 +66,8 @@ def soak(
     """
     selected = {name: KINDS[name] for name in kinds or KINDS}
     shares = sum(kind.share for kind in selected.values())
-    preload(service.__module__, *(name for kind in selected.values() for name in kind.modules))
+    PRELOADED.append(service.__module__)
+    PRELOADED.extend(name for kind in selected.values() for name in kind.modules)
     results: list[Counts] = []
     rows: list[dict[str, Any]] = []
     tried = Counter[str]()
@@ -79,19 +83,8 @@ def soak(
         del row["name"], row["skipped"]
         rows.append({**row, "seconds": round(time.monotonic() - started)})
     wrong = [line for counts in results for line in counts.wrong]
-    return Report(
-        bench="soak",
-        settings={"minutes": minutes, "seed": seed, "kinds": list(selected), "most": max_trials},
-        figures={
-            **{figure: float(count) for figure, count in tried.items()},
-            "lost": float(sum(counts.lost for counts in results)),
-            "wrong": float(len(wrong)),
-        },
-        rows=rows,
-        notes=[
-            "Trials by outcome. sound: all answers were right. told: a CasewrightError named the "
-            "fault. lost: acknowledged data is gone without an error. wrong: any other failure.",
-            *(f"{c.name}: not tried, {c.skipped}." for c in results if c.skipped),
-            *wrong[:MAX_DESCRIBED],
-        ],
-    )
+    settings = {"minutes": minutes, "seed": seed, "kinds": list(selected), "most": max_trials}
+    figures = {figure: float(count) for figure, count in tried.items()}
+    figures |= {"lost": float(sum(counts.lost for counts in results)), "wrong": float(len(wrong))}
+    skipped = [f"{c.name}: not tried, {c.skipped}." for c in results if c.skipped]
+    return Report("soak", settings, figures, rows, [NOTE, *skipped, *wrong[:MAX_DESCRIBED]])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -39,7 +37,7 @@ WRITES: tuple[tuple[Any, str], ...] = (
 
 
 class QuestionPlanner:
-    """A planner that reads the plan from the question: after ``plan:``, with ``;`` as line end."""
+    """A planner that reads the plan after ``plan:`` in the question; ``;`` ends a line."""
 
     name = "question"
 
@@ -114,15 +112,12 @@ def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
 
 def random_plan(rng: random.Random) -> tuple[str, ...]:
     """Return the lines of a random plan whose steps refer to the question or to earlier steps."""
-    steps = []
-    for number in range(1, rng.randrange(2, 5)):
-        text = rng.choice(["question", *(f"s{k}.value" for k in range(1, number))])
-        steps.append(f"s{number} = look(text={text})")
-    return tuple(steps)
+    texts = ["question", "s1.value", "s2.value"]
+    numbers = range(1, rng.randrange(2, 5))
+    return tuple(f"s{n} = look(text={rng.choice(texts[:n])})" for n in numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """A request whose service is killed after ``writes`` writes; methods run in child processes."""
 
     service: Any
@@ -137,21 +132,18 @@ class Trial:
         """The body of the question."""
         return {"question": f"please plan: {'; '.join(self.plan)}", "thread_id": "t"}
 
-    def prepare(self) -> None:
+    async def prepare(self) -> None:
         """Bring the thread into the state that the request needs."""
+        if self.request == "first":
+            return
+        async with run_service(self.service, self.folder) as client:
+            if self.request == "second":
+                await client.post("/ask", json={"question": "before", "thread_id": "t"})
+            else:
+                reply = await client.post("/ask", json=self.question)
+                (self.folder / "first").write_text(reply.json()["questions"][0]["id"])
 
-        async def prepare() -> None:
-            async with run_service(self.service, self.folder) as client:
-                if self.request == "second":
-                    await client.post("/ask", json={"question": "before", "thread_id": "t"})
-                else:
-                    reply = await client.post("/ask", json=self.question)
-                    (self.folder / "first").write_text(reply.json()["questions"][0]["id"])
-
-        if self.request != "first":
-            asyncio.run(prepare())
-
-    def serve_until_killed(self) -> None:
+    async def serve_until_killed(self) -> None:
         """Serve the request, and kill this process after ``writes`` writes."""
         remaining = self.writes
 
@@ -172,19 +164,13 @@ class Trial:
 
             setattr(class_, method, counted_write)
 
-        async def serve() -> None:
-            async with run_service(self.service, self.folder) as client:
-                for class_, method in WRITES:
-                    count_writes(class_, method)
-                await self._send(client)
+        async with run_service(self.service, self.folder) as client:
+            for class_, method in WRITES:
+                count_writes(class_, method)
+            await self._send(client)
 
-        asyncio.run(serve())
-
-    def outcome(self) -> str:
+    async def outcome(self) -> str:
         """Continue the run; return ``sound``, or a description of what is wrong."""
-        return asyncio.run(self._outcome())
-
-    async def _outcome(self) -> str:
         calls_before = self._calls()
         async with run_service(self.service, self.folder) as client:
             thread = await client.get("/threads/t")

@@ -9,12 +9,7 @@ from casewright.bench.soak.kills import kill_at_steps
 from casewright.bench.soak.trials import Bounds, Counts
 from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.examples.training_set import TrainingSet, write_training_set
-from casewright.finetune.recipe.training_section import (
-    LoraSection,
-    ModelSection,
-    NewModelSection,
-    TrainingSection,
-)
+from casewright.finetune.recipe import training_section
 from casewright.finetune.training.train import train
 from casewright.planner import PlanRequest, render_prompt
 from casewright.tools import Toolbox
@@ -22,31 +17,25 @@ from casewright.tools import Toolbox
 #: The numbers of training and validation examples.
 EXAMPLES = (8, 2)
 _SHAPE = {"hidden": 16, "layers": 1, "heads": 2, "kv_heads": 1, "intermediate": 32}
-_NETWORK = NewModelSection(**_SHAPE, vocabulary=512, positions=2048, tied=False)
-MODEL = ModelSection(base="new", new=_NETWORK, device="cpu")
-LORA = LoraSection(r=4, alpha=8, modules_to_save=("embed_tokens", "lm_head"))
-TRAINING = TrainingSection(
+_NETWORK = training_section.NewModelSection(**_SHAPE, vocabulary=512, positions=2048, tied=False)
+MODEL = training_section.ModelSection(base="new", new=_NETWORK, device="cpu")
+LORA = training_section.LoraSection(r=4, alpha=8, modules_to_save=("embed_tokens", "lm_head"))
+TRAINING = training_section.TrainingSection(
     steps=3, save_steps=1, log_steps=1, batch_per_device=2, learning_rate=3e-3
 )
 
 
 def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
     """Kill a training at each step: resumed, it must end with the same weights."""
-    examples = [
-        TrainingExample(
-            str(number),
-            PLAN_TASK,
-            str(number),
-            render_prompt(PlanRequest(f"where is machine {number}", Toolbox([]))),
-            f's1 = find(query="machine {number}")',
-        )
-        for number in range(sum(EXAMPLES))
-    ]
+    examples = []
+    for number in range(sum(EXAMPLES)):
+        prompt = render_prompt(PlanRequest(f"where is machine {number}", Toolbox([])))
+        plan = f's1 = find(query="machine {number}")'
+        examples.append(TrainingExample(str(number), PLAN_TASK, str(number), prompt, plan))
     data = folder / "data"
     write_training_set(TrainingSet.of(examples[: EXAMPLES[0]], examples[EXAMPLES[0] :]), data)
-    return kill_at_steps(
-        bounds, folder, Counts("killed at each step of a training"), train_and_hash, data
-    )
+    counts = Counts("killed at each step of a training")
+    return kill_at_steps(bounds, folder, counts, train_and_hash, data)
 
 
 def train_and_hash(output: Path, data: Path) -> str:

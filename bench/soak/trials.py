@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import itertools
 import json
 import math
@@ -16,7 +18,7 @@ from functools import cache
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from subprocess import CompletedProcess
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 from unittest.mock import patch
 
 from casewright.errors import CasewrightError, told
@@ -50,8 +52,7 @@ class Counts:
             self.wrong.append(f"{self.name}, {trial}: {outcome}")
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """The bounds of one kind of trials."""
 
     seconds: float  # the approximate duration
@@ -72,7 +73,7 @@ class Bounds:
                     return
 
 
-#: Modules that the fork server imports for all children.
+#: Modules that the fork server imports for all children; it reads them before the first child.
 PRELOADED = [
     "__main__",
     "casewright.bench.soak.workload",
@@ -86,11 +87,6 @@ PRELOADED = [
 Outcome = tuple[Literal["done", "told", "failed", "died", "late"], Any]
 
 
-def preload(*modules: str) -> None:
-    """Let the fork server import more modules; this works only before the first child starts."""
-    PRELOADED.extend(modules)
-
-
 @cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
@@ -102,9 +98,8 @@ def _context() -> ForkServerContext:
 def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connection, Any]]:
     """Call ``work`` with a pipe's end in a child process; yield the other end and the process."""
     reader, writer = _context().Pipe(duplex=False)
-    process: ForkServerProcess = _context().Process(
-        target=work, args=(writer, *arguments), daemon=True
-    )
+    options: dict[str, Any] = {"args": (writer, *arguments), "daemon": True}
+    process: ForkServerProcess = _context().Process(target=work, **options)
     process.start()
     writer.close()
     try:
@@ -116,7 +111,7 @@ def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connec
 
 
 def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) -> Outcome:
-    """Call ``work`` in a child process, and return the outcome; see ``Outcome``."""
+    """Call ``work``, a plain or async function, in a child process, and return the outcome."""
     with running(_send_outcome, work, arguments) as (answers, process):
         try:
             if not answers.poll(seconds):
@@ -134,7 +129,10 @@ def _send_outcome(answer: Connection, work: Callable[..., Any], arguments: tuple
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
         with patch.object(edge_child, "child_process", _in_fork):
-            outcome: Outcome = ("done", work(*arguments))
+            result = work(*arguments)
+            if inspect.iscoroutine(result):
+                result = asyncio.run(result)
+            outcome: Outcome = ("done", result)
     except CasewrightError as error:
         outcome = ("told", f"{type(error).__name__}: {error}")
     except BaseException as error:  # noqa: BLE001

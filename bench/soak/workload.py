@@ -12,9 +12,16 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.stores import Case, CaseSchema, CaseStore, Change, document_schema, text_facet
+from casewright.stores import (
+    Case,
+    CaseSchema,
+    CaseStore,
+    Change,
+    document_schema,
+    ingest,
+    text_facet,
+)
 from casewright.stores.documents.file_walk import Kind
-from casewright.stores.documents.ingest import ingest
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import Chunk, split
 from casewright.stores.documents.worker import Worker
@@ -50,18 +57,12 @@ def schema() -> CaseSchema:
 
 def notes(first: int, last: int) -> list[Case]:
     """Return the notes with numbers from ``first`` to ``last`` - 1."""
-    return [
-        Case(
-            {
-                "question": f"note {n} of the {COLOURS[n % 3]} {THINGS[n % 5]}",
-                "place": f"hall {n % 7}",
-            },
-            f"answer {n}",
-            metadata={"number": n},
-            quality=(n % 10) / 10,
-        )
-        for n in range(first, last)
-    ]
+    cases = []
+    for n in range(first, last):
+        question = f"note {n} of the {COLOURS[n % 3]} {THINGS[n % 5]}"
+        problem = {"question": question, "place": f"hall {n % 7}"}
+        cases.append(Case(problem, f"answer {n}", metadata={"number": n}, quality=(n % 10) / 10))
+    return cases
 
 
 def write_notes(folder: Path, size: int = SIZE) -> None:
@@ -79,13 +80,11 @@ def write_notes(folder: Path, size: int = SIZE) -> None:
 def store_contents(folder: Path) -> dict[str, Any]:
     """Return a store's counts, cases and search results, to compare them with another store's."""
     with CaseStore(schema(), folder) as store:
+        hits = [store.search(question, 10) for question in QUESTIONS]
         return {
             "count": store.count(),
             "cases": {case.id: case.to_json() for case in store.all()},
-            "found": [
-                [(hit.case.id, round(hit.score, 5)) for hit in store.search(question, 10)]
-                for question in QUESTIONS
-            ],
+            "found": [[(hit.case.id, round(hit.score, 5)) for hit in found] for found in hits],
             "numbers": len(store.all({"number": {"gte": 20}})),
         }
 
@@ -109,10 +108,8 @@ def ingest_and_read(folder: Path, documents: Path) -> dict[str, str]:
 
     The documents are read in this process, because the start of another process takes long.
     """
-    with (
-        patch.object(Worker, "chunks", _chunks),
-        CaseStore(document_schema(WordEncoder()), folder) as store,
-    ):
+    store = CaseStore(document_schema(WordEncoder()), folder)
+    with store, patch.object(Worker, "chunks", _chunks):
         ingest(store, documents, root="documents", progress=False)
         return {case.id: str(case.solution) for case in store.all()}
 

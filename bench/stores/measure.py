@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,27 +14,8 @@ from numpy.typing import NDArray
 
 from casewright.bench.harness import mean, p50, p95
 from casewright.bench.report import Report
-from casewright.bench.stores.data import (
-    DIMENSION,
-    SPREAD,
-    TOPICS,
-    WEIGHTS,
-    K,
-    exact_scores,
-    recall,
-    same_order,
-    weights_of,
-    write_vectors,
-)
+from casewright.bench.stores import data, worker
 from casewright.bench.stores.systems import check_cbrkit
-from casewright.bench.stores.worker import (
-    CASES,
-    QUERIES,
-    TURN_QUERIES,
-    WARM_UP_SECONDS,
-    SystemResults,
-    measure_size,
-)
 from casewright.errors import InputError
 from casewright.stores.progress import note
 
@@ -47,9 +29,9 @@ _MARKERS = {"merged_50_rescored": "s", "formula_100": "s", "cbrkit_documented": 
 NOTES = (
     "The vectors are drawn from a seeded mixture of Gaussians, because embedding 100,000 texts "
     "would take longer than the bench. No figure includes an encoder's time.",
-    f"Each system runs in its own process. They take turns of {TURN_QUERIES} queries, after up to "
-    f"{WARM_UP_SECONDS:g} s of searches to warm up. A search is a user's whole call, with "
-    "ten cases in its answer. NumPy computes with one thread.",
+    f"Each system runs in its own process. They take turns of {worker.TURN_QUERIES} queries, after "
+    f"up to {worker.WARM_UP_SECONDS:g} s of searches to warm up. A search is a user's whole call, "
+    "with ten cases in its answer. NumPy computes with one thread.",
     "merged: a search for each vector on the same engine, with all cases or 50 as candidates; "
     "NumPy sums the weighted scores. A case that is missing from a list counts 0, or is searched "
     "for (rescored). formula: Qdrant's formula over prefetched candidates. cbrkit: attribute_value "
@@ -71,8 +53,10 @@ def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
             f"The --sizes {list(sizes)} cannot be measured. Give different numbers of at least "
             f"{MIN_CASES}."
         )
-    if queries < len(WEIGHTS):
-        raise InputError(f"{queries} queries do not use all {len(WEIGHTS)} weight sets. Give more.")
+    if queries < len(data.WEIGHTS):
+        raise InputError(
+            f"{queries} queries do not use all {len(data.WEIGHTS)} weight sets. Give more."
+        )
     check_cbrkit()
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
@@ -80,34 +64,31 @@ def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
         note(f"{size} cases: drawing vectors")
         with tempfile.TemporaryDirectory(prefix="casewright-bench-") as name:
             folder = Path(name)
-            write_vectors(folder / CASES, size, seed, stream=0)
-            write_vectors(folder / QUERIES, queries, seed, stream=1)
-            scores = exact_scores(np.load(folder / CASES, "r"), np.load(folder / QUERIES))
-            measured = measure_size(folder, queries)
+            case_file, query_file = folder / worker.CASES, folder / worker.QUERIES
+            data.write_vectors(case_file, size, seed, stream=0)
+            data.write_vectors(query_file, queries, seed, stream=1)
+            scores = data.exact_scores(np.load(case_file, "r"), np.load(query_file))
+            measured = worker.measure_size(folder, queries)
         size_rows = [row for system in measured for row in _rows(size, system, scores)]
         rows += size_rows
         figures |= _figures(size, measured, size_rows)
-    return Report(
-        bench="stores",
-        settings={
-            "sizes": list(sizes),
-            "queries": queries,
-            "k": K,
-            "dimension": DIMENSION,
-            "weights": [[round(weight, 3) for weight in weights] for weights in WEIGHTS],
-            "topics": TOPICS,
-            "spread": SPREAD,
-            "seed": seed,
-            "packages": {name: version(name) for name in ("qdrant-edge-py", "cbrkit")},
-        },
-        figures=figures,
-        rows=rows,
-        notes=NOTES,
-        draw=lambda axes: _draw(axes, rows),
-    )
+    settings = {
+        "sizes": list(sizes),
+        "queries": queries,
+        "k": data.K,
+        "dimension": data.DIMENSION,
+        "weights": [[round(weight, 3) for weight in weights] for weights in data.WEIGHTS],
+        "topics": data.TOPICS,
+        "spread": data.SPREAD,
+        "seed": seed,
+        "packages": {name: version(name) for name in ("qdrant-edge-py", "cbrkit")},
+    }
+    return Report("stores", settings, figures, rows, NOTES, partial(_draw, rows=rows))
 
 
-def _rows(size: int, measured: SystemResults, scores: NDArray[np.float64]) -> list[dict[str, Any]]:
+def _rows(
+    size: int, measured: worker.SystemResults, scores: NDArray[np.float64]
+) -> list[dict[str, Any]]:
     costs = measured.costs
     return [
         {
@@ -115,14 +96,14 @@ def _rows(size: int, measured: SystemResults, scores: NDArray[np.float64]) -> li
             "search": name,
             "ms_p50": p50([t.milliseconds for t in searches]),
             "ms_p95": p95([t.milliseconds for t in searches]),
-            "recall": mean([recall(t.numbers, scores[t.query]) for t in searches]),
-            "order": mean([same_order(t.numbers, scores[t.query]) for t in searches]),
+            "recall": mean([data.recall(t.numbers, scores[t.query]) for t in searches]),
+            "order": mean([data.same_order(t.numbers, scores[t.query]) for t in searches]),
             "build_s": costs.build_s,
             "open_s": costs.open_s,
             "memory_mb": costs.memory_mb and round(costs.memory_mb),
             "disk_mb": costs.disk_mb and round(costs.disk_mb),
             "one_facet_ms": p50(
-                [t.milliseconds for t in searches if 1 in weights_of(t.query).values()]
+                [t.milliseconds for t in searches if 1 in data.weights_of(t.query).values()]
             ),
             "queries": len(searches),
         }
@@ -131,7 +112,7 @@ def _rows(size: int, measured: SystemResults, scores: NDArray[np.float64]) -> li
 
 
 def _figures(
-    size: int, measured: Sequence[SystemResults], rows: Sequence[Mapping[str, Any]]
+    size: int, measured: Sequence[worker.SystemResults], rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, float]:
     figures: dict[str, float] = {}
     for row in rows:
@@ -147,6 +128,7 @@ def _figures(
     casewright = times["casewright"]
     for ratio_name, name in RATIOS.items():
         other = times[name]
+        # A slow system may have answered fewer queries.
         common = min(len(casewright), len(other))
         ratio = p50(other[:common]) / p50(casewright[:common])
         figures[f"ratio_{ratio_name}_over_casewright_{size}"] = ratio
@@ -156,16 +138,11 @@ def _figures(
 def _draw(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
     for name in dict.fromkeys(row["search"] for row in rows):
         subset = [row for row in rows if row["search"] == name]
-        exact = all(row["recall"] == 1 for row in subset)
-        axes.plot(
-            [row["cases"] for row in subset],
-            [row["ms_p50"] for row in subset],
-            color=_COLOURS[name.split("_")[0]],
-            linestyle="-" if exact else "--",
-            marker=_MARKERS.get(name, "o"),
-            linewidth=2.5 if name == "casewright" else 1.2,
-            label=name,
-        )
+        is_exact = all(row["recall"] == 1 for row in subset)
+        style = {"color": _COLOURS[name.split("_")[0]], "marker": _MARKERS.get(name, "o")}
+        style |= {"linestyle": "-" if is_exact else "--", "label": name}
+        points = zip(*((row["cases"], row["ms_p50"]) for row in subset), strict=True)
+        axes.plot(*points, linewidth=2.5 if name == "casewright" else 1.2, **style)
     axes.set(xscale="log", yscale="log", xlabel="cases", ylabel="ms per search, median")
     axes.set_title("Ten cases by three weighted facets (dashed: not exact)")
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))

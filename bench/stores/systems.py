@@ -22,18 +22,9 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.bench.stores.data import (
-    DIMENSION,
-    FACETS,
-    K,
-    Query,
-    Vectors,
-    Weights,
-    texts_of,
-)
+from casewright.bench.stores.data import DIMENSION, FACETS, K, Query, Vectors, Weights, texts_of
 from casewright.errors import DependencyError
-from casewright.stores import Case, CaseSchema, CaseStore, Facet, Hit
-from casewright.stores.facet import Components
+from casewright.stores import Case, CaseSchema, CaseStore, Components, Facet, Hit
 
 Search = Callable[[Query, Weights], Any]
 #: The newest versions of cbrkit for Python 3.11; later ones have another interface.
@@ -202,8 +193,7 @@ class Point(NamedTuple):
 class NamedVectors(System):
     """Three named Dot vectors in one collection; the ids of points are the numbers of cases."""
 
-    #: The number of cases.
-    count: int
+    count: int  # the number of cases
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -269,14 +259,9 @@ class NamedVectors(System):
             expression.Mult([expression.Constant(weight), expression.Variable(score)])
             for weight, score in zip(positive.values(), scores, strict=True)
         ]
-        request = edge.QueryRequest(
-            prefetches=prefetches,
-            query=edge.Formula(expression.Sum(terms), dict.fromkeys(scores, 0.0)),
-            limit=K,
-            with_payload=True,
-        )
-        points = self._shard.query(request)
-        return [Point(int(str(p.id)), p.score, p.payload or {}) for p in points]
+        formula = edge.Formula(expression.Sum(terms), dict.fromkeys(scores, 0.0))
+        search = edge.QueryRequest(prefetches=prefetches, query=formula, limit=K, with_payload=True)
+        return [Point(int(str(p.id)), p.score, p.payload or {}) for p in self._shard.query(search)]
 
     def _merged(
         self, query: Query, weights: Weights, *, candidates: int, rescored: bool = False
@@ -328,8 +313,7 @@ class NamedVectors(System):
         union = np.unique(np.concatenate([numbers for numbers, _ in lists]))
         requests, list_weights = [], list(positive.values())
         for (name, weight), (numbers, _) in zip(positive.items(), lists, strict=True):
-            missing = np.setdiff1d(union, numbers, assume_unique=True).tolist()
-            if missing:
+            if missing := np.setdiff1d(union, numbers, assume_unique=True).tolist():
                 requests.append(self._nearest(query, name, len(missing), missing))
                 list_weights.append(weight)
         return list_weights, [*lists, *(self._search(requests) if requests else [])]

@@ -38,11 +38,8 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_
 _system: System
 _folder: Path
 #: The systems by their names in figures, over a folder; cbrkit's cases are in memory.
-SYSTEMS: Mapping[str, Callable[[Path], System]] = {
-    "casewright": Casewright,
-    "named_vectors": NamedVectors,
-    "cbrkit": lambda folder: Cbrkit(),
-}
+SYSTEMS: dict[str, Callable[[Path], System]] = {"casewright": Casewright}
+SYSTEMS |= {"named_vectors": NamedVectors, "cbrkit": lambda folder: Cbrkit()}
 
 
 class TimedSearch(NamedTuple):

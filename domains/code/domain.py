@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,7 @@ from casewright.domains.code.symbol_index import CodeIndex
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
 from casewright.domains.search_tools import search_queries, search_toolbox
-from casewright.planner import AnnotatedQuery
-from casewright.planner.plan_cases import plan_store
+from casewright.planner import plan_store
 from casewright.stores import Case, Encoder, Hit
 from casewright.stores.documents.cases import location_text
 from casewright.stores.feedback import NeighbourStrategy
@@ -36,6 +36,8 @@ QUESTIONS = (
     "What is the default timeout, and where is it set?",
     "Compare the add and the update method of class Table",
 )
+#: Returns the domain's annotated queries.
+queries = partial(search_queries, "c", "code_search", QUESTIONS)
 
 
 def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
@@ -67,11 +69,6 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     return replace(opened, toolbox=code_toolbox(search, index))
 
 
-def open_last(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
-    """Call ``open_code`` for the tree that was opened last; ``InputError`` if there is none."""
-    return open_code(folder, encoder, last_tree(folder))
-
-
 def code_toolbox(search: CodeSearch, index: CodeIndex) -> Toolbox:
     """Return the toolbox of a source tree; its tool calls ``search``."""
 
@@ -100,11 +97,6 @@ def _in_file_order(hits: Sequence[Hit]) -> list[Case]:
     ]
 
 
-def queries() -> list[AnnotatedQuery]:
-    """Return the domain's annotated queries."""
-    return search_queries("c", "code_search", QUESTIONS)
-
-
 def quoter() -> Generator:
     """Return the generator that quotes code in full."""
     # Listing the domains must not import the graph package.
@@ -117,13 +109,11 @@ DOMAIN = Domain(
     name="code",
     description="A user asks about source code: the folder that ask --source names, or the last.",
     questions=QUESTIONS[:3],
-    open=open_last,
+    open=lambda folder, encoder, rebuild: open_code(folder, encoder, last_tree(folder)),
     queries=queries,
     # The mark is the domain's folder itself, which the first source tree creates.
     mark=".",
-    options=(
-        Option("source", "The folder of the source code; by default the last folder.", "DIR"),
-    ),
+    options=[Option("source", "The folder of the source code; by default the last folder.", "DIR")],
     openers={"source": open_code},
     looping=looping,
     generator=quoter,

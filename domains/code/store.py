@@ -10,12 +10,9 @@ from pathlib import Path
 
 from casewright.domains.waiting import open_waiting
 from casewright.errors import InputError, StoreError
-from casewright.stores import CaseStore, Encoder
+from casewright.stores import CaseSchema, CaseStore, Encoder, ingest, text_facet
 from casewright.stores.documents.file_walk import KindName, is_unicode, kind_of, walk
-from casewright.stores.documents.ingest import ingest
-from casewright.stores.facet import text_facet
 from casewright.stores.progress import note
-from casewright.stores.schema import CaseSchema
 from casewright.stores.whole_file import write_whole
 
 COLLECTION = "code"
@@ -23,17 +20,6 @@ KINDS: frozenset[KindName] = frozenset(("code",))
 #: The file with a source tree's path, which is written whenever the tree is opened.
 ORIGIN_FILE = "source.json"
 USAGE = "Give the folder of a source tree: casewright ask --domain code --source DIR"
-
-
-def code_schema(encoder: Encoder) -> CaseSchema:
-    """Return the schema of source code, with facets of a chunk's text and title (file and symbol).
-
-    The title has the larger weight: chunks of one method have little else in common.
-    """
-    return CaseSchema(
-        COLLECTION,
-        (text_facet("text", encoder, weight=0.3), text_facet("title", encoder, weight=0.7)),
-    )
 
 
 def source_tree(source: str | Path) -> Path:
@@ -97,7 +83,10 @@ def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
             f"The folder {store_folder} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to a "
             "folder that you may write to."
         ) from error
-    store = open_waiting(code_schema(encoder), store_folder / "cases")
+    # A chunk's title is its file and symbol. It has the larger weight, since chunks of one method
+    # have little else in common.
+    facets = text_facet("text", encoder, weight=0.3), text_facet("title", encoder, weight=0.7)
+    store = open_waiting(CaseSchema(COLLECTION, facets), store_folder / "cases")
     try:
         if not store.count():
             note(f"Indexing the source code in {tree}, once …")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from casewright.stores import CaseStore
 from casewright.stores.documents.cases import root_names
@@ -14,17 +15,15 @@ class SymbolIndex:
 
     ``Splitter.split`` implies ``Splitter``. So a class can be found by name even if its first lines
     share a chunk with its first method.
-
-    Attributes:
-        paths: Each symbol or enclosing definition, mapped to the names that it joins.
     """
 
     def __init__(self, symbols: Iterable[str]) -> None:
+        #: Each symbol or enclosing definition, mapped to the names that it joins.
         self.paths: dict[str, tuple[str, ...]] = {}
-        self._members: dict[str, list[str]] = {}
-        self._by_name: dict[str, list[str]] = {}
-        self._by_folded_name: dict[str, list[str]] = {}
-        self._by_pair: dict[tuple[str, str], list[str]] = {}
+        self._members: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_name: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_folded_name: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_pair: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for symbol in dict.fromkeys(symbols):
             parts = tuple(symbol.split("."))
             path = symbol
@@ -37,15 +36,11 @@ class SymbolIndex:
 
     def _add(self, path: str, parts: tuple[str, ...]) -> None:
         self.paths[path] = parts
-        self._members[path] = []
-        name = parts[-1]
-        if not name:
-            return
-        self._by_name.setdefault(name, []).append(path)
-        self._by_folded_name.setdefault(name.casefold(), []).append(path)
-        if len(parts) > 1:
-            pair = parts[-2].casefold(), name.casefold()
-            self._by_pair.setdefault(pair, []).append(path)
+        if name := parts[-1]:
+            self._by_name[name].append(path)
+            self._by_folded_name[name.casefold()].append(path)
+            if len(parts) > 1:
+                self._by_pair[parts[-2].casefold(), name.casefold()].append(path)
 
     def members(self, path: str) -> list[str]:
         """Return the symbols of a path: the path itself, and the symbols defined in it."""
@@ -66,9 +61,8 @@ class SymbolIndex:
     def paths_inside(self, owner: Sequence[str], name: str, *, strict: bool) -> list[str]:
         """Return the paths with this last name in the owner.
 
-        Args:
-            owner: The name of the enclosing definition, optionally after names that enclose it.
-            strict: Match the owner's case; otherwise ignore it if no path matches exactly.
+        ``owner`` is the name of the enclosing definition, optionally after names that enclose it.
+        If no path matches in the owner's case, the case is ignored, unless ``strict``.
         """
         paths = self._by_pair.get((owner[-1].casefold(), name.casefold()), [])
         if name in self._by_name:
@@ -98,8 +92,7 @@ def _casefold(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.casefold() for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class CodeIndex:
+class CodeIndex(NamedTuple):
     """The symbols of a store, and the names of its roots (see ``root_names``)."""
 
     symbols: SymbolIndex

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from casewright.domains.code.symbol_index import SymbolIndex
 
@@ -59,24 +59,16 @@ _CONSTRUCTOR_NAMES = ("__init__", "constructor")
 MAX_DISTANCE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class CodeWord:
-    """A word of a question, or several names joined in one word.
+class CodeWord(NamedTuple):
+    """A word of a question, or several names joined in one word."""
 
-    Attributes:
-        parts: The names.
-        folded: The names joined by dots and casefolded.
-        position: The word's index in the question.
-        code: True if the word is written as code: joined, quoted, called, with the shape of a name,
-            or in mixed case exactly as in the store.
-        comma: True if a comma follows the word.
-    """
-
-    parts: tuple[str, ...]
-    folded: str
-    position: int
-    code: bool
-    comma: bool
+    parts: tuple[str, ...]  # the names
+    folded: str  # the names joined by dots and casefolded
+    position: int  # the word's index in the question
+    #: True if the word is written as code: joined, quoted, called, with the shape of a name, or in
+    #: mixed case exactly as in the store.
+    is_code: bool
+    has_comma: bool  # true if a comma follows the word
 
 
 def symbols_named(question: str, symbols: Collection[str] | SymbolIndex) -> list[str]:
@@ -93,21 +85,20 @@ def symbols_named(question: str, symbols: Collection[str] | SymbolIndex) -> list
     index = symbols if isinstance(symbols, SymbolIndex) else SymbolIndex(symbols)
     words = _code_words(question, index)
     kinds = _kinds(words, index)
-    marked_words = {*kinds, *(word.position for word in words if word.code)}
+    marked_words = {*kinds, *(word.position for word in words if word.is_code)}
     positions: dict[str, int] = {}
-    seen_joined: set[tuple[str, ...]] = set()
+    joined: dict[tuple[str, ...], int] = {}
     for word in words:
-        if len(word.parts) > 1 and word.parts not in seen_joined:
-            seen_joined.add(word.parts)
+        if len(word.parts) > 1 and joined.setdefault(word.parts, word.position) == word.position:
             _add_symbols(positions, index.paths_of_joined(word.parts), word.position, index)
-    used_words = _add_methods(words, marked_words, positions, index)
-    seen_single: set[tuple[str, str]] = set()
+    single_words = marked_words - _add_methods(words, marked_words, positions, index)
+    single: dict[tuple[str, str], int] = {}
     for word in words:
-        if len(word.parts) == 1 and word.position in marked_words - used_words:
-            key = word.parts[0], kinds.get(word.position, "")
-            if key not in seen_single:
-                seen_single.add(key)
-                _add_symbols(positions, _paths_of_single(*key, index), word.position, index)
+        key = word.parts[0], kinds.get(word.position, "")
+        if len(word.parts) > 1 or word.position not in single_words:
+            continue
+        if single.setdefault(key, word.position) == word.position:
+            _add_symbols(positions, _paths_of_single(*key, index), word.position, index)
     return sorted(positions, key=lambda symbol: positions[symbol])
 
 
@@ -118,16 +109,16 @@ def _code_words(question: str, index: SymbolIndex) -> list[CodeWord]:
         parts = tuple(_SEPARATOR.split(match[0]))
         start, end = match.span()
         before, after = question[max(start - 1, 0) : start], question[end : end + 1]
-        quoted = bool(before) and before in _QUOTES and bool(after) and after in _QUOTES
+        is_quoted = bool(before) and before in _QUOTES and bool(after) and after in _QUOTES
         has_code_shape = len(parts) > 1 or _CODE_SHAPE.search(match[0]) is not None
         begins_sentence = position == 0 or _SENTENCE_END.search(question, max(start - 4, 0), start)
-        code = quoted or has_code_shape or after == "(" or len(matches) == 1
+        is_code = is_quoted or has_code_shape or after == "(" or len(matches) == 1
         # The name of an object is not the name of a class.
         if len(parts) == 2 and parts[0] in ("self", "this", "cls"):
             parts = parts[1:]
         # The first word of a sentence always has a capital.
-        code = code or (not begins_sentence and _is_mixed_case_name(match[0], index))
-        result.append(CodeWord(parts, ".".join(parts).casefold(), position, code, after == ","))
+        is_code = is_code or (not begins_sentence and _is_mixed_case_name(match[0], index))
+        result.append(CodeWord(parts, ".".join(parts).casefold(), position, is_code, after == ","))
     return result
 
 
@@ -168,11 +159,10 @@ def _add_methods(
             continue
         if method.folded != _CONSTRUCTOR and not index.paths_ending_in(method.parts[0]):
             continue
-        start, end = max(method.position - MAX_DISTANCE, 0), method.position + MAX_DISTANCE + 1
-        for position in range(start, min(end, len(words))):
-            if position == method.position or not is_owner[position]:
+        near = slice(max(method.position - MAX_DISTANCE, 0), method.position + MAX_DISTANCE + 1)
+        for owner in words[near]:
+            if owner is method or not is_owner[owner.position]:
                 continue
-            owner = words[position]
             if _belongs(method, owner, words, marked_words, index) and add_method(method, owner):
                 for other in _earlier_in_list(words, method.position):
                     if _is_name(words[other], index):
@@ -183,23 +173,21 @@ def _add_methods(
 def _kinds(words: Sequence[CodeWord], index: SymbolIndex) -> dict[int, str]:
     """Map the index of each name next to a kind of definition, such as ``method``, to the kind."""
     kinds: dict[int, str] = {}
+    names = {word.position for word in words if _is_name(word, index)}
     for word in words:
         kind = word.folded
-        if word.code or kind not in FUNCTIONS | CLASSES:
+        if word.is_code or kind not in FUNCTIONS | CLASSES:
             continue
         before, after = word.position - 1, word.position + 1
         while after < len(words) and words[after].folded in _NAMING:
             after += 1
         for position in (before, after) if kind in FUNCTIONS else (after, before):
-            if position in kinds or not 0 <= position < len(words):
-                continue
-            if not _is_name(words[position], index):
-                continue
-            kinds[position] = kind
-            for other in _earlier_in_list(words, position) if position == before else ():
-                if _is_name(words[other], index):
-                    kinds.setdefault(other, kind)
-            break
+            if position in names and position not in kinds:
+                kinds[position] = kind
+                for other in _earlier_in_list(words, position) if position == before else ():
+                    if other in names:
+                        kinds.setdefault(other, kind)
+                break
     return kinds
 
 
@@ -212,7 +200,7 @@ def _earlier_in_list(words: Sequence[CodeWord], end: int) -> Iterator[int]:
             earlier -= 1
         if earlier > 0 and words[earlier].folded in ("and", "or"):
             earlier -= 1
-        elif earlier < 0 or position == end or not words[earlier].comma:
+        elif earlier < 0 or position == end or not words[earlier].has_comma:
             # ``add, update and remove``, but not ``in that case, remove``.
             return
         yield earlier
@@ -222,7 +210,7 @@ def _earlier_in_list(words: Sequence[CodeWord], end: int) -> Iterator[int]:
 def _is_name(word: CodeWord, index: SymbolIndex) -> bool:
     if len(word.parts) > 1 or not index.paths_ending_in(word.parts[0]):
         return False
-    return word.code or word.folded not in RESERVED
+    return word.is_code or word.folded not in RESERVED
 
 
 def _belongs(
@@ -240,7 +228,7 @@ def _belongs(
     if owner.position < method.position:
         # ``Splitter's split``, ``the Store constructor``.
         between = [word.folded for word in words[owner.position + 1 : method.position]]
-        is_class = owner.code or _is_mixed_case_name(owner.parts[-1], index)
+        is_class = owner.is_code or _is_mixed_case_name(owner.parts[-1], index)
         return is_class and (between == ["s"] or (not between and method.folded == _CONSTRUCTOR))
     joining = {word.folded for word in words[method.position + 1 : owner.position]}
     return joining <= _JOINING and not joining.isdisjoint(_LOCATING)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -14,8 +15,7 @@ from casewright.domains.own_answer import Option
 from casewright.domains.search_tools import merge_hits, search_queries, search_toolbox
 from casewright.domains.waiting import open_waiting
 from casewright.errors import InputError
-from casewright.planner import AnnotatedQuery
-from casewright.planner.plan_cases import plan_store
+from casewright.planner import plan_store
 from casewright.stores import Case, CaseStore, Encoder
 from casewright.stores.documents.cases import document_schema, location_text, root_names, roots_of
 from casewright.stores.documents.file_walk import kind_of
@@ -40,6 +40,8 @@ MIN_SHARE_OF_BEST = 0.6
 MAX_TITLES, MAX_TITLE_LETTERS = 3, 80
 #: Headings that do not describe their section.
 UNSPECIFIC = ("description", "synopsis", "configuration", "options", "details", "example", "usage")
+#: Returns the domain's annotated queries.
+queries = partial(search_queries, "d", "document_search", QUESTIONS)
 
 
 def open_documents(location: Path | str, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
@@ -58,8 +60,7 @@ def open_documents(location: Path | str, encoder: Encoder, rebuild: bool = False
     except BaseException:
         documents.close()
         raise
-    stores = {"documents": documents, "plans": plans}
-    return OpenDomain(_toolbox(documents), plans, stores)
+    return OpenDomain(_toolbox(documents), plans, {"documents": documents, "plans": plans})
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
@@ -87,10 +88,8 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
             )
             call.report({"event": NEAREST, "query": query, "titles": [*titles][:MAX_TITLES]})
             return []
-        return [
-            {"evidence": _evidence(hit.case), "source": location_text(hit.case, names)}
-            for hit in hits
-        ]
+        cases = [hit.case for hit in hits]
+        return [{"evidence": _evidence(c), "source": location_text(c, names)} for c in cases]
 
     return search_toolbox(document_search, "what does the manual say about cleaning the filter")
 
@@ -114,11 +113,6 @@ def _no_documents(location: Path | str) -> InputError:
         f"No documents are stored in {location}. Run: casewright ingest PATH. With --into, give "
         "the same location here as --store."
     )
-
-
-def queries() -> list[AnnotatedQuery]:
-    """Return the domain's annotated queries."""
-    return search_queries("d", "document_search", QUESTIONS)
 
 
 DOMAIN = Domain(

@@ -17,11 +17,7 @@ K1, B = 1.2, 0.75
 
 
 class WordIndex:
-    """Scores texts by the words of a question.
-
-    Args:
-        texts: By id.
-    """
+    """Scores texts, which are given by id, by the words of a question."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._ids = np.array(list(texts))

@@ -24,9 +24,11 @@ Extractor = Callable[[str], Sequence[str]]
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class _Source(BaseModel):
+class _Strict(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
+
+class _Source(_Strict):
     text: _Text
     citation: _Text
     version_id: str = ""
@@ -36,9 +38,7 @@ class _Source(BaseModel):
     url: str = ""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True)
-
+class _Record(_Strict):
     question: _Text
     answer: _Text
     source: _Source
@@ -81,15 +81,9 @@ def is_dataset(source: str) -> bool:
 def _to_case(record: _Record, extractor: Extractor) -> Case:
     source = record.source
     entities = list(extractor(source.text))
-    return qa_case(
-        record.question,
-        source.text,
-        entities,
-        record.answer,
-        key=source.citation,
-        acts=act_keys([*extract_entities(source.citation), *entities]),
-        **source.model_dump(exclude={"text"}),
-    )
+    acts = act_keys([*extract_entities(source.citation), *entities])
+    metadata = {"key": source.citation, "acts": acts, **source.model_dump(exclude={"text"})}
+    return qa_case(record.question, source.text, entities, record.answer, **metadata)
 
 
 def _validated(record: Any, location: str) -> _Record:

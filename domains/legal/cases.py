@@ -17,11 +17,8 @@ from casewright.stores.facet import component_text
 QA_COMPONENTS = ("question", "support", "entities")
 #: The labelled components before the answer in each context form. Without components, the form is
 #: the support's text alone.
-_FORMS: dict[str, tuple[str, ...]] = {
-    "full": QA_COMPONENTS,
-    "qsa": ("question", "support"),
-    "support": (),
-}
+_FORMS: dict[str, tuple[str, ...]]
+_FORMS = {"full": QA_COMPONENTS, "qsa": ("question", "support"), "support": ()}
 CONTEXT_FORMS = tuple(_FORMS)
 
 
@@ -66,22 +63,18 @@ def qa_schema(
         weights: Weights of question, support and entities; by default the paper's hybrid weights.
     """
     question_weight, support_weight, entities_weight = weights
-    return CaseSchema(
-        name,
-        (
-            text_facet("question", encoder, weight=question_weight, inter=False),
-            text_facet("support", encoder, weight=support_weight, inter=True),
-            text_facet(
-                "entities",
-                encoder,
-                weight=entities_weight,
-                inter=True,
-                describe=lambda problem: entities_text(problem["entities"]),
-            ),
+    inter_facet = partial(text_facet, encoder=encoder, inter=True)
+    facets = (
+        text_facet("question", encoder, weight=question_weight, inter=False),
+        inter_facet("support", weight=support_weight),
+        inter_facet(
+            "entities",
+            weight=entities_weight,
+            describe=lambda problem: entities_text(problem["entities"]),
         ),
-        support=partial(context_text, form=_checked_form(context)),
-        full=partial(context_text, form="full"),
     )
+    support = partial(context_text, form=_checked_form(context))
+    return CaseSchema(name, facets, support=support, full=partial(context_text, form="full"))
 
 
 def context_text(case: Case, form: str = "support") -> str:

@@ -7,9 +7,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casewright.domains.legal.alqa import read_alqa
 from casewright.domains.legal.entities import MAX_ENTITIES, extract_entities
@@ -42,8 +42,7 @@ _NO_ENTITIES = frozenset(("none", "no entities", "n/a", "[]", "{}"))
 _NAME_FIELDS = ("entity", "name", "text", "value")
 
 
-@dataclass(frozen=True, slots=True)
-class Extraction:
+class Extraction(NamedTuple):
     """The entities of a text, a note on problems, and whether the model extracted them."""
 
     entities: list[str]
@@ -118,6 +117,7 @@ def _from_json(text: str) -> list[str] | None:
 
 def _texts(value: Any) -> Iterator[str]:
     """Yield the texts in nested lists, and in objects that describe an entity."""
+    # A stack, since the answer may be nested deeper than Python's limit of recursion.
     stack = [value]
     while stack:
         item = stack.pop()
@@ -130,16 +130,14 @@ def _texts(value: Any) -> Iterator[str]:
             stack += names[:1] or list(item.values())[::-1]
 
 
-def _from_lines(text: str) -> Iterator[str]:
+def _from_lines(text: str) -> list[str]:
     lines = [line for line in text.splitlines() if line.strip()]
     bulleted = [line for line in lines if _BULLET.match(line)]
     if bulleted:
-        yield from (_BULLET.sub("", line, count=1) for line in bulleted)
-    elif len(lines) > 1:
-        yield from lines[1:] if lines[0].rstrip().endswith(":") else lines
-    else:
-        for line in lines:
-            yield from re.split(r"[;,]", _HEADING.sub("", line, count=1))
+        return [_BULLET.sub("", line, count=1) for line in bulleted]
+    if len(lines) > 1:
+        return lines[1:] if lines[0].rstrip().endswith(":") else lines
+    return re.split(r"[;,]", _HEADING.sub("", lines[0], count=1)) if lines else []
 
 
 def _unique(entities: Iterable[str]) -> list[str]:
@@ -172,15 +170,13 @@ def read_with_chat(
     """
     extractor = ChatEntityExtractor(model)
     replaced: Counter[str] = Counter()
-    read_count = 0
+    numbers = count(1)
 
     def extract(text: str) -> list[str]:
-        nonlocal read_count
-        read_count += 1
-        extraction = extractor.extract(text)
+        number, extraction = next(numbers), extractor.extract(text)
         if not extraction.by_model:
             replaced[extraction.note] += 1
-            if replaced.total() == read_count == MAX_FAILED_TEXTS:
+            if replaced.total() == number == MAX_FAILED_TEXTS:
                 raise CasewrightError(
                     f"The chat model extracted no entities from the first {MAX_FAILED_TEXTS} "
                     f"texts. {extraction.note} Check the model, or use the extractor {OFFLINE}."

@@ -14,17 +14,9 @@ from pathlib import Path
 
 from casewright.domains.build import digest, open_built
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
+from casewright.domains.legal import data
 from casewright.domains.legal.cases import qa_schema
 from casewright.domains.legal.chat_entities import OFFLINE
-from casewright.domains.legal.data import (
-    context_form,
-    data_file,
-    extractor_name,
-    legal_cases,
-    records,
-    source,
-    source_file,
-)
 from casewright.domains.legal.tools import legal_toolbox
 from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.plan_cases import plan_case
@@ -48,18 +40,18 @@ def open_legal(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDom
         DependencyError: A package for Hugging Face or for a chat model is not installed.
         CasewrightError: The chat model that extracts entities does not answer.
     """
-    extractor = extractor_name()
+    extractor = data.extractor_name()
     schemas = {
-        "legal": (qa_schema(encoder, context=context_form()), legal_cases),
+        "legal": (qa_schema(encoder, context=data.context_form()), data.legal_cases),
         "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
     }
-    file = source_file()
+    file = data.source_file()
     names = MODULES if extractor == OFFLINE else (*MODULES, CHAT_MODULE)
     modules = (files("casewright.domains.legal") / name for name in names)
-    sources = [*modules, data_file("queries"), *([file] if file else [])]
+    sources = [*modules, data.data_file("queries"), *([file] if file else [])]
     expected = digest(sources, [schema for schema, _ in schemas.values()])
     if file is None:
-        expected += f" {source()}"
+        expected += f" {data.source()}"
     if extractor != OFFLINE:
         expected += f" {extractor}"
     stores = open_built(folder, "legal", expected, schemas, rebuild=rebuild)
@@ -74,7 +66,7 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
 
 def queries() -> list[AnnotatedQuery]:
     """Return the shipped annotated queries."""
-    return [AnnotatedQuery.read(record) for record in records("queries")]
+    return [AnnotatedQuery.read(record) for record in data.records("queries")]
 
 
 DOMAIN = Domain(

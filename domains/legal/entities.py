@@ -7,7 +7,8 @@ citations, sections, courts, judges, companies, people, places, dates and sums.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 
 from casewright.domains.legal.entity_names import Names, Span
 from casewright.domains.legal.entity_words import MONTHS
@@ -46,20 +47,15 @@ def extract_entities(text: str) -> list[str]:
     used = bytearray(len(text))
     names = Names(text)
     entities: list[Span] = []
-    for spans in (
-        _matches(_CITATION, text),
-        names.cases(),
-        names.acts(),
-        _matches(_SECTION, text),
-        _matches(_DATE, text),
-        _matches(_SUM, text),
-        names.others(),
-        _matches(_YEAR, text),
-    ):
-        for start, end in spans:
-            if not any(used[start:end]):
-                used[start:end] = b"\1" * (end - start)
-                entities.append((start, end))
+    citations, sections, dates, sums, years = (
+        (match.span() for match in pattern.finditer(text)) for pattern in _NOT_NAMES
+    )
+    legal_names = chain(citations, names.cases(), names.acts(), sections)
+    # Of overlapping spans, the first one is an entity.
+    for start, end in chain(legal_names, dates, sums, names.others(), years):
+        if not any(used[start:end]):
+            used[start:end] = b"\1" * (end - start)
+            entities.append((start, end))
     texts = [" ".join(text[start:end].split()) for start, end in sorted(entities)]
     return _unique(texts)[:MAX_ENTITIES]
 
@@ -67,10 +63,6 @@ def extract_entities(text: str) -> list[str]:
 def is_name(entity: str) -> bool:
     """Return ``True`` if an entity is a name, and not a section, citation, date, year or sum."""
     return not any(pattern.fullmatch(entity) for pattern in _NOT_NAMES)
-
-
-def _matches(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
-    return (match.span() for match in pattern.finditer(text))
 
 
 def _unique(entities: Iterable[str]) -> list[str]:

@@ -5,20 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from casewright.domains.legal import entity_words
 from casewright.domains.legal.acts import INSTRUMENTS
 from casewright.domains.legal.entity_tokens import TextTokens
-from casewright.domains.legal.entity_words import (
-    ACT_JOINERS,
-    AND_ENDS,
-    CALENDAR,
-    COMPANY_ENDS,
-    CONNECTORS,
-    FOR_HEADS,
-    GENERIC,
-    OPENERS,
-    PARTY_JOINERS,
-    TITLES,
-)
 
 #: Maximum number of words of a name; a heading in capitals is split.
 MAX_WORDS = 14
@@ -43,22 +32,22 @@ class Names:
         for start, token in enumerate(self._tokens):
             if token.folded in ("v", "vs"):
                 yield from self._versus(start)
-            elif token.capital and not self._used[start] and (words := self._opening(start)):
-                last = self._name_end(start + words, PARTY_JOINERS)
+            elif token.is_capitalised and not self._used[start] and (words := self._opening(start)):
+                last = self._name_end(start + words, entity_words.PARTY_JOINERS)
                 if last >= start + words:
                     yield self._use_as_name(start, self._with_case_number(last))
 
     def acts(self) -> Iterator[Span]:
         """Yield names of Acts and regulations, with year and jurisdiction."""
         for start in self._starts():
-            last = self._instrument_end(start, self._name_end(start, ACT_JOINERS))
+            last = self._instrument_end(start, self._name_end(start, entity_words.ACT_JOINERS))
             if last is not None and (first := self._act_start(start, last)) < last:
                 yield self._use_as_name(first, self._act_end(last))
 
     def others(self) -> Iterator[Span]:
         """Yield the other names: runs of words with capitals."""
         for start in self._starts():
-            end = self._with_and_part(self._name_end(start, CONNECTORS))
+            end = self._with_and_part(self._name_end(start, entity_words.CONNECTORS))
             first = self._name_start(start, end)
             if first <= end and self._is_name(first, end):
                 yield self._use_as_name(first, end)
@@ -67,7 +56,7 @@ class Names:
     def _starts(self) -> Iterator[int]:
         """Yield the capitalised words that no name uses."""
         for index, token in enumerate(self._tokens):
-            if token.capital and not self._used[index]:
+            if token.is_capitalised and not self._used[index]:
                 yield index
 
     def _versus(self, versus: int) -> Iterator[Span]:
@@ -78,16 +67,14 @@ class Names:
             right += 1
         if left < 0 or self._tokens[versus].begins_line:
             return
-        first, last = self._party_start(left), self._name_end(right, PARTY_JOINERS)
+        first, last = self._party_start(left), self._name_end(right, entity_words.PARTY_JOINERS)
         if first <= left and last >= right:
             yield self._use_as_name(first, self._with_case_number(last))
 
     def _opening(self, start: int) -> int:
         """Return the number of words that announce a case's name, such as ``In re``; 0 if none."""
-        for opening in _OPENINGS:
-            if self._tokens.folded_words(start, len(opening)) == opening:
-                return len(opening)
-        return 0
+        folded = self._tokens.folded_words
+        return next((len(words) for words in _OPENINGS if folded(start, len(words)) == words), 0)
 
     def _name_end(self, start: int, joiners: frozenset[str]) -> int:
         """Return the last index of the name that begins at ``start``; ``start - 1`` for none."""
@@ -97,7 +84,7 @@ class Names:
             token = self._tokens[index]
             if self._used[index] or (index > start and token.begins_line) or index - last > 5:
                 break
-            if token.capital and (index == start or not self._begins_new_name(index)):
+            if token.is_capitalised and (index == start or not self._begins_new_name(index)):
                 last = index
             elif last < start or not self._may_continue(index, last, joiners):
                 break
@@ -108,7 +95,8 @@ class Names:
 
     def _begins_new_name(self, index: int) -> bool:
         """Return ``True`` if a capitalised word begins a sentence, or is a title before a name."""
-        return self._tokens[index].folded in TITLES or self._tokens.begins_sentence(index)
+        is_title = self._tokens[index].folded in entity_words.TITLES
+        return is_title or self._tokens.begins_sentence(index)
 
     def _may_continue(self, index: int, last: int, joiners: frozenset[str]) -> bool:
         """Return ``True`` if a name may continue after this word or mark without a capital."""
@@ -117,8 +105,8 @@ class Names:
             return index == last + 1 and self._tokens.is_abbreviation(last)
         if token.text == "(":
             return self._bracket_end(index) > index
-        if token.folded == "for" and joiners is CONNECTORS:
-            return last_word.folded in FOR_HEADS
+        if token.folded == "for" and joiners is entity_words.CONNECTORS:
+            return last_word.folded in entity_words.FOR_HEADS
         if token.folded == "the":
             # "Queen of the Desert", "Smith v the King", but "Featuring the King".
             return index > last + 1 or not self._tokens.begins_sentence(last)
@@ -128,8 +116,8 @@ class Names:
         """Return the end of a bracket with one or two names in a longer name; else ``index``."""
         for end in (index + 2, index + 3):
             part = self._tokens[index + 1 : end + 2]
-            if len(part) == end + 1 - index and part[-2].text == ")" and part[-1].capital:
-                return end if all(token.capital for token in part[:-2]) else index
+            if len(part) == end + 1 - index and part[-2].text == ")" and part[-1].is_capitalised:
+                return end if all(token.is_capitalised for token in part[:-2]) else index
         return index
 
     def _party_start(self, end: int) -> int:
@@ -137,7 +125,7 @@ class Names:
         start, index = end + 1, end
         while index >= 0 and end - index < 2 * MAX_WORDS and not self._used[index]:
             token = self._tokens[index]
-            if token.capital:
+            if token.is_capitalised:
                 start = index
             elif token.text == ")" and (bracket := self._bracket_start(index)) is not None:
                 index = bracket
@@ -152,20 +140,19 @@ class Names:
 
     def _is_opener(self, index: int) -> bool:
         token = self._tokens[index]
-        return not token.capital or token.folded in OPENERS
+        return not token.is_capitalised or token.folded in entity_words.OPENERS
 
     def _may_precede(self, index: int) -> bool:
         """Return ``True`` if a party's name may begin before this word or mark."""
         token = self._tokens[index]
         if token.text == ".":
             return self._tokens.is_abbreviation(index - 1)
-        return token.folded in PARTY_JOINERS or _NUMBER.fullmatch(token.text) is not None
+        is_number = _NUMBER.fullmatch(token.text) is not None
+        return is_number or token.folded in entity_words.PARTY_JOINERS
 
     def _bracket_start(self, index: int) -> int | None:
-        for start in range(index - 1, max(index - MAX_BRACKET_WORDS, 0), -1):
-            if self._tokens[start].text == "(":
-                return start
-        return None
+        starts = range(index - 1, max(index - MAX_BRACKET_WORDS, 0), -1)
+        return next((start for start in starts if self._tokens[start].text == "("), None)
 
     def _with_case_number(self, last: int) -> int:
         """Return the end of a name including its number, such as ``(No 2)``."""
@@ -176,17 +163,17 @@ class Names:
     def _with_and_part(self, last: int) -> int:
         """Return the end of a name including a part after ``and``: Securities and Investments …."""
         following = self._tokens[last + 1 : last + 3]
-        if [token.folded for token in following[:1]] != ["and"] or not following[-1].capital:
+        if [token.folded for token in following[:1]] != ["and"] or not following[-1].is_capitalised:
             return last
-        end = self._name_end(last + 2, CONNECTORS)
-        company = self._tokens[last].folded in COMPANY_ENDS
-        return end if self._tokens[end].folded in AND_ENDS and not company else last
+        end = self._name_end(last + 2, entity_words.CONNECTORS)
+        company = self._tokens[last].folded in entity_words.COMPANY_ENDS
+        return end if self._tokens[end].folded in entity_words.AND_ENDS and not company else last
 
     def _instrument_end(self, first: int, last: int) -> int | None:
         """Return the last index of an instrument's name without its year."""
         for index in range(first + 1, last + 1):
             token = self._tokens[index]
-            if token.capital and token.folded in INSTRUMENTS:
+            if token.is_capitalised and token.folded in INSTRUMENTS:
                 # "Code of Practice Act" goes on; "Sale Act 1995" and "Sale Act and the" do not.
                 following = self._tokens.folded_words(index + 1, 1)
                 if index == last or following[0] in ("and", ",") or _YEAR.fullmatch(following[0]):
@@ -207,7 +194,8 @@ class Names:
         if _YEAR.fullmatch("".join(self._tokens.folded_words(last + 1, 1))):
             last += 1
             part = self._tokens[last + 1 : last + 4]
-            if len(part) == 3 and (part[0].text, part[2].text) == ("(", ")") and part[1].capital:
+            has_brackets = [token.text for token in part[::2]] == ["(", ")"]
+            if has_brackets and part[1].is_capitalised:
                 return last + 3
         return last
 
@@ -215,7 +203,7 @@ class Names:
         start = first
         while start <= last and (
             self._is_opener(start)
-            or self._tokens[start].folded in TITLES | CALENDAR
+            or self._tokens[start].folded in entity_words.TITLES | entity_words.CALENDAR
             or (start < last and self._tokens.is_only_capitalised_here(start))
         ):
             start += 1
@@ -223,9 +211,10 @@ class Names:
 
     def _is_name(self, first: int, last: int) -> bool:
         if last > first:
-            return any(token.folded not in GENERIC for token in self._tokens[first : last + 1])
+            words = self._tokens[first : last + 1]
+            return any(word.folded not in entity_words.GENERIC for word in words)
         word = self._tokens[first].folded
-        if len(word) < 2 or word in GENERIC:
+        if len(word) < 2 or word in entity_words.GENERIC:
             return False
         return not self._tokens.begins_sentence(first) or self._tokens.is_always_capitalised(first)
 
@@ -234,5 +223,4 @@ class Names:
         return self._tokens[first].start, self._tokens[last].end
 
     def _use(self, first: int, last: int) -> None:
-        for index in range(first, last + 1):
-            self._used[index] = True
+        self._used[first : last + 1] = b"\1" * (last + 1 - first)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from casewright.domains.legal.entity_words import ABBREVIATIONS
 
@@ -15,24 +15,15 @@ LONGEST_WORD = 40
 _TOKEN = re.compile(r"(?:[^\W\d_]\.){2,8}|[^\W_]+(?:['’&/-][^\W_]+)*|\S")
 
 
-@dataclass(frozen=True, slots=True)
-class TextToken:
-    """A word or mark.
-
-    Attributes:
-        folded: The text casefolded, without a possessive ``'s``.
-        start: Index of its first character.
-        end: Index after its last character, without a possessive ``'s``.
-        capital: True if it begins with a capital and is not too long for a name.
-        begins_line: True if a line ends before it.
-    """
+class TextToken(NamedTuple):
+    """A word or mark."""
 
     text: str
-    folded: str
-    start: int
-    end: int
-    capital: bool
-    begins_line: bool
+    folded: str  # the text casefolded, without a possessive ``'s``
+    start: int  # the index of its first character
+    end: int  # the index after its last character, without a possessive ``'s``
+    is_capitalised: bool  # true if it begins with a capital and is not too long for a name
+    begins_line: bool  # true if a line ends before it
 
 
 class TextTokens(list[TextToken]):
@@ -44,19 +35,12 @@ class TextTokens(list[TextToken]):
         for match in _TOKEN.finditer(text):
             token, start = match[0], match.start()
             word = token[:-2] if token.endswith(("'s", "’s", "'S", "’S")) else token
-            self.append(
-                TextToken(
-                    text=token,
-                    folded=word.casefold(),
-                    start=start,
-                    end=start + len(word),
-                    capital=token[0].isupper() and len(token) <= LONGEST_WORD,
-                    begins_line="\n" in text[previous_end:start],
-                )
-            )
+            is_capitalised = token[0].isupper() and len(token) <= LONGEST_WORD
+            end, begins_line = start + len(word), "\n" in text[previous_end:start]
+            self.append(TextToken(token, word.casefold(), start, end, is_capitalised, begins_line))
             previous_end = match.end()
-        self._capital_counts = Counter(token.folded for token in self if token.capital)
-        self._uncapitalised = {token.folded for token in self if not token.capital}
+        self._capital_counts = Counter(token.folded for token in self if token.is_capitalised)
+        self._uncapitalised = {token.folded for token in self if not token.is_capitalised}
 
     def folded_words(self, first: int, count: int) -> tuple[str, ...]:
         """Return casefolded words from an index on; fewer than ``count`` at the end of the text."""
@@ -93,4 +77,4 @@ class TextTokens(list[TextToken]):
         if index < 0:
             return False
         token = self[index]
-        return token.folded in ABBREVIATIONS or (len(token.text) == 1 and token.capital)
+        return token.folded in ABBREVIATIONS or (len(token.text) == 1 and token.is_capitalised)

@@ -43,11 +43,9 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
         if set(first) <= set(folded):
             positions = [folded.index(word) for word in first]
             return FULL_NAME if positions == sorted(positions) else BOTH_PARTIES
-        one_party = any(
-            party[0] in capitalised - OPENERS - GENERIC and set(party) <= set(folded)
-            for party in identifying.intersection(case_parties)
-        )
-        return ONE_PARTY if one_party else NOT_NAMED
+        names = capitalised - OPENERS - GENERIC
+        named = [party for party in identifying.intersection(case_parties) if party[0] in names]
+        return ONE_PARTY if any(set(party) <= set(folded) for party in named) else NOT_NAMED
 
     levels = [level(*item) for item in zip(citations, parties, strict=True)]
     # A question with both parties of a case does not mean other cases of one of these parties.
@@ -58,11 +56,10 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
 def _parties(citation: str) -> list[Party]:
     """Return the casefolded words of each party, without words such as ``Ltd``."""
     name = citation.partition("[")[0].casefold()
-    parties = [
-        tuple(word for word in _WORD.findall(party) if word not in _COMPANY_FORMS)
+    return [
+        tuple(word for word in _WORD.findall(party) if word not in _COMPANY_FORMS) or ("",)
         for party in re.split(r"\bv\b", name)
     ]
-    return [party or ("",) for party in parties]
 
 
 def _neutral_citation(citation: str) -> str:

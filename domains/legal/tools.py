@@ -35,11 +35,8 @@ def _case_search(cases: CaseStore, loop: Search | None) -> ToolSpec:
         best = max((hit.relevance for hit in hits), default=0.0)
         lowest = max(MIN_RELEVANCE, MIN_SHARE_OF_BEST * best)
         levels = named_by(query, [hit.case.metadata["citation"] for hit in hits])
-        selected = [
-            (level, hit)
-            for level, hit in zip(levels, hits, strict=True)
-            if level or hit.relevance >= lowest
-        ]
+        pairs = zip(levels, hits, strict=True)
+        selected = [(level, hit) for level, hit in pairs if level or hit.relevance >= lowest]
         selected.sort(key=lambda item: -item[0])
         confirmed = [] if loop is None else loop(query, 2 * MAX_CASES, {}, call)
         hits = merge_hits([hit for _, hit in selected[:MAX_CASES]], confirmed)
@@ -83,9 +80,5 @@ def _act_cases(cases: CaseStore, loop: Search | None) -> ToolSpec:
 
 def _row(cases: CaseStore, hit: Hit) -> Row:
     citation = hit.case.metadata["citation"]
-    return {
-        "citation": citation,
-        "answer": hit.case.solution,
-        "evidence": cases.schema.support(hit.case),
-        "source": f"legal:{citation}",
-    }
+    evidence = {"answer": hit.case.solution, "evidence": cases.schema.support(hit.case)}
+    return {"citation": citation, **evidence, "source": f"legal:{citation}"}

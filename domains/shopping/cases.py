@@ -20,11 +20,8 @@ def schemas(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
     """Return, by store name, the store's schema and the function that returns its cases."""
     facet = partial(text_facet, encoder=encoder)
     product_facets = facet("title", weight=0.6), facet("about", weight=0.4)
-    help_facets = (
-        _usual_questions_facet(encoder, weight=0.6),
-        facet("title", weight=0.1),
-        facet("text", weight=0.3),
-    )
+    usual_questions = _usual_questions_facet(encoder, weight=0.6)
+    help_facets = usual_questions, facet("title", weight=0.1), facet("text", weight=0.3)
     # The quality of an order is its recency: minus its age in years.
     orders = CaseSchema("orders", (facet("title"),), quality_range=(-1.0, 0.0))
     return {
@@ -54,36 +51,21 @@ def _usual_questions_facet(encoder: Encoder, weight: float) -> Facet:
     def embed_query(problems: Sequence[Components]) -> NDArray[np.float32]:
         return encoder.embed([describe(problem) for problem in problems])
 
-    return Facet(
-        name="asked",
-        components=("asked",),
-        dimension=encoder.dimension,
-        embed_case=embed_case,
-        embed_query=embed_query,
-        describe=describe,
-        model=f"{encoder.name}/mean",
-        weight=weight,
-    )
+    functions = (embed_case, embed_query, describe)
+    model = f"{encoder.name}/mean"
+    return Facet("asked", ("asked",), encoder.dimension, *functions, model=model, weight=weight)
 
 
 def product_cases() -> list[Case]:
     """Return a case for each product."""
-    return [
-        Case(
-            problem={
-                "title": product["title"],
-                "about": f"{product['category']}. {product['description']}",
-            },
-            solution=f"{product['title']}, {product['price']:.2f} EUR. {product['description']}",
-            metadata={
-                "key": product["id"],
-                "product_id": product["id"],
-                "title": product["title"],
-                "price": product["price"],
-            },
-        )
-        for product in records("products")
-    ]
+    cases = []
+    for product in records("products"):
+        id_, title, price = product["id"], product["title"], product["price"]
+        problem = {"title": title, "about": f"{product['category']}. {product['description']}"}
+        solution = f"{title}, {price:.2f} EUR. {product['description']}"
+        metadata = {"key": id_, "product_id": id_, "title": title, "price": price}
+        cases.append(Case(problem, solution, metadata=metadata))
+    return cases
 
 
 def fact_cases() -> list[Case]:
@@ -97,32 +79,21 @@ def fact_cases() -> list[Case]:
         ]
         facts += [(f"{name}: {value}",) * 2 for name, value in product["specs"].items()]
         facts += [(f"{qa['question']} {qa['answer']}", qa["answer"]) for qa in product["qna"]]
-        cases += [
-            Case(
-                problem={"fact": text},
-                solution=f"{product['title']} — {answer}",
-                metadata={"key": f"{product['id']}.{number}", "product_id": product["id"]},
-            )
-            for number, (text, answer) in enumerate(facts)
-        ]
+        for number, (text, answer) in enumerate(facts):
+            metadata = {"key": f"{product['id']}.{number}", "product_id": product["id"]}
+            cases.append(Case({"fact": text}, f"{product['title']} — {answer}", metadata=metadata))
     return cases
 
 
 def review_cases() -> list[Case]:
     """Return a case for each review."""
-    return [
-        Case(
-            problem={"review": f"{review['title']}. {review['text']}"},
-            solution=f"{review['stars']} of 5 stars, {review['author']}: "
-            f"“{review['title']}. {review['text']}”",
-            metadata={
-                "key": review["id"],
-                "product_id": review["product_id"],
-                "stars": review["stars"],
-            },
-        )
-        for review in records("reviews")
-    ]
+    cases = []
+    for review in records("reviews"):
+        text, stars = f"{review['title']}. {review['text']}", review["stars"]
+        solution = f"{stars} of 5 stars, {review['author']}: “{text}”"
+        metadata = {"key": review["id"], "product_id": review["product_id"], "stars": stars}
+        cases.append(Case({"review": text}, solution, metadata=metadata))
+    return cases
 
 
 def order_cases() -> list[Case]:
@@ -130,23 +101,19 @@ def order_cases() -> list[Case]:
     newest = max(date.fromisoformat(order["date"]) for order in records("orders"))
     cases = []
     for order in records("orders"):
-        ordered = date.fromisoformat(order["date"])
+        solution = {"parcel": order["parcel"], "date": order["date"]}
+        quality = -(newest - date.fromisoformat(order["date"])).days / 365
         for item in order["items"]:
-            cases.append(
-                Case(
-                    problem={"title": item["title"]},
-                    solution={"parcel": order["parcel"], "date": order["date"]},
-                    quality=-(newest - ordered).days / 365,
-                    metadata={
-                        "key": f"{order['id']}.{item['product_id']}",
-                        "customer": order["customer"],
-                        "order_id": order["id"],
-                        "product_id": item["product_id"],
-                        "title": item["title"],
-                        "date": order["date"],
-                    },
-                )
-            )
+            metadata = {
+                "key": f"{order['id']}.{item['product_id']}",
+                "customer": order["customer"],
+                "order_id": order["id"],
+                "product_id": item["product_id"],
+                "title": item["title"],
+                "date": order["date"],
+            }
+            problem = {"title": item["title"]}
+            cases.append(Case(problem, solution, quality=quality, metadata=metadata))
     return cases
 
 
@@ -154,8 +121,8 @@ def help_cases() -> list[Case]:
     """Return a case for each help article."""
     return [
         Case(
-            problem={part: article[part] for part in ("asked", "title", "text")},
-            solution=f"{article['title']}\n{article['text']}",
+            {part: article[part] for part in ("asked", "title", "text")},
+            f"{article['title']}\n{article['text']}",
             metadata={"key": article["id"], "topic": article["topic"]},
         )
         for article in records("help")

@@ -59,16 +59,6 @@ def queries() -> list[AnnotatedQuery]:
     return [AnnotatedQuery.read(record) for record in records("queries")]
 
 
-def measuring_queries() -> list[AnnotatedQuery]:
-    """Return the annotated queries that were written after the planner was frozen."""
-    return [AnnotatedQuery.read(record) for record in records("frozen")]
-
-
-def conversations() -> list[Conversation]:
-    """Return the annotated conversations, some of which are for tests only."""
-    return [Conversation.read(record) for record in records("conversations")]
-
-
 DOMAIN = Domain(
     name="shopping",
     description="A customer of a retail site asks about products, orders, parcels and policies.",
@@ -81,8 +71,9 @@ DOMAIN = Domain(
     ),
     open=open_shopping,
     queries=queries,
-    measuring_queries=measuring_queries,
-    conversations=conversations,
+    # These queries were written after the planner was frozen.
+    measuring_queries=lambda: [AnnotatedQuery.read(record) for record in records("frozen")],
+    conversations=lambda: [Conversation.read(record) for record in records("conversations")],
     scopes={"customer": tuple(record["id"] for record in records("customers"))},
     looping=looping,
     reader=Path(__file__).parent / "reader",

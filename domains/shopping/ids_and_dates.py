@@ -59,12 +59,9 @@ _DATE_FORMS: dict[str, Callable[[date], str]] = {
 def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) -> list[Record]:
     """Return a file's hand-written records with ids and dates.
 
-    Args:
-        read: Returns the hand-written records of this file and of the files that it refers to.
-        seed: Seed of order numbers, tracking numbers and times.
-
-    Raises:
-        InputError: A record cannot be completed; the message names its line and the correction.
+    ``read`` returns the hand-written records of this file and of the files that it refers to.
+    ``seed`` is that of order numbers, tracking numbers and times. Raise ``InputError`` if a record
+    cannot be completed; the message names its line and the correction.
     """
     others = {other: _by_name(other, read) for other in _REFERS_TO.get(name, ())}
     records: list[Record] = []
@@ -78,8 +75,7 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
                 if lines.setdefault(key, line) != line:
                     raise InputError(f"{key!r} is also in line {lines[key]}. Rename one of them.")
             if name == "orders":
-                # Each order has its own generator, so that a change of one order does not change
-                # others.
+                # A generator for each order, so that a change of one order changes no other.
                 fields = _order(row, others, Random(f"{seed} {line}"), today)
             elif name == "reviews":
                 fields = _review(row, others, today)

@@ -35,14 +35,8 @@ MIN_RELEVANCE, MIN_HELP_RELEVANCE = 0.15, 0.23
 #: Lowest relevance of a hit, as a share of the best hit's.
 MIN_SHARE_OF_BEST = 0.6
 #: Seconds of a call on two cores: medians over the steps of 150 annotated queries, rounded up.
-LATENCIES = {
-    "prod_search": 0.02,
-    "prod_qna": 0.02,
-    "review_summary": 0.02,
-    "order_lookup": 0.02,
-    "shipment_status": 0.005,
-    "customer_support": 0.02,
-}
+LATENCIES = {"prod_search": 0.02, "prod_qna": 0.02, "review_summary": 0.02}
+LATENCIES |= {"order_lookup": 0.02, "shipment_status": 0.005, "customer_support": 0.02}
 QUERY_SOURCES = ("question", "literal")
 PRODUCT = ("context", "step")
 
@@ -180,8 +174,7 @@ def _matches(hit: Hit, query: str) -> bool:
 def _shipment_status(orders: CaseStore) -> ToolSpec:
     def shipment_status(order_id: str, call: CallContext) -> list[Row]:
         """Where the parcel of an order is, and when it arrives."""
-        mine = {"order_id": order_id, "customer": call.scope.get("customer", "")}
-        cases = orders.all(where=mine)
+        cases = orders.all(where={"order_id": order_id, "customer": call.scope.get("customer", "")})
         if not cases:
             return []
         parcel = cases[0].solution["parcel"]
