@@ -22,6 +22,7 @@ from casewright.planner.named import make_planner
 from casewright.planner.reuse import ScoredPlan
 from casewright.tools import Toolbox, ToolExample, tool_from_function
 from tests.support.encoders import HashingEncoder
+from tests.support.training_examples import shop_toolbox
 
 
 def prod_search(query: str) -> str:
@@ -121,8 +122,8 @@ def test_a_second_best_plan_with_a_new_tool_is_taken_if_the_message_surprises_th
         return ""
 
     planner = CasePlanner(None, reader, untrained=Torn())
-    tools = Toolbox([SEARCH, tool_from_function(balance_tool, name="balance")])
+    tools = Toolbox([*shop_toolbox(), tool_from_function(balance_tool, name="balance")])
     shop = "do you sell wireless headphones"
     assert planner.plan(PlanRequest(shop, tools)).plan.tools == search.tools
-    strange = "klezmer nights for my parents while they stay in Kraków"
+    strange = "how many slammed the door on us in Beacon Heights"
     assert planner.plan(PlanRequest(strange, tools)).plan == balance
