@@ -114,15 +114,16 @@ class PinnedPlan:
                 changes.append(f"{name} is gone")
                 continue
             current = _declaration(toolbox[name])
-            changes += [
+            tool_changes = [
                 f"{name}: its {field} was {pinned.get(field, '')!r}, and is {current[field]!r}"
                 for field in ("signature", "description")
                 if pinned.get(field) != current[field]
             ]
-            if not any(change.startswith(f"{name}:") for change in changes) and pinned != current:
-                changes.append(
+            if pinned != current and not tool_changes:
+                tool_changes = [
                     f"{name}: types of its parameters, or whether it needs approval, changed"
-                )
+                ]
+            changes += tool_changes
         return changes
 
     def filled(self, toolbox: Toolbox, values: Mapping[str, Any]) -> tuple[str, FixedPlanner]:
