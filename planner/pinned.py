@@ -95,7 +95,7 @@ class PinnedPlan:
             )
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _locked(folder):
+            with _folder_lock(folder):
                 if not file.exists():
                     if most is not None and len(pinned_names(folder)) >= most:
                         raise InputError(f"{folder} has {most} plans. Move some of them away.")
@@ -252,7 +252,7 @@ def pinned_names(folder: Path) -> list[str]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _folder_lock(folder: Path) -> Iterator[None]:
     """Lock a folder, so that no other process saves a plan in it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
