@@ -363,7 +363,7 @@ class _Nodes:
         return {"answer": answer, "context": {}, "history": []}
 
     def _seconds_left(self, state: RunState, outcomes: Sequence[Mapping[str, Any]]) -> float:
-        """Return the seconds to the deadline from the end of planning and of these steps."""
+        """Return the seconds to the deadline that planning and these steps have left."""
         return self._limits(state).deadline - (_planning_ms(state) + _execution_ms(outcomes)) / 1000
 
     def _request(self, state: RunState) -> PlanRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
 from langgraph.types import RetryPolicy
@@ -142,11 +142,8 @@ def _checked_request(request: Any) -> dict[str, Any]:
                 f"A request has the unknown limit {name!r}. Limits of a request are "
                 f"{', '.join(_NUMERIC)}, tool_calls."
             )
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        is_allowed_type = name in _FRACTIONAL or isinstance(value, int)
-        if not is_number or not is_allowed_type or not isfinite(value) or value <= 0:
-            raise InputError(
-                f"A request has the limit {name}={value!r}. Give a "
-                f"{'number' if name in _FRACTIONAL else 'whole number'} above 0."
-            )
+        types = (int, float) if name in _FRACTIONAL else (int,)
+        if isinstance(value, bool) or not isinstance(value, types) or not 0 < value < inf:
+            number = "number" if name in _FRACTIONAL else "whole number"
+            raise InputError(f"A request has the limit {name}={value!r}. Give a {number} above 0.")
     return dict(request)

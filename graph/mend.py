@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from casewright.errors import InputError, PlanError
+from casewright.errors import InputError
 from casewright.graph.outcome import Outcome
 from casewright.planner import Plan, PlanRequest, PlanResult
 from casewright.planner.continuing import continued
 from casewright.planner.plan import sub_plan
+from casewright.planner.reuse import is_valid
 
 Mend = Literal["off", "empty", "failure"]
 #: The statuses that make each mode replan.
@@ -85,11 +86,7 @@ def extended_plan(
             steps.append(step.renumbered(numbers))
             numbers[number] = len(steps)
     extended = Plan(tuple(steps))
-    try:
-        request.validate(extended)
-    except PlanError:
-        return None
-    return extended
+    return extended if is_valid(extended, request) else None
 
 
 def without_replaced(outcomes: Sequence[Outcome], kept_count: int) -> list[Outcome]:

@@ -29,6 +29,7 @@ from casewright.tools.body import Body, Work, arun, run
 
 #: Name of the graph's run, and tag of all runs within it.
 NAME = TAG = "casewright"
+#: Keys of the metadata.
 RUN, PLANNER, PLAN = "casewright_run_id", "casewright_planner", "casewright_plan"
 SCOPE, STEP, TOOL = "casewright_scope", "casewright_step", "casewright_tool"
 

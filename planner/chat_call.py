@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, MessageLikeRepresentation
     from langchain_core.runnables import Runnable
 
-#: From messages, each a role (``system``, ``user``, ``assistant``) and a text, to the answer.
+#: Function from messages, each a role (``system``, ``user``, ``assistant``) and a text, to a text.
 Chat = Callable[[Sequence[tuple[str, str]]], str]
 #: Default deadline of an answer.
 SECONDS = 120.0

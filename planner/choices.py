@@ -29,10 +29,9 @@ def plan_choices(request: PlanRequest) -> dict[str, Any]:
     question = " ".join(request.question.split())
     words = [*RUNS.finditer(question)]
     ends = [word.start() for word in words[1:]] + [len(question)]
-    gaps = [question[word.end() : end] for word, end in zip(words, ends, strict=False)]
     return {
         "most_steps": request.max_steps,
-        "words": [[word[0], gap] for word, gap in zip(words, gaps, strict=True)],
+        "words": [[w[0], question[w.end() : end]] for w, end in zip(words, ends, strict=False)],
         "tools": [_tool_record(tool, request) for tool in request.toolbox],
     }
 

@@ -90,7 +90,7 @@ class ModelPlanner:
         self._model = model
         folder = cache_folder() / "heads" if head_folder == "cache" else head_folder
         self._decoder = Decoder(model, prefix_folder=folder)
-        self._matcher = _new_matcher(model, constrained=constrained)
+        self._new_matcher = _matcher_factory(model, constrained=constrained)
         self._draft = draft
         self._fallback = fallback or FallbackPlanner()
         self._plan_cases = plan_cases
@@ -144,9 +144,7 @@ class ModelPlanner:
     def ranked(self, request: PlanRequest, plans: Sequence[Plan]) -> Mapping[Plan, float]:
         """Return the model's log-probabilities of plans and of the plan that it writes itself.
 
-        Args:
-            plans: Plans of another planner; the plan with the highest log-probability is the draft
-                for the model's own plan.
+        The given plan with the highest log-probability is the draft for the model's own plan.
 
         Raises:
             DecodingError: The model runs out of time or tokens, or the prompt is too long.
@@ -162,11 +160,11 @@ class ModelPlanner:
             session.feed(prompt.tail)
             tree = session.read_tree([*texts.values()], limits)
             scores = {plan: tree.log_probability(text) for plan, text in texts.items()}
-            matcher, ends = self._matcher(request), self._model.ends
+            matcher, ends = self._new_matcher(request), self._model.ends
             tokens: Sequence[int] | None = tree.greedy_tokens(matcher, ends)
             if tokens is None:
                 draft = str(max(scores, key=lambda plan: scores[plan])) if scores else ""
-                matcher = self._matcher(request)
+                matcher = self._new_matcher(request)
                 tokens = session.write(matcher, limits=limits, draft=draft).tokens
         plan = validated_plan(parse_plan(plan_lines(self._model.decode(tokens))), request)
         if plan not in scores:
@@ -181,7 +179,7 @@ class ModelPlanner:
         return (*self._model.encode_plan(str(plan)), self._model.ends[0])
 
     def _prompt(self, request: PlanRequest) -> PromptTokens:
-        """Return the prompt, with as many plan cases as the model's context has room for."""
+        """Return the prompt, with as many plan cases as fit into the model's context."""
         examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
         context_length = self._model.context_length
         while True:
@@ -201,7 +199,7 @@ class ModelPlanner:
         matchers: list[Matcher] = []
         outcomes: Sequence[Written | Exception]
         try:
-            matchers = [self._matcher(item.request) for item in batch]
+            matchers = [self._new_matcher(item.request) for item in batch]
             for matcher, item in zip(matchers, batch, strict=True):
                 for token in self._fixed_tokens(item.request):
                     matcher.consume(token)
@@ -280,7 +278,9 @@ def _fixed_steps_text(request: PlanRequest) -> str:
     return f"{fixed}\ns{len(fixed.steps) + 1} = " if fixed.steps else ""
 
 
-def _new_matcher(model: LanguageModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:
+def _matcher_factory(
+    model: LanguageModel, *, constrained: bool
+) -> Callable[[PlanRequest], Matcher]:
     if constrained:
         from casewright.planner.grammar import PlanGrammar
 

@@ -26,7 +26,8 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 #: Maximum number of tools of a request; a larger toolbox is narrowed.
 MAX_TOOLS = 64
-#: Number of tools that are embedded, and cached, at once: the first request may be cancelled.
+#: Number of tools that are embedded at once; the encoder caches them, in case the first request is
+#: cancelled.
 EMBEDDING_BATCH = 256
 #: Number of best tools that raise their neighbours' scores, weight of that, number of plan cases.
 BEST_TOOLS, NEIGHBOUR_WEIGHT, CASES = 32, 10.0, 16

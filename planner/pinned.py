@@ -95,7 +95,7 @@ class PinnedPlan:
             )
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _locked(folder):
+            with _folder_lock(folder):
                 if not file.exists():
                     if most is not None and len(pinned_names(folder)) >= most:
                         raise InputError(f"{folder} has {most} plans. Move some of them away.")
@@ -114,15 +114,16 @@ class PinnedPlan:
                 changes.append(f"{name} is gone")
                 continue
             current = _declaration(toolbox[name])
-            changes += [
+            tool_changes = [
                 f"{name}: its {field} was {pinned.get(field, '')!r}, and is {current[field]!r}"
                 for field in ("signature", "description")
                 if pinned.get(field) != current[field]
             ]
-            if not any(change.startswith(f"{name}:") for change in changes) and pinned != current:
-                changes.append(
+            if pinned != current and not tool_changes:
+                tool_changes = [
                     f"{name}: types of its parameters, or whether it needs approval, changed"
-                )
+                ]
+            changes += tool_changes
         return changes
 
     def filled(self, toolbox: Toolbox, values: Mapping[str, Any]) -> tuple[str, FixedPlanner]:
@@ -251,7 +252,7 @@ def pinned_names(folder: Path) -> list[str]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _folder_lock(folder: Path) -> Iterator[None]:
     """Lock a folder, so that no other process saves a plan in it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

@@ -62,12 +62,10 @@ def _pairs(first: Plan, second: Plan) -> dict[int, int]:
     for first_keys, second_keys in keys:
         free = [n for n in range(1, len(second_keys) + 1) if n not in pairs.values()]
         for number, key in enumerate(first_keys, 1):
-            if number in pairs:
-                continue
-            match = next((other for other in free if second_keys[other - 1] == key), None)
-            if match is not None:
-                pairs[number] = match
-                free.remove(match)
+            matches = [other for other in free if second_keys[other - 1] == key]
+            if matches and number not in pairs:
+                pairs[number] = matches[0]
+                free.remove(matches[0])
     return pairs
 
 

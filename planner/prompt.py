@@ -68,13 +68,12 @@ def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) ->
 
 def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
     """Render the prefix, which depends only on the toolbox and the role of the task."""
-    tools = []
+    tool_lines = ["Tools:"]
     for tool in toolbox:
-        lines = [f"{tool.signature()}", f"  {tool.description}"]
-        lines += [f"  {p.name}: {p.description}" for p in tool.parameters if p.description]
-        tools.append("\n".join(lines))
+        tool_lines += [tool.signature(), f"  {tool.description}"]
+        tool_lines += [f"  {p.name}: {p.description}" for p in tool.parameters if p.description]
     examples = [t.example for t in toolbox if t.example and _is_runnable(t.example, toolbox)]
-    parts = [role, "Tools:\n" + "\n".join(tools), CONSTRAINTS]
+    parts = [role, "\n".join(tool_lines), CONSTRAINTS]
     if examples:
         parts.append("Examples:\n" + "\n\n".join(map(_example, examples)))
     return "\n\n".join(parts)

@@ -12,7 +12,7 @@ from casewright.tools.alias import NAME
 from casewright.tools.deadline import in_background
 from casewright.tools.from_langchain import tool_from_langchain
 from casewright.tools.results import parsed_json
-from casewright.tools.spec import CallContext, RunAsync, ToolSpec
+from casewright.tools.spec import CallContext, ToolSpec
 
 if TYPE_CHECKING:
     from langchain_mcp_adapters.sessions import Connection
@@ -78,7 +78,7 @@ async def tools_from_mcp(
                 sources=sources_by_tool.pop(adapted.name, None),
             )
             parameters.update(parameter.name for parameter in spec.parameters)
-            tools.append(_without_scope_parameters(_returning_rows(spec), scope_parameters))
+            tools.append(_with_rows_and_scope(spec, scope_parameters))
     if unknown := sorted({*fields_by_tool, *sources_by_tool}):
         raise ToolError(
             f"results or sources name the tools {unknown}, which no server has. There are "
@@ -130,20 +130,31 @@ def _schema_fields(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
     return fields or ("evidence",)
 
 
-def _returning_rows(spec: ToolSpec) -> ToolSpec:
-    """Return the tool with a function that converts an MCP result to rows."""
+def _with_rows_and_scope(spec: ToolSpec, scope: frozenset[str]) -> ToolSpec:
+    """Return the tool with a function that returns rows, and without the parameters in ``scope``.
+
+    The function fills these parameters from the request's scope.
+    """
     call = spec.run_async
     assert call is not None
+    hidden = [parameter.name for parameter in spec.parameters if parameter.name in scope]
 
     async def run_async(arguments: Mapping[str, Any], context: CallContext) -> Any:
+        if missing := [name for name in hidden if name not in context.scope]:
+            raise ToolError(
+                f"Tool {spec.name!r} needs the user's {', '.join(missing)}. Give it in "
+                "the run's context: RunContext(scope={…})."
+            )
+        scope_arguments = {name: context.scope[name] for name in hidden}
         try:
-            returned = await in_background(call(arguments, context))
+            returned = await in_background(call({**arguments, **scope_arguments}, context))
         except ExceptionGroup as error:
             # A session's task group wraps errors in a group, whose message does not say the cause.
             raise _cause(error) from error
         return _rows(spec, returned)
 
-    return replace(spec, run=None, run_async=run_async)
+    visible = tuple(parameter for parameter in spec.parameters if parameter.name not in hidden)
+    return replace(spec, parameters=visible, run=None, run_async=run_async)
 
 
 def _rows(spec: ToolSpec, returned: Any) -> Any:
@@ -164,25 +175,6 @@ def _rows(spec: ToolSpec, returned: Any) -> Any:
         return "\n".join(texts)
     values = [parsed_json(spec, text, "Declare one field for its text.") for text in texts]
     return [row for value in values for row in (value if isinstance(value, list) else [value])]
-
-
-def _without_scope_parameters(spec: ToolSpec, scope: frozenset[str]) -> ToolSpec:
-    """Return the tool without the parameters that the request's scope fills."""
-    hidden = [parameter.name for parameter in spec.parameters if parameter.name in scope]
-    call: RunAsync | None = spec.run_async
-    if not hidden or call is None:
-        return spec
-
-    async def run_async(arguments: Mapping[str, Any], context: CallContext) -> Any:
-        if missing := [name for name in hidden if name not in context.scope]:
-            raise ToolError(
-                f"Tool {spec.name!r} needs the user's {', '.join(missing)}. Give it in "
-                "the run's context: RunContext(scope={…})."
-            )
-        return await call({**arguments, **{n: context.scope[n] for n in hidden}}, context)
-
-    visible = tuple(parameter for parameter in spec.parameters if parameter.name not in hidden)
-    return replace(spec, parameters=visible, run_async=run_async)
 
 
 def _cause(error: Exception) -> Exception:

@@ -59,8 +59,8 @@ def tool_from_store(
             the store is searched as it was opened, and refuses requests of other tenants.
         sources, example: As for ``tool_from_function``.
         k: The maximum number of results.
-        min_relevance: The least weighted cosine of a result.
-        near_best: The least weighted cosine of a result, as a share of the best hit's.
+        min_relevance: The minimum weighted cosine of a result.
+        near_best: The minimum weighted cosine of a result, as a share of the best hit's.
         lambda_b: The share of the relevance in the score; the rest is the share of the quality.
         search: A function that replaces the single search; ``min_relevance`` and ``near_best`` do
             not apply to its hits.

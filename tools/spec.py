@@ -39,8 +39,8 @@ class CallContext:
         key: The idempotency key: the same for every attempt of this step in this run, also after a
             resume.
         scope: The user's identity from the caller of the graph: customer, tenant, ….
-        report: A function that makes a JSON-plain object an event of the run; the objects of a
-            call's last attempt are kept with its outcome.
+        report: Reports a JSON-plain object as an event of the run; the step's outcome keeps the
+            reports of the last attempt.
     """
 
     run_id: str = ""
@@ -190,7 +190,7 @@ class Toolbox:
         return Toolbox(tool for tool in self if tool.name not in names)
 
     def with_(self, *tools: ToolSpec) -> Toolbox:
-        """Return a toolbox with these tools added; a last ``no_evidence`` stays the last."""
+        """Return a toolbox with these tools added, before ``no_evidence`` if this is the last."""
         current = list(self)
         last = [current.pop()] if current[-1].name == NO_EVIDENCE.name else []
         return Toolbox([*current, *tools, *last])

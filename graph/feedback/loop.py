@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from langgraph.config import get_stream_writer
@@ -55,7 +56,7 @@ from casewright.tools.deadline import start_daemon
 FeedbackGraph = CompiledStateGraph[FeedbackState, None, FeedbackInput, FeedbackOutput]
 #: Maximum number of embedded questions in the cache.
 MAX_CACHED_QUESTIONS = 32
-#: Minimum seconds of the first search, and of each reading of cases from the store.
+#: Minimum time limit, in seconds, of the first search and of each reading of cases.
 MIN_SECONDS = 1.0
 
 
@@ -296,15 +297,11 @@ class _Nodes:
         unseen = [candidate for candidate, verdict in candidates if verdict is None]
         tokens = sum(trace["tokens"] for trace in state["rounds"])
         tokens += estimated_tokens(state["question"], *(candidate.text for candidate in relevant))
-        candidates_in_budget: list[Candidate] = []
-        for candidate in unseen:
-            tokens += estimated_tokens(candidate.text)
-            if tokens > self._limits.tokens:
-                break
-            candidates_in_budget.append(candidate)
+        totals = accumulate(estimated_tokens(candidate.text) for candidate in unseen)
+        count = sum(tokens + total <= self._limits.tokens for total in totals)
         seconds = rounds.seconds_left(state, self._limits)
-        request = JudgeRequest(state["question"], relevant, candidates_in_budget, seconds)
-        return request, len(candidates_in_budget) == len(unseen)
+        request = JudgeRequest(state["question"], relevant, unseen[:count], seconds)
+        return request, count == len(unseen)
 
     def _verdicts(self, request: JudgeRequest) -> Verdicts:
         if not request.candidates:
