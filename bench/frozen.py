@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import mean
 from typing import Any
 
 from casewright.bench.harness import load_domain, p50, verdicts_of
 from casewright.bench.planner import planner_figures, share_right
 from casewright.bench.report import Report
+from casewright.finetune.corpus import read_corpus
 from casewright.finetune.evaluation import as_row, score_classes
+from casewright.finetune.examples.corpus_examples import guest_queries
 from casewright.finetune.folds import SAME_GROUP, similarity_groups
-from casewright.planner import Planner, plan_store
+from casewright.planner import AnnotatedQuery, Planner, plan_store
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, ENSEMBLE, PARSER, make_planner
 from casewright.planner.shipped import SHIPPED, is_shipped
+from casewright.tools import Toolbox
+
+FROZEN, ADDED = "frozen", "added tools"
 
 NOTES = (
     "The queries took no part in training, tuning or plan cases. A neighbour is a training query "
     f"with a similarity above {SAME_GROUP}.",
+    "added tools: messages of the measuring toolboxes, each with the tools that its plan calls; "
+    "beside added tools: the test queries, each with the added tools of one such message.",
 )
 
 
@@ -25,8 +36,11 @@ def shipped_planners() -> tuple[str, ...]:
     return (CASE_PLANNER, PARSER, *((SHIPPED, ENSEMBLE) if is_shipped() else ()))
 
 
-def measure_frozen(domain_name: str) -> Report:
-    """Measure accuracy on queries that were written after the planners were final."""
+def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
+    """Measure accuracy on queries that were written after the planners were final.
+
+    With ``guests``, the planners also plan for this number of messages that bring tools along.
+    """
     tested = load_domain(domain_name)
     domain, encoder = tested.domain, tested.encoder
     frozen, known = tested.held_out_queries(), domain.queries()
@@ -43,10 +57,34 @@ def measure_frozen(domain_name: str) -> Report:
         for name, planner in {**planners, "fallback": FallbackPlanner()}.items():
             planner.plan(frozen[0].record.request(tested.toolbox))
             verdicts = verdicts_of(planner, frozen, tested.toolbox, name)
-            rows += [{"planner": name, **as_row(score)} for score in score_classes(verdicts)]
+            scores = [as_row(score) for score in score_classes(verdicts)]
+            rows += [{"table": FROZEN, "planner": name, **score} for score in scores]
             distant = [v for v, near in zip(verdicts, has_neighbour, strict=True) if not near]
             figures |= planner_figures(f"_{name}", verdicts)
             figures[f"tool_accuracy_{name}_without_neighbours"] = share_right(distant)
             figures[f"plan_ms_p50_{name}"] = p50([v.milliseconds for v in verdicts])
+            for kind, queries in _with_added_tools(tested.toolbox, frozen, guests, seed).items():
+                verdicts = verdicts_of(planner, queries, tested.toolbox, f"{name}, {kind}")
+                accuracy = mean([v.arguments for v in verdicts])
+                row = {"planner": name, "messages": kind, "count": len(queries)}
+                row |= {"tools": share_right(verdicts), "arguments": accuracy}
+                rows.append({"table": ADDED, **row})
     settings = {"domain": domain.name, "same_group_above": SAME_GROUP}
-    return Report("frozen", settings, figures, rows, NOTES)
+    titles = {FROZEN: FROZEN, ADDED: ADDED}
+    return Report(FROZEN, settings, figures, rows, NOTES, titles=titles)
+
+
+def _with_added_tools(
+    toolbox: Toolbox, frozen: Sequence[AnnotatedQuery], count: int, seed: int
+) -> dict[str, list[AnnotatedQuery]]:
+    """Return messages for added tools, and the test queries beside such tools."""
+    if not count:
+        return {}
+    rng = random.Random(seed)
+    guests = guest_queries(toolbox, read_corpus("measuring"), count, rng)
+    added = [rng.choice(guests).record.tools_extra for _ in frozen]
+    beside = [
+        replace(query, record=query.record.model_copy(update={"tools_extra": tools}))
+        for query, tools in zip(frozen, added, strict=True)
+    ]
+    return {ADDED: guests, f"beside {ADDED}": beside}

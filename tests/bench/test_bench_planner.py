@@ -169,11 +169,12 @@ def test_no_reader_learns_from_the_queries_that_it_is_measured_on(
 
 
 def test_frozen_queries_are_planned_for_by_the_planners_as_they_are_shipped(toy: Toy) -> None:
-    report = measured(toy, bench="frozen", measuring_queries=lambda: FROZEN)
-    rows, figures = report["rows"], report["figures"]
+    report = measured(toy, "--guests", "2", bench="frozen", measuring_queries=lambda: FROZEN)
+    figures, added = report["figures"], [r for r in report["rows"] if r["table"] == "added tools"]
+    rows = [row for row in report["rows"] if row["table"] == "frozen"]
     document = [(row["planner"], row["class"], row["count"]) for row in rows]
     classes = [("find", 2), ("no_evidence", 2), ("all", 4)]
-    planners = ("case", "parser", "mistral", "fallback")
+    planners = ("case", "parser", "mistral", "ensemble", "fallback")
     assert document == [(planner, *row) for planner in planners for row in classes]
     assert toy.taught == []
     assert (figures["queries"], figures["queries_with_a_neighbour"]) == (4, 2)
@@ -182,6 +183,13 @@ def test_frozen_queries_are_planned_for_by_the_planners_as_they_are_shipped(toy:
         assert own == pytest.approx(row["tools"], abs=1e-3)
         assert 0 <= figures[f"tool_accuracy_{row['planner']}_without_neighbours"] <= 1
     assert figures["tool_accuracy_case"] > figures["tool_accuracy_fallback"]
+    kinds = [("added tools", 2), ("beside added tools", 4)]
+    assert [(row["planner"], row["messages"], row["count"]) for row in added] == [
+        (planner, *kind) for planner in planners for kind in kinds
+    ]
+    beside = {row["planner"]: row["tools"] for row in added if row["count"] == 4}
+    # The plan cases are no plans for the added tools, which these queries do not need.
+    assert beside["case"] == pytest.approx(figures["tool_accuracy_case"])
 
 
 def test_a_domain_without_frozen_queries_says_so(toy: Toy) -> None:

@@ -42,11 +42,15 @@ def bench_planner(
 
 
 @measures(app, "frozen", plots=False)
-def bench_frozen(domain: DomainName = "shopping") -> Report:
+def bench_frozen(
+    domain: DomainName = "shopping",
+    guests: Annotated[int, Option(min=0, help="Messages that bring tools along.")] = 0,
+    seed: Seed = 0,
+) -> Report:
     """Score the shipped planners on the domain's held-out test queries."""
     from casewright.bench.frozen import measure_frozen
 
-    return measure_frozen(domain)
+    return measure_frozen(domain, guests, seed)
 
 
 @measures(app, "conversations", plots=False)
