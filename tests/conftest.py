@@ -71,6 +71,7 @@ SHARING = {
     "bench/test_bench_planner": "training",
     "finetune/test_reader_training": "training",
     "planner/test_case_planner_reader": "training",
+    "planner/test_shipped": "training",
 }
 
 
