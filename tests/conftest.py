@@ -57,7 +57,7 @@ SHARING = {
     "stores/test_minilm": "sentence-transformers",
     "stores/test_sentence_encoder": "sentence-transformers",
     "serve/service/test_serve_command": "shop",
-    "serve/page/": "service",
+    "serve/page/": "page",
     "serve/service/": "service",
     "serve/": "shop",
     "domains/test_shopping": "shop",
