@@ -194,6 +194,7 @@ SLOW = {
         "fitting_kind_alone[page",
     ),
     "planner/test_history": ("counts_without_a_reader",),
+    "planner/test_model_planner_free": ("own_greedy_decoding_writes[True",),
     "planner/test_model_planner_plans": ("test_2000_plans",),
     "planner/test_parse_refused": (
         "linear_time[a list of texts",
