@@ -149,7 +149,8 @@ SLOW = {
     "packages/backgammon/test_boards": (
         "test_training_writes",
         "random_styles",
-        "refused[kinds1",
+        "things_are_refused[all",
+        "things_are_refused[unseen",
         "random_positions",
         "exchanged[right-dark",
         "exchanged[left-light",
