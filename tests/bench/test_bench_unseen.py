@@ -16,7 +16,6 @@ from casewright.bench import unseen
 from casewright.bench.toolbox_planners import ToolboxPlanner
 from casewright.bench.unseen import NEW_TOOLS, UnseenTrial, corpus_set, measure_unseen, public_sets
 from casewright.errors import InputError
-from casewright.finetune.corpus import read_corpus
 from casewright.planner import CasePlanner, Plan, PlanRequest, PlanResult, parse_plan, plan_store
 from casewright.planner.fallback import FallbackPlanner
 from casewright.serve.cli.commands import app
@@ -30,10 +29,11 @@ from tests.support.instruction_files import (
     seal_tool,
     write_lines,
 )
+from tests.support.shipped import validation_toolboxes
 from tests.support.tiny_mistral import save_tiny
 
 ENCODER = HashingEncoder(64)
-BOXES = {box.toolbox.fingerprint(): box for box in read_corpus("validation")}
+BOXES = {box.toolbox.fingerprint(): box for box in validation_toolboxes()}
 PLANS = {(q.query, str(q.record.context)): q.plan for box in BOXES.values() for q in box.queries}
 
 

@@ -45,9 +45,10 @@ from casewright.stores import default_encoder
 from casewright.stores.paths import data_folder
 from casewright.tools import Toolbox
 from tests.support.encoders import HashingEncoder
+from tests.support.shipped import shop_queries
 
 Bench = dict[str, Any]
-QUERIES = find_domain("shopping").queries()
+QUERIES = shop_queries()
 TINY = ModelChoice(size="tiny")
 
 

@@ -12,11 +12,11 @@ import pytest
 from casewright.domains import OpenDomain, find_domain
 from casewright.domains.shopping import cases
 from casewright.domains.shopping.data import NAMES, data_file, records
-from casewright.domains.shopping.domain import queries
 from casewright.planner import PlanRequest
 from casewright.stores import CachedEncoder
 from casewright.stores.encoders.minilm import MiniLMEncoder
 from tests.support.encoders import HashingEncoder
+from tests.support.shipped import shop_queries
 
 CLASSES = {
     "prod_search",
@@ -81,7 +81,7 @@ def test_every_article_has_ways_of_asking_that_are_neither_titles_nor_annotated_
     assert len(set(asked)) == len(asked)
     assert not set(asked) & {bare(article["title"]) for article in articles}
     # Those are what is measured: an article must not know them beforehand.
-    assert not set(asked) & {bare(query.query) for query in queries()}
+    assert not set(asked) & {bare(query.query) for query in shop_queries()}
 
 
 def test_price_that_a_products_texts_name_is_its_price() -> None:
@@ -136,27 +136,27 @@ def test_parcels_are_told_in_the_order_of_time_and_some_are_under_way() -> None:
 
 
 def test_queries_cover_every_class_and_several_steps() -> None:
-    counted = Counter(query.label for query in queries())
+    counted = Counter(query.label for query in shop_queries())
     assert set(counted) == {*CLASSES, "multi_step", "extra_tool"}
-    assert len(queries()) >= 900
+    assert len(shop_queries()) >= 900
     assert min(counted.values()) >= 100
     assert counted["multi_step"] >= 200
 
 
 def test_some_queries_have_tools_added_and_some_have_tools_removed() -> None:
-    taken = [query.record for query in queries()]
+    taken = [query.record for query in shop_queries()]
     assert sum(bool(record.tools_extra) for record in taken) >= 100
     assert sum(bool(record.tools_removed) for record in taken) >= 50
     assert all(record["source"] for record in records("queries"))
 
 
 def test_no_question_is_annotated_twice() -> None:
-    assert len({query.query for query in queries()}) == len(queries())
+    assert len({query.query for query in shop_queries()}) == len(shop_queries())
 
 
 def test_every_gold_plan_is_valid_in_the_shops_toolbox(shop: OpenDomain) -> None:
     products = by_id("products")
-    for query in queries():
+    for query in shop_queries():
         request: PlanRequest = query.record.request(shop.toolbox)
         request.validate(query.plan)
         page = query.record.context.get("product_id")

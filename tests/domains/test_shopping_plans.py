@@ -13,15 +13,16 @@ from casewright.domains.gold_plans import (
     run_plan,
     step_counts_by_tool,
 )
-from casewright.domains.shopping.domain import DOMAIN, queries
+from casewright.domains.shopping.domain import DOMAIN
 from casewright.graph import RunContext, build_graph
 from casewright.planner.fixed import FixedPlanner
 from casewright.stores import default_encoder
+from tests.support.shipped import shop_queries
 
 #: The customer for whom the graph's runs are compared.
 ASKER = {"customer": "C001"}
 #: Of the annotated queries: as many again take a minute each. ``bench evidence`` runs them all.
-SOME = queries()[::7]
+SOME = shop_queries()[::7]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from hypothesis import settings as bounded
 from hypothesis import strategies as st
 
 from casewright.domains.shopping import cases
-from casewright.domains.shopping.domain import queries
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.errors import DependencyError, InputError
 from casewright.finetune.baselines import classifier_cache, question_features
@@ -33,11 +32,12 @@ from casewright.tools import Toolbox
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
 from tests.support.examples import at_most
+from tests.support.shipped import shop_queries
 
 #: For what does not depend on how well questions are understood.
 HASHING = HashingEncoder(64)
 #: Every tenth to learn from, others to plan for.
-KNOWN, HELD_OUT = queries()[::10], queries()[5::40]
+KNOWN, HELD_OUT = shop_queries()[::10], shop_queries()[5::40]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -104,7 +104,7 @@ def test_a_tool_that_a_request_lacks_is_never_used(
 def test_a_tool_that_a_request_brings_along_is_out_of_its_reach(
     planner: ClassifierPlanner, toolbox: Toolbox
 ) -> None:
-    bringing = [query for query in queries() if query.record.tools_extra][::10]
+    bringing = [query for query in shop_queries() if query.record.tools_extra][::10]
     assert any(query.record.tools_extra for query in KNOWN)
     for query in bringing:
         plan = planner.plan(query.record.request(toolbox)).plan
@@ -208,7 +208,7 @@ def test_what_was_trained_once_is_read_from_the_cache(
 
 
 def test_queries_that_teach_nothing_are_refused() -> None:
-    for useless in ([], KNOWN[:1], [q for q in queries() if q.record.tools_removed][:9]):
+    for useless in ([], KNOWN[:1], [q for q in shop_queries() if q.record.tools_removed][:9]):
         with pytest.raises(InputError, match="fewer than two different plans"):
             train_classifiers(useless, HASHING)
 

@@ -6,12 +6,13 @@ import random
 
 import pytest
 
-from casewright.finetune.corpus import CorpusToolbox, read_corpus
+from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.examples.composing import joined_queries, with_joined_queries
 from casewright.planner import AnnotatedQuery
 from casewright.tools import NO_EVIDENCE
+from tests.support.shipped import validation_toolboxes
 
-BOXES = read_corpus("validation")
+BOXES = validation_toolboxes()
 IDS = [box.name for box in BOXES]
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from casewright.domains import find_domain
 from casewright.errors import InputError
 from casewright.finetune.queries.choose import (
     METHODS,
@@ -19,6 +18,7 @@ from casewright.finetune.queries.choose import (
 from casewright.finetune.queries.sample_pool import pool_figures, sample_pool
 from casewright.planner import AnnotatedQuery
 from tests.support.encoders import HashingEncoder
+from tests.support.shipped import shop_queries
 
 THINGS = ("lamp", "chair", "tent", "mug", "sock", "radio", "torch", "desk", "rug", "kettle")
 ADJECTIVES = ("red", "small", "cheap", "wooden", "old", "light", "soft", "tall")
@@ -80,7 +80,7 @@ def test_the_same_words_count_once_unless_their_plans_differ() -> None:
 
 
 def test_the_shops_queries_are_chosen_alike_for_one_seed() -> None:
-    queries = find_domain("shopping").queries()
+    queries = shop_queries()
     encoder = HashingEncoder(64)
     wanted = SamplingSettings(method="dqs", initial=200, size=600)
     found = choose_queries(queries, wanted, encoder, 7)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from casewright.domains import find_domain
 from casewright.finetune.folds import group_folds, similarity_groups
 from tests.support.encoders import HashingEncoder
+from tests.support.shipped import shop_queries
 
 GROUPS = st.lists(st.integers(0, 8), max_size=40)
 
@@ -100,7 +100,7 @@ def test_another_seed_deals_otherwise() -> None:
 
 @pytest.mark.parametrize("folds", [2, 5])
 def test_equal_questions_never_stand_in_two_folds_of_the_shopping_queries(folds: int) -> None:
-    texts = [query.query for query in find_domain("shopping").queries()]
+    texts = [query.query for query in shop_queries()]
     dealt = group_folds(similarity_groups(texts * 2, HashingEncoder(256)), folds)
     fold_of = {i: number for number, fold in enumerate(dealt) for i in fold}
     assert all(fold_of[i] == fold_of[i + len(texts)] for i in range(len(texts)))

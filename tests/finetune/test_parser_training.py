@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from casewright.errors import InputError
-from casewright.finetune.corpus import read_corpus
 from casewright.finetune.parser.episodes import (
     Episode,
     EpisodeSettings,
@@ -32,6 +31,7 @@ from casewright.stores.encoders.onnx_graph import Bert
 from casewright.tools import Toolbox, ToolSpec
 from tests.planner.helpers import ROWS, SHOP
 from tests.planner.parsers import trained, untrained
+from tests.support.shipped import validation_toolboxes
 
 QUERIES = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
 SHOP_SOURCE = Source("shop", SHOP, {}, QUERIES)
@@ -57,7 +57,7 @@ def test_a_message_without_its_tool_is_planned_no_evidence_or_left_out() -> None
 
 
 def test_a_variant_keeps_its_plans_valid_under_other_names() -> None:
-    box = read_corpus("validation")[0]
+    box = validation_toolboxes()[0]
     source = vary_source(Source(box.name, box.toolbox, box.pools, box.queries), 1)
     assert set(source.toolbox.names) != set(box.toolbox.names)
     for query in source.queries:
@@ -65,7 +65,7 @@ def test_a_variant_keeps_its_plans_valid_under_other_names() -> None:
 
 
 def test_a_host_is_drawn_with_the_tools_and_messages_of_another_toolbox() -> None:
-    box = read_corpus("validation")[0]
+    box = validation_toolboxes()[0]
     *_, host = source_drawer([box], hosts=[SHOP_SOURCE])(random.Random(0))
     assert len(host.toolbox) > len(SHOP)
     assert set(SHOP.names) <= set(host.toolbox.names)
@@ -125,7 +125,7 @@ def test_a_stopped_training_goes_on_and_what_it_wrote_can_be_loaded(tmp_path: Pa
 
 
 def test_each_pass_draws_every_toolbox_once() -> None:
-    boxes = read_corpus("validation")[:3]
+    boxes = validation_toolboxes()[:3]
     found = source_drawer(boxes)(random.Random(0))
     assert [source.name for source in found] == [box.name for box in boxes]
     assert all(isinstance(source.toolbox, Toolbox) for source in found)

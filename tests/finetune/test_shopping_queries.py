@@ -16,6 +16,7 @@ from casewright.finetune.evaluation import MULTI_STEP, judge, plan_class
 from casewright.planner import AnnotatedQuery, Literal, StepRef
 from casewright.tools import Toolbox, alias
 from tests.support.encoders import HashingEncoder
+from tests.support.shipped import shop_queries
 
 RUN = 5
 MOST = 5
@@ -33,7 +34,7 @@ def class_of(query: AnnotatedQuery) -> str:
 
 @pytest.fixture(scope="module")
 def queries() -> list[AnnotatedQuery]:
-    return find_domain("shopping").queries()
+    return shop_queries()
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from casewright.planner import Plan, PlanRequest, PlanResult, Step, parse_plan
 from casewright.planner.fixed import FixedPlanner
 from casewright.tools import CallContext, Toolbox, ToolSpec, tool_from_function
 from tests.graph.helpers import QUESTION, Ask, Given, graph_of, tool
+from tests.support.examples import at_most
 
 DECLARED: dict[str, dict[str, Any]] = {
     "work": {"latency": 0.05, "cost": 0.1, "tokens": 7},
@@ -82,7 +83,7 @@ def holds(seed: int, budget: dict[str, Any]) -> None:
         assert step["status"] in ("done", "failed") or "which ended" in step["error"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 @given(st.integers(0, 2**32), BUDGETS)
 def test_no_run_calls_more_than_its_budget(seed: int, budget: dict[str, Any]) -> None:
     holds(seed, budget)

@@ -15,7 +15,6 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from tests.graph.crash_worker import CONFIG, dag_of, right_values
 from tests.graph.helpers import started
 
-PLANS = 20
 WORKER = [sys.executable, "-m", "tests.graph.crash_worker"]
 
 
@@ -71,11 +70,11 @@ def saved(folder: Path, seed: int) -> tuple[dict[str, Any], set[str]]:
     return state, finished | {outcome["step"] for outcome in state.get("outcomes", ())}
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize(("mode", "plans"), [("sync", 8), ("sync", 20), ("async", 20)])
 def test_a_fresh_process_repeats_no_acknowledged_step_and_mixes_up_no_results(
-    mode: str, tmp_path: Path
+    mode: str, plans: int, tmp_path: Path
 ) -> None:
-    seeds = range(PLANS)
+    seeds = range(plans)
     run_until_killed(["run:midway"], mode, tmp_path, *seeds)
     before = {seed: calls(tmp_path, seed) for seed in seeds}
     acknowledged = {seed: saved(tmp_path, seed) for seed in seeds}

@@ -69,12 +69,21 @@ class Source:
 
     docstring: str
     imports: tuple[Import, ...]
+    first_lines: tuple[tuple[int, str], ...]
+    """The first line of each docstring, with the line of what it describes."""
+    classes: tuple[str, ...]
+    """Those outside functions and classes."""
 
 
 @cache
 def source(file: Path) -> Source:
     tree = ast.parse(file.read_text(encoding="utf-8"), str(file))
-    return Source(ast.get_docstring(tree) or "", tuple(_walk(file, tree, at_once=True)))
+    return Source(
+        ast.get_docstring(tree) or "",
+        tuple(_walk(file, tree, at_once=True)),
+        tuple(_first_lines(tree)),
+        tuple(node.name for node in tree.body if isinstance(node, ast.ClassDef)),
+    )
 
 
 def imports_of(file: Path) -> tuple[Import, ...]:
@@ -100,6 +109,14 @@ def _walk(file: Path, node: ast.AST, *, at_once: bool) -> Iterator[Import]:
             yield from _walk(file, child, at_once=False)
         else:
             yield from _walk(file, child, at_once=at_once)
+
+
+def _first_lines(node: ast.AST) -> Iterator[tuple[int, str]]:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    if isinstance(node, kinds) and (text := ast.get_docstring(node)):
+        yield getattr(node, "lineno", 1), text.splitlines()[0]
+    for child in _statements(node):
+        yield from _first_lines(child)
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from collections import defaultdict
 
-from tests.layout.sources import ADDED_FILES, ROOM_FILES, ROOT
+from tests.layout.sources import ADDED_FILES, ROOM_FILES, ROOT, source
 
 #: Names with a second meaning in benches and trainings, which nothing imports from two rooms.
 ALLOWED = {
@@ -19,9 +18,9 @@ def rooms_by_name() -> dict[str, set[str]]:
     for file in [*ROOM_FILES, *ADDED_FILES]:
         parts = file.relative_to(ROOT).parts
         room = parts[1] if parts[0] == "packages" else parts[0]
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                rooms[node.name].add(room)
+        for name in source(file).classes:
+            if not name.startswith("_"):
+                rooms[name].add(room)
     return rooms
 
 

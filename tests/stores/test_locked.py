@@ -56,15 +56,17 @@ def test_attempt_on_a_held_folder_changes_nothing_in_it(folder: Path) -> None:
         assert contents(folder) == before
 
 
-@pytest.mark.parametrize("delay", [0.5])
+@pytest.mark.parametrize(
+    ("cases", "large"), [(8, 0), pytest.param(80, 5000, marks=pytest.mark.slow)]
+)
 def test_store_that_waited_sees_all_that_the_former_holder_wrote(
-    folder: Path, delay: float
+    folder: Path, cases: int, large: int
 ) -> None:
-    with holder(folder, cases=80, large=5000) as process:
-        timer = threading.Timer(delay, tell, (process, "add and close"))
+    with holder(folder, cases=cases, large=large) as process:
+        timer = threading.Timer(0.5, tell, (process, "add and close"))
         timer.start()
         with CaseStore(note_schema(), folder, lock_seconds=20) as store:
-            assert store.count() == 81
+            assert store.count() == cases + 1
         timer.join()
 
 

@@ -49,14 +49,14 @@ def test_a_text_without_flaws_has_none() -> None:
     assert analysis_flaws(RIGHT, OPENING) == []
 
 
-def test_analyses_have_no_flaws_whatever_the_seed(some: list[Decision]) -> None:
-    for seed in (0, 1):
-        flaws = [
-            flaw
-            for decision in some
-            for flaw in analysis_flaws(analysis_text(decision, seed), decision)
-        ]
-        assert flaws == []
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_analyses_have_no_flaws_whatever_the_seed(some: list[Decision], seed: int) -> None:
+    flaws = [
+        flaw
+        for decision in some
+        for flaw in analysis_flaws(analysis_text(decision, seed), decision)
+    ]
+    assert flaws == []
 
 
 def test_an_analysis_ends_with_the_best_play_and_has_three_to_seven_sentences(
@@ -119,9 +119,14 @@ def test_a_changed_statement_is_found(right: str, wrong: str) -> None:
     assert analysis_flaws(RIGHT.replace(right, wrong), OPENING)
 
 
-def test_changed_figures_of_an_analysis_are_found(some: list[Decision]) -> None:
+@pytest.mark.parametrize(
+    ("decisions", "least"), [(15, 100), pytest.param(75, 500, marks=pytest.mark.slow)]
+)
+def test_changed_figures_of_an_analysis_are_found(
+    some: list[Decision], decisions: int, least: int
+) -> None:
     figures = flagged = 0
-    for decision in some[:75]:
+    for decision in some[:decisions]:
         text = analysis_text(decision)
         for figure in re.finditer(r"(?<![\w/])[+-]?\d+\.\d+", text):
             more = f"{float(figure[0]) + 0.3:+.3f}"
@@ -131,7 +136,7 @@ def test_changed_figures_of_an_analysis_are_found(some: list[Decision]) -> None:
             flagged += bool(
                 analysis_flaws(text[: figure.start()] + more + text[figure.end() :], decision)
             )
-    assert figures > 500
+    assert figures > least
     assert flagged > 0.99 * figures
 
 

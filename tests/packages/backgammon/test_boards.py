@@ -288,11 +288,15 @@ def test_what_is_no_board_is_refused_in_one_clear_line(name: str) -> None:
     assert message in one_line(error)
 
 
-@pytest.mark.parametrize("kinds", [TRAINED, UNSEEN])
-def test_pictures_of_other_things_are_refused(kinds: Any) -> None:
+@pytest.mark.parametrize(
+    ("kinds", "pictures"),
+    [(TRAINED, 10), (TRAINED, 30), (UNSEEN, 30)],
+    ids=["few", "all", "unseen"],
+)
+def test_pictures_of_other_things_are_refused(kinds: Any, pictures: int) -> None:
     rng = np.random.default_rng(17)
     whys = []
-    for _ in range(30):
+    for _ in range(pictures):
         reading = shipped_reader().likeliest_readings(draw_non_board(kinds, rng))[0]
         whys.append(shipped_reader().refusal(reading))
     assert all(whys)

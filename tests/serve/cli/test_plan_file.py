@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from casewright.domains.shopping.domain import queries
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.planner import QueryRecord, parse_plan
 from casewright.stores import CaseStore
 from tests.serve.helpers import Done, one_line_error, run
 from tests.stores.helpers import note_schema
+from tests.support.shipped import shop_queries
 
 WEATHER = {
     "name": "weather_report",
@@ -133,7 +133,7 @@ def test_records_without_fault_end_in_exit_code_zero_and_plans_on_stdout(
     home: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "queries.jsonl"
-    some = queries()[::161]
+    some = shop_queries()[::161]
     wanted = [query.record.model_dump(include={"id", "query", "context"}) for query in some]
     file.write_text("".join(json.dumps(record) + "\n" for record in wanted), encoding="utf-8")
     done = run(home, "plan", "--input", file)

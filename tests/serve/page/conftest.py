@@ -12,9 +12,9 @@ from tests.serve.service.test_serve_command import SERVE
 from tests.support.browser import Tab, chromium, opened
 
 
-# Playwright's event loop runs in this thread for as long as its browser does: other modules of this
-# process have loops of their own.
-@pytest.fixture(scope="module")
+# Playwright's event loop runs in this thread for as long as its browser does: other folders' tests
+# have loops of their own.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with chromium() as running:
         yield running
