@@ -57,8 +57,7 @@ def calibrate(
         ),
     ] = None,
     component: Annotated[
-        str | None,
-        Option(help="With --store: the problem's component with the question."),
+        str | None, Option(help="With --store: the problem's component with the question.")
     ] = None,
     group: Annotated[
         str, Option(help="With --store: the metadata field that groups the cases of a question.")
@@ -132,20 +131,17 @@ def calibrate(
 def _open_store(cases: Path | None, domain: str | None, store: str | None) -> Iterator[CaseStore]:
     """Open the store of a file's cases, of a domain's plan cases, or of a Python file."""
     from casewright.domains.python_file import load_object
-    from casewright.finetune.demonstrations.cases_file import (
-        demonstration_schema,
-        read_demonstrations,
-    )
+    from casewright.finetune.demonstrations import cases_file
     from casewright.stores import CaseStore, default_encoder
     from casewright.stores.paths import data_folder
 
     if sum(option is not None for option in (cases, domain, store)) != 1:
         raise InputError("Give one of --cases FILE, --domain NAME and --store FILE.py:NAME.")
     if cases is not None:
-        demonstrations = read_demonstrations(cases)
+        demonstrations = cases_file.read_demonstrations(cases)
         name = hashlib.sha256(str(cases.resolve()).encode()).hexdigest()[:16]
         folder = data_folder() / "demonstrations" / f"{cases.stem}-{name}"
-        with CaseStore(demonstration_schema(default_encoder()), folder) as case_store:
+        with CaseStore(cases_file.demonstration_schema(default_encoder()), folder) as case_store:
             _synchronise(case_store, demonstrations)
             yield case_store
         return

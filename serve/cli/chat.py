@@ -10,17 +10,9 @@ from contextlib import closing
 from typer import Context, Typer, echo
 
 from casewright.errors import CasewrightError
+from casewright.serve.cli import options
 from casewright.serve.cli.domain_options import ConversationCommand, DomainValues
-from casewright.serve.cli.options import (
-    AsJson,
-    ConfigFile,
-    ContextText,
-    Flags,
-    HistoryFile,
-    Scope,
-    Tenant,
-    with_flags,
-)
+from casewright.serve.cli.options import Flags, with_flags
 from casewright.serve.cli.output import visible
 
 app = Typer(add_completion=False)
@@ -33,12 +25,12 @@ CONTEXT_COMMAND = "/context"
 def chat(
     command: Context,
     flags: Flags,
-    scope: Scope = None,
-    tenant: Tenant = None,
-    context: ContextText = None,
-    history: HistoryFile = None,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
+    scope: options.Scope = None,
+    tenant: options.Tenant = None,
+    context: options.ContextText = None,
+    history: options.HistoryFile = None,
+    config: options.ConfigFile = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Answer the questions of a conversation, each with the earlier questions as its history.
 

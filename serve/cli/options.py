@@ -54,8 +54,7 @@ Adapter = Annotated[
     ),
 ]
 Device = Annotated[
-    str | None,
-    Option(help="A local model's device: cpu, cuda, cuda:1 or mps.", metavar="NAME"),
+    str | None, Option(help="A local model's device: cpu, cuda, cuda:1 or mps.", metavar="NAME")
 ]
 DType = Annotated[
     str | None,

@@ -13,18 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request, Response
+from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import StreamableHTTPServerTransport
-from mcp.types import (
-    INVALID_PARAMS,
-    CallToolResult,
-    ClientRequest,
-    JSONRPCMessage,
-    JSONRPCRequest,
-    TextContent,
-    Tool,
-    ToolAnnotations,
-)
 from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse
 
@@ -52,26 +43,22 @@ _TOOLS: Mapping[str, tuple[type[AskBody], type[BaseModel], str]] = {
         AnswerBody,
         "Run a plan, and answer the question from its results.",
     ),
-    "ask": (
-        AskBody,
-        AnswerBody,
-        "Plan and run tool calls for a question; answer with citations.",
-    ),
+    "ask": (AskBody, AnswerBody, "Plan and run tool calls for a question; answer with citations."),
 }
 router = APIRouter(include_in_schema=False)
 
 
-def _definition(name: str) -> Tool:
+def _definition(name: str) -> types.Tool:
     body_type, result_type, description = _TOOLS[name]
     schema = body_type.model_json_schema()
     for field in _NOT_ARGUMENTS:
         del schema["properties"][field]
-    return Tool(
+    return types.Tool(
         name=name,
         description=description,
         inputSchema=schema,
         outputSchema=result_type.model_json_schema(),
-        annotations=ToolAnnotations(readOnlyHint=True) if name == "plan" else None,
+        annotations=types.ToolAnnotations(readOnlyHint=True) if name == "plan" else None,
     )
 
 
@@ -86,7 +73,7 @@ def tools_server(
 
     # The MCP library's decorators have no types.
     @server.list_tools()  # type: ignore[no-untyped-call, untyped-decorator]
-    async def list_tools() -> list[Tool]:
+    async def list_tools() -> list[types.Tool]:
         return [_definition(name) for name in _TOOLS]
 
     @server.call_tool(validate_input=False)  # type: ignore[untyped-decorator]
@@ -98,7 +85,8 @@ def tools_server(
             detail = invalid_detail(error.errors())
         except Exception as error:  # noqa: BLE001 - the client gets the detail only
             detail = status_and_detail(error)[1]
-        return CallToolResult(content=[TextContent(type="text", text=detail)], isError=True)
+        content = types.TextContent(type="text", text=detail)
+        return types.CallToolResult(content=[content], isError=True)
 
     return server
 
@@ -170,15 +158,15 @@ async def mcp(request: Request) -> Response:
     """Answer a message of the streamable HTTP transport."""
     # The MCP library would answer 500 to some bodies, and log others in full.
     try:
-        message = JSONRPCMessage.model_validate(json.loads(await request.body())).root
+        message = types.JSONRPCMessage.model_validate(json.loads(await request.body())).root
     except (ValueError, RecursionError):
         raise InputError("The body is not a JSON-RPC message. Send one.") from None
-    if not isinstance(message, JSONRPCRequest):
+    if not isinstance(message, types.JSONRPCRequest):
         # A notification, or a reply without a request: there is no session.
         return Response(status_code=202)
     try:
-        ClientRequest.model_validate(message.model_dump(by_alias=True, exclude_none=True))
+        types.ClientRequest.model_validate(message.model_dump(by_alias=True, exclude_none=True))
     except ValidationError:
-        error = {"code": INVALID_PARAMS, "message": "The method or a parameter is unknown."}
+        error = {"code": types.INVALID_PARAMS, "message": "The method or a parameter is unknown."}
         return JSONResponse({"jsonrpc": "2.0", "id": message.id, "error": error})
     return _Transport(request)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -48,11 +48,9 @@ class Metrics:
         abandoned = gauge("abandoned_tool_threads", "Threads of calls that no run waits for.")
         abandoned.set_function(abandoned_calls)
 
-    @contextmanager
-    def run(self) -> Iterator[None]:
-        """Count a run as in flight."""
-        with self._running.track_inprogress():
-            yield
+    def run(self) -> AbstractContextManager[Any]:
+        """Return a context in which a run counts as in flight."""
+        return self._running.track_inprogress()
 
     def request(self, route: str, status: int) -> None:
         """Count a request by its route's template."""

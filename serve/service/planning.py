@@ -7,15 +7,8 @@ import time
 from concurrent.futures import Executor
 
 from casewright.errors import CasewrightError
-from casewright.planner import (
-    ListValue,
-    Literal,
-    Plan,
-    Planner,
-    PlanRequest,
-    PlanResult,
-    parse_plan,
-)
+from casewright.planner import ListValue, Literal, Plan, parse_plan
+from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.serve.service.answers import AnswerStore
 
 #: The lowest similarity of questions that have the same meaning.

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response, Security
 from fastapi.security import HTTPBearer
+from pydantic import BaseModel
 
 from casewright import __version__
 from casewright.domains.waiting import is_unopened
@@ -18,25 +19,9 @@ from casewright.errors import PlanError, cleaned
 from casewright.finetune.queries.correction import Outcome, corrected, keep_correction
 from casewright.graph.json_text import json_text
 from casewright.graph.run_file import parse_run
+from casewright.serve.service import models
 from casewright.serve.service.events import MEDIA_TYPE, EventStream, event_lines
-from casewright.serve.service.models import (
-    AboutBody,
-    AnswerBody,
-    AskBody,
-    CaseBody,
-    CasesBody,
-    CorrectedBody,
-    CorrectionBody,
-    HealthBody,
-    KeptBody,
-    PlanBody,
-    PlannedBody,
-    ResumeBody,
-    ResumedBody,
-    RunBody,
-    ThreadBody,
-    ThreadId,
-)
+from casewright.serve.service.models import AskBody, ResumeBody, ThreadId
 from casewright.serve.service.problems import RefusedError, answer_without_paths, responses
 from casewright.serve.service.repeats import Attempt
 from casewright.serve.service.runs import Runs, Waiting, plan_steps, steps_if_plan, unknown_thread
@@ -85,6 +70,20 @@ ThreadPath = Annotated[ThreadId, Path(description="The thread's name, as its cli
 CasePath = Annotated[UUID, Path(description="The case's id.")]
 RunPath = Annotated[UUID, Path(description="The answer's run_id.")]
 
+
+def documented(body: type[BaseModel], *errors: int, waits: bool = False) -> dict[str, Any]:
+    """Return the arguments of a route that describe its responses in OpenAPI.
+
+    Args:
+        body: The response's body.
+        errors: Statuses of errors, in addition to those of the middleware.
+        waits: True if the response is 202 where the run waits for a reply.
+    """
+    waiting = {"description": "The run waits for a reply.", "model": models.ThreadBody}
+    described = {**({202: waiting} if waits else {}), **responses(*errors)}
+    return {"response_model": body, "responses": described}
+
+
 asking = APIRouter(tags=["ask"], dependencies=[BEARER])
 threads = APIRouter(prefix="/threads", tags=["threads"], dependencies=[BEARER])
 saved_runs = APIRouter(tags=["runs"], dependencies=[BEARER])
@@ -92,9 +91,6 @@ retained = APIRouter(tags=["cases"], dependencies=[BEARER])
 corrections = APIRouter(tags=["corrections"], dependencies=[BEARER])
 health = APIRouter(tags=["health"])
 ROUTERS = (asking, threads, saved_runs, retained, corrections, health)
-WAITING: dict[int | str, dict[str, Any]] = {
-    202: {"description": "The run waits for a reply.", "model": ThreadBody}
-}
 _EVENTS = """\
 Server-sent events; the data of each is JSON.
 
@@ -122,9 +118,7 @@ _EVENT = {
 }
 
 
-@asking.post(
-    "/ask", response_model=AnswerBody, responses={**WAITING, **responses(409)}, summary="Ask"
-)
+@asking.post("/ask", **documented(models.AnswerBody, 409, waits=True), summary="Ask")
 async def ask(body: AskBody, runs: TheRuns, caller: TheCaller, key: TheKey = None) -> Response:
     """Plan, run the plan, and return an answer that cites its evidence."""
     attempt = runs.attempt(key, caller, body.thread_id, "ask", body.model_dump())
@@ -144,10 +138,8 @@ async def respond(runs: Runs, body: AskBody, caller: Caller, attempt: Attempt | 
     return await runs.repeats.once(attempt, work)
 
 
-@asking.post(
-    "/plan", response_model=PlannedBody, responses=responses(), summary="Plan without running"
-)
-async def plan(body: PlanBody, runs: TheRuns, caller: TheCaller) -> Response:
+@asking.post("/plan", **documented(models.PlannedBody), summary="Plan without running")
+async def plan(body: models.PlanBody, runs: TheRuns, caller: TheCaller) -> Response:
     """Plan a question, and return the plan with its price."""
     return reply(await runs.plan(body, caller))
 
@@ -174,9 +166,7 @@ async def stream(
     return EventStream(event_lines(events, request.state.deadline))
 
 
-@threads.get(
-    "/{thread_id}", response_model=ThreadBody, responses=responses(404), summary="State of a thread"
-)
+@threads.get("/{thread_id}", **documented(models.ThreadBody, 404), summary="State of a thread")
 async def look(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> Response:
     """Return the state of a thread's last run."""
     return reply(await state_of(runs, thread_id, runs.key(thread_id, caller)))
@@ -184,8 +174,7 @@ async def look(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> Respo
 
 @threads.post(
     "/{thread_id}/resume",
-    response_model=ResumedBody,
-    responses={**WAITING, **responses(404, 409)},
+    **documented(models.ResumedBody, 404, 409, waits=True),
     summary="Resume a run",
 )
 async def resume(
@@ -228,6 +217,7 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
         status = "running"
     else:
         status = "waiting" if thread.questions else "interrupted"
+    fields = ("tool", "status", "milliseconds")
     return {
         "thread_id": thread_id,
         "status": status,
@@ -235,18 +225,15 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
         "plan": thread.plan,
         "plan_steps": steps_if_plan(thread.plan),
         "steps": [
-            {
-                "id": step["step"],
-                **{name: step[name] for name in ("tool", "status", "milliseconds")},
-            }
-            for step in sorted(thread.outcomes, key=lambda outcome: int(outcome["step"][1:]))
+            {"id": outcome["step"], **{name: outcome[name] for name in fields}}
+            for outcome in sorted(thread.outcomes, key=lambda outcome: int(outcome["step"][1:]))
         ],
         "questions": thread.questions,
         "answer": answer_without_paths(thread.values["answer"]) if thread.answered else None,
     }
 
 
-@saved_runs.get("/about", response_model=AboutBody, responses=responses(), summary="The service")
+@saved_runs.get("/about", **documented(models.AboutBody), summary="The service")
 async def about(runs: TheRuns) -> Response:
     """Return the domain with its tools, planner and generator."""
     parts, options = runs.parts, runs.options
@@ -273,8 +260,7 @@ async def about(runs: TheRuns) -> Response:
 
 @saved_runs.post(
     "/runs/read",
-    response_model=RunBody,
-    responses=responses(),
+    **documented(models.RunBody),
     summary="Read a saved run",
     openapi_extra={
         "requestBody": {
@@ -305,7 +291,7 @@ def _read(body: bytes) -> Response:
         raise RefusedError(422, "The file is a damaged run: it is nested too deeply.") from None
 
 
-@retained.get("/cases", response_model=CasesBody, responses=responses(), summary="Retained answers")
+@retained.get("/cases", **documented(models.CasesBody), summary="Retained answers")
 async def cases(
     runs: TheRuns,
     caller: TheCaller,
@@ -318,9 +304,7 @@ async def cases(
     return reply({"total": len(answers), "cases": page})
 
 
-@retained.get(
-    "/cases/{case_id}", response_model=CaseBody, responses=responses(404), summary="Retained answer"
-)
+@retained.get("/cases/{case_id}", **documented(models.CaseBody, 404), summary="Retained answer")
 async def case(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> Response:
     """Return one retained answer of the tenant."""
     case = None
@@ -343,10 +327,7 @@ async def delete(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> None:
 
 
 @retained.post(
-    "/runs/{run_id}/approve",
-    response_model=KeptBody,
-    responses=responses(404, 409),
-    summary="Approve an answer",
+    "/runs/{run_id}/approve", **documented(models.KeptBody, 404, 409), summary="Approve an answer"
 )
 async def approve(run_id: RunPath, runs: TheRuns, caller: TheCaller) -> Response:
     """Retain the answer of one of the tenant's latest runs as a case."""
@@ -363,13 +344,8 @@ def _case_body(case: Case) -> dict[str, Any]:
     }
 
 
-@corrections.post(
-    "/corrections",
-    response_model=CorrectedBody,
-    responses=responses(409),
-    summary="Correct a plan",
-)
-async def correct(body: CorrectionBody, runs: TheRuns, caller: TheCaller) -> Response:
+@corrections.post("/corrections", **documented(models.CorrectedBody, 409), summary="Correct a plan")
+async def correct(body: models.CorrectionBody, runs: TheRuns, caller: TheCaller) -> Response:
     """Keep a question with its right plan as an annotated message.
 
     The plan is checked against the tools. Planners learn from it only once the operator adds it.
@@ -391,14 +367,14 @@ def _keep(file: pathlib.Path, record: dict[str, Any]) -> Outcome:
 
 
 @health.head("/healthz", include_in_schema=False)
-@health.get("/healthz", response_model=HealthBody, responses=responses(), summary="Alive")
+@health.get("/healthz", **documented(models.HealthBody), summary="Alive")
 async def alive() -> Response:
     """Return the status ``alive`` while the process answers."""
     return reply({"status": "alive"})
 
 
 @health.head("/readyz", include_in_schema=False)
-@health.get("/readyz", response_model=HealthBody, responses=responses(), summary="Ready")
+@health.get("/readyz", **documented(models.HealthBody), summary="Ready")
 async def ready(request: Request) -> Response:
     """Return the status ``ready`` if the stores and the threads' database answer, or else 503."""
     runs: Runs = request.app.state.runs

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option, Typer, echo
 
-from casewright.serve.cli.bench.options import (
-    RandomSize,
-    Seed,
-    WorkFolder,
-    WritingModel,
-    model_choice,
-)
+from casewright.serve.cli.bench import options
 from casewright.serve.cli.bench.report import measures
 from casewright.serve.cli.options import Adapter, Device, DomainName, DType
 
@@ -26,9 +20,9 @@ app = Typer(add_completion=False)
 @measures(app, "decoding")
 def bench_decoding(
     domain: DomainName = "shopping",
-    model: WritingModel = None,
+    model: options.WritingModel = None,
     adapter: Adapter = None,
-    size: RandomSize = None,
+    size: options.RandomSize = None,
     device: Device = None,
     dtype: DType = None,
     plans: Annotated[int, Option(min=1, help="Plans that each system writes.")] = 20,
@@ -46,7 +40,7 @@ def bench_decoding(
 
     trial = DecodingTrial(
         domain=domain,
-        model=model_choice(model, adapter, size, device, dtype, seed),
+        model=options.model_choice(model, adapter, size, device, dtype, seed),
         plans=plans,
         repeats=repeats,
         examples=examples,
@@ -60,9 +54,9 @@ def bench_decoding(
 @measures(app, "latency")
 def bench_latency(
     domain: DomainName = "shopping",
-    model: WritingModel = None,
+    model: options.WritingModel = None,
     adapter: Adapter = None,
-    size: RandomSize = None,
+    size: options.RandomSize = None,
     device: Device = None,
     dtype: DType = None,
     plans: Annotated[int, Option(min=1, help="Questions for each number of steps (1 to 4).")] = 10,
@@ -78,7 +72,7 @@ def bench_latency(
 
     trial = GenerationTrial(
         domain=domain,
-        model=model_choice(model, adapter, size, device, dtype, seed),
+        model=options.model_choice(model, adapter, size, device, dtype, seed),
         plans=plans,
         repeats=repeats,
         seed=seed,
@@ -111,7 +105,7 @@ def bench_chat(
 @measures(app, "reaper")
 def bench_reaper(
     table: Annotated[list[str] | None, Option(help="1, 2 or 3; repeatable; default: all.")] = None,
-    work: WorkFolder = None,
+    work: options.WorkFolder = None,
     steps: Annotated[int | None, Option(min=1, help="Training steps; else the recipe's.")] = None,
     planner: Annotated[Path | None, Option(help="Table 1's planner; else the shipped one.")] = None,
     instructions: Annotated[
@@ -119,7 +113,7 @@ def bench_reaper(
     ] = None,
     recipe: Annotated[str, Option(help="The trainings' recipe: a TOML file or a name.")] = "reaper",
     limit: Annotated[int, Option(min=1, help="Limit of questions of each set.")] = 100,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
 ) -> Report:
     """Print REAPER's tables for a small model; each row of Tables 2 and 3 is a training.
 
@@ -150,7 +144,7 @@ def bench_small_talk(
     model: Annotated[
         bool, Option("--model/--no-model", help="Also ask the packaged language model.")
     ] = True,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
 ) -> Report:
     """Recognise small talk from examples: REAPER's human_small_talk, which needs no evidence."""
     from casewright.bench.small_talk import measure_small_talk

@@ -42,9 +42,7 @@ def bench_answer(
 
 
 @measures(app, "index", plots=False)
-def bench_index(
-    source: Annotated[Path, Argument(help="A folder with source code.")],
-) -> Report:
+def bench_index(source: Annotated[Path, Argument(help="A folder with source code.")]) -> Report:
     """Time the indexing of a source tree by the packaged encoder, in float32 and integers."""
     from casewright.bench.index import measure_index
 

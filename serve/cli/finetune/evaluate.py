@@ -137,11 +137,7 @@ def evaluated(
 
 
 def _show(
-    evaluation: Evaluation,
-    settings: dict[str, Any],
-    questions: Questions,
-    *,
-    as_json: bool,
+    evaluation: Evaluation, settings: dict[str, Any], questions: Questions, *, as_json: bool
 ) -> None:
     from casewright.finetune.evaluation import tables
     from casewright.finetune.evaluation.tables import NOTES

@@ -51,15 +51,8 @@ def finetune_parser(
     the last checkpoint.
     """
     from casewright.finetune.corpus import read_corpus, training_toolboxes
+    from casewright.finetune.parser import measuring
     from casewright.finetune.parser.episodes import digest, source_drawer, split_source
-    from casewright.finetune.parser.measuring import (
-        PlanScore,
-        accuracy_figures,
-        asking_threshold,
-        fit_card,
-        score_messages,
-        score_toolboxes,
-    )
     from casewright.finetune.parser.public_sets import public_sources
     from casewright.finetune.parser.training import ParserSettings, changed_weights, train_parser
     from casewright.planner.parser.runtime import open_runtime
@@ -85,22 +78,24 @@ def finetune_parser(
     runtime = open_runtime(target)
     boxes = read_corpus("validation")
     figures: dict[str, float] = {}
-    by_toolbox: dict[str, list[PlanScore]] = {box.name: [] for box in boxes}
+    by_toolbox: dict[str, list[measuring.PlanScore]] = {box.name: [] for box in boxes}
     for cases in CASES:
-        scores = [list(score_toolboxes(runtime, [box], cases, seed)) for box in boxes]
-        figures |= accuracy_figures([item for part in scores for item in part], f"{cases} cases")
+        scores = [list(measuring.score_toolboxes(runtime, [box], cases, seed)) for box in boxes]
+        figures |= measuring.accuracy_figures(
+            [item for part in scores for item in part], f"{cases} cases"
+        )
         for box, part in zip(boxes, scores, strict=True):
             by_toolbox[box.name] += part
     if held_out:
         own_tools_scores = [
             item
             for query in held_out
-            for item in score_messages(
+            for item in measuring.score_messages(
                 runtime, query.record.request(source.toolbox).toolbox, [], [query]
             )
         ]
-        figures |= accuracy_figures(own_tools_scores, "tools that a message brings along")
-    curve = fit_card([item for scores in by_toolbox.values() for item in scores])
+        figures |= measuring.accuracy_figures(own_tools_scores, "tools that a message brings along")
+    curve = measuring.fit_card([item for scores in by_toolbox.values() for item in scores])
     facts: dict[str, Any] = {
         "corpus": digest(corpus),
         "domain": domain,
@@ -113,7 +108,7 @@ def finetune_parser(
         **figures,
     }
     confidences = [[curve.confidence(s.score) for s in part] for part in by_toolbox.values()]
-    threshold = asking_threshold(confidences, ASKED_BACK)
+    threshold = measuring.asking_threshold(confidences, ASKED_BACK)
     card = replace(curve, asks_below=threshold, training=facts)
     save_parser(target, changed_weights(network), card)
     print_facts({"folder": str(target), **facts}, as_json=as_json)
