@@ -1,7 +1,7 @@
 """LangServe's routes over the service's runs.
 
 LangServe is archived and supports neither threads nor LangGraph's context. It gets a runnable with
-a typed input and output, which passes the caller to ``runs.Runs``.
+a typed input and output, which passes the tenant to ``runs.Runs``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from casewright.errors import DependencyError
 from casewright.serve.service.models import AnswerBody, AskBody
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.runs import Runs, Waiting
-from casewright.serve.service.tokens import Caller, caller_of
+from casewright.serve.service.tokens import tenant_of
 
 PATH = "/casewright"
-#: Key of the caller in LangServe's configuration.
-_CALLER = "casewright_caller"
+#: Key of the tenant in LangServe's configuration.
+_TENANT = "casewright_tenant"
 #: Questions of a batch that run at a time.
 BATCH_AT_ONCE = 4
 
@@ -47,7 +47,7 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
             *("invoke", "batch", "stream", "playground"),
             *("input_schema", "output_schema", "config_schema"),
         ),
-        per_req_config_modifier=_with_caller,
+        per_req_config_modifier=_with_tenant,
     )
     app.include_router(router)
 
@@ -99,13 +99,13 @@ def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
         raise NotImplementedError("The service answers asynchronously.")
 
     async def answer(body: Any, config: RunnableConfig) -> Any:
-        caller: Caller = config["configurable"][_CALLER]
+        tenant: str = config["configurable"][_TENANT]
         runs: Runs = app.state.runs
         question = body if isinstance(body, AskBody) else AskBody.model_validate(body)
         # LangServe collects the events of all child runnables, so the run must not be a child.
         reset_token = var_child_runnable_config.set(None)
         try:
-            result = await runs.ask(question, caller)
+            result = await runs.ask(question, tenant)
         finally:
             var_child_runnable_config.reset(reset_token)
         if isinstance(result, Waiting):
@@ -118,6 +118,6 @@ def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
     )
 
 
-def _with_caller(config: dict[str, Any], request: Request) -> dict[str, Any]:
+def _with_tenant(config: dict[str, Any], request: Request) -> dict[str, Any]:
     # The client's configurable values are dropped.
-    return {**config, "configurable": {_CALLER: caller_of(request)}}
+    return {**config, "configurable": {_TENANT: tenant_of(request.scope)}}

@@ -24,7 +24,7 @@ from casewright.errors import InputError
 from casewright.serve.service.models import AnswerBody, AskBody, PlannedBody, WrittenPlanBody
 from casewright.serve.service.problems import invalid_detail, status_and_detail
 from casewright.serve.service.runs import Runs, Waiting
-from casewright.serve.service.tokens import Caller, caller_of
+from casewright.serve.service.tokens import tenant_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -63,9 +63,9 @@ def _definition(name: str) -> types.Tool:
 
 
 def tools_server(
-    runs: Runs, caller: Caller, scope: Mapping[str, str], seconds: float
+    runs: Runs, tenant: str, scope: Mapping[str, str], seconds: float
 ) -> Server[Any, Any]:
-    """Return a server of the tools for a caller; a call takes ``seconds`` at most.
+    """Return a server of the tools for a tenant; a call takes ``seconds`` at most.
 
     An error is a result with ``isError`` and the message that the service's HTTP clients get.
     """
@@ -80,7 +80,7 @@ def tools_server(
     async def call(name: str, arguments: dict[str, Any]) -> Any:
         try:
             async with asyncio.timeout(seconds):
-                return await _cancelled_once(_call(runs, caller, name, arguments, scope))
+                return await _cancelled_once(_call(runs, tenant, name, arguments, scope))
         except ValidationError as error:
             detail = invalid_detail(error.errors())
         except Exception as error:  # noqa: BLE001 - the client gets the detail only
@@ -105,7 +105,7 @@ async def _cancelled_once(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str
 
 
 async def _call(
-    runs: Runs, caller: Caller, name: str, arguments: dict[str, Any], scope: Mapping[str, str]
+    runs: Runs, tenant: str, name: str, arguments: dict[str, Any], scope: Mapping[str, str]
 ) -> dict[str, Any]:
     if name not in _TOOLS:
         raise InputError(f"There is no tool {name!r:.80}. There are: {', '.join(_TOOLS)}.")
@@ -113,8 +113,8 @@ async def _call(
         raise InputError(f"{refused[0]} is not an argument. Leave it out.")
     body = _TOOLS[name][0].model_validate({**arguments, "scope": dict(scope)})
     if name == "plan":
-        return await runs.plan(body, caller)
-    result = await runs.ask(body, caller)
+        return await runs.plan(body, tenant)
+    result = await runs.ask(body, tenant)
     assert not isinstance(result, Waiting)
     return result
 
@@ -130,27 +130,23 @@ class _Transport(Response):
         self._request = request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def receive_again() -> dict[str, Any]:
+            return {"type": "http.request", "body": await request.body(), "more_body": False}
+
         request, loop = self._request, asyncio.get_running_loop()
         seconds = request.state.deadline - loop.time() - GRACE_SECONDS
         request_scope = dict(parse_qsl(request.headers.get(SCOPE_HEADER, ""), max_num_fields=16))
-        server = tools_server(request.app.state.runs, caller_of(request), request_scope, seconds)
+        server = tools_server(request.app.state.runs, tenant_of(scope), request_scope, seconds)
         transport = StreamableHTTPServerTransport(None, is_json_response_enabled=True)
         async with transport.connect() as (incoming, outgoing):
             options = server.create_initialization_options()
             work = asyncio.ensure_future(server.run(incoming, outgoing, options, stateless=True))
             try:
-                await transport.handle_request(scope, _replayed(await request.body()), send)
+                await transport.handle_request(scope, receive_again, send)
             finally:
                 work.cancel()
                 await asyncio.wait({work})
                 await transport.terminate()
-
-
-def _replayed(body: bytes) -> Receive:
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive
 
 
 @router.post(PATH)

@@ -15,8 +15,8 @@ from casewright.errors import InputError, PlanError
 from casewright.planner import PinnedPlan, PlanRequest, diff_plans, parse_plan
 from casewright.planner.pinned import NAME, parse_pinned, pin_plan, pinned_names, read_pinned
 from casewright.serve.service import models, routes
-from casewright.serve.service.problems import RefusedError
-from casewright.serve.service.routes import TheCaller, TheKey, TheRuns, documented, reply
+from casewright.serve.service.problems import RefusedError, responses
+from casewright.serve.service.routes import TheKey, TheRuns, TheTenant, documented, reply
 from casewright.tools import Toolbox
 
 plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[routes.BEARER])
@@ -49,11 +49,11 @@ async def diff(body: models.DiffBody) -> Response:
     response_model=models.PinnedBody,
     responses={
         200: {"description": "It replaced the plan of this name.", "model": models.PinnedBody},
-        **routes.responses(409),
+        **responses(409),
     },
     summary="Pin a plan",
 )
-async def pin(name: PlanName, body: models.PinBody, runs: TheRuns, caller: TheCaller) -> Response:
+async def pin(name: PlanName, body: models.PinBody, runs: TheRuns, tenant: TheTenant) -> Response:
     """Keep a plan under a name for all tenants, if the setting pin_plans allows it."""
     options, toolbox = runs.options, runs.parts.toolbox
     folder = options.plans_folder
@@ -62,7 +62,7 @@ async def pin(name: PlanName, body: models.PinBody, runs: TheRuns, caller: TheCa
             409, "Plans cannot be pinned over HTTP: see the settings plans_folder and pin_plans."
         )
     pinned, replaced = await asyncio.to_thread(_pin, folder, name, body, toolbox)
-    log.info("The tenant %s pinned the plan %s.", caller.tenant, name)
+    log.info("The tenant %s pinned the plan %s.", tenant, name)
     return reply({**pinned.to_json(), "differences": []}, 200 if replaced else 201)
 
 
@@ -72,7 +72,7 @@ async def pin(name: PlanName, body: models.PinBody, runs: TheRuns, caller: TheCa
     summary="Run a pinned plan",
 )
 async def run(
-    name: PlanName, body: models.RunPlanBody, runs: TheRuns, caller: TheCaller, key: TheKey = None
+    name: PlanName, body: models.RunPlanBody, runs: TheRuns, tenant: TheTenant, key: TheKey = None
 ) -> Response:
     """Answer with a pinned plan; budgets, approval and citations are as in /ask."""
     folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
@@ -82,12 +82,12 @@ async def run(
         question, planner = pinned.filled(toolbox, body.values)
         PlanRequest(question, toolbox, body.context).validate(planner.fixed)
     content = body.model_dump()
-    attempt = runs.attempt(key, caller, body.thread_id, "plans", name, content)
+    attempt = runs.attempt(key, tenant, body.thread_id, "plans", name, content)
     del content["values"]
     ask = models.PinnedAsk.model_construct(
         question=question, history=[], planner=planner, **content
     )
-    return await routes.respond(runs, ask, caller, attempt)
+    return await routes.respond(runs, ask, tenant, attempt)
 
 
 @contextmanager
@@ -138,7 +138,9 @@ def _find(folder: pathlib.Path | None, name: str) -> PinnedPlan:
 
 def _list(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[str, Any]]:
     plans_json: list[dict[str, Any]] = []
-    for name in [] if folder is None else pinned_names(folder):
+    if folder is None:
+        return plans_json
+    for name in pinned_names(folder):
         # A damaged plan must not hide the others; its own routes report the damage.
         with suppress(InputError):
             pinned = read_pinned(folder, name)

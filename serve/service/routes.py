@@ -25,7 +25,7 @@ from casewright.serve.service.models import AskBody, ResumeBody, ThreadId
 from casewright.serve.service.problems import RefusedError, answer_without_paths, responses
 from casewright.serve.service.repeats import Attempt
 from casewright.serve.service.runs import Runs, Waiting, plan_steps, steps_if_plan, unknown_thread
-from casewright.serve.service.tokens import Caller, caller_of
+from casewright.serve.service.tokens import tenant_of
 from casewright.stores import Case
 
 #: Path to its requests' maximum size in bytes: a saved run can be larger than any question.
@@ -43,8 +43,8 @@ async def _runs(request: Request) -> Runs:
     return runs
 
 
-async def _caller(request: Request) -> Caller:
-    return caller_of(request)
+async def _tenant(request: Request) -> str:
+    return tenant_of(request.scope)
 
 
 def reply(value: Mapping[str, Any], status: int = 200) -> Response:
@@ -56,7 +56,7 @@ def reply(value: Mapping[str, Any], status: int = 200) -> Response:
 # Only for OpenAPI: ``tokens.Authentication`` checks the token before any route.
 BEARER = Security(HTTPBearer(auto_error=False, description="A token of a tenant."))
 TheRuns = Annotated[Runs, Depends(_runs)]
-TheCaller = Annotated[Caller, Depends(_caller)]
+TheTenant = Annotated[str, Depends(_tenant)]
 TheKey = Annotated[
     str | None,
     Header(
@@ -80,8 +80,8 @@ def documented(body: type[BaseModel], *errors: int, waits: bool = False) -> dict
         waits: True if the response is 202 where the run waits for a reply.
     """
     waiting = {"description": "The run waits for a reply.", "model": models.ThreadBody}
-    described = {**({202: waiting} if waits else {}), **responses(*errors)}
-    return {"response_model": body, "responses": described}
+    accepted: dict[int | str, Any] = {202: waiting} if waits else {}
+    return {"response_model": body, "responses": {**accepted, **responses(*errors)}}
 
 
 asking = APIRouter(tags=["ask"], dependencies=[BEARER])
@@ -119,17 +119,17 @@ _EVENT = {
 
 
 @asking.post("/ask", **documented(models.AnswerBody, 409, waits=True), summary="Ask")
-async def ask(body: AskBody, runs: TheRuns, caller: TheCaller, key: TheKey = None) -> Response:
+async def ask(body: AskBody, runs: TheRuns, tenant: TheTenant, key: TheKey = None) -> Response:
     """Plan, run the plan, and return an answer that cites its evidence."""
-    attempt = runs.attempt(key, caller, body.thread_id, "ask", body.model_dump())
-    return await respond(runs, body, caller, attempt)
+    attempt = runs.attempt(key, tenant, body.thread_id, "ask", body.model_dump())
+    return await respond(runs, body, tenant, attempt)
 
 
-async def respond(runs: Runs, body: AskBody, caller: Caller, attempt: Attempt | None) -> Response:
+async def respond(runs: Runs, body: AskBody, tenant: str, attempt: Attempt | None) -> Response:
     """Return the response to a question: its answer, or 202 where the run waits for a reply."""
 
     async def work() -> Response:
-        result = await runs.ask(body, caller, attempt)
+        result = await runs.ask(body, tenant, attempt)
         if isinstance(result, Waiting):
             status = {"thread_id": body.thread_id, "status": "waiting", "question": body.question}
             return reply({**status, "questions": result.questions}, 202)
@@ -139,9 +139,9 @@ async def respond(runs: Runs, body: AskBody, caller: Caller, attempt: Attempt | 
 
 
 @asking.post("/plan", **documented(models.PlannedBody), summary="Plan without running")
-async def plan(body: models.PlanBody, runs: TheRuns, caller: TheCaller) -> Response:
+async def plan(body: models.PlanBody, runs: TheRuns, tenant: TheTenant) -> Response:
     """Plan a question, and return the plan with its price."""
-    return reply(await runs.plan(body, caller))
+    return reply(await runs.plan(body, tenant))
 
 
 @asking.post(
@@ -155,21 +155,21 @@ async def plan(body: models.PlanBody, runs: TheRuns, caller: TheCaller) -> Respo
     summary="Ask, and stream the run",
 )
 async def stream(
-    body: AskBody, request: Request, runs: TheRuns, caller: TheCaller, key: TheKey = None
+    body: AskBody, request: Request, runs: TheRuns, tenant: TheTenant, key: TheKey = None
 ) -> Response:
     """Ask, and receive the plan, each step, and the answer while it is written.
 
     A repeated request receives the last event only.
     """
-    attempt = runs.attempt(key, caller, body.thread_id, "stream", body.model_dump())
-    events = runs.repeats.streamed(attempt, runs.stream(body, caller, attempt))
+    attempt = runs.attempt(key, tenant, body.thread_id, "stream", body.model_dump())
+    events = runs.repeats.streamed(attempt, runs.stream(body, tenant, attempt))
     return EventStream(event_lines(events, request.state.deadline))
 
 
 @threads.get("/{thread_id}", **documented(models.ThreadBody, 404), summary="State of a thread")
-async def look(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> Response:
+async def look(thread_id: ThreadPath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Return the state of a thread's last run."""
-    return reply(await state_of(runs, thread_id, runs.key(thread_id, caller)))
+    return reply(await state_of(runs, thread_id, runs.key(thread_id, tenant)))
 
 
 @threads.post(
@@ -178,7 +178,7 @@ async def look(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> Respo
     summary="Resume a run",
 )
 async def resume(
-    thread_id: ThreadPath, body: ResumeBody, runs: TheRuns, caller: TheCaller, key: TheKey = None
+    thread_id: ThreadPath, body: ResumeBody, runs: TheRuns, tenant: TheTenant, key: TheKey = None
 ) -> Response:
     """Continue a run after a crash or a disconnection, or reply to tools or to an approval.
 
@@ -186,12 +186,12 @@ async def resume(
     of an edited plan are returned in a new question.
     """
     content = body.model_dump(exclude_unset=True)
-    attempt = runs.attempt(key, caller, thread_id, "resume", content)
+    attempt = runs.attempt(key, tenant, thread_id, "resume", content)
 
     async def work() -> Response:
-        result = await runs.resume(thread_id, body, caller, attempt)
+        result = await runs.resume(thread_id, body, tenant, attempt)
         if isinstance(result, Waiting):
-            state = await state_of(runs, thread_id, runs.key(thread_id, caller))
+            state = await state_of(runs, thread_id, runs.key(thread_id, tenant))
             # Another request may have continued the run since; this response is still "waiting".
             waiting = {"status": "waiting", "questions": result.questions, "answer": None}
             return reply({**state, **waiting}, 202)
@@ -201,9 +201,9 @@ async def resume(
 
 
 @threads.delete("/{thread_id}", status_code=204, responses=responses(404, 409), summary="Delete")
-async def forget(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> None:
+async def forget(thread_id: ThreadPath, runs: TheRuns, tenant: TheTenant) -> None:
     """Delete a thread, its questions and its answers."""
-    await runs.forget(thread_id, caller)
+    await runs.forget(thread_id, tenant)
 
 
 async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
@@ -294,22 +294,22 @@ def _read(body: bytes) -> Response:
 @retained.get("/cases", **documented(models.CasesBody), summary="Retained answers")
 async def cases(
     runs: TheRuns,
-    caller: TheCaller,
+    tenant: TheTenant,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
     """Return the tenant's retained answers, the newest first."""
-    answers = await runs.list_retained(caller)
+    answers = await runs.list_retained(tenant)
     page = [_case_body(case) for case in answers[offset : offset + limit]]
     return reply({"total": len(answers), "cases": page})
 
 
 @retained.get("/cases/{case_id}", **documented(models.CaseBody, 404), summary="Retained answer")
-async def case(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> Response:
+async def case(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Return one retained answer of the tenant."""
     case = None
     if runs.retained is not None:
-        case = await asyncio.to_thread(runs.retained.get, caller.tenant, str(case_id))
+        case = await asyncio.to_thread(runs.retained.get, tenant, str(case_id))
     if case is None:
         raise RefusedError(404, "There is no such case.")
     return reply(_case_body(case))
@@ -318,10 +318,10 @@ async def case(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> Response:
 @retained.delete(
     "/cases/{case_id}", status_code=204, responses=responses(404), summary="Delete retained answer"
 )
-async def delete(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> None:
+async def delete(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> None:
     """Delete a retained answer of the tenant."""
     if runs.retained is None or not await asyncio.to_thread(
-        runs.retained.delete, caller.tenant, str(case_id)
+        runs.retained.delete, tenant, str(case_id)
     ):
         raise RefusedError(404, "There is no such case.")
 
@@ -329,9 +329,9 @@ async def delete(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> None:
 @retained.post(
     "/runs/{run_id}/approve", **documented(models.KeptBody, 404, 409), summary="Approve an answer"
 )
-async def approve(run_id: RunPath, runs: TheRuns, caller: TheCaller) -> Response:
+async def approve(run_id: RunPath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Retain the answer of one of the tenant's latest runs as a case."""
-    return reply(await runs.approve(str(run_id), caller))
+    return reply(await runs.approve(str(run_id), tenant))
 
 
 def _case_body(case: Case) -> dict[str, Any]:
@@ -345,7 +345,7 @@ def _case_body(case: Case) -> dict[str, Any]:
 
 
 @corrections.post("/corrections", **documented(models.CorrectedBody, 409), summary="Correct a plan")
-async def correct(body: models.CorrectionBody, runs: TheRuns, caller: TheCaller) -> Response:
+async def correct(body: models.CorrectionBody, runs: TheRuns, tenant: TheTenant) -> Response:
     """Keep a question with its right plan as an annotated message.
 
     The plan is checked against the tools. Planners learn from it only once the operator adds it.
@@ -356,7 +356,7 @@ async def correct(body: models.CorrectionBody, runs: TheRuns, caller: TheCaller)
     history = [{"question": turn.question, "answer": turn.answer} for turn in body.history]
     # The record names the tenant, since the operator may trust only some tenants.
     record = corrected(
-        *(body.question, body.plan, runs.parts.toolbox, body.context, history), caller.tenant
+        *(body.question, body.plan, runs.parts.toolbox, body.context, history), tenant
     )
     outcome = await asyncio.to_thread(_keep, file, record)
     return reply({"id": record["id"], "outcome": outcome})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,24 +79,18 @@ def finetune_parser(
     runtime = open_runtime(target)
     boxes = read_corpus("validation")
     figures: dict[str, float] = {}
-    by_toolbox: dict[str, list[measuring.PlanScore]] = {box.name: [] for box in boxes}
+    by_toolbox: list[list[measuring.PlanScore]] = [[] for _ in boxes]
     for cases in CASES:
         scores = [list(measuring.score_toolboxes(runtime, [box], cases, seed)) for box in boxes]
-        figures |= measuring.accuracy_figures(
-            [item for part in scores for item in part], f"{cases} cases"
-        )
-        for box, part in zip(boxes, scores, strict=True):
-            by_toolbox[box.name] += part
+        figures |= measuring.accuracy_figures(list(chain(*scores)), f"{cases} cases")
+        by_toolbox = [[*earlier, *new] for earlier, new in zip(by_toolbox, scores, strict=True)]
     if held_out:
-        own_tools_scores = [
-            item
-            for query in held_out
-            for item in measuring.score_messages(
-                runtime, query.record.request(source.toolbox).toolbox, [], [query]
-            )
-        ]
-        figures |= measuring.accuracy_figures(own_tools_scores, "tools that a message brings along")
-    curve = measuring.fit_card([item for scores in by_toolbox.values() for item in scores])
+        requests = [(query, query.record.request(source.toolbox)) for query in held_out]
+        parts = (measuring.score_messages(runtime, r.toolbox, [], [q]) for q, r in requests)
+        figures |= measuring.accuracy_figures(
+            list(chain(*parts)), "tools that a message brings along"
+        )
+    curve = measuring.fit_card(list(chain(*by_toolbox)))
     facts: dict[str, Any] = {
         "corpus": digest(corpus),
         "domain": domain,
@@ -107,7 +102,7 @@ def finetune_parser(
         "seed": seed,
         **figures,
     }
-    confidences = [[curve.confidence(s.score) for s in part] for part in by_toolbox.values()]
+    confidences = [[curve.confidence(score.score) for score in part] for part in by_toolbox]
     threshold = measuring.asking_threshold(confidences, ASKED_BACK)
     card = replace(curve, asks_below=threshold, training=facts)
     save_parser(target, changed_weights(network), card)
