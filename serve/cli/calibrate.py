@@ -104,9 +104,9 @@ def calibrate(
     from casewright.stores.paths import data_folder
 
     lambdas_d = _numbers("--lambda-d", lambda_d) or LAMBDAS_D
-    given_b = _numbers("--lambda-b", lambda_b)
+    chosen_lambdas_b = _numbers("--lambda-b", lambda_b)
     # Refuse invalid values before a model is loaded.
-    Sweep(k, lambdas_d, given_b or LAMBDAS_B, measure, limit, seed)
+    Sweep(k, lambdas_d, chosen_lambdas_b or LAMBDAS_B, measure, limit, seed)
     test_questions = None if questions is None else read_judged(questions)
     if store is None and (component is not None or group != "group"):
         raise InputError("--component and --group go with --store. Leave them out.")
@@ -115,7 +115,9 @@ def calibrate(
         language_model = open_scorer(model, adapter=adapter, device=device, dtype=dtype)
         file = scores or data_folder() / "calibrate" / "scores.sqlite"
         with closing(RecordedScorer(language_model, file)) as scorer:
-            lambdas_b = _lambdas_b(case_store, scorer, reading, given_b, measure=not estimate)
+            lambdas_b = _lambdas_b(
+                case_store, scorer, reading, chosen_lambdas_b, measure=not estimate
+            )
             sweep = Sweep(k, lambdas_d, lambdas_b, measure, limit, seed)
             prepared = prepare(case_store, scorer, test_questions, sweep, reading=reading)
             _print_cost(prepared.cost)
@@ -166,28 +168,27 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
 
 
 def _synchronise(store: CaseStore, cases: Sequence[Case]) -> None:
-    """Add new cases, delete those that are no longer given, keep the others' measured quality."""
+    """Add new cases, delete removed ones, and keep the measured quality of the others."""
     from casewright.stores import Change
     from casewright.stores.case import case_id
 
-    given = {case_id(case, store.schema.name): case for case in cases}
+    cases_by_id = {case_id(case, store.schema.name): case for case in cases}
     stored = {case.id: case for case in store.all()}
-    store.delete([id_ for id_ in stored if id_ not in given])
-    store.add([case for id_, case in given.items() if id_ not in stored])
-    store.update(
-        {
-            id_: Change(metadata=case.metadata)
-            for id_, case in given.items()
-            if id_ in stored and dict(stored[id_].metadata) != dict(case.metadata)
-        }
-    )
+    store.delete([id_ for id_ in stored if id_ not in cases_by_id])
+    store.add([case for id_, case in cases_by_id.items() if id_ not in stored])
+    changes = {
+        id_: Change(metadata=case.metadata)
+        for id_, case in cases_by_id.items()
+        if id_ in stored and dict(stored[id_].metadata) != dict(case.metadata)
+    }
+    store.update(changes)
 
 
 def _lambdas_b(
     store: CaseStore,
     scorer: RecordedScorer,
     reading: CaseReading,
-    given: Sequence[float],
+    chosen: Sequence[float],
     *,
     measure: bool,
 ) -> Sequence[float]:
@@ -198,7 +199,7 @@ def _lambdas_b(
     from casewright.stores.progress import note
 
     measurable = can_hold_quality(store)
-    lambdas_b = given or (LAMBDAS_B if measurable else (1.0,))
+    lambdas_b = chosen or (LAMBDAS_B if measurable else (1.0,))
     if min(lambdas_b) == 1:
         return lambdas_b
     if measurable:

@@ -212,7 +212,7 @@ def _review(file: ResumedLines, drafts: ReviewBatch, *, yes: bool) -> int:
             plan = record["plan"].replace("\n", "\n    ")
             text = f"{number}/{len(drafts.records)}  {record['query']}{context}\n    {plan}"
             echo(visible(text), err=True)
-            answer = _answer()
+            answer = _read_answer()
             if answer == "q":
                 break
         if yes or answer == "y":
@@ -221,7 +221,7 @@ def _review(file: ResumedLines, drafts: ReviewBatch, *, yes: bool) -> int:
     return accepted
 
 
-def _answer() -> str:
+def _read_answer() -> str:
     """Return the typed answer: y, n or q; q at the end of the input."""
     while True:
         try:

@@ -81,7 +81,7 @@ function text(id, value) {
   if (byId(id).textContent !== value) byId(id).textContent = value;
 }
 
-/** Whether the answer may be retained: its question had no history and no context. */
+/** Return true if the answer may be retained: its question had no history and no context. */
 function mayRetain(run) {
   const isFirst = run.request && !run.request.history && !Object.keys(run.request.context).length;
   return Boolean(isFirst && run.answer && page.about.retain !== "off" && !run.answer.retained);

@@ -69,7 +69,7 @@ def create_app(
                 call_threads = options.max_tool_threads
                 bound_call_threads(call_threads, options.share_of(call_threads))
                 runs = Runs(
-                    *(parts, options, threads.saver, answers, threads.locks, threads.store, metrics)
+                    parts, options, threads.saver, answers, threads.locks, threads.store, metrics
                 )
                 app.state.runs = runs
                 async with retiring(runs, threads.older):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -58,8 +58,8 @@ class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
     LangChain's ``abatch`` starts all questions at once, and does not stop the others if one fails.
     """
 
-    def __init__(self, blocking: Any, answer: Any, max_batch: int) -> None:
-        super().__init__(blocking, answer, name="casewright")
+    def __init__(self, answer: Any, max_batch: int) -> None:
+        super().__init__(answer, name="casewright")
         self._max_batch = max_batch
 
     async def abatch(
@@ -95,9 +95,6 @@ class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
 def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
     """Return ``Runs.ask`` as a runnable with a typed input and output."""
 
-    def blocking(body: Any) -> Any:
-        raise NotImplementedError("The service answers asynchronously.")
-
     async def answer(body: Any, config: RunnableConfig) -> Any:
         tenant: str = config["configurable"][_TENANT]
         runs: Runs = app.state.runs
@@ -112,10 +109,9 @@ def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
             raise RefusedError(409, "The run waits for a reply. Send it to /threads/…/resume.")
         return result
 
-    runnable: Any = _BoundedBatchRunnable(blocking, answer, max_batch)
-    return cast(
-        "Runnable[Any, Any]", runnable.with_types(input_type=AskBody, output_type=AnswerBody)
-    )
+    runnable: Any = _BoundedBatchRunnable(answer, max_batch)
+    typed: Runnable[Any, Any] = runnable.with_types(input_type=AskBody, output_type=AnswerBody)
+    return typed
 
 
 def _with_tenant(config: dict[str, Any], request: Request) -> dict[str, Any]:

@@ -353,11 +353,9 @@ async def correct(body: models.CorrectionBody, runs: TheRuns, tenant: TheTenant)
     file = runs.options.corrections_file
     if file is None:
         raise RefusedError(409, "Corrections are not kept: corrections_file is not set.")
-    history = [{"question": turn.question, "answer": turn.answer} for turn in body.history]
+    history = [turn.model_dump() for turn in body.history]
     # The record names the tenant, since the operator may trust only some tenants.
-    record = corrected(
-        *(body.question, body.plan, runs.parts.toolbox, body.context, history), tenant
-    )
+    record = corrected(body.question, body.plan, runs.parts.toolbox, body.context, history, tenant)
     outcome = await asyncio.to_thread(_keep, file, record)
     return reply({"id": record["id"], "outcome": outcome})
 

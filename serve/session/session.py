@@ -80,19 +80,18 @@ def open_session(
     if isinstance(domain, str):
         domain = find_domain(domain)
     planner = planner or default_planner(domain)
-    if isinstance(planner, str):
-        named.check_planner(planner, model)
+    name = planner if isinstance(planner, str) else None
+    if name:
+        named.check_planner(name, model)
     _check_feedback(feedback, domain)
-    if isinstance(planner, str) and named.is_local(planner):
-        named.local_model(planner, model or ModelSettings())
+    if name and named.is_local(name):
+        named.local_model(name, model or ModelSettings())
     from casewright.planner.narrowing import narrowing
     from casewright.stores.encoders.sources import named_encoder, preload
 
     encoder = named_encoder(encoder_name)
     preload(encoder)
-    reader = None
-    if isinstance(planner, str) and named.named_planner(planner).reads:
-        reader = domain.open_reader()
+    reader = domain.open_reader() if name and named.named_planner(name).reads else None
     if reader is not None:
         reader.preload()
     folder = store_folder(domain.name, encoder_name)
@@ -103,17 +102,12 @@ def open_session(
         opened = domain.open(folder, encoder, False)
     try:
         opened = with_feedback(opened, domain, feedback)
+        cases = opened.plan_cases
         if isinstance(planner, str):
-            full_planner = named.make_planner(
-                planner,
-                opened.plan_cases,
-                reader,
-                model,
-                queries=domain.queries,
-                encoder=encoder,
-                scope=default_scope(domain.scopes) if scope is None else scope,
-            )
-            planner = narrowing(full_planner, opened.toolbox, encoder, opened.plan_cases)
+            scope = default_scope(domain.scopes) if scope is None else scope
+            parts: Any = {"queries": domain.queries, "encoder": encoder, "scope": scope}
+            planner = named.make_planner(planner, cases, reader, model, **parts)
+            planner = narrowing(planner, opened.toolbox, encoder, cases)
         return Session(domain, opened, planner, encoder)
     except BaseException:
         opened.close()

@@ -63,7 +63,7 @@ def finetune_parser(
     domain_parts: list[Source] = []
     sources, held_out = [], []
     if domain is not None:
-        source, changed_tools = _sources(domain)
+        source, changed_tools = _domain_source(domain)
         domain_parts = split_source(source, DOMAIN_PARTS, random.Random(seed))
         sources = [*domain_parts, *changed_tools.training]
         held_out = changed_tools.held
@@ -109,7 +109,7 @@ def finetune_parser(
     print_facts({"folder": str(target), **facts}, as_json=as_json)
 
 
-def _sources(domain: str) -> tuple[Source, AddedToolSources]:
+def _domain_source(domain: str) -> tuple[Source, AddedToolSources]:
     """Return a domain as training source, and apart the messages that change its tools."""
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.parser.episodes import Source, added_tool_sources
@@ -146,7 +146,7 @@ def finetune_adapt(
 
     check_writable(target)
     card = read_card(start or FOLDER)
-    tools = _source(domain, source)
+    tools = _message_source(domain, source)
     note(f"Training on {len(tools.queries)} messages, at most {minutes:g} minutes …")
     remaining = max(0.0, minutes - (time.monotonic() - started) / 60 - RESERVED_MINUTES)
     settings = replace(training.SETTINGS, minutes=remaining, seed=seed)
@@ -164,20 +164,20 @@ def finetune_adapt(
     # The calibration of the confidence is that of the initial parser.
     save_parser(target, training.changed_weights(network), replace(card, training=facts))
     (target / training.CHECKPOINT).unlink(missing_ok=True)
-    following = [
+    next_commands = [
         f"casewright eval --domain {domain} --input test.jsonl --adapter {target}",
         f'casewright ask --domain {domain} --adapter {target} "…"',
     ]
     if as_json:
-        print_json({"folder": str(target), "next": following, **facts})
+        print_json({"folder": str(target), "next": next_commands, **facts})
         return
     rows = [[name, str(facts[name])] for name in ("domain", "messages", "minutes")]
     print_table(["figure", "value"], rows, str(target))
     echo("Measure the parser on unseen messages, and ask:")
-    echo("".join(f"  {line}\n" for line in following), nl=False)
+    echo("".join(f"  {line}\n" for line in next_commands), nl=False)
 
 
-def _source(domain: str, file: Path) -> Source:
+def _message_source(domain: str, file: Path) -> Source:
     """Return a domain's tools with the checked messages of a file."""
     from casewright.domains import find_domain
     from casewright.finetune.examples.query_pool import query_pool
