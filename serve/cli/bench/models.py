@@ -38,17 +38,9 @@ def bench_decoding(
     """
     from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
 
-    trial = DecodingTrial(
-        domain=domain,
-        model=options.model_choice(model, adapter, size, device, dtype, seed),
-        plans=plans,
-        repeats=repeats,
-        examples=examples,
-        grammars=grammars,
-        held_out=held_out,
-        seed=seed,
-    )
-    return measure_decoding(trial)
+    choice = options.model_choice(model, adapter, size, device, dtype, seed)
+    counts = {"examples": examples, "grammars": grammars, "held_out": held_out}
+    return measure_decoding(DecodingTrial(domain, choice, plans, repeats, seed, **counts))
 
 
 @measures(app, "latency")
@@ -70,14 +62,8 @@ def bench_latency(
     from casewright.bench.latency import measure_latency
     from casewright.bench.models import GenerationTrial
 
-    trial = GenerationTrial(
-        domain=domain,
-        model=options.model_choice(model, adapter, size, device, dtype, seed),
-        plans=plans,
-        repeats=repeats,
-        seed=seed,
-    )
-    return measure_latency(trial)
+    choice = options.model_choice(model, adapter, size, device, dtype, seed)
+    return measure_latency(GenerationTrial(domain, choice, plans, repeats, seed))
 
 
 @measures(app, "chat")

@@ -99,17 +99,9 @@ def bench_unseen(
     from casewright.planner.named import ModelSettings
     from casewright.planner.shipped import SHIPPED
 
-    trial = UnseenTrial(
-        planners=planner or [SHIPPED],
-        split=options.read_split(split),
-        cases=cases,
-        limit=limit,
-        data=data,
-        base=base,
-        settings=ModelSettings(device=device, dtype=dtype, examples=examples),
-        seed=seed,
-    )
-    return measure_unseen(trial)
+    planners, part = planner or [SHIPPED], options.read_split(split)
+    settings = ModelSettings(device=device, dtype=dtype, examples=examples)
+    return measure_unseen(UnseenTrial(planners, part, cases, limit, data, base, settings, seed))
 
 
 @measures(app, "own-tools", plots=False)
@@ -135,16 +127,10 @@ def bench_own_tools(
     from casewright.planner.named import PARSER, ModelSettings
 
     corpus_split = options.read_split(split)
-    trial = OwnToolsTrial(
-        planners=planner or [PARSER],
-        data=data,
-        cases=options.read_numbers("--cases", cases),
-        seeds=seeds,
-        split=corpus_split if corpus else None,
-        limit=limit,
-        settings=ModelSettings(device=device, dtype=dtype, examples=examples),
-    )
-    return measure_own_tools(trial)
+    part = corpus_split if corpus else None
+    planners, numbers = planner or [PARSER], options.read_numbers("--cases", cases)
+    settings = ModelSettings(device=device, dtype=dtype, examples=examples)
+    return measure_own_tools(OwnToolsTrial(planners, data, numbers, seeds, part, limit, settings))
 
 
 @measures(app, "narrowing", plots=False)

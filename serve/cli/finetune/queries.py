@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer import Option, Typer, echo
 
@@ -18,16 +17,8 @@ from casewright.serve.cli.own_tools import own_tools
 MAX_SHOWN = 20
 
 
-class MethodName(StrEnum):
-    """Methods of sampling by their names on the command line."""
-
-    DQS = "dqs"
-    DQS_LARGE = "dqs-large"
-    DQS_EXTREMES = "dqs-extremes"
-    FACILITY_LOCATION = "facility-location"
-    RANDOM = "random"
-
-
+#: The methods of sampling.
+Method = Literal["dqs", "dqs-large", "dqs-extremes", "facility-location", "random"]
 app = Typer(add_completion=False)
 
 
@@ -40,8 +31,8 @@ def sample(
         str | None, Option("--domain", "-d", help="The domain of existing queries.", metavar="NAME")
     ] = None,
     method: Annotated[
-        MethodName, Option(help="dqs drops the pool's extremes, dqs-extremes all but these.")
-    ] = MethodName.DQS,
+        Method, Option(help="dqs drops the pool's extremes, dqs-extremes all but these.")
+    ] = "dqs",
     size: Annotated[
         int | None, Option(min=1, help="Size of the sample; default: of the existing queries.")
     ] = None,
