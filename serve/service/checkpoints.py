@@ -9,17 +9,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import AbstractContextManager, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from casewright.errors import DependencyError, InputError
 from casewright.serve.service.checkpoint_sums import SummedSerializer
+from casewright.serve.service.options import ServiceOptions
 from casewright.serve.service.postgres import check_threads_url, open_postgres
 from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.repeats import TTL, expiring
 from casewright.serve.service.thread_locks import ThreadLocks
-
-if TYPE_CHECKING:
-    from casewright.serve.service.options import ServiceOptions
 
 #: The query of threads whose last checkpoint has an id below the appended parameter.
 SELECT_OLDER = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "

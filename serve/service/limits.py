@@ -13,18 +13,15 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from json import detect_encoding
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from casewright.serve.service.options import ServiceOptions
 from casewright.serve.service.problems import RefusedError, problem_response
 from casewright.serve.service.tokens import is_open, tenant_of
 from casewright.tools.deadline import owner
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from casewright.serve.service.options import ServiceOptions
 
 #: Extra time of a stream, in which it reports its own timeout.
 GRACE_SECONDS = 2.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request, Response
@@ -18,6 +18,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
 from casewright import __version__
 from casewright.errors import InputError
@@ -25,9 +26,6 @@ from casewright.serve.service.models import AnswerBody, AskBody, PlannedBody, Wr
 from casewright.serve.service.problems import invalid_detail, status_and_detail
 from casewright.serve.service.runs import Runs, Waiting
 from casewright.serve.service.tokens import tenant_of
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 PATH = "/mcp"
 #: The header with the scope: ``customer=C001``, several fields joined by ``&``.

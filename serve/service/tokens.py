@@ -8,16 +8,13 @@ import ipaddress
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from casewright.errors import InputError
 from casewright.serve.service.problems import problem_response
 from casewright.serve.settings.tokens import Grant
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 #: The shortest interval between checks for changed tokens.
 CHECK_SECONDS = 1.0

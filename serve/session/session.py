@@ -7,19 +7,17 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from casewright.domains import Domain, find_domain
+from casewright.domains import Domain, OpenDomain, find_domain
 from casewright.errors import InputError
 from casewright.graph.named import OFF, check_judge, make_generator, make_judge
-from casewright.planner import named
+from casewright.planner import Planner, named
 from casewright.planner.named import ModelSettings
 from casewright.serve.session.defaults import default_planner, store_folder
 from casewright.serve.session.scopes import default_scope
 
 if TYPE_CHECKING:
-    from casewright.domains import OpenDomain
     from casewright.graph import Generator
     from casewright.graph.build import Graph
-    from casewright.planner import Planner
     from casewright.serve.session.choice import Choice
     from casewright.stores import CaseStore, Encoder
     from casewright.stores.feedback import Strategy
