@@ -166,7 +166,7 @@ def _read_request(
     }
     try:
         decoded = json.loads(line)
-        output["id"] = _checked_id(decoded)
+        output["id"] = _read_id(decoded)
         return output, QueryRecord.read(decoded).request(toolbox)
     except (InputError, RecursionError) as error:
         output["error"] = str(error) or "The record is nested too deeply."
@@ -175,7 +175,7 @@ def _read_request(
     return output, None
 
 
-def _checked_id(decoded: Any) -> str | int | None:
+def _read_id(decoded: Any) -> str | int | None:
     id_ = decoded.get("id") if isinstance(decoded, dict) else None
     if isinstance(id_, str):
         try:

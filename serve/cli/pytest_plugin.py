@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from casewright.errors import CasewrightError, InputError
-from casewright.serve.cli.evaluate import indented
+from casewright.serve.cli.evaluate import indent_plan
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation.outcome import PlanOutcome
@@ -158,8 +158,8 @@ def _changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> I
         yield f"{change}  {name}: {outcome.item.query.query}"
         if not is_right:
             written = outcome.error if outcome.result is None else str(outcome.result.plan)
-            yield indented("right", str(outcome.item.query.plan))
-            yield indented("wrote", written)
+            yield indent_plan("right", str(outcome.item.query.plan))
+            yield indent_plan("wrote", written)
 
 
 def _name(outcome: PlanOutcome) -> str:

@@ -100,15 +100,15 @@ class Admission:
     A request's body is read before it is processed; a client's disconnection cancels the work.
     ``max_concurrency`` POST and PUT requests run at once, and as many wait; further requests get
     503. Requests of other methods are counted separately, and those of open paths not at all.
-    ``larger`` maps paths to their own ``max_body_bytes``.
+    ``path_limits`` maps paths to their own ``max_body_bytes``.
     """
 
     def __init__(
-        self, app: ASGIApp, *, options: ServiceOptions, larger: Mapping[str, int] | None = None
+        self, app: ASGIApp, *, options: ServiceOptions, path_limits: Mapping[str, int] | None = None
     ) -> None:
         self._app = app
         self._bytes = options.max_body_bytes
-        self._larger = larger or {}
+        self._path_limits = path_limits or {}
         self._seconds = options.request_seconds
         self._posts = _Queue(options.max_concurrency, options.tenant_concurrency)
         self._others = _Queue(options.max_concurrency, options.tenant_concurrency)
@@ -169,7 +169,7 @@ class Admission:
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
         headers = Headers(scope=scope)
-        limit = max(self._bytes, self._larger.get(scope["path"], 0))
+        limit = max(self._bytes, self._path_limits.get(scope["path"], 0))
         detail = f"The request's body is larger than {limit:,} bytes. Send less."
         too_large = RefusedError(413, detail, {"Connection": "close"})
         chunks = _chunks(receive)

@@ -16,7 +16,7 @@ from casewright.planner import PinnedPlan, PlanRequest, diff_plans, parse_plan
 from casewright.planner.pinned import NAME, parse_pinned, pin_plan, pinned_names, read_pinned
 from casewright.serve.service import models, routes
 from casewright.serve.service.problems import RefusedError, responses
-from casewright.serve.service.routes import TheKey, TheRuns, TheTenant, documented, reply
+from casewright.serve.service.routes import TheKey, TheRuns, TheTenant, openapi, reply
 from casewright.tools import Toolbox
 
 plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[routes.BEARER])
@@ -26,14 +26,14 @@ log = logging.getLogger("casewright.service")
 PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The plan's name.")]
 
 
-@plans.get("", **documented(models.PinnedListBody), summary="Pinned plans")
+@plans.get("", **openapi(models.PinnedListBody), summary="Pinned plans")
 async def list_plans(runs: TheRuns) -> Response:
     """Return the pinned plans of the service; none if the setting plans_folder names no folder."""
     folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
     return reply({"plans": await asyncio.to_thread(_list, folder, toolbox)})
 
 
-@plans.post("/diff", **documented(models.DifferenceBody), summary="Compare two plans")
+@plans.post("/diff", **openapi(models.DifferenceBody), summary="Compare two plans")
 async def diff(body: models.DiffBody) -> Response:
     """Return the steps of two plans side by side."""
     with _refuse_invalid():
@@ -67,9 +67,7 @@ async def pin(name: PlanName, body: models.PinBody, runs: TheRuns, tenant: TheTe
 
 
 @plans.post(
-    "/{name}/run",
-    **documented(models.AnswerBody, 404, 409, waits=True),
-    summary="Run a pinned plan",
+    "/{name}/run", **openapi(models.AnswerBody, 404, 409, waits=True), summary="Run a pinned plan"
 )
 async def run(
     name: PlanName, body: models.RunPlanBody, runs: TheRuns, tenant: TheTenant, key: TheKey = None

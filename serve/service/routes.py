@@ -29,7 +29,7 @@ from casewright.serve.service.tokens import tenant_of
 from casewright.stores import Case
 
 #: Path to its requests' maximum size in bytes: a saved run can be larger than any question.
-LARGER = {"/runs/read": 8 * 1024 * 1024}
+PATH_LIMITS = {"/runs/read": 8 * 1024 * 1024}
 #: Maximum size of the file of corrections in bytes: no tenant may fill the disk.
 MAX_CORRECTION_BYTES = 64 * 1024 * 1024
 #: Maximum time in which a ready store counts its cases.
@@ -71,7 +71,7 @@ CasePath = Annotated[UUID, Path(description="The case's id.")]
 RunPath = Annotated[UUID, Path(description="The answer's run_id.")]
 
 
-def documented(body: type[BaseModel], *errors: int, waits: bool = False) -> dict[str, Any]:
+def openapi(body: type[BaseModel], *errors: int, waits: bool = False) -> dict[str, Any]:
     """Return the arguments of a route that describe its responses in OpenAPI.
 
     Args:
@@ -118,7 +118,7 @@ _EVENT = {
 }
 
 
-@asking.post("/ask", **documented(models.AnswerBody, 409, waits=True), summary="Ask")
+@asking.post("/ask", **openapi(models.AnswerBody, 409, waits=True), summary="Ask")
 async def ask(body: AskBody, runs: TheRuns, tenant: TheTenant, key: TheKey = None) -> Response:
     """Plan, run the plan, and return an answer that cites its evidence."""
     attempt = runs.attempt(key, tenant, body.thread_id, "ask", body.model_dump())
@@ -138,7 +138,7 @@ async def respond(runs: Runs, body: AskBody, tenant: str, attempt: Attempt | Non
     return await runs.repeats.once(attempt, work)
 
 
-@asking.post("/plan", **documented(models.PlannedBody), summary="Plan without running")
+@asking.post("/plan", **openapi(models.PlannedBody), summary="Plan without running")
 async def plan(body: models.PlanBody, runs: TheRuns, tenant: TheTenant) -> Response:
     """Plan a question, and return the plan with its price."""
     return reply(await runs.plan(body, tenant))
@@ -166,7 +166,7 @@ async def stream(
     return EventStream(event_lines(events, request.state.deadline))
 
 
-@threads.get("/{thread_id}", **documented(models.ThreadBody, 404), summary="State of a thread")
+@threads.get("/{thread_id}", **openapi(models.ThreadBody, 404), summary="State of a thread")
 async def look(thread_id: ThreadPath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Return the state of a thread's last run."""
     return reply(await state_of(runs, thread_id, runs.key(thread_id, tenant)))
@@ -174,7 +174,7 @@ async def look(thread_id: ThreadPath, runs: TheRuns, tenant: TheTenant) -> Respo
 
 @threads.post(
     "/{thread_id}/resume",
-    **documented(models.ResumedBody, 404, 409, waits=True),
+    **openapi(models.ResumedBody, 404, 409, waits=True),
     summary="Resume a run",
 )
 async def resume(
@@ -233,7 +233,7 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
     }
 
 
-@saved_runs.get("/about", **documented(models.AboutBody), summary="The service")
+@saved_runs.get("/about", **openapi(models.AboutBody), summary="The service")
 async def about(runs: TheRuns) -> Response:
     """Return the domain with its tools, planner and generator."""
     parts, options = runs.parts, runs.options
@@ -260,7 +260,7 @@ async def about(runs: TheRuns) -> Response:
 
 @saved_runs.post(
     "/runs/read",
-    **documented(models.RunBody),
+    **openapi(models.RunBody),
     summary="Read a saved run",
     openapi_extra={
         "requestBody": {
@@ -291,7 +291,7 @@ def _read(body: bytes) -> Response:
         raise RefusedError(422, "The file is a damaged run: it is nested too deeply.") from None
 
 
-@retained.get("/cases", **documented(models.CasesBody), summary="Retained answers")
+@retained.get("/cases", **openapi(models.CasesBody), summary="Retained answers")
 async def cases(
     runs: TheRuns,
     tenant: TheTenant,
@@ -304,7 +304,7 @@ async def cases(
     return reply({"total": len(answers), "cases": page})
 
 
-@retained.get("/cases/{case_id}", **documented(models.CaseBody, 404), summary="Retained answer")
+@retained.get("/cases/{case_id}", **openapi(models.CaseBody, 404), summary="Retained answer")
 async def case(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Return one retained answer of the tenant."""
     case = None
@@ -327,7 +327,7 @@ async def delete(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> None:
 
 
 @retained.post(
-    "/runs/{run_id}/approve", **documented(models.KeptBody, 404, 409), summary="Approve an answer"
+    "/runs/{run_id}/approve", **openapi(models.KeptBody, 404, 409), summary="Approve an answer"
 )
 async def approve(run_id: RunPath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Retain the answer of one of the tenant's latest runs as a case."""
@@ -344,7 +344,7 @@ def _case_body(case: Case) -> dict[str, Any]:
     }
 
 
-@corrections.post("/corrections", **documented(models.CorrectedBody, 409), summary="Correct a plan")
+@corrections.post("/corrections", **openapi(models.CorrectedBody, 409), summary="Correct a plan")
 async def correct(body: models.CorrectionBody, runs: TheRuns, tenant: TheTenant) -> Response:
     """Keep a question with its right plan as an annotated message.
 
@@ -365,14 +365,14 @@ def _keep(file: pathlib.Path, record: dict[str, Any]) -> Outcome:
 
 
 @health.head("/healthz", include_in_schema=False)
-@health.get("/healthz", **documented(models.HealthBody), summary="Alive")
+@health.get("/healthz", **openapi(models.HealthBody), summary="Alive")
 async def alive() -> Response:
     """Return the status ``alive`` while the process answers."""
     return reply({"status": "alive"})
 
 
 @health.head("/readyz", include_in_schema=False)
-@health.get("/readyz", **documented(models.HealthBody), summary="Ready")
+@health.get("/readyz", **openapi(models.HealthBody), summary="Ready")
 async def ready(request: Request) -> Response:
     """Return the status ``ready`` if the stores and the threads' database answer, or else 503."""
     runs: Runs = request.app.state.runs

@@ -269,7 +269,7 @@ class Runs:
         if isinstance(body, models.PinnedAsk):
             context = replace(context, planner=body.planner)
         elif isinstance(body, models.WrittenPlanBody):
-            context = replace(context, planner=FixedPlanner(self._checked_plan(body), "run_plan"))
+            context = replace(context, planner=FixedPlanner(self._read_plan(body), "run_plan"))
         graph, config, key = self._graph_without_threads, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, tenant)
@@ -318,7 +318,7 @@ class Runs:
                         for event in events:
                             yield event
 
-    def _checked_plan(self, body: models.WrittenPlanBody) -> Plan:
+    def _read_plan(self, body: models.WrittenPlanBody) -> Plan:
         request = PlanRequest(body.question, self.parts.toolbox, body.context, _turns(body))
         try:
             plan = parse_plan(body.plan)

@@ -13,7 +13,7 @@ _EXPORTER = "OTEL_TRACES_EXPORTER"
 
 
 @contextmanager
-def exporting() -> Iterator[None]:
+def export_spans() -> Iterator[None]:
     """Export this process's spans while the context lasts; send the remaining spans at its end.
 
     Raises:

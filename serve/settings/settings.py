@@ -47,7 +47,7 @@ SECRET = ("tokens", "threads_url")
 MIN_TOKEN_CHARACTERS = 16
 
 
-def _checked_token(token: SecretStr) -> SecretStr:
+def _check_token(token: SecretStr) -> SecretStr:
     text = token.get_secret_value()
     if len(text) < MIN_TOKEN_CHARACTERS or not all("!" <= character <= "~" for character in text):
         raise ValueError("not valid as a bearer token")
@@ -64,7 +64,7 @@ class Token(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    token: Annotated[SecretStr, AfterValidator(_checked_token)]
+    token: Annotated[SecretStr, AfterValidator(_check_token)]
     tenant: str = Field(min_length=1)
     expires: AwareDatetime | None = None
 

@@ -84,7 +84,7 @@ def test_old_threads_are_retired_and_those_that_wait_or_can_be_resumed_stay(
 ) -> None:
     async def look() -> None:
         async with service(tmp_path, options) as (runs, threads):
-            assert threads.older is not None
+            assert threads.find_older is not None
             await runs.ask(asked("answered", "s1 = quick()"), TENANT)
             assert isinstance(await runs.ask(asked("waits", "s1 = asks()"), TENANT), Waiting)
             with suppress(TimeoutError):
@@ -93,14 +93,14 @@ def test_old_threads_are_retired_and_those_that_wait_or_can_be_resumed_stay(
             at_work = asyncio.ensure_future(runs.ask(asked("works", "s1 = slow(b=2)"), TENANT))
             await until(lambda: len(runs.locks.keys) == 1)
             now = datetime.now(UTC)
-            assert await retire(runs, threads.older, now - timedelta(hours=1)) == 0
-            assert await retire(runs, threads.older, now + timedelta(minutes=1)) == 1
+            assert await retire(runs, threads.find_older, now - timedelta(hours=1)) == 0
+            assert await retire(runs, threads.find_older, now + timedelta(minutes=1)) == 1
             with pytest.raises(RefusedError, match="no such thread"):
                 await status_of(runs, "answered")
             assert await status_of(runs, "waits") == "waiting"
             assert await status_of(runs, "interrupted") == "interrupted"
             await at_work
-            assert await retire(runs, threads.older, now + timedelta(minutes=1)) == 1
+            assert await retire(runs, threads.find_older, now + timedelta(minutes=1)) == 1
 
     with lock_threads(options):
         asyncio.run(look())
