@@ -104,9 +104,9 @@ def calibrate(
     from casewright.stores.paths import data_folder
 
     lambdas_d = _numbers("--lambda-d", lambda_d) or LAMBDAS_D
-    chosen_lambdas_b = _numbers("--lambda-b", lambda_b)
+    chosen_b = _numbers("--lambda-b", lambda_b)
     # Refuse invalid values before a model is loaded.
-    Sweep(k, lambdas_d, chosen_lambdas_b or LAMBDAS_B, measure, limit, seed)
+    Sweep(k, lambdas_d, chosen_b or LAMBDAS_B, measure, limit, seed)
     test_questions = None if questions is None else read_judged(questions)
     if store is None and (component is not None or group != "group"):
         raise InputError("--component and --group go with --store. Leave them out.")
@@ -115,9 +115,7 @@ def calibrate(
         language_model = open_scorer(model, adapter=adapter, device=device, dtype=dtype)
         file = scores or data_folder() / "calibrate" / "scores.sqlite"
         with closing(RecordedScorer(language_model, file)) as scorer:
-            lambdas_b = _lambdas_b(
-                case_store, scorer, reading, chosen_lambdas_b, measure=not estimate
-            )
+            lambdas_b = _lambdas_b(case_store, scorer, reading, chosen_b, measure=not estimate)
             sweep = Sweep(k, lambdas_d, lambdas_b, measure, limit, seed)
             prepared = prepare(case_store, scorer, test_questions, sweep, reading=reading)
             _print_cost(prepared.cost)

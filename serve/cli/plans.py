@@ -61,7 +61,7 @@ def pin(
     from casewright.serve.session.session import open_chosen
 
     fields, values = option_values.read_context(context), command.obj
-    parameter_texts = option_values.read_pairs("--parameter", parameter)
+    texts = option_values.read_pairs("--parameter", parameter)
     given_plan = None if plan is None else read_plan_file(plan)
     question = question or (given_plan.question if given_plan else "")
     if not question:
@@ -79,9 +79,7 @@ def pin(
         else:
             checked_plan = given_plan.plan
         request.validate(checked_plan)
-        parameters = {
-            key: option_values.json_or_text(value) for key, value in parameter_texts.items()
-        }
+        parameters = {key: option_values.json_or_text(value) for key, value in texts.items()}
         pinned = pin_plan(name, question, checked_plan, request.toolbox, parameters)
         file = pinned.save(folder, replace=replace)
     if as_json:

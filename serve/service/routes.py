@@ -108,6 +108,7 @@ when mending adds steps |
 
 The last is `done`, `waiting` or `error`. The text of `done` is the one whose citations are checked.
 """
+_FILE_BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 _EVENT = {
     "type": "object",
     "properties": {
@@ -238,9 +239,7 @@ async def about(runs: TheRuns) -> Response:
     """Return the domain with its tools, planner and generator."""
     parts, options = runs.parts, runs.options
     # Scope values may name users of other tenants.
-    scopes = {
-        field: [] if options.tokens else list(values) for field, values in parts.scopes.items()
-    }
+    scopes = {name: [] if options.tokens else list(values) for name, values in parts.scopes.items()}
     return reply(
         {
             "version": __version__,
@@ -262,12 +261,7 @@ async def about(runs: TheRuns) -> Response:
     "/runs/read",
     **openapi(models.RunBody),
     summary="Read a saved run",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"type": "object"}}},
-        }
-    },
+    openapi_extra={"requestBody": _FILE_BODY},
 )
 async def read(request: Request) -> Response:
     """Check a file of ``casewright ask --save``, and return it with its plan's steps."""

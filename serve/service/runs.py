@@ -42,8 +42,8 @@ from casewright.tools.body import arun
 
 #: Maximum number of runs, of all tenants together, whose answers can still be retained.
 MAX_RECENT = 1000
-#: The graph's stream modes, without those of events for a client.
-_QUIET_MODES: list[Any] = ["custom", "values"]
+#: The stream modes that every run of the graph needs.
+_MODES: list[Any] = ["custom", "values"]
 #: A text that was not streamed by its generator is split into pieces of a few words.
 _PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
 
@@ -90,7 +90,7 @@ class Runs:
         self._planner, generator = run_in_threads(parts.planner, parts.generator, self._pool)
         # The tokens of a chat model are messages.
         has_tokens = isinstance(generator, ChatGenerator)
-        self._modes = [*_QUIET_MODES, *(["messages"] if has_tokens else [])]
+        self._modes = [*_MODES, *(["messages"] if has_tokens else [])]
         limits = {"calls": options.max_calls, "cost": options.max_cost}
         self._limits = Limits().within({n: bound for n, bound in limits.items() if bound})
         self._latencies = Latencies()
@@ -187,9 +187,7 @@ class Runs:
                 else:
                     state = {}
                     inputs, config = cast("Any", command), _config(key, thread.request)
-                    chunks = self.graph.astream(
-                        inputs, config, context=context, stream_mode=_QUIET_MODES
-                    )
+                    chunks = self.graph.astream(inputs, config, context=context, stream_mode=_MODES)
                     async for _ in self._graph_events(chunks, state, emit=False):
                         pass
         question = AskBody.model_construct(
@@ -288,7 +286,7 @@ class Runs:
                     inputs = None
                 elif key is not None:
                     await self._threads.begin_run(key)
-                modes = self._modes if emit else _QUIET_MODES
+                modes = self._modes if emit else _MODES
                 chunks = graph.astream(inputs, config, context=context, stream_mode=modes)
                 async for event in self._graph_events(chunks, state, emit=emit):
                     yield event

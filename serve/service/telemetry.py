@@ -32,9 +32,8 @@ def export_spans() -> Iterator[None]:
     has_name = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
     )
-    provider = TracerProvider(
-        resource=Resource.create({} if has_name else {"service.name": "casewright"})
-    )
+    attributes = {} if has_name else {"service.name": "casewright"}
+    provider = TracerProvider(resource=Resource.create(attributes))
     exporter: export.SpanExporter
     match os.environ.get(_EXPORTER) or "otlp":
         case "otlp":

@@ -61,10 +61,8 @@ def bench_legal(
         return measure_legal(folder, named_encoder(encoder), only=only, limit=limit)
     check_generator(generator)
     model = None if generator == EXTRACTIVE else chat_model(generator)
-    other = None if against is None else named_encoder(against)
-    return measure_answers(
-        folder, named_encoder(encoder), model, against=other, only=only, limit=limit
-    )
+    first, other = named_encoder(encoder), None if against is None else named_encoder(against)
+    return measure_answers(folder, first, model, against=other, only=only, limit=limit)
 
 
 @measures(app, "encoder", plots=False)

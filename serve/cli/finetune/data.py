@@ -214,16 +214,11 @@ def finetune_data(
 
 
 def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
-    counts_by_split = {
-        name.partition(".")[0]: facts for name, facts in manifest["examples"].items()
-    }
-    tasks = sorted({task for facts in counts_by_split.values() for task in facts["tasks"]})
-    rows = [
-        [task, *(facts["tasks"].get(task, 0) for facts in counts_by_split.values())]
-        for task in tasks
-    ]
-    rows.append(["all", *(facts["all"] for facts in counts_by_split.values())])
-    print_table(["task", *counts_by_split], rows, title)
+    by_split = {name.partition(".")[0]: facts for name, facts in manifest["examples"].items()}
+    tasks = sorted({task for facts in by_split.values() for task in facts["tasks"]})
+    rows = [[task, *(facts["tasks"].get(task, 0) for facts in by_split.values())] for task in tasks]
+    rows.append(["all", *(facts["all"] for facts in by_split.values())])
+    print_table(["task", *by_split], rows, title)
     queries, instructions = manifest["queries"], manifest["instructions"]
     per_task = instructions["per_planning_task"]
     ratio = f", {per_task:.2f} for each planning task" if per_task else ""

@@ -142,15 +142,13 @@ def file_questions(
     return Questions(items, case_queries, reader, settings, notes, opened=opened, scope=scope)
 
 
-def _items(
-    source: Path, queries: Sequence[AnnotatedQuery], toolbox: Toolbox
-) -> list[EvaluationItem]:
+def _items(file: Path, queries: Sequence[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
     from casewright.finetune.evaluation import items_of
 
     try:
         return items_of(queries, toolbox)
     except InputError as error:
-        raise InputError(f"{source}: {error}") from error
+        raise InputError(f"{file}: {error}") from error
 
 
 def _file_notes(queries: Sequence[AnnotatedQuery], cases: Sequence[AnnotatedQuery]) -> list[str]:

@@ -71,9 +71,8 @@ def finetune_parser(
         sources += public_sources(sets, default_encoder(), random.Random(seed))
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
     corpus = training_toolboxes(follow_ups=False)
-    network = train_parser(
-        source_drawer(corpus, sources, domain_parts), settings, target, start, device
-    )
+    drawer = source_drawer(corpus, sources, domain_parts)
+    network = train_parser(drawer, settings, target, start, device)
     # The saved weights are evaluated; the final card then includes the figures.
     save_parser(target, changed_weights(network), ParserCard())
     runtime = open_runtime(target)
@@ -87,9 +86,8 @@ def finetune_parser(
     if held_out:
         requests = [(query, query.record.request(source.toolbox)) for query in held_out]
         parts = (measuring.score_messages(runtime, r.toolbox, [], [q]) for q, r in requests)
-        figures |= measuring.accuracy_figures(
-            list(chain(*parts)), "tools that a message brings along"
-        )
+        own_scores = list(chain(*parts))
+        figures |= measuring.accuracy_figures(own_scores, "tools that a message brings along")
     curve = measuring.fit_card(list(chain(*by_toolbox)))
     facts: dict[str, Any] = {
         "corpus": digest(corpus),
