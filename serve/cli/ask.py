@@ -139,16 +139,14 @@ def _ask_without_question(values: DomainValues, generator: str, *, as_json: bool
     from casewright.graph.named import EXTRACTIVE, check_generator
     from casewright.planner import chat_model
     from casewright.planner.chat_call import chat_text
-    from casewright.serve.session.defaults import store_folder
-    from casewright.stores import default_encoder
+    from casewright.serve.session.session import open_stores
 
     assert values.domain.answer is not None
     check_generator(generator)
     request = OwnRequest(values.without_question)
     if generator != EXTRACTIVE:
         request = OwnRequest(values.without_question, chat_text(chat_model(generator)), generator)
-    folder = store_folder(values.domain.name)
-    with closing(values.domain.open(folder, default_encoder(), False)) as opened:
+    with closing(open_stores(values.domain)) as opened:
         answer = values.domain.answer(opened, request)
     if as_json:
         print_json(answer.record)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,26 +125,20 @@ class PlanItem(pytest.Item):
 
 
 def _gate(text: str) -> float:
-    try:
-        gate = float(text)
-    except ValueError:
-        gate = -1.0
-    if not 0 <= gate <= 1:
-        raise InputError(f"{GATE} is {text!r}. Give a share from 0 to 1.")
-    return gate
+    with suppress(ValueError):
+        if 0 <= (gate := float(text)) <= 1:
+            return gate
+    raise InputError(f"{GATE} is {text!r}. Give a share from 0 to 1.")
 
 
 def _accepted(file: Path) -> Mapping[str, bool]:
     """Return the result by message of the accepted run; empty without one."""
     if not file.is_file():
         return {}
-    try:
-        right = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        right = None
-    if not isinstance(right, dict):
-        raise InputError(f"{file} is not an accepted run. Remove it, and accept a new run.")
-    return right
+    with suppress(ValueError):
+        if isinstance(results := json.loads(file.read_text(encoding="utf-8")), dict):
+            return results
+    raise InputError(f"{file} is not an accepted run. Remove it, and accept a new run.")
 
 
 def _changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> Iterator[str]:

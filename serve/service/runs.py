@@ -340,8 +340,7 @@ class Runs:
         # The default values of scope fields are for trials without tokens.
         if resumed or self.options.tokens:
             require_all_fields(self.parts.scopes, scope)
-        scope = scope_of(self.parts.scopes, scope)
-        scope = {**scope, "tenant": tenant}
+        scope = {**scope_of(self.parts.scopes, scope), "tenant": tenant}
         return RunContext(scope, planner=planner, limits=limits, approve=approve)
 
     async def _result(

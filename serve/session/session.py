@@ -157,10 +157,14 @@ def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenD
     return domain.looping(opened, make)
 
 
-def rebuild(domain_name: str) -> dict[str, int]:
-    """Rebuild a domain's stores, also from damaged files; return their numbers of cases."""
+def open_stores(domain: Domain, *, rebuild: bool = False) -> OpenDomain:
+    """Return a domain, opened with the packaged encoder and without a planner."""
     from casewright.stores import default_encoder
 
-    domain = find_domain(domain_name)
-    with closing(domain.open(store_folder(domain.name), default_encoder(), True)) as opened:
+    return domain.open(store_folder(domain.name), default_encoder(), rebuild)
+
+
+def rebuild(domain_name: str) -> dict[str, int]:
+    """Rebuild a domain's stores, also from damaged files; return their numbers of cases."""
+    with closing(open_stores(find_domain(domain_name), rebuild=True)) as opened:
         return {name: store.count() for name, store in opened.stores.items()}

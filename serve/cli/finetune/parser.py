@@ -111,9 +111,8 @@ def _domain_source(domain: str) -> tuple[Source, AddedToolSources]:
     """Return a domain as training source, and apart the messages that change its tools."""
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.parser.episodes import Source, added_tool_sources
-    from casewright.stores import default_encoder
 
-    data = training_inputs(DataSection(domain=domain), default_encoder())
+    data = training_inputs(DataSection(domain=domain))
     plain = [q for q in data.queries if not q.record.tools_extra and not q.record.tools_removed]
     source = Source(domain, data.toolbox, data.pools, plain)
     return source, added_tool_sources(domain, data.toolbox, data.queries)
@@ -182,10 +181,9 @@ def _message_source(domain: str, file: Path) -> Source:
     from casewright.finetune.parser.episodes import Source
     from casewright.finetune.parser.training import check_count
     from casewright.planner import read_annotated
-    from casewright.stores import default_encoder
 
     queries = read_annotated(file)
     check_count(file, len(queries))
-    toolbox = domain_toolbox(domain, default_encoder())
+    toolbox = domain_toolbox(domain)
     measuring = [query.query for query in find_domain(domain).measuring_queries()]
     return Source(domain, toolbox, {}, query_pool(queries, toolbox, measuring).queries)
