@@ -1,4 +1,4 @@
-// The service's operations, with a form to try each.
+// Lists the service's operations, with a form to try each.
 
 import { byId, element } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// The plan as a graph: steps that can start together form a column; lines join the columns.
+// Draws the plan as a graph: steps that can start together form a column; lines join the columns.
 // On narrow screens, all steps are in one column.
 
 import { countText, duration, element } from "./dom.js";

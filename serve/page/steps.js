@@ -1,4 +1,4 @@
-// Each step: its arguments, evidence, rounds of feedback and error.
+// Draws a section for each step: its arguments, evidence, rounds of feedback and error.
 
 import { countText, duration, element } from "./dom.js";
 import { stateText } from "./graph.js";

@@ -1,4 +1,4 @@
-// The shown run, and the list of all runs of this page.
+// Draws the shown run, and the list of all runs of this page.
 
 import { isApproval, priceText, waitingCard } from "./approval.js";
 import { drawAnswer, plannerText } from "./answer.js";
