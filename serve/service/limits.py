@@ -179,15 +179,13 @@ class Admission:
             if headers.get("expect", "").lower() != "100-continue":
                 await _discard(chunks)
             raise too_large
-        parts: list[bytes] = []
-        size = 0
+        body = bytearray()
         async for chunk in chunks:
-            parts.append(chunk)
-            size += len(chunk)
-            if size > limit:
+            body += chunk
+            if len(body) > limit:
                 await _discard(chunks)
                 raise too_large
-        return b"".join(parts)
+        return bytes(body)
 
     async def _work_until_disconnect(
         self, scope: Scope, receive: Receive, sender: _Sender, body: bytes, slot: _Slot
