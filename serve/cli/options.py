@@ -151,14 +151,11 @@ def with_flags(*names: str, **options: Any) -> Callable[[Callable[..., None]], C
             command(flags=flags, **values)
 
         hints = get_type_hints(command, include_extras=True)
+        parameters = signature(command).parameters
         annotations: dict[str, Any] = {}
-        defaults = {}
-        for parameter in signature(command).parameters.values():
-            if parameter.name == "flags":
-                annotations |= options
-            else:
-                annotations[parameter.name] = hints[parameter.name]
-                defaults[parameter.name] = parameter.default
+        for name in parameters:
+            annotations |= options if name == "flags" else {name: hints[name]}
+        defaults = {name: parameter.default for name, parameter in parameters.items()}
         set_options(wrapper, annotations, defaults)
         return wrapper
 
