@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 from typer import Context, Typer, echo
 
@@ -73,11 +73,6 @@ def _lines() -> Iterator[str]:
     if hasattr(sys.stdin, "reconfigure"):
         # Invalid UTF-8 is an error of its question, and does not end the conversation.
         sys.stdin.reconfigure(errors="surrogateescape")
-    while True:
-        try:
-            line = input("> ") if terminal else sys.stdin.readline()
-        except EOFError:
-            return
-        if not line.strip():
-            return
-        yield line.strip()
+    with suppress(EOFError):
+        while line := (input("> ") if terminal else sys.stdin.readline()).strip():
+            yield line
