@@ -39,8 +39,9 @@ def bench_decoding(
     from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
 
     choice = options.model_choice(model, adapter, size, device, dtype, seed)
-    counts = {"examples": examples, "grammars": grammars, "held_out": held_out}
-    return measure_decoding(DecodingTrial(domain, choice, plans, repeats, seed, **counts))
+    counts = {"plans": plans, "repeats": repeats, "examples": examples, "seed": seed}
+    counts |= {"grammars": grammars, "held_out": held_out}
+    return measure_decoding(DecodingTrial(domain=domain, model=choice, **counts))
 
 
 @measures(app, "latency")
@@ -63,7 +64,8 @@ def bench_latency(
     from casewright.bench.models import GenerationTrial
 
     choice = options.model_choice(model, adapter, size, device, dtype, seed)
-    return measure_latency(GenerationTrial(domain, choice, plans, repeats, seed))
+    trial = GenerationTrial(domain=domain, model=choice, plans=plans, repeats=repeats, seed=seed)
+    return measure_latency(trial)
 
 
 @measures(app, "chat")
