@@ -33,8 +33,7 @@ def ask(
     examples: options.Examples = None,
     budget: options.Budget = None,
     full: Annotated[
-        bool,
-        Option("--full", help="Quote whole results, if no language model writes the answer."),
+        bool, Option("--full", help="Quote whole results, if no language model writes the answer.")
     ] = False,
     approve: options.Approve = False,
     approve_above: Annotated[
@@ -79,22 +78,17 @@ def ask(
     from langgraph.checkpoint.memory import InMemorySaver
 
     from casewright.serve.cli.waiting import ask_user, print_dry_run
+    from casewright.serve.session import option_values
     from casewright.serve.session.dialogue import Dialogue
-    from casewright.serve.session.option_values import (
-        command_scope,
-        read_budget,
-        read_context,
-        read_history,
-    )
     from casewright.serve.session.session import open_chosen
 
-    fields, turns = read_context(context), read_history(history)
+    fields, turns = option_values.read_context(context), option_values.read_history(history)
     if corrections is not None and mend == "off":
         raise InputError("--corrections keeps the plans of mended runs. Give --mend empty too.")
     save_correction = _correction_writer(corrections)
-    request_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
-    limits = read_budget("--budget", budget)
-    approval_limits = read_budget("--approve-above", approve_above)
+    request_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
+    limits = option_values.read_budget("--budget", budget)
+    approval_limits = option_values.read_budget("--approve-above", approve_above)
     if dry_run and (save is not None or approve or approve_above):
         raise InputError("--dry-run runs nothing. Leave out --save, --approve, --approve-above.")
     with closing(open_chosen(choice, request_scope, values.opening, examples=examples)) as session:
@@ -145,16 +139,14 @@ def _ask_without_question(values: DomainValues, generator: str, *, as_json: bool
     from casewright.graph.named import EXTRACTIVE, check_generator
     from casewright.planner import chat_model
     from casewright.planner.chat_call import chat_text
-    from casewright.serve.session.defaults import store_folder
-    from casewright.stores import default_encoder
+    from casewright.serve.session.session import open_stores
 
     assert values.domain.answer is not None
     check_generator(generator)
     request = OwnRequest(values.without_question)
     if generator != EXTRACTIVE:
         request = OwnRequest(values.without_question, chat_text(chat_model(generator)), generator)
-    folder = store_folder(values.domain.name)
-    with closing(values.domain.open(folder, default_encoder(), False)) as opened:
+    with closing(open_stores(values.domain)) as opened:
         answer = values.domain.answer(opened, request)
     if as_json:
         print_json(answer.record)

@@ -57,8 +57,7 @@ def calibrate(
         ),
     ] = None,
     component: Annotated[
-        str | None,
-        Option(help="With --store: the problem's component with the question."),
+        str | None, Option(help="With --store: the problem's component with the question.")
     ] = None,
     group: Annotated[
         str, Option(help="With --store: the metadata field that groups the cases of a question.")
@@ -105,9 +104,9 @@ def calibrate(
     from casewright.stores.paths import data_folder
 
     lambdas_d = _numbers("--lambda-d", lambda_d) or LAMBDAS_D
-    given_b = _numbers("--lambda-b", lambda_b)
+    chosen_b = _numbers("--lambda-b", lambda_b)
     # Refuse invalid values before a model is loaded.
-    Sweep(k, lambdas_d, given_b or LAMBDAS_B, measure, limit, seed)
+    Sweep(k, lambdas_d, chosen_b or LAMBDAS_B, measure, limit, seed)
     test_questions = None if questions is None else read_judged(questions)
     if store is None and (component is not None or group != "group"):
         raise InputError("--component and --group go with --store. Leave them out.")
@@ -116,7 +115,7 @@ def calibrate(
         language_model = open_scorer(model, adapter=adapter, device=device, dtype=dtype)
         file = scores or data_folder() / "calibrate" / "scores.sqlite"
         with closing(RecordedScorer(language_model, file)) as scorer:
-            lambdas_b = _lambdas_b(case_store, scorer, reading, given_b, measure=not estimate)
+            lambdas_b = _lambdas_b(case_store, scorer, reading, chosen_b, measure=not estimate)
             sweep = Sweep(k, lambdas_d, lambdas_b, measure, limit, seed)
             prepared = prepare(case_store, scorer, test_questions, sweep, reading=reading)
             _print_cost(prepared.cost)
@@ -132,20 +131,17 @@ def calibrate(
 def _open_store(cases: Path | None, domain: str | None, store: str | None) -> Iterator[CaseStore]:
     """Open the store of a file's cases, of a domain's plan cases, or of a Python file."""
     from casewright.domains.python_file import load_object
-    from casewright.finetune.demonstrations.cases_file import (
-        demonstration_schema,
-        read_demonstrations,
-    )
+    from casewright.finetune.demonstrations import cases_file
     from casewright.stores import CaseStore, default_encoder
     from casewright.stores.paths import data_folder
 
     if sum(option is not None for option in (cases, domain, store)) != 1:
         raise InputError("Give one of --cases FILE, --domain NAME and --store FILE.py:NAME.")
     if cases is not None:
-        demonstrations = read_demonstrations(cases)
+        demonstrations = cases_file.read_demonstrations(cases)
         name = hashlib.sha256(str(cases.resolve()).encode()).hexdigest()[:16]
         folder = data_folder() / "demonstrations" / f"{cases.stem}-{name}"
-        with CaseStore(demonstration_schema(default_encoder()), folder) as case_store:
+        with CaseStore(cases_file.demonstration_schema(default_encoder()), folder) as case_store:
             _synchronise(case_store, demonstrations)
             yield case_store
         return
@@ -170,28 +166,27 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
 
 
 def _synchronise(store: CaseStore, cases: Sequence[Case]) -> None:
-    """Add new cases, delete those that are no longer given, keep the others' measured quality."""
+    """Add new cases, delete removed ones, and keep the measured quality of the others."""
     from casewright.stores import Change
     from casewright.stores.case import case_id
 
-    given = {case_id(case, store.schema.name): case for case in cases}
+    cases_by_id = {case_id(case, store.schema.name): case for case in cases}
     stored = {case.id: case for case in store.all()}
-    store.delete([id_ for id_ in stored if id_ not in given])
-    store.add([case for id_, case in given.items() if id_ not in stored])
-    store.update(
-        {
-            id_: Change(metadata=case.metadata)
-            for id_, case in given.items()
-            if id_ in stored and dict(stored[id_].metadata) != dict(case.metadata)
-        }
-    )
+    store.delete([id_ for id_ in stored if id_ not in cases_by_id])
+    store.add([case for id_, case in cases_by_id.items() if id_ not in stored])
+    changes = {
+        id_: Change(metadata=case.metadata)
+        for id_, case in cases_by_id.items()
+        if id_ in stored and dict(stored[id_].metadata) != dict(case.metadata)
+    }
+    store.update(changes)
 
 
 def _lambdas_b(
     store: CaseStore,
     scorer: RecordedScorer,
     reading: CaseReading,
-    given: Sequence[float],
+    chosen: Sequence[float],
     *,
     measure: bool,
 ) -> Sequence[float]:
@@ -202,7 +197,7 @@ def _lambdas_b(
     from casewright.stores.progress import note
 
     measurable = can_hold_quality(store)
-    lambdas_b = given or (LAMBDAS_B if measurable else (1.0,))
+    lambdas_b = chosen or (LAMBDAS_B if measurable else (1.0,))
     if min(lambdas_b) == 1:
         return lambdas_b
     if measurable:

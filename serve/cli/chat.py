@@ -5,22 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 from typer import Context, Typer, echo
 
 from casewright.errors import CasewrightError
+from casewright.serve.cli import options
 from casewright.serve.cli.domain_options import ConversationCommand, DomainValues
-from casewright.serve.cli.options import (
-    AsJson,
-    ConfigFile,
-    ContextText,
-    Flags,
-    HistoryFile,
-    Scope,
-    Tenant,
-    with_flags,
-)
+from casewright.serve.cli.options import Flags, with_flags
 from casewright.serve.cli.output import visible
 
 app = Typer(add_completion=False)
@@ -33,12 +25,12 @@ CONTEXT_COMMAND = "/context"
 def chat(
     command: Context,
     flags: Flags,
-    scope: Scope = None,
-    tenant: Tenant = None,
-    context: ContextText = None,
-    history: HistoryFile = None,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
+    scope: options.Scope = None,
+    tenant: options.Tenant = None,
+    context: options.ContextText = None,
+    history: options.HistoryFile = None,
+    config: options.ConfigFile = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Answer the questions of a conversation, each with the earlier questions as its history.
 
@@ -81,11 +73,6 @@ def _lines() -> Iterator[str]:
     if hasattr(sys.stdin, "reconfigure"):
         # Invalid UTF-8 is an error of its question, and does not end the conversation.
         sys.stdin.reconfigure(errors="surrogateescape")
-    while True:
-        try:
-            line = input("> ") if terminal else sys.stdin.readline()
-        except EOFError:
-            return
-        if not line.strip():
-            return
-        yield line.strip()
+    with suppress(EOFError):
+        while line := (input("> ") if terminal else sys.stdin.readline()).strip():
+            yield line

@@ -47,7 +47,6 @@ class _Program(TyperGroup):
 app = typer.Typer(
     name="casewright",
     cls=_Program,
-    help="Plan look-ups in one call, run them over case stores and tools, answer with citations.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

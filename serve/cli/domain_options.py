@@ -87,10 +87,18 @@ class DomainCommand(TyperCommand):
 
     def _options(self, domain: Domain) -> list[Any]:
         used_names = {name for param in self.params for name in param.opts}
+        fields = filter(_OPTION_NAME.fullmatch, domain.scopes)
+        # The help and the metavar of each option.
+        texts = {name: (f"Short for --scope {name}=VALUE.", "VALUE") for name in fields}
+        texts |= {
+            option.name: (option.help, option.metavar)
+            for option in domain.options
+            if self.takes_requests or option.name in domain.openers
+        }
         annotations = {
-            f"option_{number}": _option(domain, *option)
-            for number, option in enumerate(self._option_texts(domain))
-            if f"--{option[0]}" not in used_names
+            f"option_{number}": _option(domain, name, *text)
+            for number, (name, text) in enumerate(texts.items())
+            if f"--{name}" not in used_names
         }
 
         def never_called() -> None:
@@ -101,20 +109,6 @@ class DomainCommand(TyperCommand):
         app = typer.Typer(add_completion=False)
         app.command()(never_called)
         return list(typer.main.get_command(app).params)
-
-    def _option_texts(self, domain: Domain) -> list[tuple[str, str, str]]:
-        """Return name, help and metavar of a domain's options."""
-        fields = {
-            name: (name, f"Short for --scope {name}=VALUE.", "VALUE")
-            for name in domain.scopes
-            if _OPTION_NAME.fullmatch(name)
-        }
-        options = {
-            option.name: (option.name, option.help, option.metavar)
-            for option in domain.options
-            if self.takes_requests or option.name in domain.openers
-        }
-        return list((fields | options).values())
 
 
 class ConversationCommand(DomainCommand):

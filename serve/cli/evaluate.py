@@ -60,14 +60,14 @@ def evaluate_file(
     """
     from casewright.domains import find_domain
     from casewright.serve.cli.finetune.eval_parts import check_planners, file_questions
-    from casewright.serve.cli.finetune.evaluate import evaluated
+    from casewright.serve.cli.finetune.evaluate import evaluate_planners
     from casewright.serve.session.defaults import default_planner
 
     name = planner or default_planner(find_domain(domain))
     check_planners([name], model)
     with closing(file_questions(source, None, domain, None)) as questions:
         questions.check([name])
-        return evaluated(questions, [name], model), questions.notes
+        return evaluate_planners(questions, [name], model), questions.notes
 
 
 def _report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]:
         "figures": {
             **_shares(outcomes),
             **{figure: figures[figure].to_json() for figure in ("invalid", "errors", "ms_p50")},
-            **_asked_back(outcomes),
+            **_asking_shares(outcomes),
         },
         "classes": {label: _shares(group) for label, group in sorted(by_class.items())},
         "wrong": wrong_plans(outcomes),
@@ -101,7 +101,7 @@ def _shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
     }
 
 
-def _asked_back(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
+def _asking_shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
     """Return the share of plans with a question back, and the share of wrong plans among them."""
     from casewright.finetune.evaluation.figures import share
 
@@ -136,10 +136,10 @@ def _print(report: dict[str, Any]) -> None:
     print_table(["class", "right tools", "whole plans"], by_class)
     for plan in report["wrong"]:
         echo(visible(f"{plan['id']}: {plan['query']}"))
-        echo(visible(indented("right", plan["right_plan"])))
-        echo(visible(indented("wrote", plan["plan"] or plan["note"])))
+        echo(visible(indent_plan("right", plan["right_plan"])))
+        echo(visible(indent_plan("wrote", plan["plan"] or plan["note"])))
         if reason := _uncertainty(plan):
-            echo(visible(indented("", reason)))
+            echo(visible(indent_plan("", reason)))
     for note in report["notes"]:
         echo(note)
 
@@ -152,7 +152,7 @@ def _uncertainty(plan: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def indented(title: str, plan: str) -> str:
+def indent_plan(title: str, plan: str) -> str:
     """Return a plan's lines, indented, with a title before the first line."""
     lines = enumerate(plan.split("\n"))
     return "\n".join(f"  {'' if number else title:6}{line}" for number, line in lines)

@@ -50,13 +50,6 @@ class _ExtendedGroup(TyperGroup):
         )
 
 
-class BenchGroup(_ExtendedGroup):
-    """The group of ``casewright bench``."""
-
-    kind = "bench_command"
-
-
-class FinetuneGroup(_ExtendedGroup):
-    """The group of ``casewright finetune``."""
-
-    kind = "finetune_command"
+def extended_group(kind: str) -> type[TyperGroup]:
+    """Return the class of a group that also has the entry points of a kind as commands."""
+    return type("ExtendedGroup", (_ExtendedGroup,), {"kind": kind})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, Typer, echo
 
@@ -86,14 +86,8 @@ def ingest(
                 echo(f"Removed {removed} cases of {path}; {location} now has {remaining}.")
             return
         try:
-            report = run(
-                store,
-                path,
-                include=include or (),
-                exclude=exclude or (),
-                seconds=seconds,
-                dry_run=dry_run,
-            )
+            globs: Any = {"include": include or (), "exclude": exclude or ()}
+            report = run(store, path, seconds=seconds, dry_run=dry_run, **globs)
         except KeyboardInterrupt:
             echo("Stopped. The stored cases remain; another run continues from there.", err=True)
             raise

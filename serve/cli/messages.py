@@ -58,27 +58,25 @@ def draft(
     check_output(output)
     file = ResumedLines(output)
     with own_tools(domain) as tools:
-        known_questions = {query.query for query in tools.queries}
+        questions = {query.query for query in tools.queries}
         # The domain may already read the same file.
-        file_queries = [
-            AnnotatedQuery.read(r) for r in file.records if r["query"] not in known_questions
-        ]
+        file_queries = [AnnotatedQuery.read(r) for r in file.records if r["query"] not in questions]
         tools = replace(tools, queries=[*tools.queries, *file_queries])
         drafts = _proposals(tools, generator, count, seed, seconds)
     accepted = _review(file, drafts, yes=yes)
     total = len(file.records) + accepted
-    commands = [f"casewright draft --domain {domain} --output {output} --generator provider:model"]
-    if total >= MIN_MESSAGES:
-        commands = [
-            f"casewright finetune adapt --domain {domain} --input {output} --output adapter"
-        ]
+    needed = max(0, MIN_MESSAGES - total)
+    if needed:
+        command = f"casewright draft --domain {domain} --output {output} --generator provider:model"
+    else:
+        command = f"casewright finetune adapt --domain {domain} --input {output} --output adapter"
     facts: dict[str, Any] = {
         "file": str(output),
         "proposed": len(drafts.records),
         "kept": accepted,
         "messages": total,
         "left_out": {why.value: number for why, number in drafts.rejected.most_common()},
-        "next": commands,
+        "next": [command],
     }
     if as_json:
         print_json(facts)
@@ -88,9 +86,8 @@ def draft(
         f"{output}: {accepted} of {len(drafts.records)} proposals were accepted; it has {total} "
         "messages." + (f" Not proposed: {left_out}." if left_out else "")
     )
-    needed = max(0, MIN_MESSAGES - total)
     hint = f" {needed} more are enough to train on." if needed else ""
-    echo(f"Give the file to own_domain: planners then use it at once.{hint} Next:\n  {commands[0]}")
+    echo(f"Give the file to own_domain: planners then use it at once.{hint} Next:\n  {command}")
 
 
 @app.command("correct")
@@ -212,7 +209,7 @@ def _review(file: ResumedLines, drafts: ReviewBatch, *, yes: bool) -> int:
             plan = record["plan"].replace("\n", "\n    ")
             text = f"{number}/{len(drafts.records)}  {record['query']}{context}\n    {plan}"
             echo(visible(text), err=True)
-            answer = _answer()
+            answer = _read_answer()
             if answer == "q":
                 break
         if yes or answer == "y":
@@ -221,7 +218,7 @@ def _review(file: ResumedLines, drafts: ReviewBatch, *, yes: bool) -> int:
     return accepted
 
 
-def _answer() -> str:
+def _read_answer() -> str:
     """Return the typed answer: y, n or q; q at the end of the input."""
     while True:
         try:

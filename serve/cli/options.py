@@ -16,15 +16,6 @@ DomainName = Annotated[str, Option("--domain", "-d", help="The domain of the que
 ToolsOf = Annotated[
     str, Option("--domain", "-d", help="The domain of the tools: FILE.py:NAME, or a name.")
 ]
-OptionalDomainName = Annotated[
-    str | None,
-    Option(
-        "--domain",
-        "-d",
-        help="The domain of the question: a name or FILE.py:NAME; shopping by default.",
-        metavar="NAME",
-    ),
-]
 Scope = Annotated[
     list[str] | None,
     Option(
@@ -43,9 +34,6 @@ _PLANNERS = (
     "or a chat model as provider:model."
 )
 PlannerName = Annotated[str, Option(help=_PLANNERS, metavar="NAME")]
-OptionalPlannerName = Annotated[
-    str | None, Option(help=f"{_PLANNERS} By default the domain's.", metavar="NAME")
-]
 Adapter = Annotated[
     str | None,
     Option(
@@ -54,8 +42,7 @@ Adapter = Annotated[
     ),
 ]
 Device = Annotated[
-    str | None,
-    Option(help="A local model's device: cpu, cuda, cuda:1 or mps.", metavar="NAME"),
+    str | None, Option(help="A local model's device: cpu, cuda, cuda:1 or mps.", metavar="NAME")
 ]
 DType = Annotated[
     str | None,
@@ -73,19 +60,9 @@ Grammar = Annotated[
     bool,
     Option("--grammar/--no-grammar", help="Let a local language model write valid plans only."),
 ]
-OptionalGeneratorName = Annotated[
-    str | None, Option(help="extractive, or a chat model as provider:model.", metavar="NAME")
-]
 ContextText = Annotated[str | None, Option(help="Known facts, such as the open page, as JSON.")]
 HistoryFile = Annotated[
     Path | None, Option(help="Earlier turns, a JSON file, the earliest first.", metavar="FILE")
-]
-FeedbackJudge = Annotated[
-    str | None,
-    Option(
-        help="The judge of relevance feedback in searches: offline, provider:model, or off.",
-        metavar="JUDGE",
-    ),
 ]
 PlansFolder = Annotated[
     Path | None,
@@ -131,14 +108,31 @@ EncoderName = Annotated[
 Flags = Mapping[str, Any]
 #: The option of each setting.
 OPTIONS = {
-    "domain": OptionalDomainName,
-    "planner": OptionalPlannerName,
+    "domain": Annotated[
+        str | None,
+        Option(
+            *("--domain", "-d"),
+            help="The domain of the question: a name or FILE.py:NAME; shopping by default.",
+            metavar="NAME",
+        ),
+    ],
+    "planner": Annotated[
+        str | None, Option(help=f"{_PLANNERS} By default the domain's.", metavar="NAME")
+    ],
     "adapter": Adapter,
     "device": Device,
     "dtype": DType,
-    "generator": OptionalGeneratorName,
+    "generator": Annotated[
+        str | None, Option(help="extractive, or a chat model as provider:model.", metavar="NAME")
+    ],
     "encoder": EncoderName,
-    "feedback": FeedbackJudge,
+    "feedback": Annotated[
+        str | None,
+        Option(
+            help="The judge of relevance feedback in searches: offline, provider:model, or off.",
+            metavar="JUDGE",
+        ),
+    ],
     "plans_folder": PlansFolder,
 }
 
@@ -157,14 +151,11 @@ def with_flags(*names: str, **options: Any) -> Callable[[Callable[..., None]], C
             command(flags=flags, **values)
 
         hints = get_type_hints(command, include_extras=True)
+        parameters = signature(command).parameters
         annotations: dict[str, Any] = {}
-        defaults = {}
-        for parameter in signature(command).parameters.values():
-            if parameter.name == "flags":
-                annotations |= options
-            else:
-                annotations[parameter.name] = hints[parameter.name]
-                defaults[parameter.name] = parameter.default
+        for name in parameters:
+            annotations |= options if name == "flags" else {name: hints[name]}
+        defaults = {name: parameter.default for name, parameter in parameters.items()}
         set_options(wrapper, annotations, defaults)
         return wrapper
 

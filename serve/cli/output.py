@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -136,7 +137,8 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
 
 def _feedback_line(report: Mapping[str, Any]) -> str:
     """Return a sentence for a feedback loop's report; empty for reports of other tools."""
-    try:
+    # Another tool may report the same event with other fields.
+    with suppress(KeyError, TypeError, ValueError):
         if report.get("event") == "feedback_round":
             note = f" {report['note']}" if report["note"] else ""
             return (
@@ -146,9 +148,6 @@ def _feedback_line(report: Mapping[str, Any]) -> str:
             )
         if report.get("event") == "feedback_ended":
             return f"Then {STOP_REASONS[report['reason']]}. Judge: {report['judge']}."
-    except (KeyError, TypeError, ValueError):
-        # Another tool may report the same event with other fields.
-        return ""
     return ""
 
 

@@ -50,10 +50,10 @@ def own_tools(
         yield OwnTools(toolbox_from_file(toolbox), file_queries, encoder)
         return
     from casewright.domains import find_domain
-    from casewright.serve.session.defaults import store_folder
+    from casewright.serve.session.session import open_stores
 
     source = find_domain(str(domain))
-    with closing(source.open(store_folder(source.name), encoder, False)) as opened:
+    with closing(open_stores(source)) as opened:
         held_out = [query.query for query in source.measuring_queries()]
         if queries is None:
             cases = opened.plan_cases

@@ -12,15 +12,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option, Typer, echo
 
 from casewright.errors import InputError
-from casewright.serve.cli.options import (
-    AsJson,
-    ConfigFile,
-    ContextText,
-    Examples,
-    Flags,
-    Grammar,
-    with_flags,
-)
+from casewright.serve.cli import options
+from casewright.serve.cli.options import Flags, with_flags
 from casewright.serve.cli.output import check_new_file, fail, print_json, visible
 
 if TYPE_CHECKING:
@@ -39,11 +32,11 @@ def plan(
     target: Annotated[
         Path | None, Option("--output", help="The file for their plans; stdout by default.")
     ] = None,
-    context: ContextText = None,
-    examples: Examples = None,
-    grammar: Grammar = True,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
+    context: options.ContextText = None,
+    examples: options.Examples = None,
+    grammar: options.Grammar = True,
+    config: options.ConfigFile = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Write the plan of a question, or of every query in a file, without running it."""
     from casewright.planner.request import PlanRequest, check_question
@@ -173,7 +166,7 @@ def _read_request(
     }
     try:
         decoded = json.loads(line)
-        output["id"] = _checked_id(decoded)
+        output["id"] = _read_id(decoded)
         return output, QueryRecord.read(decoded).request(toolbox)
     except (InputError, RecursionError) as error:
         output["error"] = str(error) or "The record is nested too deeply."
@@ -182,7 +175,7 @@ def _read_request(
     return output, None
 
 
-def _checked_id(decoded: Any) -> str | int | None:
+def _read_id(decoded: Any) -> str | int | None:
     id_ = decoded.get("id") if isinstance(decoded, dict) else None
     if isinstance(id_, str):
         try:

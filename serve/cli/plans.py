@@ -12,13 +12,7 @@ from casewright.errors import InputError
 from casewright.serve.cli import options
 from casewright.serve.cli.domain_options import ConversationCommand, DomainValues
 from casewright.serve.cli.options import AsJson, Flags, PlansFolder, with_flags
-from casewright.serve.cli.output import (
-    check_new_file,
-    print_json,
-    print_rows,
-    print_run,
-    visible,
-)
+from casewright.serve.cli.output import check_new_file, print_json, print_rows, print_run, visible
 
 if TYPE_CHECKING:
     from casewright.domains import Domain
@@ -63,11 +57,11 @@ def pin(
     from casewright.planner import PlanRequest, pin_plan
     from casewright.planner.fallback import FallbackPlanner
     from casewright.planner.request import check_question
-    from casewright.serve.session.option_values import json_or_text, read_context, read_pairs
+    from casewright.serve.session import option_values
     from casewright.serve.session.session import open_chosen
 
-    fields, values = read_context(context), command.obj
-    parameter_texts = read_pairs("--parameter", parameter)
+    fields, values = option_values.read_context(context), command.obj
+    texts = option_values.read_pairs("--parameter", parameter)
     given_plan = None if plan is None else read_plan_file(plan)
     question = question or (given_plan.question if given_plan else "")
     if not question:
@@ -85,7 +79,7 @@ def pin(
         else:
             checked_plan = given_plan.plan
         request.validate(checked_plan)
-        parameters = {key: json_or_text(value) for key, value in parameter_texts.items()}
+        parameters = {key: option_values.json_or_text(value) for key, value in texts.items()}
         pinned = pin_plan(name, question, checked_plan, request.toolbox, parameters)
         file = pinned.save(folder, replace=replace)
     if as_json:
@@ -125,28 +119,26 @@ def run(
     from casewright.planner.fallback import FallbackPlanner
     from casewright.planner.request import check_question
     from casewright.serve.cli.waiting import ask_user, print_dry_run
+    from casewright.serve.session import option_values
     from casewright.serve.session.dialogue import Dialogue
-    from casewright.serve.session.option_values import (
-        command_scope,
-        read_budget,
-        read_context,
-        read_values,
-    )
     from casewright.serve.session.session import open_chosen
 
     check_new_file("--save", save)
     if dry_run and (save is not None or approve):
         raise InputError("--dry-run runs nothing. Leave out --save and --approve.")
     values: DomainValues = command.obj
-    fields, limits = read_context(context), read_budget("--budget", budget)
+    fields, limits = (
+        option_values.read_context(context),
+        option_values.read_budget("--budget", budget),
+    )
     choice, folder = _read_choice(config, values.domain, flags)
     pinned = read_pinned(folder, name)
-    request_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
+    request_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
     # The session's planner is replaced once the toolbox is open.
     opening: Any = {"opening": values.opening, "planner": FallbackPlanner()}
     with closing(open_chosen(choice, **opening)) as session:
         toolbox = session.opened.toolbox
-        question, session.planner = pinned.filled(toolbox, read_values(pinned, with_))
+        question, session.planner = pinned.filled(toolbox, option_values.read_values(pinned, with_))
         check_question(question)
         if dry_run:
             print_dry_run(session, question, fields, (), limits, as_json=as_json)
@@ -160,9 +152,7 @@ def run(
 
 @app.command("list")
 def list_plans(
-    plans_folder: PlansFolder = None,
-    config: options.ConfigFile = None,
-    as_json: AsJson = False,
+    plans_folder: PlansFolder = None, config: options.ConfigFile = None, as_json: AsJson = False
 ) -> None:
     """List the pinned plans, with their parameters and tools."""
     from casewright.planner import read_pinned
@@ -220,9 +210,9 @@ def diff(
     Files are a plan's text, a run of ask --save, or a pinned plan.
     """
     from casewright.planner import diff_plans
-    from casewright.serve.session.option_values import read_context
+    from casewright.serve.session import option_values
 
-    planners, fields = planner or [], read_context(context)
+    planners, fields = planner or [], option_values.read_context(context)
     if (len(sources), len(planners)) not in ((2, 0), (1, 2)):
         raise InputError("Give two plans, or one question and --planner NAME twice.")
     if planners:

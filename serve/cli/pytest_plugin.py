@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from casewright.errors import CasewrightError, InputError
-from casewright.serve.cli.evaluate import indented
+from casewright.serve.cli.evaluate import indent_plan
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation.outcome import PlanOutcome
@@ -124,26 +125,20 @@ class PlanItem(pytest.Item):
 
 
 def _gate(text: str) -> float:
-    try:
-        gate = float(text)
-    except ValueError:
-        gate = -1.0
-    if not 0 <= gate <= 1:
-        raise InputError(f"{GATE} is {text!r}. Give a share from 0 to 1.")
-    return gate
+    with suppress(ValueError):
+        if 0 <= (gate := float(text)) <= 1:
+            return gate
+    raise InputError(f"{GATE} is {text!r}. Give a share from 0 to 1.")
 
 
 def _accepted(file: Path) -> Mapping[str, bool]:
     """Return the result by message of the accepted run; empty without one."""
     if not file.is_file():
         return {}
-    try:
-        right = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        right = None
-    if not isinstance(right, dict):
-        raise InputError(f"{file} is not an accepted run. Remove it, and accept a new run.")
-    return right
+    with suppress(ValueError):
+        if isinstance(results := json.loads(file.read_text(encoding="utf-8")), dict):
+            return results
+    raise InputError(f"{file} is not an accepted run. Remove it, and accept a new run.")
 
 
 def _changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> Iterator[str]:
@@ -158,8 +153,8 @@ def _changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> I
         yield f"{change}  {name}: {outcome.item.query.query}"
         if not is_right:
             written = outcome.error if outcome.result is None else str(outcome.result.plan)
-            yield indented("right", str(outcome.item.query.plan))
-            yield indented("wrote", written)
+            yield indent_plan("right", str(outcome.item.query.plan))
+            yield indent_plan("wrote", written)
 
 
 def _name(outcome: PlanOutcome) -> str:

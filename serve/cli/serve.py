@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,11 @@ from casewright.errors import DependencyError
 from casewright.serve.cli.options import ConfigFile, Flags, PlansFolder, Scope, with_flags
 
 app = Typer(add_completion=False)
-
+#: The error without the packages of an MCP server, and their modules.
+_MCP = (
+    "An MCP server needs MCP's library and the service. Run: pip install 'casewright[serve,mcp]'",
+    *("fastapi", "mcp.server", "prometheus_client"),
+)
 #: The options of settings that only the service has.
 _OPTIONS = {
     "host": Annotated[str | None, Option(help="Address; default 127.0.0.1.", metavar="ADDRESS")],
@@ -61,15 +66,10 @@ def serve(
     config: ConfigFile = None,
 ) -> None:
     """Answer questions over HTTP until Ctrl+C or SIGTERM."""
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise DependencyError(
-            "The service needs FastAPI and Uvicorn. Run: pip install 'casewright[serve]'"
-        ) from error
+    needed = "The service needs FastAPI and Uvicorn. Run: pip install 'casewright[serve]'"
+    _check_installed(needed, "fastapi", "uvicorn")
     if flags["mcp"]:
-        _check_mcp()
+        _check_installed(*_MCP)
     from casewright.serve.service.starting import start
 
     in_database = threads is not None and threads.startswith(("postgresql://", "postgres://"))
@@ -87,20 +87,16 @@ def serve(
 @with_flags("domain", "planner", "adapter", "generator", "encoder", "feedback")
 def serve_mcp(flags: Flags, scope: Scope = None, config: ConfigFile = None) -> None:
     """Offer plan, run_plan and ask to the MCP client that starts this command, over stdio."""
-    _check_mcp()
+    _check_installed(*_MCP)
     from casewright.serve.service.mcp_stdio import serve_stdio
 
     serve_stdio(config, scope, **flags)
 
 
-def _check_mcp() -> None:
-    """Raise ``DependencyError`` unless the packages of an MCP server are installed."""
+def _check_installed(message: str, *modules: str) -> None:
+    """Raise ``DependencyError`` with a message unless all modules can be imported."""
     try:
-        import fastapi  # noqa: F401
-        import mcp.server  # noqa: F401
-        import prometheus_client  # noqa: F401
+        for module in modules:
+            import_module(module)
     except ImportError as error:
-        raise DependencyError(
-            "An MCP server needs MCP's library and the service. Run: pip install "
-            "'casewright[serve,mcp]'"
-        ) from error
+        raise DependencyError(message) from error

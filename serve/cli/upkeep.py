@@ -62,9 +62,9 @@ def repair(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
     from casewright.stores.engines.upkeep import repair_folder
 
     repairs = [
-        {"store": str(folder), **asdict(repair), "next": _restore_command(folder, repair.lost)}
+        {"store": str(folder), **asdict(result), "next": _restore_command(folder, result.lost)}
         for folder in _stores(store_folder)
-        for repair in repair_folder(folder, lock_seconds=LOCK_SECONDS)
+        for result in repair_folder(folder, lock_seconds=LOCK_SECONDS)
     ]
     caches = [] if store_folder is not None else list(_caches(remove=True))
     if as_json:
@@ -72,8 +72,8 @@ def repair(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
         return
     if not repairs:
         echo("No store is damaged.")
-    for repair in repairs:
-        _print_repair(repair)
+    for result in repairs:
+        _print_repair(result)
     for cache in caches:
         echo(f"{cache['cache']}: {cache['state']}")
 

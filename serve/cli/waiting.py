@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typer import echo
 
 from casewright.errors import InputError
+from casewright.planner import PlanRequest, Turn
 from casewright.serve.cli.output import print_json, visible
-
-if TYPE_CHECKING:
-    from casewright.planner import Turn
-    from casewright.serve.session.session import Session
+from casewright.serve.session.session import Session
 
 
 def ask_user(questions: Sequence[Any]) -> list[Any]:
@@ -86,7 +84,6 @@ def print_dry_run(
     """Plan a question within its budget, and print plan and price without calling a tool."""
     from casewright.graph import Limits
     from casewright.graph.planning import check_tools, plan_within
-    from casewright.planner import PlanRequest
     from casewright.tools.body import run
 
     limits, toolbox = Limits().within(budget), session.opened.toolbox

@@ -1,4 +1,4 @@
-// The answer with links from its citations to the evidence, what is missing, and who wrote it.
+// Draws the answer with links from its citations to the evidence, the missing parts, and its authors.
 
 import { byId, duration, element, show } from "./dom.js";
 

@@ -1,13 +1,11 @@
-// The service's operations, with a form to try each.
+// Lists the service's operations, with a form to try each.
 
-const addElement = (name, text, parent) => {
-  const node = document.createElement(name);
-  if (text !== undefined) node.textContent = text;
-  if (parent) parent.append(node);
-  return node;
-};
+import { byId, element } from "./dom.js";
+
 const resolve = (schema, schemas) =>
   schema && schema.$ref ? schemas[schema.$ref.split("/").pop()] : schema || {};
+
+/** Return an example of a JSON body; null if the schema has none. */
 function example(schema, schemas) {
   schema = resolve(schema, schemas);
   if (schema.examples) return schema.examples[0];
@@ -19,18 +17,20 @@ function example(schema, schemas) {
   }
   return result;
 }
+
+/** Send a request, and show its response while it arrives. */
 async function send(method, path, fields, body, output) {
   for (const [name, field] of Object.entries(fields.path))
     path = path.replace("{" + name + "}", encodeURIComponent(field.value));
   const query = new URLSearchParams();
   for (const [name, field] of Object.entries(fields.query))
     if (field.value) query.set(name, field.value);
-  const headers = {}, token = document.getElementById("token").value;
+  const headers = {}, token = byId("token").value;
   if (token) headers.Authorization = "Bearer " + token;
   if (body) headers["Content-Type"] = "application/json";
   output.textContent = "…";
   try {
-    const options = { method: method.toUpperCase(), headers, body: body ? body.value : undefined };
+    const options = { method: method.toUpperCase(), headers, body: body?.value };
     const reply = await fetch("." + path + (query.size ? "?" + query : ""), options);
     output.textContent = reply.status + " " + reply.statusText + "\n";
     const reader = reply.body && reply.body.getReader(), decoder = new TextDecoder();
@@ -43,44 +43,40 @@ async function send(method, path, fields, body, output) {
     }
     try {
       output.textContent = reply.status + "\n" + JSON.stringify(JSON.parse(text), null, 2);
-    } catch {}
+    } catch {
+      // Text that is not JSON stays as it is.
+    }
   } catch (error) { output.textContent = String(error); }
 }
-function operation(method, path, info, schemas, parent) {
-  const box = addElement("details", undefined, parent), head = addElement("summary", undefined, box);
-  addElement("span", method.toUpperCase(), head).className = "method";
-  addElement("code", path, head); addElement("span", " " + (info.summary || ""), head);
-  for (const part of (info.description || "").split("\n\n")) addElement("p", part, box);
+
+/** Return an operation with its form. */
+function operation(method, path, info, schemas) {
   const fields = { path: {}, query: {} };
-  for (const item of info.parameters || []) {
-    if (!fields[item.in]) continue;
-    const label = addElement("label", item.name + " ", box);
-    fields[item.in][item.name] = addElement("input", undefined, label);
-  }
-  let body = null;
-  if (info.requestBody) {
-    const schema = info.requestBody.content["application/json"].schema;
-    body = addElement("textarea", undefined, box);
-    body.value = JSON.stringify(example(schema, schemas), null, 2);
-    const inner = addElement("details", undefined, box);
-    addElement("summary", "Schema", inner);
-    addElement("pre", JSON.stringify(resolve(schema, schemas), null, 2), inner);
-  }
-  const button = addElement("button", "Send", box), output = addElement("pre", undefined, box);
-  output.hidden = true;
-  button.onclick = () => { output.hidden = false; send(method, path, fields, body, output); };
-  const table = addElement("table", undefined, box);
-  for (const [status, item] of Object.entries(info.responses)) {
-    const row = addElement("tr", undefined, table);
-    addElement("td", status, row); addElement("td", item.description.split("\n")[0], row);
-  }
+  const field = ({ in: place, name }) => {
+    fields[place][name] = element("input");
+    return element("label", {}, name + " ", fields[place][name]);
+  };
+  const schema = info.requestBody?.content["application/json"].schema;
+  const body = schema ? element("textarea") : null;
+  if (body) body.value = JSON.stringify(example(schema, schemas), null, 2);
+  const output = element("pre", { hidden: true });
+  const trySend = () => { output.hidden = false; send(method, path, fields, body, output); };
+  return element("details", {},
+    element("summary", {}, element("span", { class: "method" }, method.toUpperCase()),
+      element("code", {}, path), element("span", {}, " " + (info.summary || ""))),
+    ...(info.description || "").split("\n\n").map((part) => element("p", {}, part)),
+    ...(info.parameters || []).filter((item) => fields[item.in]).map(field),
+    body,
+    schema ? element("details", {}, element("summary", {}, "Schema"),
+      element("pre", {}, JSON.stringify(resolve(schema, schemas), null, 2))) : null,
+    element("button", { onclick: trySend }, "Send"),
+    output,
+    element("table", {}, ...Object.entries(info.responses).map(([status, { description }]) =>
+      element("tr", {}, element("td", {}, status), element("td", {}, description.split("\n")[0])))));
 }
-fetch("openapi.json").then(reply => reply.json()).then(api => {
-  document.getElementById("about").textContent = api.info.description;
-  const parent = document.getElementById("operations");
-  parent.textContent = "";
-  const schemas = (api.components || {}).schemas || {};
-  for (const [path, methods] of Object.entries(api.paths))
-    for (const [method, info] of Object.entries(methods))
-      operation(method, path, info, schemas, parent);
-});
+
+const api = await (await fetch("openapi.json")).json();
+byId("about").textContent = api.info.description;
+const schemas = (api.components || {}).schemas || {};
+byId("operations").replaceChildren(...Object.entries(api.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, info]) => operation(method, path, info, schemas))));

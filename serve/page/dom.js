@@ -1,4 +1,4 @@
-// Elements are made of text only: results of tools are never parsed as HTML.
+// Makes elements of the page, from text only: results of tools are never parsed as HTML.
 
 const byId = (id) => document.getElementById(id);
 

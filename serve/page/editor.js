@@ -11,14 +11,14 @@ const LIST = "a list…";
 
 function picker(label, options, value, set, required = true) {
   return element("select", { "aria-label": label, required, onchange: ({ target }) => set(target.value) },
-    ...options.map(([each, shown]) => element("option", { value: each, selected: each === value }, shown)));
+    ...options.map(([option, text]) => element("option", { value: option, selected: option === value }, text)));
 }
 
 const button = (label, onclick, name = label) => element("button", { type: "button", "aria-label": name, onclick }, label);
 
 /** Return a form that edits a plan that waits, and passes the edited plan's text to `submit`. */
-function planEditor({ steps: given, finished, choices }, submit) {
-  const steps = structuredClone(given);
+function planEditor({ steps: waitingSteps, finished, choices }, submit) {
+  const steps = structuredClone(waitingSteps);
   const tools = new Map(choices.tools.map((tool) => [tool.name, tool]));
   const rows = element("ol", { class: "plain" });
   const add = button("Add a step", () => changed(() => steps.push({ tool: choices.tools[0].name, arguments: {} }), steps.length));
@@ -47,7 +47,7 @@ function planEditor({ steps: given, finished, choices }, submit) {
       const tool = tools.get(step.tool);
       parameterRows.replaceChildren(element("small", {}, tool.description), ...tool.parameters.map((parameter) => argument(step, parameter, at)));
     };
-    const toolPicker = picker(`Tool of ${name}`, [...tools.keys()].map((each) => [each, each]), step.tool, (tool) => {
+    const toolPicker = picker(`Tool of ${name}`, [...tools.keys()].map((tool) => [tool, tool]), step.tool, (tool) => {
       step.tool = tool;
       fill();
       // The steps below can now refer to other results.
@@ -71,18 +71,18 @@ function planEditor({ steps: given, finished, choices }, submit) {
   }
 
   /** Return a choice of a value's source, and the controls that some sources need. */
-  function source(label, admitted, at, given, set, required) {
+  function source(label, admitted, at, initial, set, required) {
     const earlier = admitted.step ? steps.slice(0, at) : [];
     const references = earlier.flatMap(({ tool }, n) => (tools.get(tool)?.results ?? []).map((field) => `s${n + 1}.${field}`));
-    const kind = kindOf(given, admitted, references);
+    const kind = kindOf(initial, admitted, references);
     // A value that is no longer possible must be chosen again.
     if (kind === "") set(null);
     const offeredValues = [...new Set([...admitted.values, ...references, ...([...Object.keys(INPUT_KINDS), "", LIST].includes(kind) ? [] : [kind])])];
-    const written = Object.entries(INPUT_KINDS).filter(([name]) => admitted[name] && (name !== "span" || choices.words.length));
-    const options = [["", required ? "choose…" : "left out"], ...offeredValues.map((each) => [each, each]), ...written, ...(admitted.items ? [[LIST, LIST]] : [])];
+    const inputKinds = Object.entries(INPUT_KINDS).filter(([name]) => admitted[name] && (name !== "span" || choices.words.length));
+    const options = [["", required ? "choose…" : "left out"], ...offeredValues.map((offered) => [offered, offered]), ...inputKinds, ...(admitted.items ? [[LIST, LIST]] : [])];
     const details = element("span", { class: "row" });
     const fill = (now, value) => details.replaceChildren(...(CONTROLS[now]?.(label, value, set, admitted.items, at) ?? []));
-    fill(kind, given);
+    fill(kind, initial);
     return [picker(label, options, kind, (next) => {
       const value = Object.hasOwn(INITIAL_VALUES, next) ? INITIAL_VALUES[next]() : next;
       set(value);
@@ -109,7 +109,7 @@ function planEditor({ steps: given, finished, choices }, submit) {
     },
     [LIST]: (label, value, set, items, at) => {
       const list = element("ol", {});
-      const item = (each, n) => element("li", { class: "row" }, ...source(`${label}, item ${n + 1}`, items, at, each, (next) => { value[n] = next; }, true));
+      const item = (initial, n) => element("li", { class: "row" }, ...source(`${label}, item ${n + 1}`, items, at, initial, (next) => { value[n] = next; }, true));
       const resize = (change) => {
         change();
         list.replaceChildren(...value.map(item));
@@ -136,9 +136,9 @@ function planEditor({ steps: given, finished, choices }, submit) {
 
   /** Return the first and last word of a literal; null if it is not a span of the question. */
   function wordRange(value) {
-    const wanted = value.toLowerCase();
+    const literal = value.toLowerCase();
     for (let first = 0; first < choices.words.length; first += 1) {
-      for (let last = first; last < choices.words.length; last += 1) if (wordsLiteral(first, last).toLowerCase() === wanted) return [first, last];
+      for (let last = first; last < choices.words.length; last += 1) if (wordsLiteral(first, last).toLowerCase() === literal) return [first, last];
     }
     return null;
   }
@@ -158,8 +158,8 @@ function planEditor({ steps: given, finished, choices }, submit) {
 
   function stepText({ tool, arguments: values }, at) {
     const written = (value) => (Array.isArray(value) ? `[${value.join(", ")}]` : value);
-    const known = new Set((tools.get(tool)?.parameters ?? []).map(({ name }) => name));
-    const names = Object.keys(values).filter((name) => known.has(name) && values[name] !== null);
+    const parameters = new Set((tools.get(tool)?.parameters ?? []).map(({ name }) => name));
+    const names = Object.keys(values).filter((name) => parameters.has(name) && values[name] !== null);
     return `s${at + 1} = ${tool}(${names.map((name) => `${name}=${written(values[name])}`).join(", ")})`;
   }
 

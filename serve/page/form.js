@@ -10,7 +10,7 @@ const token = () => byId("token").value.trim();
 
 function scope() {
   const fields = [...byId("scopes").querySelectorAll("[data-field]")];
-  return Object.fromEntries(fields.filter((one) => one.value).map((one) => [one.dataset.field, one.value]));
+  return Object.fromEntries(fields.filter((field) => field.value).map((field) => [field.dataset.field, field.value]));
 }
 
 function context() {
@@ -61,11 +61,11 @@ function showAbout(about) {
     values.length
       ? element("select", { "data-field": field }, ...values.map((value) => element("option", { value }, value)))
       : element("input", { "data-field": field, required: true, autocomplete: "off", spellcheck: "false" }))));
-  for (const one of byId("scopes").querySelectorAll("[data-field]")) {
-    const value = chosenScope[one.dataset.field];
-    if (value && (one.tagName === "INPUT" || about.scopes[one.dataset.field].includes(value))) one.value = value;
+  for (const field of byId("scopes").querySelectorAll("[data-field]")) {
+    const value = chosenScope[field.dataset.field];
+    if (value && (field.tagName === "INPUT" || about.scopes[field.dataset.field].includes(value))) field.value = value;
     // Required fields are not hidden.
-    if (one.required) byId("more").open = true;
+    if (field.required) byId("more").open = true;
   }
   show(byId("token-field"), Boolean(token()));
 }

@@ -1,4 +1,4 @@
-// The plan as a graph: steps that can start together form a column; lines join the columns.
+// Draws the plan as a graph: steps that can start together form a column; lines join the columns.
 // On narrow screens, all steps are in one column.
 
 import { countText, duration, element } from "./dom.js";
@@ -16,24 +16,23 @@ const MAX_LANES = 8;
 /** Group the steps by the length of the longest path from the question. */
 function columnsOf(steps) {
   const depth = new Map();
-  const made = [];
+  const columns = [];
   for (const step of steps) {
     // A plan refers to earlier steps only.
     const ownDepth = Math.max(0, ...step.needs.map((id) => (depth.get(id) ?? -1) + 1));
     depth.set(step.id, ownDepth);
-    (made[ownDepth] ||= []).push(step);
+    (columns[ownDepth] ||= []).push(step);
   }
-  return made;
+  return columns;
 }
 
+/** Return the pairs of nodes that lines join; the question and the answer are nodes too. */
 function edgesOf(steps) {
   const needed = new Set(steps.flatMap((step) => step.needs));
-  const made = [];
-  for (const step of steps) {
-    for (const from of step.needs.length ? step.needs : ["question"]) made.push([from, step.id]);
-    if (!needed.has(step.id)) made.push([step.id, "answer"]);
-  }
-  return made;
+  return steps.flatMap(({ id, needs }) => [
+    ...(needs.length ? needs : ["question"]).map((from) => [from, id]),
+    ...(needed.has(id) ? [] : [[id, "answer"]]),
+  ]);
 }
 
 /** The text of a step's state. */
@@ -64,9 +63,9 @@ function drawGraph(container, steps, onSelect) {
   element("span", { class: "state" }));
   const graph = element("div", { class: columns.length > 5 ? "graph long-plan" : "graph" });
   for (const members of columns) {
-    const made = members.map((one) => (one.call === undefined ? end(one.id, one.id === "answer" ? "Answer" : "Question") : box(one)));
-    made.forEach((node) => nodes.set(node.dataset.node, node));
-    graph.append(element("div", { class: "column" }, ...made));
+    const boxes = members.map((step) => (step.call === undefined ? end(step.id, step.id === "answer" ? "Answer" : "Question") : box(step)));
+    boxes.forEach((node) => nodes.set(node.dataset.node, node));
+    graph.append(element("div", { class: "column" }, ...boxes));
   }
   const paths = edgesOf(steps).map(([from, to]) => {
     const path = document.createElementNS(SVG, "path");
@@ -90,7 +89,7 @@ function drawGraph(container, steps, onSelect) {
     for (const { from, to, path } of paths) {
       const a = anchors(nodes.get(from), frame, isVertical);
       const b = anchors(nodes.get(to), frame, isVertical);
-      const lane = detours.findIndex((one) => one.path === path);
+      const lane = detours.findIndex((detour) => detour.path === path);
       path.setAttribute("d", curve(a, b, lane < 0 ? null : margin - LANE_WIDTH * (1 + (lane % MAX_LANES)), isVertical));
     }
   }
@@ -121,7 +120,7 @@ function answerState(run) {
   return run.answer.citations.length ? "done" : "empty";
 }
 
-/** Whether results have passed from one node to another. */
+/** Return true if results have passed from one node to another. */
 function hasPassed(nodes, from, to) {
   const state = (id) => nodes.get(id).dataset.status;
   return state(from) === "done" && !["waiting", "skipped", "not_run"].includes(state(to));
@@ -143,7 +142,7 @@ function curve(a, b, lane, isVertical) {
     return `M${at(a.end, a.middle)}C${at(half, a.middle)} ${at(half, b.middle)} ${at(b.start, b.middle)}`;
   }
   if (isVertical) {
-    // Out at the left edge of one, in at the left edge of the other.
+    // The line leaves and enters boxes at their left edges.
     const [from, to] = [(a.start + a.end) / 2, (b.start + b.end) / 2];
     return `M${at(from, a.edge)}C${at(from, lane)} ${at(from, lane)} ${at(from + 14, lane)}L${at(to - 14, lane)}C${at(to, lane)} ${at(to, lane)} ${at(to, b.edge)}`;
   }
@@ -154,12 +153,12 @@ function curve(a, b, lane, isVertical) {
 /** Draw a bar for each step, from its start to its end. */
 function drawTimeline(container, run) {
   const outcomes = run.answer.steps.filter((outcome) => outcome.attempts > 0);
-  const total = Math.max(...outcomes.map((one) => one.started + one.milliseconds), 1);
-  container.replaceChildren(...outcomes.map((one) => {
-    const bar = element("span", { class: "bar", "data-status": one.status });
-    bar.style.marginInlineStart = `${(100 * one.started) / total}%`;
-    bar.style.width = `max(3px, ${(100 * one.milliseconds) / total}%)`;
-    return element("li", {}, element("span", {}, one.step), element("span", { class: "track" }, bar));
+  const total = Math.max(...outcomes.map((outcome) => outcome.started + outcome.milliseconds), 1);
+  container.replaceChildren(...outcomes.map(({ step, status, started, milliseconds }) => {
+    const bar = element("span", { class: "bar", "data-status": status });
+    bar.style.marginInlineStart = `${(100 * started) / total}%`;
+    bar.style.width = `max(3px, ${(100 * milliseconds) / total}%)`;
+    return element("li", {}, element("span", {}, step), element("span", { class: "track" }, bar));
   }));
 }
 

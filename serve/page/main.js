@@ -7,7 +7,7 @@ import { approve, copy, correct, openFile, openThread, save } from "./kept.js";
 import { page, showError } from "./view.js";
 
 const questionText = () => byId("question").value.trim();
-/** Whether a key event belongs to an input method that composes a word. */
+/** Return true if a key event belongs to an input method that composes a word. */
 const isComposingKey = (event) => event.isComposing || event.keyCode === 229;
 
 function submitQuestion(event) {

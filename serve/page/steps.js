@@ -1,4 +1,4 @@
-// Each step: its arguments, evidence, rounds of feedback and error.
+// Draws a section for each step: its arguments, evidence, rounds of feedback and error.
 
 import { countText, duration, element } from "./dom.js";
 import { stateText } from "./graph.js";
@@ -12,12 +12,12 @@ function drawSteps(container, run) {
     const key = JSON.stringify([step.status, step.reports.length, Boolean(run.answer), run.number]);
     const existing = container.children[at];
     if (existing?.dataset.key === key) return;
-    const made = section(step, run);
-    made.dataset.key = key;
-    if (!existing) return container.append(made);
+    const replacement = section(step, run);
+    replacement.dataset.key = key;
+    if (!existing) return container.append(replacement);
     const focused = existing === document.activeElement;
-    existing.replaceWith(made);
-    if (focused) made.focus({ preventScroll: true });
+    existing.replaceWith(replacement);
+    if (focused) replacement.focus({ preventScroll: true });
   });
   while (container.children.length > run.steps.length) container.lastChild.remove();
 }
@@ -39,9 +39,9 @@ function section(step, run) {
 
 /** The arguments as the tool got them, with references replaced by values. */
 function argumentList(step) {
-  const given = step.outcome ? Object.entries(step.outcome.arguments) : [];
-  if (!given.length) return null;
-  return element("dl", { class: "arguments" }, ...given.flatMap(([name, value]) => [
+  const values = Object.entries(step.outcome?.arguments ?? {});
+  if (!values.length) return null;
+  return element("dl", { class: "arguments" }, ...values.flatMap(([name, value]) => [
     element("dt", {}, name), element("dd", {}, typeof value === "string" ? value : JSON.stringify(value)),
   ]));
 }
@@ -52,16 +52,16 @@ function isRound(report) {
 
 function rounds(reports) {
   if (!reports.length) return null;
-  const made = reports.filter(isRound);
+  const roundReports = reports.filter(isRound);
   const last = reports.find((report) => report.event === "feedback_ended");
   const others = reports.filter((report) => !isRound(report) && report !== last);
   const headings = ["round", "search", "found", "judged", "relevant", "in all", "time"];
-  const maxTotal = Math.max(1, ...made.map((round) => round.total));
+  const maxTotal = Math.max(1, ...roundReports.map((round) => round.total));
   return element("div", { class: "rounds", tabindex: "0", role: "group", "aria-label": "Progress that the tool reported" },
-    made.length ? element("table", {},
+    roundReports.length ? element("table", {},
       element("caption", {}, "Rounds of relevance feedback"),
       element("thead", {}, element("tr", {}, ...headings.map((name) => element("th", { scope: "col" }, name)))),
-      element("tbody", {}, ...made.map((round) => roundRow(round, maxTotal)))) : null,
+      element("tbody", {}, ...roundReports.map((round) => roundRow(round, maxTotal)))) : null,
     last ? element("p", { class: "note" }, `Ended: ${String(last.reason).replaceAll("_", " ")}. Judge: ${last.judge}.`) : null,
     ...others.map((report) => element("pre", { tabindex: "0" }, JSON.stringify(report, null, 1))));
 }
@@ -90,7 +90,7 @@ function evidenceCard(item, cited) {
 
 /** All results of a step, also those that are not evidence. */
 function allResults(step, evidence) {
-  const rows = step.outcome ? step.outcome.rows : [];
+  const rows = step.outcome?.rows ?? [];
   if (!rows.length) return null;
   const otherCount = rows.length - evidence.length;
   const label = otherCount > 0 ? `All ${rows.length} results, ${otherCount} of them no evidence` : `${countText(rows.length, "result")} as returned`;

@@ -1,4 +1,4 @@
-// The shown run, and the list of all runs of this page.
+// Draws the shown run, and the list of all runs of this page.
 
 import { isApproval, priceText, waitingCard } from "./approval.js";
 import { drawAnswer, plannerText } from "./answer.js";
@@ -81,7 +81,7 @@ function text(id, value) {
   if (byId(id).textContent !== value) byId(id).textContent = value;
 }
 
-/** Whether the answer may be retained: its question had no history and no context. */
+/** Return true if the answer may be retained: its question had no history and no context. */
 function mayRetain(run) {
   const isFirst = run.request && !run.request.history && !Object.keys(run.request.context).length;
   return Boolean(isFirst && run.answer && page.about.retain !== "off" && !run.answer.retained);

@@ -20,7 +20,7 @@ from casewright.serve.service.metrics import router as metrics_router
 from casewright.serve.service.models import Problem
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.page_routes import add_page
-from casewright.serve.service.retirement import retiring
+from casewright.serve.service.retirement import retire_in_background
 from casewright.serve.service.runs import Runs
 from casewright.serve.service.tokens import Authentication, Tokens
 from casewright.serve.session.scopes import tenant_like_fields
@@ -69,10 +69,10 @@ def create_app(
                 call_threads = options.max_tool_threads
                 bound_call_threads(call_threads, options.share_of(call_threads))
                 runs = Runs(
-                    *(parts, options, threads.saver, answers, threads.locks, threads.store, metrics)
+                    parts, options, threads.saver, answers, threads.locks, threads.store, metrics
                 )
                 app.state.runs = runs
-                async with retiring(runs, threads.older):
+                async with retire_in_background(runs, threads.find_older):
                     yield
                 runs.close()
 
@@ -98,7 +98,7 @@ def create_app(
 
         app.include_router(mcp_router)
     # The last middleware added is the first to see a request.
-    app.add_middleware(Admission, options=options, larger=routes.LARGER)
+    app.add_middleware(Admission, options=options, path_limits=routes.PATH_LIMITS)
     app.add_middleware(Authentication, tokens=Tokens(options.tokens, options.changed_tokens))
     app.add_middleware(problems.ErrorBoundary)
     app.add_middleware(RequestCounter, metrics=metrics)

@@ -9,17 +9,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import AbstractContextManager, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from casewright.errors import DependencyError, InputError
 from casewright.serve.service.checkpoint_sums import SummedSerializer
+from casewright.serve.service.options import ServiceOptions
 from casewright.serve.service.postgres import check_threads_url, open_postgres
 from casewright.serve.service.recent import TenantLru
-from casewright.serve.service.repeats import TTL, expiring
+from casewright.serve.service.repeats import TTL, sweep
 from casewright.serve.service.thread_locks import ThreadLocks
-
-if TYPE_CHECKING:
-    from casewright.serve.service.options import ServiceOptions
 
 #: The query of threads whose last checkpoint has an id below the appended parameter.
 SELECT_OLDER = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
@@ -44,14 +42,14 @@ class Threads:
         saver: LangGraph's checkpointer.
         locks: The locks of threads.
         store: LangGraph's store, for responses to repeated requests; see ``repeats``.
-        older: Returns the keys of threads whose last checkpoint has an id below a given one;
+        find_older: Returns the keys of threads whose last checkpoint has an id below a given one;
             ``None`` for threads in memory.
     """
 
     saver: Any
     locks: ThreadLocks
     store: Any
-    older: FindOlder | None = None
+    find_older: FindOlder | None = None
 
 
 def lock_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
@@ -144,13 +142,13 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
         async with open_postgres(options.threads_url) as (saver, locks, pool):
             saver.serde = SummedSerializer()
 
-            async def older(first_id: str) -> list[str]:
+            async def find_older(first_id: str) -> list[str]:
                 async with pool.connection() as connection:
                     rows = await connection.execute(f"{SELECT_OLDER} %s", (first_id,))
                     return [row["thread_id"] for row in await rows.fetchall()]
 
-            async with expiring(AsyncPostgresStore(pool, ttl=TTL)) as store:
-                yield Threads(saver, locks, store, older)
+            async with sweep(AsyncPostgresStore(pool, ttl=TTL)) as store:
+                yield Threads(saver, locks, store, find_older)
     elif options.threads_file is not None:
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
         from langgraph.store.sqlite.aio import AsyncSqliteStore
@@ -160,12 +158,12 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
             await saver.setup()
             saver.serde = SummedSerializer()
 
-            async def older(first_id: str) -> list[str]:
+            async def find_older(first_id: str) -> list[str]:
                 async with saver.lock, saver.conn.execute(f"{SELECT_OLDER} ?", (first_id,)) as rows:
                     return [row[0] async for row in rows]
 
-            async with AsyncSqliteStore.from_conn_string(file, ttl=TTL) as store, expiring(store):
-                yield Threads(saver, ThreadLocks(), store, older)
+            async with AsyncSqliteStore.from_conn_string(file, ttl=TTL) as store, sweep(store):
+                yield Threads(saver, ThreadLocks(), store, find_older)
     else:
         from langgraph.checkpoint.memory import InMemorySaver
         from langgraph.store.memory import InMemoryStore

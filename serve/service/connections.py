@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import os
 import resource
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from casewright.errors import InputError
-
-if TYPE_CHECKING:
-    import asyncio
 
 #: Connections that the system queues until the service accepts them.
 BACKLOG = 64

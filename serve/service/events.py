@@ -6,15 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from casewright.graph.json_text import json_text
 from casewright.serve.service.problems import problem, status_and_detail
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 MEDIA_TYPE = "text/event-stream"
 #: The time without an event after which a comment keeps proxies from closing the stream.

@@ -1,14 +1,14 @@
 """LangServe's routes over the service's runs.
 
 LangServe is archived and supports neither threads nor LangGraph's context. It gets a runnable with
-a typed input and output, which passes the caller to ``runs.Runs``.
+a typed input and output, which passes the tenant to ``runs.Runs``.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -18,11 +18,11 @@ from casewright.errors import DependencyError
 from casewright.serve.service.models import AnswerBody, AskBody
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.runs import Runs, Waiting
-from casewright.serve.service.tokens import Caller, caller_of
+from casewright.serve.service.tokens import tenant_of
 
 PATH = "/casewright"
-#: Key of the caller in LangServe's configuration.
-_CALLER = "casewright_caller"
+#: Key of the tenant in LangServe's configuration.
+_TENANT = "casewright_tenant"
 #: Questions of a batch that run at a time.
 BATCH_AT_ONCE = 4
 
@@ -47,7 +47,7 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
             *("invoke", "batch", "stream", "playground"),
             *("input_schema", "output_schema", "config_schema"),
         ),
-        per_req_config_modifier=_with_caller,
+        per_req_config_modifier=_with_tenant,
     )
     app.include_router(router)
 
@@ -58,8 +58,8 @@ class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
     LangChain's ``abatch`` starts all questions at once, and does not stop the others if one fails.
     """
 
-    def __init__(self, blocking: Any, answer: Any, max_batch: int) -> None:
-        super().__init__(blocking, answer, name="casewright")
+    def __init__(self, answer: Any, max_batch: int) -> None:
+        super().__init__(answer, name="casewright")
         self._max_batch = max_batch
 
     async def abatch(
@@ -95,29 +95,25 @@ class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
 def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
     """Return ``Runs.ask`` as a runnable with a typed input and output."""
 
-    def blocking(body: Any) -> Any:
-        raise NotImplementedError("The service answers asynchronously.")
-
     async def answer(body: Any, config: RunnableConfig) -> Any:
-        caller: Caller = config["configurable"][_CALLER]
+        tenant: str = config["configurable"][_TENANT]
         runs: Runs = app.state.runs
         question = body if isinstance(body, AskBody) else AskBody.model_validate(body)
         # LangServe collects the events of all child runnables, so the run must not be a child.
         reset_token = var_child_runnable_config.set(None)
         try:
-            result = await runs.ask(question, caller)
+            result = await runs.ask(question, tenant)
         finally:
             var_child_runnable_config.reset(reset_token)
         if isinstance(result, Waiting):
             raise RefusedError(409, "The run waits for a reply. Send it to /threads/…/resume.")
         return result
 
-    runnable: Any = _BoundedBatchRunnable(blocking, answer, max_batch)
-    return cast(
-        "Runnable[Any, Any]", runnable.with_types(input_type=AskBody, output_type=AnswerBody)
-    )
+    runnable: Any = _BoundedBatchRunnable(answer, max_batch)
+    typed: Runnable[Any, Any] = runnable.with_types(input_type=AskBody, output_type=AnswerBody)
+    return typed
 
 
-def _with_caller(config: dict[str, Any], request: Request) -> dict[str, Any]:
+def _with_tenant(config: dict[str, Any], request: Request) -> dict[str, Any]:
     # The client's configurable values are dropped.
-    return {**config, "configurable": {_CALLER: caller_of(request)}}
+    return {**config, "configurable": {_TENANT: tenant_of(request.scope)}}

@@ -13,18 +13,15 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from json import detect_encoding
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from casewright.serve.service.options import ServiceOptions
 from casewright.serve.service.problems import RefusedError, problem_response
 from casewright.serve.service.tokens import is_open, tenant_of
 from casewright.tools.deadline import owner
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from casewright.serve.service.options import ServiceOptions
 
 #: Extra time of a stream, in which it reports its own timeout.
 GRACE_SECONDS = 2.0
@@ -103,15 +100,15 @@ class Admission:
     A request's body is read before it is processed; a client's disconnection cancels the work.
     ``max_concurrency`` POST and PUT requests run at once, and as many wait; further requests get
     503. Requests of other methods are counted separately, and those of open paths not at all.
-    ``larger`` maps paths to their own ``max_body_bytes``.
+    ``path_limits`` maps paths to their own ``max_body_bytes``.
     """
 
     def __init__(
-        self, app: ASGIApp, *, options: ServiceOptions, larger: Mapping[str, int] | None = None
+        self, app: ASGIApp, *, options: ServiceOptions, path_limits: Mapping[str, int] | None = None
     ) -> None:
         self._app = app
         self._bytes = options.max_body_bytes
-        self._larger = larger or {}
+        self._path_limits = path_limits or {}
         self._seconds = options.request_seconds
         self._posts = _Queue(options.max_concurrency, options.tenant_concurrency)
         self._others = _Queue(options.max_concurrency, options.tenant_concurrency)
@@ -172,7 +169,7 @@ class Admission:
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
         headers = Headers(scope=scope)
-        limit = max(self._bytes, self._larger.get(scope["path"], 0))
+        limit = max(self._bytes, self._path_limits.get(scope["path"], 0))
         detail = f"The request's body is larger than {limit:,} bytes. Send less."
         too_large = RefusedError(413, detail, {"Connection": "close"})
         chunks = _chunks(receive)
@@ -182,15 +179,13 @@ class Admission:
             if headers.get("expect", "").lower() != "100-continue":
                 await _discard(chunks)
             raise too_large
-        parts: list[bytes] = []
-        size = 0
+        body = bytearray()
         async for chunk in chunks:
-            parts.append(chunk)
-            size += len(chunk)
-            if size > limit:
+            body += chunk
+            if len(body) > limit:
                 await _discard(chunks)
                 raise too_large
-        return b"".join(parts)
+        return bytes(body)
 
     async def _work_until_disconnect(
         self, scope: Scope, receive: Receive, sender: _Sender, body: bytes, slot: _Slot

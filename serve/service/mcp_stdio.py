@@ -19,7 +19,7 @@ from casewright.serve.service.options import ServiceOptions
 from casewright.serve.service.runs import Runs
 from casewright.serve.service.server import write_log
 from casewright.serve.service.starting import parts_of
-from casewright.serve.service.tokens import LOCAL, Caller
+from casewright.serve.service.tokens import LOCAL
 from casewright.serve.session.choice import choice_of
 from casewright.serve.session.option_values import command_scope
 from casewright.serve.session.session import open_chosen
@@ -47,7 +47,7 @@ def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **fl
 
 
 async def _serve(runs: Runs, scope: Mapping[str, str], seconds: float, stdout_buffer: Any) -> None:
-    server = tools_server(runs, Caller(LOCAL), scope, seconds)
+    server = tools_server(runs, LOCAL, scope, seconds)
     stdout = anyio.wrap_file(TextIOWrapper(stdout_buffer, encoding="utf-8"))
     async with stdio_server(stdout=stdout) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())

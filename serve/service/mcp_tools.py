@@ -9,34 +9,23 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request, Response
+from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import StreamableHTTPServerTransport
-from mcp.types import (
-    INVALID_PARAMS,
-    CallToolResult,
-    ClientRequest,
-    JSONRPCMessage,
-    JSONRPCRequest,
-    TextContent,
-    Tool,
-    ToolAnnotations,
-)
 from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
 from casewright import __version__
 from casewright.errors import InputError
 from casewright.serve.service.models import AnswerBody, AskBody, PlannedBody, WrittenPlanBody
 from casewright.serve.service.problems import invalid_detail, status_and_detail
 from casewright.serve.service.runs import Runs, Waiting
-from casewright.serve.service.tokens import Caller, caller_of
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+from casewright.serve.service.tokens import tenant_of
 
 PATH = "/mcp"
 #: The header with the scope: ``customer=C001``, several fields joined by ``&``.
@@ -52,33 +41,29 @@ _TOOLS: Mapping[str, tuple[type[AskBody], type[BaseModel], str]] = {
         AnswerBody,
         "Run a plan, and answer the question from its results.",
     ),
-    "ask": (
-        AskBody,
-        AnswerBody,
-        "Plan and run tool calls for a question; answer with citations.",
-    ),
+    "ask": (AskBody, AnswerBody, "Plan and run tool calls for a question; answer with citations."),
 }
 router = APIRouter(include_in_schema=False)
 
 
-def _definition(name: str) -> Tool:
+def _definition(name: str) -> types.Tool:
     body_type, result_type, description = _TOOLS[name]
     schema = body_type.model_json_schema()
     for field in _NOT_ARGUMENTS:
         del schema["properties"][field]
-    return Tool(
+    return types.Tool(
         name=name,
         description=description,
         inputSchema=schema,
         outputSchema=result_type.model_json_schema(),
-        annotations=ToolAnnotations(readOnlyHint=True) if name == "plan" else None,
+        annotations=types.ToolAnnotations(readOnlyHint=True) if name == "plan" else None,
     )
 
 
 def tools_server(
-    runs: Runs, caller: Caller, scope: Mapping[str, str], seconds: float
+    runs: Runs, tenant: str, scope: Mapping[str, str], seconds: float
 ) -> Server[Any, Any]:
-    """Return a server of the tools for a caller; a call takes ``seconds`` at most.
+    """Return a server of the tools for a tenant; a call takes ``seconds`` at most.
 
     An error is a result with ``isError`` and the message that the service's HTTP clients get.
     """
@@ -86,19 +71,20 @@ def tools_server(
 
     # The MCP library's decorators have no types.
     @server.list_tools()  # type: ignore[no-untyped-call, untyped-decorator]
-    async def list_tools() -> list[Tool]:
+    async def list_tools() -> list[types.Tool]:
         return [_definition(name) for name in _TOOLS]
 
     @server.call_tool(validate_input=False)  # type: ignore[untyped-decorator]
     async def call(name: str, arguments: dict[str, Any]) -> Any:
         try:
             async with asyncio.timeout(seconds):
-                return await _cancelled_once(_call(runs, caller, name, arguments, scope))
+                return await _cancelled_once(_call(runs, tenant, name, arguments, scope))
         except ValidationError as error:
             detail = invalid_detail(error.errors())
         except Exception as error:  # noqa: BLE001 - the client gets the detail only
             detail = status_and_detail(error)[1]
-        return CallToolResult(content=[TextContent(type="text", text=detail)], isError=True)
+        content = types.TextContent(type="text", text=detail)
+        return types.CallToolResult(content=[content], isError=True)
 
     return server
 
@@ -117,7 +103,7 @@ async def _cancelled_once(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str
 
 
 async def _call(
-    runs: Runs, caller: Caller, name: str, arguments: dict[str, Any], scope: Mapping[str, str]
+    runs: Runs, tenant: str, name: str, arguments: dict[str, Any], scope: Mapping[str, str]
 ) -> dict[str, Any]:
     if name not in _TOOLS:
         raise InputError(f"There is no tool {name!r:.80}. There are: {', '.join(_TOOLS)}.")
@@ -125,8 +111,8 @@ async def _call(
         raise InputError(f"{refused[0]} is not an argument. Leave it out.")
     body = _TOOLS[name][0].model_validate({**arguments, "scope": dict(scope)})
     if name == "plan":
-        return await runs.plan(body, caller)
-    result = await runs.ask(body, caller)
+        return await runs.plan(body, tenant)
+    result = await runs.ask(body, tenant)
     assert not isinstance(result, Waiting)
     return result
 
@@ -142,27 +128,23 @@ class _Transport(Response):
         self._request = request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def receive_again() -> dict[str, Any]:
+            return {"type": "http.request", "body": await request.body(), "more_body": False}
+
         request, loop = self._request, asyncio.get_running_loop()
         seconds = request.state.deadline - loop.time() - GRACE_SECONDS
         request_scope = dict(parse_qsl(request.headers.get(SCOPE_HEADER, ""), max_num_fields=16))
-        server = tools_server(request.app.state.runs, caller_of(request), request_scope, seconds)
+        server = tools_server(request.app.state.runs, tenant_of(scope), request_scope, seconds)
         transport = StreamableHTTPServerTransport(None, is_json_response_enabled=True)
         async with transport.connect() as (incoming, outgoing):
             options = server.create_initialization_options()
             work = asyncio.ensure_future(server.run(incoming, outgoing, options, stateless=True))
             try:
-                await transport.handle_request(scope, _replayed(await request.body()), send)
+                await transport.handle_request(scope, receive_again, send)
             finally:
                 work.cancel()
                 await asyncio.wait({work})
                 await transport.terminate()
-
-
-def _replayed(body: bytes) -> Receive:
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive
 
 
 @router.post(PATH)
@@ -170,15 +152,15 @@ async def mcp(request: Request) -> Response:
     """Answer a message of the streamable HTTP transport."""
     # The MCP library would answer 500 to some bodies, and log others in full.
     try:
-        message = JSONRPCMessage.model_validate(json.loads(await request.body())).root
+        message = types.JSONRPCMessage.model_validate(json.loads(await request.body())).root
     except (ValueError, RecursionError):
         raise InputError("The body is not a JSON-RPC message. Send one.") from None
-    if not isinstance(message, JSONRPCRequest):
+    if not isinstance(message, types.JSONRPCRequest):
         # A notification, or a reply without a request: there is no session.
         return Response(status_code=202)
     try:
-        ClientRequest.model_validate(message.model_dump(by_alias=True, exclude_none=True))
+        types.ClientRequest.model_validate(message.model_dump(by_alias=True, exclude_none=True))
     except ValidationError:
-        error = {"code": INVALID_PARAMS, "message": "The method or a parameter is unknown."}
+        error = {"code": types.INVALID_PARAMS, "message": "The method or a parameter is unknown."}
         return JSONResponse({"jsonrpc": "2.0", "id": message.id, "error": error})
     return _Transport(request)

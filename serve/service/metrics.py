@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request, Response, Security
 from fastapi.security import HTTPBearer
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as MEDIA_TYPE
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from casewright.serve.service.problems import responses, templates
 from casewright.tools.deadline import abandoned_calls, running_calls
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 #: Upper bounds of the histograms' buckets, in seconds.
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -48,11 +46,9 @@ class Metrics:
         abandoned = gauge("abandoned_tool_threads", "Threads of calls that no run waits for.")
         abandoned.set_function(abandoned_calls)
 
-    @contextmanager
-    def run(self) -> Iterator[None]:
-        """Count a run as in flight."""
-        with self._running.track_inprogress():
-            yield
+    def run(self) -> AbstractContextManager[Any]:
+        """Return a context in which a run counts as in flight."""
+        return self._running.track_inprogress()
 
     def request(self, route: str, status: int) -> None:
         """Count a request by its route's template."""

@@ -41,8 +41,7 @@ Context = Annotated[
     ),
 ]
 Values = Annotated[
-    dict[str, str | int | float | bool],
-    Field(default_factory=dict, max_length=32, examples=[{}]),
+    dict[str, str | int | float | bool], Field(default_factory=dict, max_length=32, examples=[{}])
 ]
 PlanText = Annotated[
     str,

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from casewright.graph import Generator
-    from casewright.planner import Planner
-    from casewright.serve.settings.tokens import Grant
-    from casewright.stores import CaseStore
-    from casewright.tools import Toolbox
+from casewright.graph import Generator
+from casewright.planner import Planner
+from casewright.serve.settings.tokens import Grant
+from casewright.stores import CaseStore
+from casewright.tools import Toolbox
 
 
 @dataclass(frozen=True, slots=True)

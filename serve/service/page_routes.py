@@ -6,16 +6,13 @@ FastAPI's own page at ``/docs`` loads its scripts from a CDN: offline it is blan
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from casewright.serve.service.problems import RefusedError
-
-if TYPE_CHECKING:
-    from starlette.types import Scope
 
 #: Path to the file of its page.
 _PAGES = {"/": "index.html", "/docs": "docs.html"}

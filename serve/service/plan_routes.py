@@ -6,61 +6,35 @@ import asyncio
 import logging
 import pathlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
 from casewright.errors import InputError, PlanError
-from casewright.planner import (
-    PinnedPlan,
-    PlanRequest,
-    diff_plans,
-    parse_plan,
-    pin_plan,
-    read_pinned,
-)
-from casewright.planner.pinned import NAME, parse_pinned, pinned_names
-from casewright.serve.service.models import (
-    AnswerBody,
-    DiffBody,
-    DifferenceBody,
-    PinBody,
-    PinnedAsk,
-    PinnedBody,
-    PinnedListBody,
-    RunPlanBody,
-)
+from casewright.planner import PinnedPlan, PlanRequest, diff_plans, parse_plan
+from casewright.planner.pinned import NAME, parse_pinned, pin_plan, pinned_names, read_pinned
+from casewright.serve.service import models, routes
 from casewright.serve.service.problems import RefusedError, responses
-from casewright.serve.service.routes import (
-    BEARER,
-    WAITING,
-    TheCaller,
-    TheKey,
-    TheRuns,
-    reply,
-    respond,
-)
+from casewright.serve.service.routes import TheKey, TheRuns, TheTenant, openapi, reply
 from casewright.tools import Toolbox
 
-plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[BEARER])
+plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[routes.BEARER])
 #: Maximum number of plans in the folder for a new plan over HTTP.
 MAX_PLANS = 1000
 log = logging.getLogger("casewright.service")
 PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The plan's name.")]
 
 
-@plans.get("", response_model=PinnedListBody, responses=responses(), summary="Pinned plans")
+@plans.get("", **openapi(models.PinnedListBody), summary="Pinned plans")
 async def list_plans(runs: TheRuns) -> Response:
     """Return the pinned plans of the service; none if the setting plans_folder names no folder."""
     folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
     return reply({"plans": await asyncio.to_thread(_list, folder, toolbox)})
 
 
-@plans.post(
-    "/diff", response_model=DifferenceBody, responses=responses(), summary="Compare two plans"
-)
-async def diff(body: DiffBody) -> Response:
+@plans.post("/diff", **openapi(models.DifferenceBody), summary="Compare two plans")
+async def diff(body: models.DiffBody) -> Response:
     """Return the steps of two plans side by side."""
     with _refuse_invalid():
         first, second = parse_plan(body.first), parse_plan(body.second)
@@ -72,14 +46,14 @@ async def diff(body: DiffBody) -> Response:
 @plans.put(
     "/{name}/pin",
     status_code=201,
-    response_model=PinnedBody,
+    response_model=models.PinnedBody,
     responses={
-        200: {"description": "It replaced the plan of this name.", "model": PinnedBody},
+        200: {"description": "It replaced the plan of this name.", "model": models.PinnedBody},
         **responses(409),
     },
     summary="Pin a plan",
 )
-async def pin(name: PlanName, body: PinBody, runs: TheRuns, caller: TheCaller) -> Response:
+async def pin(name: PlanName, body: models.PinBody, runs: TheRuns, tenant: TheTenant) -> Response:
     """Keep a plan under a name for all tenants, if the setting pin_plans allows it."""
     options, toolbox = runs.options, runs.parts.toolbox
     folder = options.plans_folder
@@ -88,18 +62,15 @@ async def pin(name: PlanName, body: PinBody, runs: TheRuns, caller: TheCaller) -
             409, "Plans cannot be pinned over HTTP: see the settings plans_folder and pin_plans."
         )
     pinned, replaced = await asyncio.to_thread(_pin, folder, name, body, toolbox)
-    log.info("The tenant %s pinned the plan %s.", caller.tenant, name)
+    log.info("The tenant %s pinned the plan %s.", tenant, name)
     return reply({**pinned.to_json(), "differences": []}, 200 if replaced else 201)
 
 
 @plans.post(
-    "/{name}/run",
-    response_model=AnswerBody,
-    responses={**WAITING, **responses(404, 409)},
-    summary="Run a pinned plan",
+    "/{name}/run", **openapi(models.AnswerBody, 404, 409, waits=True), summary="Run a pinned plan"
 )
 async def run(
-    name: PlanName, body: RunPlanBody, runs: TheRuns, caller: TheCaller, key: TheKey = None
+    name: PlanName, body: models.RunPlanBody, runs: TheRuns, tenant: TheTenant, key: TheKey = None
 ) -> Response:
     """Answer with a pinned plan; budgets, approval and citations are as in /ask."""
     folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
@@ -109,10 +80,12 @@ async def run(
         question, planner = pinned.filled(toolbox, body.values)
         PlanRequest(question, toolbox, body.context).validate(planner.fixed)
     content = body.model_dump()
-    attempt = runs.attempt(key, caller, body.thread_id, "plans", name, content)
+    attempt = runs.attempt(key, tenant, body.thread_id, "plans", name, content)
     del content["values"]
-    ask = PinnedAsk.model_construct(question=question, history=[], planner=planner, **content)
-    return await respond(runs, ask, caller, attempt)
+    ask = models.PinnedAsk.model_construct(
+        question=question, history=[], planner=planner, **content
+    )
+    return await routes.respond(runs, ask, tenant, attempt)
 
 
 @contextmanager
@@ -130,9 +103,9 @@ def _check_tools(pinned: PinnedPlan, toolbox: Toolbox) -> None:
 
 
 def _pin(
-    folder: pathlib.Path, name: str, body: PinBody, toolbox: Toolbox
+    folder: pathlib.Path, name: str, body: models.PinBody, toolbox: Toolbox
 ) -> tuple[PinnedPlan, bool]:
-    """Save a plan; return it, and True if it replaced another."""
+    """Save a plan; return it, with ``True`` if it replaced another."""
     with _refuse_invalid():
         if body.file is None:
             question, plan = body.question, parse_plan(body.plan)
@@ -162,14 +135,12 @@ def _find(folder: pathlib.Path | None, name: str) -> PinnedPlan:
 
 
 def _list(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = []
+    plans_json: list[dict[str, Any]] = []
     if folder is None:
-        return listed
+        return plans_json
     for name in pinned_names(folder):
-        try:
+        # A damaged plan must not hide the others; its own routes report the damage.
+        with suppress(InputError):
             pinned = read_pinned(folder, name)
-        except InputError:
-            # A damaged plan must not hide the others; its own routes report the damage.
-            continue
-        listed.append({**pinned.to_json(), "differences": pinned.differences(toolbox)})
-    return listed
+            plans_json.append({**pinned.to_json(), "differences": pinned.differences(toolbox)})
+    return plans_json

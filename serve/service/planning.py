@@ -7,15 +7,8 @@ import time
 from concurrent.futures import Executor
 
 from casewright.errors import CasewrightError
-from casewright.planner import (
-    ListValue,
-    Literal,
-    Plan,
-    Planner,
-    PlanRequest,
-    PlanResult,
-    parse_plan,
-)
+from casewright.planner import ListValue, Literal, Plan, parse_plan
+from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.serve.service.answers import AnswerStore
 
 #: The lowest similarity of questions that have the same meaning.
@@ -30,13 +23,11 @@ class PlanReusingPlanner:
     can change the meaning of the same words.
     """
 
-    def __init__(
-        self, planner: Planner, answers: AnswerStore, tenant: str, threads: Executor
-    ) -> None:
+    def __init__(self, planner: Planner, answers: AnswerStore, tenant: str, pool: Executor) -> None:
         self._planner = planner
         self._answers = answers
         self._tenant = tenant
-        self._threads = threads
+        self._pool = pool
         self.name = planner.name
 
     def plan(self, request: PlanRequest) -> PlanResult:
@@ -46,7 +37,7 @@ class PlanReusingPlanner:
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan`` without blocking the event loop."""
         loop = asyncio.get_running_loop()
-        reused = await loop.run_in_executor(self._threads, self._reused_plan, request)
+        reused = await loop.run_in_executor(self._pool, self._reused_plan, request)
         return reused or await self._planner.aplan(request)
 
     def _reused_plan(self, request: PlanRequest) -> PlanResult | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Container, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Container
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -52,11 +51,3 @@ class TenantLru(Generic[T]):
                 if key not in protected:
                     return tenant, key
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class RecentRun:
-    """An answered run: the question, and the answer's JSON form without paths of this machine."""
-
-    question: str
-    answer: Mapping[str, Any]

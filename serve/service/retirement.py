@@ -28,13 +28,13 @@ def first_id_after(when: datetime) -> str:
 
 
 @asynccontextmanager
-async def retiring(runs: Runs, older: FindOlder | None) -> AsyncIterator[None]:
+async def retire_in_background(runs: Runs, find_older: FindOlder | None) -> AsyncIterator[None]:
     """Delete old threads now and every hour, if the options give a number of days."""
     days = runs.options.thread_days
-    if older is None or days is None:
+    if find_older is None or days is None:
         yield
         return
-    work = asyncio.ensure_future(_retire_hourly(runs, older, days))
+    work = asyncio.ensure_future(_retire_hourly(runs, find_older, days))
     try:
         yield
     finally:
@@ -42,23 +42,23 @@ async def retiring(runs: Runs, older: FindOlder | None) -> AsyncIterator[None]:
         await asyncio.wait({work})
 
 
-async def _retire_hourly(runs: Runs, older: FindOlder, days: float) -> None:
+async def _retire_hourly(runs: Runs, find_older: FindOlder, days: float) -> None:
     while True:
         try:
-            if deleted := await retire(runs, older, datetime.now(UTC) - timedelta(days=days)):
+            if deleted := await retire(runs, find_older, datetime.now(UTC) - timedelta(days=days)):
                 log.info("Old threads were deleted: %d.", deleted)
         except Exception as error:  # noqa: BLE001 - retried in an hour
             log.warning("Old threads could not be deleted: %s", error)
         await asyncio.sleep(EVERY_SECONDS)
 
 
-async def retire(runs: Runs, older: FindOlder, before: datetime) -> int:
+async def retire(runs: Runs, find_older: FindOlder, before: datetime) -> int:
     """Delete the answered threads that were last used before a time; return their number.
 
     A thread that waits for a reply, or whose run can be resumed, is kept.
     """
     deleted, first_id = 0, first_id_after(before)
-    for key in await older(first_id):
+    for key in await find_older(first_id):
         config: Any = {"configurable": {"thread_id": key}}
         try:
             async with runs.locks.lock(key):

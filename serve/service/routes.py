@@ -11,6 +11,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response, Security
 from fastapi.security import HTTPBearer
+from pydantic import BaseModel
 
 from casewright import __version__
 from casewright.domains.waiting import is_unopened
@@ -18,33 +19,17 @@ from casewright.errors import PlanError, cleaned
 from casewright.finetune.queries.correction import Outcome, corrected, keep_correction
 from casewright.graph.json_text import json_text
 from casewright.graph.run_file import parse_run
+from casewright.serve.service import models
 from casewright.serve.service.events import MEDIA_TYPE, EventStream, event_lines
-from casewright.serve.service.models import (
-    AboutBody,
-    AnswerBody,
-    AskBody,
-    CaseBody,
-    CasesBody,
-    CorrectedBody,
-    CorrectionBody,
-    HealthBody,
-    KeptBody,
-    PlanBody,
-    PlannedBody,
-    ResumeBody,
-    ResumedBody,
-    RunBody,
-    ThreadBody,
-    ThreadId,
-)
+from casewright.serve.service.models import AskBody, ResumeBody, ThreadId
 from casewright.serve.service.problems import RefusedError, answer_without_paths, responses
 from casewright.serve.service.repeats import Attempt
 from casewright.serve.service.runs import Runs, Waiting, plan_steps, steps_if_plan, unknown_thread
-from casewright.serve.service.tokens import Caller, caller_of
+from casewright.serve.service.tokens import tenant_of
 from casewright.stores import Case
 
 #: Path to its requests' maximum size in bytes: a saved run can be larger than any question.
-LARGER = {"/runs/read": 8 * 1024 * 1024}
+PATH_LIMITS = {"/runs/read": 8 * 1024 * 1024}
 #: Maximum size of the file of corrections in bytes: no tenant may fill the disk.
 MAX_CORRECTION_BYTES = 64 * 1024 * 1024
 #: Maximum time in which a ready store counts its cases.
@@ -58,8 +43,8 @@ async def _runs(request: Request) -> Runs:
     return runs
 
 
-async def _caller(request: Request) -> Caller:
-    return caller_of(request)
+async def _tenant(request: Request) -> str:
+    return tenant_of(request.scope)
 
 
 def reply(value: Mapping[str, Any], status: int = 200) -> Response:
@@ -71,7 +56,7 @@ def reply(value: Mapping[str, Any], status: int = 200) -> Response:
 # Only for OpenAPI: ``tokens.Authentication`` checks the token before any route.
 BEARER = Security(HTTPBearer(auto_error=False, description="A token of a tenant."))
 TheRuns = Annotated[Runs, Depends(_runs)]
-TheCaller = Annotated[Caller, Depends(_caller)]
+TheTenant = Annotated[str, Depends(_tenant)]
 TheKey = Annotated[
     str | None,
     Header(
@@ -85,6 +70,20 @@ ThreadPath = Annotated[ThreadId, Path(description="The thread's name, as its cli
 CasePath = Annotated[UUID, Path(description="The case's id.")]
 RunPath = Annotated[UUID, Path(description="The answer's run_id.")]
 
+
+def openapi(body: type[BaseModel], *errors: int, waits: bool = False) -> dict[str, Any]:
+    """Return the arguments of a route that describe its responses in OpenAPI.
+
+    Args:
+        body: The response's body.
+        errors: Statuses of errors, in addition to those of the middleware.
+        waits: True if the response is 202 where the run waits for a reply.
+    """
+    waiting = {"description": "The run waits for a reply.", "model": models.ThreadBody}
+    accepted: dict[int | str, Any] = {202: waiting} if waits else {}
+    return {"response_model": body, "responses": {**accepted, **responses(*errors)}}
+
+
 asking = APIRouter(tags=["ask"], dependencies=[BEARER])
 threads = APIRouter(prefix="/threads", tags=["threads"], dependencies=[BEARER])
 saved_runs = APIRouter(tags=["runs"], dependencies=[BEARER])
@@ -92,9 +91,6 @@ retained = APIRouter(tags=["cases"], dependencies=[BEARER])
 corrections = APIRouter(tags=["corrections"], dependencies=[BEARER])
 health = APIRouter(tags=["health"])
 ROUTERS = (asking, threads, saved_runs, retained, corrections, health)
-WAITING: dict[int | str, dict[str, Any]] = {
-    202: {"description": "The run waits for a reply.", "model": ThreadBody}
-}
 _EVENTS = """\
 Server-sent events; the data of each is JSON.
 
@@ -112,6 +108,7 @@ when mending adds steps |
 
 The last is `done`, `waiting` or `error`. The text of `done` is the one whose citations are checked.
 """
+_FILE_BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 _EVENT = {
     "type": "object",
     "properties": {
@@ -122,20 +119,18 @@ _EVENT = {
 }
 
 
-@asking.post(
-    "/ask", response_model=AnswerBody, responses={**WAITING, **responses(409)}, summary="Ask"
-)
-async def ask(body: AskBody, runs: TheRuns, caller: TheCaller, key: TheKey = None) -> Response:
+@asking.post("/ask", **openapi(models.AnswerBody, 409, waits=True), summary="Ask")
+async def ask(body: AskBody, runs: TheRuns, tenant: TheTenant, key: TheKey = None) -> Response:
     """Plan, run the plan, and return an answer that cites its evidence."""
-    attempt = runs.attempt(key, caller, body.thread_id, "ask", body.model_dump())
-    return await respond(runs, body, caller, attempt)
+    attempt = runs.attempt(key, tenant, body.thread_id, "ask", body.model_dump())
+    return await respond(runs, body, tenant, attempt)
 
 
-async def respond(runs: Runs, body: AskBody, caller: Caller, attempt: Attempt | None) -> Response:
+async def respond(runs: Runs, body: AskBody, tenant: str, attempt: Attempt | None) -> Response:
     """Return the response to a question: its answer, or 202 where the run waits for a reply."""
 
     async def work() -> Response:
-        result = await runs.ask(body, caller, attempt)
+        result = await runs.ask(body, tenant, attempt)
         if isinstance(result, Waiting):
             status = {"thread_id": body.thread_id, "status": "waiting", "question": body.question}
             return reply({**status, "questions": result.questions}, 202)
@@ -144,12 +139,10 @@ async def respond(runs: Runs, body: AskBody, caller: Caller, attempt: Attempt | 
     return await runs.repeats.once(attempt, work)
 
 
-@asking.post(
-    "/plan", response_model=PlannedBody, responses=responses(), summary="Plan without running"
-)
-async def plan(body: PlanBody, runs: TheRuns, caller: TheCaller) -> Response:
+@asking.post("/plan", **openapi(models.PlannedBody), summary="Plan without running")
+async def plan(body: models.PlanBody, runs: TheRuns, tenant: TheTenant) -> Response:
     """Plan a question, and return the plan with its price."""
-    return reply(await runs.plan(body, caller))
+    return reply(await runs.plan(body, tenant))
 
 
 @asking.post(
@@ -163,33 +156,30 @@ async def plan(body: PlanBody, runs: TheRuns, caller: TheCaller) -> Response:
     summary="Ask, and stream the run",
 )
 async def stream(
-    body: AskBody, request: Request, runs: TheRuns, caller: TheCaller, key: TheKey = None
+    body: AskBody, request: Request, runs: TheRuns, tenant: TheTenant, key: TheKey = None
 ) -> Response:
     """Ask, and receive the plan, each step, and the answer while it is written.
 
     A repeated request receives the last event only.
     """
-    attempt = runs.attempt(key, caller, body.thread_id, "stream", body.model_dump())
-    events = runs.repeats.streamed(attempt, runs.stream(body, caller, attempt))
+    attempt = runs.attempt(key, tenant, body.thread_id, "stream", body.model_dump())
+    events = runs.repeats.streamed(attempt, runs.stream(body, tenant, attempt))
     return EventStream(event_lines(events, request.state.deadline))
 
 
-@threads.get(
-    "/{thread_id}", response_model=ThreadBody, responses=responses(404), summary="State of a thread"
-)
-async def look(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> Response:
+@threads.get("/{thread_id}", **openapi(models.ThreadBody, 404), summary="State of a thread")
+async def look(thread_id: ThreadPath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Return the state of a thread's last run."""
-    return reply(await state_of(runs, thread_id, runs.key(thread_id, caller)))
+    return reply(await state_of(runs, thread_id, runs.key(thread_id, tenant)))
 
 
 @threads.post(
     "/{thread_id}/resume",
-    response_model=ResumedBody,
-    responses={**WAITING, **responses(404, 409)},
+    **openapi(models.ResumedBody, 404, 409, waits=True),
     summary="Resume a run",
 )
 async def resume(
-    thread_id: ThreadPath, body: ResumeBody, runs: TheRuns, caller: TheCaller, key: TheKey = None
+    thread_id: ThreadPath, body: ResumeBody, runs: TheRuns, tenant: TheTenant, key: TheKey = None
 ) -> Response:
     """Continue a run after a crash or a disconnection, or reply to tools or to an approval.
 
@@ -197,12 +187,12 @@ async def resume(
     of an edited plan are returned in a new question.
     """
     content = body.model_dump(exclude_unset=True)
-    attempt = runs.attempt(key, caller, thread_id, "resume", content)
+    attempt = runs.attempt(key, tenant, thread_id, "resume", content)
 
     async def work() -> Response:
-        result = await runs.resume(thread_id, body, caller, attempt)
+        result = await runs.resume(thread_id, body, tenant, attempt)
         if isinstance(result, Waiting):
-            state = await state_of(runs, thread_id, runs.key(thread_id, caller))
+            state = await state_of(runs, thread_id, runs.key(thread_id, tenant))
             # Another request may have continued the run since; this response is still "waiting".
             waiting = {"status": "waiting", "questions": result.questions, "answer": None}
             return reply({**state, **waiting}, 202)
@@ -212,9 +202,9 @@ async def resume(
 
 
 @threads.delete("/{thread_id}", status_code=204, responses=responses(404, 409), summary="Delete")
-async def forget(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> None:
+async def forget(thread_id: ThreadPath, runs: TheRuns, tenant: TheTenant) -> None:
     """Delete a thread, its questions and its answers."""
-    await runs.forget(thread_id, caller)
+    await runs.forget(thread_id, tenant)
 
 
 async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
@@ -228,6 +218,7 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
         status = "running"
     else:
         status = "waiting" if thread.questions else "interrupted"
+    fields = ("tool", "status", "milliseconds")
     return {
         "thread_id": thread_id,
         "status": status,
@@ -235,25 +226,20 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
         "plan": thread.plan,
         "plan_steps": steps_if_plan(thread.plan),
         "steps": [
-            {
-                "id": step["step"],
-                **{name: step[name] for name in ("tool", "status", "milliseconds")},
-            }
-            for step in sorted(thread.outcomes, key=lambda outcome: int(outcome["step"][1:]))
+            {"id": outcome["step"], **{name: outcome[name] for name in fields}}
+            for outcome in sorted(thread.outcomes, key=lambda outcome: int(outcome["step"][1:]))
         ],
         "questions": thread.questions,
         "answer": answer_without_paths(thread.values["answer"]) if thread.answered else None,
     }
 
 
-@saved_runs.get("/about", response_model=AboutBody, responses=responses(), summary="The service")
+@saved_runs.get("/about", **openapi(models.AboutBody), summary="The service")
 async def about(runs: TheRuns) -> Response:
     """Return the domain with its tools, planner and generator."""
     parts, options = runs.parts, runs.options
     # Scope values may name users of other tenants.
-    scopes = {
-        field: [] if options.tokens else list(values) for field, values in parts.scopes.items()
-    }
+    scopes = {name: [] if options.tokens else list(values) for name, values in parts.scopes.items()}
     return reply(
         {
             "version": __version__,
@@ -273,15 +259,9 @@ async def about(runs: TheRuns) -> Response:
 
 @saved_runs.post(
     "/runs/read",
-    response_model=RunBody,
-    responses=responses(),
+    **openapi(models.RunBody),
     summary="Read a saved run",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"type": "object"}}},
-        }
-    },
+    openapi_extra={"requestBody": _FILE_BODY},
 )
 async def read(request: Request) -> Response:
     """Check a file of ``casewright ask --save``, and return it with its plan's steps."""
@@ -305,27 +285,25 @@ def _read(body: bytes) -> Response:
         raise RefusedError(422, "The file is a damaged run: it is nested too deeply.") from None
 
 
-@retained.get("/cases", response_model=CasesBody, responses=responses(), summary="Retained answers")
+@retained.get("/cases", **openapi(models.CasesBody), summary="Retained answers")
 async def cases(
     runs: TheRuns,
-    caller: TheCaller,
+    tenant: TheTenant,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
     """Return the tenant's retained answers, the newest first."""
-    answers = await runs.list_retained(caller)
+    answers = await runs.list_retained(tenant)
     page = [_case_body(case) for case in answers[offset : offset + limit]]
     return reply({"total": len(answers), "cases": page})
 
 
-@retained.get(
-    "/cases/{case_id}", response_model=CaseBody, responses=responses(404), summary="Retained answer"
-)
-async def case(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> Response:
+@retained.get("/cases/{case_id}", **openapi(models.CaseBody, 404), summary="Retained answer")
+async def case(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Return one retained answer of the tenant."""
     case = None
     if runs.retained is not None:
-        case = await asyncio.to_thread(runs.retained.get, caller.tenant, str(case_id))
+        case = await asyncio.to_thread(runs.retained.get, tenant, str(case_id))
     if case is None:
         raise RefusedError(404, "There is no such case.")
     return reply(_case_body(case))
@@ -334,23 +312,20 @@ async def case(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> Response:
 @retained.delete(
     "/cases/{case_id}", status_code=204, responses=responses(404), summary="Delete retained answer"
 )
-async def delete(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> None:
+async def delete(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> None:
     """Delete a retained answer of the tenant."""
     if runs.retained is None or not await asyncio.to_thread(
-        runs.retained.delete, caller.tenant, str(case_id)
+        runs.retained.delete, tenant, str(case_id)
     ):
         raise RefusedError(404, "There is no such case.")
 
 
 @retained.post(
-    "/runs/{run_id}/approve",
-    response_model=KeptBody,
-    responses=responses(404, 409),
-    summary="Approve an answer",
+    "/runs/{run_id}/approve", **openapi(models.KeptBody, 404, 409), summary="Approve an answer"
 )
-async def approve(run_id: RunPath, runs: TheRuns, caller: TheCaller) -> Response:
+async def approve(run_id: RunPath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Retain the answer of one of the tenant's latest runs as a case."""
-    return reply(await runs.approve(str(run_id), caller))
+    return reply(await runs.approve(str(run_id), tenant))
 
 
 def _case_body(case: Case) -> dict[str, Any]:
@@ -363,13 +338,8 @@ def _case_body(case: Case) -> dict[str, Any]:
     }
 
 
-@corrections.post(
-    "/corrections",
-    response_model=CorrectedBody,
-    responses=responses(409),
-    summary="Correct a plan",
-)
-async def correct(body: CorrectionBody, runs: TheRuns, caller: TheCaller) -> Response:
+@corrections.post("/corrections", **openapi(models.CorrectedBody, 409), summary="Correct a plan")
+async def correct(body: models.CorrectionBody, runs: TheRuns, tenant: TheTenant) -> Response:
     """Keep a question with its right plan as an annotated message.
 
     The plan is checked against the tools. Planners learn from it only once the operator adds it.
@@ -377,11 +347,9 @@ async def correct(body: CorrectionBody, runs: TheRuns, caller: TheCaller) -> Res
     file = runs.options.corrections_file
     if file is None:
         raise RefusedError(409, "Corrections are not kept: corrections_file is not set.")
-    history = [{"question": turn.question, "answer": turn.answer} for turn in body.history]
+    history = [turn.model_dump() for turn in body.history]
     # The record names the tenant, since the operator may trust only some tenants.
-    record = corrected(
-        *(body.question, body.plan, runs.parts.toolbox, body.context, history), caller.tenant
-    )
+    record = corrected(body.question, body.plan, runs.parts.toolbox, body.context, history, tenant)
     outcome = await asyncio.to_thread(_keep, file, record)
     return reply({"id": record["id"], "outcome": outcome})
 
@@ -391,14 +359,14 @@ def _keep(file: pathlib.Path, record: dict[str, Any]) -> Outcome:
 
 
 @health.head("/healthz", include_in_schema=False)
-@health.get("/healthz", response_model=HealthBody, responses=responses(), summary="Alive")
+@health.get("/healthz", **openapi(models.HealthBody), summary="Alive")
 async def alive() -> Response:
     """Return the status ``alive`` while the process answers."""
     return reply({"status": "alive"})
 
 
 @health.head("/readyz", include_in_schema=False)
-@health.get("/readyz", response_model=HealthBody, responses=responses(), summary="Ready")
+@health.get("/readyz", **openapi(models.HealthBody), summary="Ready")
 async def ready(request: Request) -> Response:
     """Return the status ``ready`` if the stores and the threads' database answer, or else 503."""
     runs: Runs = request.app.state.runs

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 from langgraph.store.memory import InMemoryStore
@@ -20,26 +21,20 @@ from casewright.graph.checkpoint_reading import restrict_types
 from casewright.graph.planning import check_tools, plan_within
 from casewright.planner import Plan, PlanRequest, Turn, parse_plan
 from casewright.planner.fixed import FixedPlanner
+from casewright.serve.service import models
 from casewright.serve.service.answers import AnswerStore
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.events import Event
 from casewright.serve.service.limits import Slots
 from casewright.serve.service.metrics import Metrics
-from casewright.serve.service.models import (
-    AskBody,
-    PinnedAsk,
-    PlanBody,
-    ResumeBody,
-    WrittenPlanBody,
-)
+from casewright.serve.service.models import AskBody, PlanBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.planning import PlanReusingPlanner
 from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, redact
-from casewright.serve.service.recent import RecentRun, TenantLru
+from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.repeats import Attempt, Repeats, attempt_of
 from casewright.serve.service.thread_locks import ThreadLocks
 from casewright.serve.service.thread_state import REQUEST, ThreadState, thread_state
-from casewright.serve.service.tokens import Caller
 from casewright.serve.session.scopes import require_all_fields, scope_of
 from casewright.serve.session.threaded import run_in_threads
 from casewright.stores import Case
@@ -47,6 +42,8 @@ from casewright.tools.body import arun
 
 #: Maximum number of runs, of all tenants together, whose answers can still be retained.
 MAX_RECENT = 1000
+#: The stream modes that every run of the graph needs.
+_MODES: list[Any] = ["custom", "values"]
 #: A text that was not streamed by its generator is split into pieces of a few words.
 _PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
 
@@ -83,44 +80,45 @@ class Runs:
         self.locks = locks or ThreadLocks()
         self.metrics = metrics or Metrics()
         self.repeats = Repeats(store or InMemoryStore(), bounded=options.threads_in_memory)
-        self._recent: TenantLru[RecentRun] = TenantLru(MAX_RECENT)
+        # The question and the answer of a run, without paths of this machine, by the run's id.
+        self._recent: TenantLru[tuple[str, Mapping[str, Any]]] = TenantLru(MAX_RECENT)
         self._threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
         self._read_locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots = Slots(options.max_concurrency, options.tenant_concurrency)
         # Worker threads that wait for the encoder are served by its next batch.
         self._pool = ThreadPoolExecutor(8, "casewright-compute")
         self._planner, generator = run_in_threads(parts.planner, parts.generator, self._pool)
-        self._modes: list[Any] = ["custom", "values"]
-        if isinstance(generator, ChatGenerator):
-            self._modes.append("messages")
+        # The tokens of a chat model are messages.
+        has_tokens = isinstance(generator, ChatGenerator)
+        self._modes = [*_MODES, *(["messages"] if has_tokens else [])]
         limits = {"calls": options.max_calls, "cost": options.max_cost}
         self._limits = Limits().within({n: bound for n, bound in limits.items() if bound})
         self._latencies = Latencies()
         settings: Any = {"limits": self._limits, "latencies": self._latencies}
         settings["approve"] = options.approve
-        components = (parts.toolbox, self._planner, generator)
-        self._graph_without_threads = build_graph(*components, **settings)
-        self.graph = build_graph(*components, checkpointer=self.saver, **settings)
+        build = partial(build_graph, parts.toolbox, self._planner, generator, **settings)
+        self._graph_without_threads = build()
+        self.graph = build(checkpointer=self.saver)
 
     def close(self) -> None:
         """Shut the worker threads down."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def plan(self, body: PlanBody, caller: Caller) -> dict[str, Any]:
+    async def plan(self, body: PlanBody, tenant: str) -> dict[str, Any]:
         """Return a question's plan with its price; no tool is called.
 
         Raises:
             InputError: Question, context, history, scope or budget is invalid.
             PlanError: The planner's plan is not valid.
         """
-        context = self._context(body.scope, caller, limits=body.budget)
+        context = self._context(body.scope, tenant, limits=body.budget)
         limits, toolbox = self._limits.within(context.limits), self.parts.toolbox
         check_tools(context.limits, toolbox)
         request = PlanRequest(
             body.question, toolbox, dict(body.context), _turns(body), max_steps=limits.steps
         )
         planner = context.planner or self._planner
-        async with self._slots.hold(caller.tenant):
+        async with self._slots.hold(tenant):
             with self.metrics.run():
                 planning = plan_within(planner, request, limits, self._latencies.seconds())
                 plan, planner_json = await arun(planning)
@@ -129,7 +127,7 @@ class Runs:
         return {"plan": str(plan), "plan_steps": plan_steps(str(plan)), "planner": planner_json}
 
     async def ask(
-        self, body: AskBody, caller: Caller, attempt: Attempt | None = None
+        self, body: AskBody, tenant: str, attempt: Attempt | None = None
     ) -> dict[str, Any] | Waiting:
         """Return the answer to a question in its JSON form.
 
@@ -140,27 +138,26 @@ class Runs:
             RefusedError: The thread is busy, or a tool asks a question and there is no thread.
         """
         state: dict[str, Any] = {}
-        modes = ["custom", "values"]
-        async for _ in self._events(body, caller, attempt, modes, state, emit=False):
+        async for _ in self._events(body, tenant, attempt, state, emit=False):
             pass
-        return await self._result(state, body, caller, body.thread_id)
+        return await self._result(state, body, tenant, body.thread_id)
 
     async def stream(
-        self, body: AskBody, caller: Caller, attempt: Attempt | None = None
+        self, body: AskBody, tenant: str, attempt: Attempt | None = None
     ) -> AsyncGenerator[Event, None]:
         """Answer a question as ``ask`` does; yield its events, the last ``done`` or ``waiting``."""
         state: dict[str, Any] = {}
-        async with aclosing(self._events(body, caller, attempt, self._modes, state)) as events:
+        async with aclosing(self._events(body, tenant, attempt, state)) as events:
             async for event in events:
                 yield event
-        result = await self._result(state, body, caller, body.thread_id)
+        result = await self._result(state, body, tenant, body.thread_id)
         if isinstance(result, Waiting):
             yield Event("waiting", {"thread_id": body.thread_id, "questions": result.questions})
         else:
             yield Event("done", result)
 
     async def resume(
-        self, thread_id: str, body: ResumeBody, caller: Caller, attempt: Attempt | None = None
+        self, thread_id: str, body: ResumeBody, tenant: str, attempt: Attempt | None = None
     ) -> dict[str, Any] | Waiting:
         """Continue a thread's run where it stopped; no finished step is repeated.
 
@@ -171,9 +168,9 @@ class Runs:
             InputError: The scope is invalid or incomplete.
             RefusedError: There is no such thread, it is busy, or its run has ended.
         """
-        key = self.key(thread_id, caller)
+        key = self.key(thread_id, tenant)
         # The scope is not stored, and a default scope could be that of another person.
-        context = self._context(body.scope, caller, resumed=True)
+        context = self._context(body.scope, tenant, resumed=True)
         async with self.locks.lock(key):
             thread = await self.state(key)
             if thread is None:
@@ -181,20 +178,16 @@ class Runs:
             run = thread.values.get("run_id")
             is_retry = attempt is not None and attempt.run == run is not None
             command = _resumption(thread, body, is_retry=is_retry)
-            await self._threads.mark_used(caller.tenant, key, self.locks.keys)
-            async with self._slots.hold(caller.tenant):
+            await self._threads.mark_used(tenant, key, self.locks.keys)
+            async with self._slots.hold(tenant):
                 if attempt is not None:
                     await self.repeats.begin(attempt, run)
                 if thread.ended and command is None:
                     state = thread.final_state
                 else:
                     state = {}
-                    chunks = self.graph.astream(
-                        cast("Any", command),
-                        _config(key, thread.request),
-                        context=context,
-                        stream_mode=["custom", "values"],
-                    )
+                    inputs, config = cast("Any", command), _config(key, thread.request)
+                    chunks = self.graph.astream(inputs, config, context=context, stream_mode=_MODES)
                     async for _ in self._graph_events(chunks, state, emit=False):
                         pass
         question = AskBody.model_construct(
@@ -202,11 +195,11 @@ class Runs:
             context=thread.values.get("context") or {},
             history=thread.values.get("history") or [],
         )
-        return await self._result(state, question, caller, thread_id)
+        return await self._result(state, question, tenant, thread_id)
 
-    async def forget(self, thread_id: str, caller: Caller) -> None:
+    async def forget(self, thread_id: str, tenant: str) -> None:
         """Delete a thread; raise ``RefusedError`` if it does not exist or is busy."""
-        key = self.key(thread_id, caller)
+        key = self.key(thread_id, tenant)
         async with self.locks.lock(key):
             # A damaged thread can be deleted too.
             with suppress(StoreDamagedError, ValueError):
@@ -214,51 +207,50 @@ class Runs:
                     raise unknown_thread()
             await self.saver.adelete_thread(key)
             await self.repeats.forget(key)
-            self._threads.forget(caller.tenant, key)
+            self._threads.forget(tenant, key)
 
-    async def approve(self, run_id: str, caller: Caller) -> dict[str, Any]:
+    async def approve(self, run_id: str, tenant: str) -> dict[str, Any]:
         """Retain the answer of a recent run as a case at its user's request; return the outcome."""
         if self.retained is None or self.options.retain == "off":
             raise RefusedError(409, "Answers are not retained here: the setting retain is off.")
-        run = self._recent.get(caller.tenant, run_id)
+        run = self._recent.get(tenant, run_id)
         if run is None:
             raise RefusedError(404, "No such run is among the recently answered runs.")
-        return await self._retain(run, caller, "approved")
+        return await self._retain(*run, tenant, "approved")
 
-    async def list_retained(self, caller: Caller) -> list[Case]:
+    async def list_retained(self, tenant: str) -> list[Case]:
         """Return a tenant's retained answers, the newest first.
 
         Reads of one tenant run one after another, even if a client disconnects during its read.
         """
         if self.retained is None:
             return []
-        lock = self._read_locks[caller.tenant]
+        lock = self._read_locks[tenant]
         await lock.acquire()
-        reading = asyncio.ensure_future(asyncio.to_thread(self.retained.all, caller.tenant))
+        reading = asyncio.ensure_future(asyncio.to_thread(self.retained.all, tenant))
         reading.add_done_callback(lambda done: lock.release())
         return await asyncio.shield(reading)
 
     def attempt(
-        self, request_key: str | None, caller: Caller, thread_id: str | None, *content: Any
+        self, request_key: str | None, tenant: str, thread_id: str | None, *content: Any
     ) -> Attempt | None:
         """Return the attempt of a request with an ``Idempotency-Key``; see ``attempt_of``."""
-        thread = None if thread_id is None else self.key(thread_id, caller)
-        return attempt_of(request_key, self.parts.domain, caller.tenant, thread, *content)
+        thread = None if thread_id is None else self.key(thread_id, tenant)
+        return attempt_of(request_key, self.parts.domain, tenant, thread, *content)
 
     async def state(self, key: str) -> ThreadState | None:
         """Return the state of a thread; ``None`` if it is not stored."""
         return await thread_state(self.graph, self.saver, key)
 
-    def key(self, thread_id: str, caller: Caller) -> str:
+    def key(self, thread_id: str, tenant: str) -> str:
         """Return the checkpointer's key of a tenant's thread."""
-        return thread_key(self.parts.domain, caller.tenant, thread_id)
+        return thread_key(self.parts.domain, tenant, thread_id)
 
     async def _events(
         self,
         body: AskBody,
-        caller: Caller,
+        tenant: str,
         attempt: Attempt | None,
-        modes: list[Any],
         state: dict[str, Any],
         *,
         emit: bool = True,
@@ -270,20 +262,20 @@ class Runs:
         inputs: Any = {"question": body.question, "context": dict(body.context)}
         inputs["history"] = _turns(body)
         limits = {**(body.budget or {}), **({"deadline": body.deadline} if body.deadline else {})}
-        context = self._context(body.scope, caller, limits=limits, approve=body.approve)
+        context = self._context(body.scope, tenant, limits=limits, approve=body.approve)
         context = replace(context, mend=body.mend)
-        if isinstance(body, PinnedAsk):
+        if isinstance(body, models.PinnedAsk):
             context = replace(context, planner=body.planner)
-        elif isinstance(body, WrittenPlanBody):
-            context = replace(context, planner=FixedPlanner(self._checked_plan(body), "run_plan"))
+        elif isinstance(body, models.WrittenPlanBody):
+            context = replace(context, planner=FixedPlanner(self._read_plan(body), "run_plan"))
         graph, config, key = self._graph_without_threads, None, None
         if body.thread_id is not None:
-            key = self.key(body.thread_id, caller)
+            key = self.key(body.thread_id, tenant)
             graph, config = self.graph, _config(key, attempt.id if attempt else None)
         async with self.locks.lock(key):
             if key is not None:
-                await self._threads.mark_used(caller.tenant, key, self.locks.keys)
-            async with self._slots.hold(caller.tenant):
+                await self._threads.mark_used(tenant, key, self.locks.keys)
+            async with self._slots.hold(tenant):
                 previous = None
                 if key is not None and attempt is not None:
                     previous = await self.state(key)
@@ -294,6 +286,7 @@ class Runs:
                     inputs = None
                 elif key is not None:
                     await self._threads.begin_run(key)
+                modes = self._modes if emit else _MODES
                 chunks = graph.astream(inputs, config, context=context, stream_mode=modes)
                 async for event in self._graph_events(chunks, state, emit=emit):
                     yield event
@@ -323,12 +316,11 @@ class Runs:
                         for event in events:
                             yield event
 
-    def _checked_plan(self, body: WrittenPlanBody) -> Plan:
+    def _read_plan(self, body: models.WrittenPlanBody) -> Plan:
+        request = PlanRequest(body.question, self.parts.toolbox, body.context, _turns(body))
         try:
             plan = parse_plan(body.plan)
-            PlanRequest(body.question, self.parts.toolbox, body.context, _turns(body)).validate(
-                plan
-            )
+            request.validate(plan)
         except PlanError as error:
             raise InputError(str(error)) from None
         return plan
@@ -336,7 +328,7 @@ class Runs:
     def _context(
         self,
         scope: Mapping[str, str],
-        caller: Caller,
+        tenant: str,
         *,
         resumed: bool = False,
         limits: Mapping[str, Any] | None = None,
@@ -344,41 +336,40 @@ class Runs:
     ) -> RunContext:
         planner = None
         if self.retained is not None and self.options.retain != "off":
-            planner = PlanReusingPlanner(self._planner, self.retained, caller.tenant, self._pool)
+            planner = PlanReusingPlanner(self._planner, self.retained, tenant, self._pool)
         # The default values of scope fields are for trials without tokens.
         if resumed or self.options.tokens:
             require_all_fields(self.parts.scopes, scope)
-        scope = scope_of(self.parts.scopes, scope)
-        scope = {**scope, "tenant": caller.tenant}
+        scope = {**scope_of(self.parts.scopes, scope), "tenant": tenant}
         return RunContext(scope, planner=planner, limits=limits, approve=approve)
 
     async def _result(
-        self, state: Mapping[str, Any], body: AskBody, caller: Caller, thread_id: str | None
+        self, state: Mapping[str, Any], body: AskBody, tenant: str, thread_id: str | None
     ) -> dict[str, Any] | Waiting:
         """Return the result of a run; retain its answer as the options say."""
         if state.get("__interrupt__"):
             if thread_id is None:
                 raise RefusedError(409, "The run waits for a reply. POST /ask with a thread_id.")
-            thread = await self.state(self.key(thread_id, caller))
+            thread = await self.state(self.key(thread_id, tenant))
             return Waiting(thread.questions if thread is not None else [])
         answer = answer_without_paths(state["answer"])
         result = {**answer, "thread_id": thread_id, "retained": None}
         if self.options.retain == "off" or self.retained is None or body.history or body.context:
             return result
-        if isinstance(body, (PinnedAsk, WrittenPlanBody)):
+        if isinstance(body, (models.PinnedAsk, models.WrittenPlanBody)):
             # The client chose the plan: no later question may reuse it.
             return result
-        run = RecentRun(body.question, answer)
-        self._recent.put(caller.tenant, str(answer["run_id"]), run)
+        self._recent.put(tenant, str(answer["run_id"]), (body.question, answer))
         if self.options.retain == "verified":
-            result["retained"] = await self._retain(run, caller, "verified")
+            result["retained"] = await self._retain(body.question, answer, tenant, "verified")
         return result
 
-    async def _retain(self, run: RecentRun, caller: Caller, retained_by: str) -> dict[str, Any]:
+    async def _retain(
+        self, question: str, answer: Mapping[str, Any], tenant: str, retained_by: str
+    ) -> dict[str, Any]:
         assert self.retained is not None
-        retained = await asyncio.to_thread(
-            self.retained.retain, caller.tenant, run.question, run.answer, retained_by
-        )
+        retain = self.retained.retain
+        retained = await asyncio.to_thread(retain, tenant, question, answer, retained_by)
         return {"id": retained.id, "outcome": retained.outcome, "reason": retained.reason}
 
 

@@ -18,13 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from casewright.errors import InputError, StoreError
-from casewright.serve.service.connections import (
-    BACKLOG,
-    MAX_ACCEPTED,
-    BoundedProtocol,
-    Connections,
-    connection_limit,
-)
+from casewright.serve.service import connections as bounds
 
 #: A connection is closed this long after its request's time, in which cancelled work ends.
 END_SECONDS = 15.0
@@ -42,7 +36,7 @@ class _Server(uvicorn.Server):
     class's.
     """
 
-    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
+    def __init__(self, config: uvicorn.Config, connections: bounds.Connections) -> None:
         super().__init__(config)
         self._connections = connections
 
@@ -50,7 +44,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         for listener in sockets or ():
             # asyncio has set the number of connections that it accepts at a time.
-            listener.listen(BACKLOG)
+            listener.listen(bounds.BACKLOG)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:
@@ -72,7 +66,7 @@ def listening_socket(host: str, port: int, *, share: bool = False) -> socket.soc
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         server = socket.create_server(
-            (host, port), family=family, backlog=BACKLOG, reuse_port=share
+            (host, port), family=family, backlog=bounds.BACKLOG, reuse_port=share
         )
     except (OSError, OverflowError) as error:
         raise InputError(_listen_error(host, port, error)) from error
@@ -119,19 +113,19 @@ def run(
         StoreError: The service could not start.
     """
     write_log(log_level)
-    connections = Connections(
-        connection_limit(max_connections),
+    connections = bounds.Connections(
+        bounds.connection_limit(max_connections),
         max_connections_per_address,
         header_seconds,
         request_seconds + END_SECONDS,
     )
     # Uvicorn calls it as it calls its own protocol class.
-    protocol: Any = partial(BoundedProtocol, connections=connections)
+    protocol: Any = partial(bounds.BoundedProtocol, connections=connections)
     config = uvicorn.Config(
         app,
         http=protocol,
         ws="none",
-        backlog=MAX_ACCEPTED,
+        backlog=bounds.MAX_ACCEPTED,
         log_config=None,
         log_level=log_level,
         access_log=log_level == "debug",

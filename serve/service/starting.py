@@ -13,7 +13,7 @@ from casewright.serve.service.answers import AnswerStore
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.server import listening_socket, run
-from casewright.serve.service.telemetry import exporting
+from casewright.serve.service.telemetry import export_spans
 from casewright.serve.service.tokens import check_exposure
 from casewright.serve.session.choice import Choice, choice_of
 from casewright.serve.session.defaults import store_folder
@@ -64,7 +64,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
             threads_url=settings.threads_url.get_secret_value() if settings.threads_url else None,
             **settings.model_dump(include=names),
         )
-        stack.enter_context(exporting() if settings.otel else nullcontext())
+        stack.enter_context(export_spans() if settings.otel else nullcontext())
         answers = None
         if settings.retain != "off":
             folder = data_folder() / "answers" / store_folder(parts.domain, choice.encoder).name

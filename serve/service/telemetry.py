@@ -13,7 +13,7 @@ _EXPORTER = "OTEL_TRACES_EXPORTER"
 
 
 @contextmanager
-def exporting() -> Iterator[None]:
+def export_spans() -> Iterator[None]:
     """Export this process's spans while the context lasts; send the remaining spans at its end.
 
     Raises:
@@ -24,12 +24,7 @@ def exporting() -> Iterator[None]:
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import (
-            BatchSpanProcessor,
-            ConsoleSpanExporter,
-            SpanExporter,
-        )
+        from opentelemetry.sdk.trace import TracerProvider, export
     except ImportError as error:
         raise DependencyError(
             "Spans need OpenTelemetry's SDK. Run: pip install 'casewright[otel]'"
@@ -37,21 +32,20 @@ def exporting() -> Iterator[None]:
     has_name = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
     )
-    provider = TracerProvider(
-        resource=Resource.create({} if has_name else {"service.name": "casewright"})
-    )
-    exporter: SpanExporter
+    attributes = {} if has_name else {"service.name": "casewright"}
+    provider = TracerProvider(resource=Resource.create(attributes))
+    exporter: export.SpanExporter
     match os.environ.get(_EXPORTER) or "otlp":
         case "otlp":
             exporter = OTLPSpanExporter()
         case "console":
-            exporter = ConsoleSpanExporter(out=sys.stderr)
+            exporter = export.ConsoleSpanExporter(out=sys.stderr)
         case "none":
             yield
             return
         case other:
             raise InputError(f"{_EXPORTER}={other:.80} is unknown. Give otlp, console or none.")
-    provider.add_span_processor(BatchSpanProcessor(exporter))
+    provider.add_span_processor(export.BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     try:
         yield

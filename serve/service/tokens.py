@@ -7,19 +7,14 @@ import hmac
 import ipaddress
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from casewright.errors import InputError
 from casewright.serve.service.problems import problem_response
 from casewright.serve.settings.tokens import Grant
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 #: The shortest interval between checks for changed tokens.
 CHECK_SECONDS = 1.0
@@ -31,23 +26,9 @@ OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
 PAGE = "/page/"
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The sender of a request."""
-
-    tenant: str
-
-
-def caller_of(request: Request) -> Caller:
-    """Return a request's caller; requests of open paths have none."""
-    caller: Caller = request.state.caller
-    return caller
-
-
 def tenant_of(scope: Scope) -> str:
     """Return a request's tenant; empty on open paths, or without authentication."""
-    caller: Caller | None = scope.get("state", {}).get("caller")
-    return caller.tenant if caller is not None else ""
+    return str(scope.get("state", {}).get("tenant", ""))
 
 
 class Tokens:
@@ -110,7 +91,7 @@ class Authentication:
             if refusal := _foreign_page_reason(headers):
                 await problem_response(400, refusal)(scope, receive, send)
                 return
-            state["caller"] = Caller(LOCAL)
+            state["tenant"] = LOCAL
         elif not is_open(scope):
             scheme, _, token = headers.get("authorization", "").partition(" ")
             tenant = self._tokens.tenant(token.strip()) if scheme.lower() == "bearer" else None
@@ -119,7 +100,7 @@ class Authentication:
                 unknown = problem_response(401, detail, {"WWW-Authenticate": "Bearer"})
                 await unknown(scope, receive, send)
                 return
-            state["caller"] = Caller(tenant)
+            state["tenant"] = tenant
         await self._app(scope, receive, send)
 
 

@@ -76,15 +76,7 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
     def if_used(name: str, value: str | None) -> str | None:
         return None if name in not_applicable and origins[name].kind != "flag" else value
 
-    return Choice(
-        domain,
-        planner,
-        settings.generator,
-        settings.encoder,
-        ModelSettings(
-            if_used("adapter", adapter),
-            if_used("device", settings.device),
-            if_used("dtype", settings.dtype),
-        ),
-        if_used("feedback", settings.feedback),
-    )
+    device, dtype = if_used("device", settings.device), if_used("dtype", settings.dtype)
+    model = ModelSettings(if_used("adapter", adapter), device, dtype)
+    feedback = if_used("feedback", settings.feedback)
+    return Choice(domain, planner, settings.generator, settings.encoder, model, feedback)

@@ -79,11 +79,11 @@ def command_scope(
     Args:
         fields: Scope field to its values.
         texts: Texts of the form ``FIELD=VALUE``.
-        by_option: Values of fields that were given by their own options.
+        by_option: Values of scope fields from the fields' own options, such as ``--customer``.
         tenant: The tenant, which tools read from the scope.
     """
-    given = [*(texts or ()), *(f"{field}={value}" for field, value in by_option.items())]
-    scope = read_pairs("--scope", given)
+    pairs = [*(texts or ()), *(f"{field}={value}" for field, value in by_option.items())]
+    scope = read_pairs("--scope", pairs)
     if empty := [field for field, value in scope.items() if not value]:
         raise InputError(f"--scope {empty[0]}= has no value. Write FIELD=VALUE.")
     scope = scope_of(fields, scope, reveal=True)

@@ -7,19 +7,17 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from casewright.domains import Domain, find_domain
+from casewright.domains import Domain, OpenDomain, find_domain
 from casewright.errors import InputError
 from casewright.graph.named import OFF, check_judge, make_generator, make_judge
-from casewright.planner import named
+from casewright.planner import Planner, named
 from casewright.planner.named import ModelSettings
 from casewright.serve.session.defaults import default_planner, store_folder
 from casewright.serve.session.scopes import default_scope
 
 if TYPE_CHECKING:
-    from casewright.domains import OpenDomain
     from casewright.graph import Generator
     from casewright.graph.build import Graph
-    from casewright.planner import Planner
     from casewright.serve.session.choice import Choice
     from casewright.stores import CaseStore, Encoder
     from casewright.stores.feedback import Strategy
@@ -80,19 +78,18 @@ def open_session(
     if isinstance(domain, str):
         domain = find_domain(domain)
     planner = planner or default_planner(domain)
-    if isinstance(planner, str):
-        named.check_planner(planner, model)
+    name = planner if isinstance(planner, str) else None
+    if name:
+        named.check_planner(name, model)
     _check_feedback(feedback, domain)
-    if isinstance(planner, str) and named.is_local(planner):
-        named.local_model(planner, model or ModelSettings())
+    if name and named.is_local(name):
+        named.local_model(name, model or ModelSettings())
     from casewright.planner.narrowing import narrowing
     from casewright.stores.encoders.sources import named_encoder, preload
 
     encoder = named_encoder(encoder_name)
     preload(encoder)
-    reader = None
-    if isinstance(planner, str) and named.named_planner(planner).reads:
-        reader = domain.open_reader()
+    reader = domain.open_reader() if name and named.named_planner(name).reads else None
     if reader is not None:
         reader.preload()
     folder = store_folder(domain.name, encoder_name)
@@ -103,17 +100,12 @@ def open_session(
         opened = domain.open(folder, encoder, False)
     try:
         opened = with_feedback(opened, domain, feedback)
+        cases = opened.plan_cases
         if isinstance(planner, str):
-            full_planner = named.make_planner(
-                planner,
-                opened.plan_cases,
-                reader,
-                model,
-                queries=domain.queries,
-                encoder=encoder,
-                scope=default_scope(domain.scopes) if scope is None else scope,
-            )
-            planner = narrowing(full_planner, opened.toolbox, encoder, opened.plan_cases)
+            scope = default_scope(domain.scopes) if scope is None else scope
+            parts: Any = {"queries": domain.queries, "encoder": encoder, "scope": scope}
+            planner = named.make_planner(planner, cases, reader, model, **parts)
+            planner = narrowing(planner, opened.toolbox, encoder, cases)
         return Session(domain, opened, planner, encoder)
     except BaseException:
         opened.close()
@@ -165,10 +157,14 @@ def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenD
     return domain.looping(opened, make)
 
 
-def rebuild(domain_name: str) -> dict[str, int]:
-    """Rebuild a domain's stores, also from damaged files; return their numbers of cases."""
+def open_stores(domain: Domain, *, rebuild: bool = False) -> OpenDomain:
+    """Return a domain, opened with the packaged encoder and without a planner."""
     from casewright.stores import default_encoder
 
-    domain = find_domain(domain_name)
-    with closing(domain.open(store_folder(domain.name), default_encoder(), True)) as opened:
+    return domain.open(store_folder(domain.name), default_encoder(), rebuild)
+
+
+def rebuild(domain_name: str) -> dict[str, int]:
+    """Rebuild a domain's stores, also from damaged files; return their numbers of cases."""
+    with closing(open_stores(find_domain(domain_name), rebuild=True)) as opened:
         return {name: store.count() for name, store in opened.stores.items()}

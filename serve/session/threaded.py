@@ -3,46 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextvars import copy_context
+from typing import TypeVar
 
 from casewright.graph import ChatGenerator, Generation, GenerationRequest, Generator
 from casewright.planner import ChatPlanner, Planner, PlanRequest, PlanResult
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+async def _in_thread(threads: Executor, compute: Callable[[T], R], request: T) -> R:
+    # A copy of this context has the parent span.
+    run = copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(threads, run, compute, request)
 
 
 class _ThreadedPlanner:
     """A planner that computes in a thread, since even the case planner blocks for milliseconds."""
 
     def __init__(self, planner: Planner, threads: Executor) -> None:
-        self._planner = planner
+        self.name, self.plan = planner.name, planner.plan
         self._threads = threads
-        self.name = planner.name
-
-    def plan(self, request: PlanRequest) -> PlanResult:
-        return self._planner.plan(request)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        loop = asyncio.get_running_loop()
-        # A copy of this context has the parent span.
-        run = copy_context().run
-        return await loop.run_in_executor(self._threads, run, self._planner.plan, request)
+        return await _in_thread(self._threads, self.plan, request)
 
 
 class _ThreadedGenerator:
     """A generator that computes in a thread."""
 
     def __init__(self, generator: Generator, threads: Executor) -> None:
-        self._generator = generator
+        self.name, self.generate = generator.name, generator.generate
         self._threads = threads
-        self.name = generator.name
-
-    def generate(self, request: GenerationRequest) -> Generation:
-        return self._generator.generate(request)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        loop = asyncio.get_running_loop()
-        run = copy_context().run
-        return await loop.run_in_executor(self._threads, run, self._generator.generate, request)
+        return await _in_thread(self._threads, self.generate, request)
 
 
 def run_in_threads(

@@ -20,31 +20,25 @@ MODELS = ("encoder", "adapter", "planner", "generator", "feedback")
 
 def find_settings_file(config: Path | None = None) -> Path | None:
     """Return the settings file of ``--config``, the environment or a default path, if any."""
-    variable_value = os.environ.get(VARIABLE)
-    if config is None and not variable_value:
+    chosen = config or os.environ.get(VARIABLE)
+    if not chosen:
         import platformdirs
 
         paths = (Path(FILE_NAME), platformdirs.user_config_path("casewright") / FILE_NAME)
         return next((path for path in paths if path.is_file()), None)
-    file = config or Path(str(variable_value))
-    if not file.is_file():
-        name = "--config" if config else VARIABLE
-        raise InputError(f"{name}: {file} is not a file. Give a TOML file of settings.")
+    if not (file := Path(chosen)).is_file():
+        source = "--config" if config else VARIABLE
+        raise InputError(f"{source}: {file} is not a file. Give a TOML file of settings.")
     return file
 
 
-def read_settings_file(
-    file: Path, known: Collection[str], paths: Collection[str] = ()
-) -> dict[str, Any]:
+def read_settings(file: Path, known: Collection[str], paths: Collection[str]) -> dict[str, Any]:
     """Return a file's values by setting; those of ``paths`` are relative to the file's folder."""
     values = read_toml(file)
-    for name in values:
-        if name not in known:
-            suggestion = nearest(name, known)
-            hint = (
-                f"Write {suggestion!r}." if suggestion else "casewright config lists the settings."
-            )
-            raise InputError(f"{file}: {cleaned(repr(name), 80)} is not a setting. {hint}")
+    if unknown := [name for name in values if name not in known]:
+        suggestion = nearest(unknown[0], known)
+        hint = f"Write {suggestion!r}." if suggestion else "casewright config lists the settings."
+        raise InputError(f"{file}: {cleaned(repr(unknown[0]), 80)} is not a setting. {hint}")
     for name in paths:
         if isinstance(values.get(name), str):
             values[name] = file.parent / Path(values[name]).expanduser()
@@ -52,10 +46,12 @@ def read_settings_file(
 
 
 def check_no_paths(file: Path, values: Mapping[str, Any], paths: Collection[str]) -> None:
-    """Raise ``InputError`` if a file in the working directory names a path.
+    """Raise ``InputError`` if a file that was found in the working directory names a path.
 
     Somebody else may have written the file, while commands trust the paths in settings.
     """
+    if file != Path(FILE_NAME):
+        return
     for name, value in values.items():
         if name in paths or (name in MODELS and _is_path(str(value))):
             raise InputError(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,50 +27,27 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    InitSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from casewright.errors import InputError, cleaned
 from casewright.extensions import check_extension, extensions
-from casewright.serve.settings.file import (
-    FILE_NAME,
-    VARIABLE,
-    check_no_paths,
-    find_settings_file,
-    nearest,
-    read_settings_file,
-)
+from casewright.serve.settings import file as settings_file
 
 PREFIX = "CASEWRIGHT_"
 #: Variables with the prefix that are not settings, such as those of domains. Packages declare
 #: their variables as entry points of the group ``casewright.variables``.
 OTHER_VARIABLES = frozenset(
-    {
-        *(VARIABLE, "CASEWRIGHT_DEBUG", "CASEWRIGHT_ALQA"),
-        *("CASEWRIGHT_LEGAL_CONTEXT", "CASEWRIGHT_LEGAL_EXTRACTOR"),
-    }
+    PREFIX + name for name in ("CONFIG", "DEBUG", "ALQA", "LEGAL_CONTEXT", "LEGAL_EXTRACTOR")
 )
 #: Settings that are paths; in a file they are relative to the file's folder.
-PATHS = (
-    *("home", "cache_folder", "tokens_file", "threads_file", "corrections_file"),
-    "plans_folder",
-)
+PATHS = ("home", "cache_folder", "tokens_file", "threads_file", "corrections_file", "plans_folder")
 #: Settings whose values are never displayed.
 SECRET = ("tokens", "threads_url")
 #: The shortest bearer token, since shorter ones can be guessed.
 MIN_TOKEN_CHARACTERS = 16
 
-# The file's values while a ``Settings`` is constructed.
-_file: ContextVar[Mapping[str, Any]] = ContextVar("casewright_settings_file")
 
-
-def _checked_token(token: SecretStr) -> SecretStr:
+def _check_token(token: SecretStr) -> SecretStr:
     text = token.get_secret_value()
     if len(text) < MIN_TOKEN_CHARACTERS or not all("!" <= character <= "~" for character in text):
         raise ValueError("not valid as a bearer token")
@@ -88,7 +64,7 @@ class Token(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    token: Annotated[SecretStr, AfterValidator(_checked_token)]
+    token: Annotated[SecretStr, AfterValidator(_check_token)]
     tenant: str = Field(min_length=1)
     expires: AwareDatetime | None = None
 
@@ -116,7 +92,7 @@ class Settings(BaseSettings):
         None, description="a folder for caches; by default in the home"
     )
     domain: str = Field(
-        "shopping", description="a domain's name, or, except in a settings file, FILE.py:FILE_NAME"
+        "shopping", description="a domain's name, or, except in a settings file, FILE.py:NAME"
     )
     planner: str | None = Field(None, description="a planner's name as for ask --planner")
     generator: str = Field("extractive", description="extractive, or a chat model: provider:model")
@@ -161,7 +137,7 @@ class Settings(BaseSettings):
     shutdown_seconds: Amount = Field(30.0, description="seconds for open requests to end, above 0")
     threads_file: Path | None = Field(None, description="a SQLite file for conversations")
     threads_url: SecretStr | None = Field(
-        None, description="a database for conversations: postgresql://USER@HOST/FILE_NAME"
+        None, description="a database for conversations: postgresql://USER@HOST/NAME"
     )
     thread_days: Amount | None = Field(
         None, description="days after which answered conversations are deleted, above 0"
@@ -211,19 +187,6 @@ class Settings(BaseSettings):
             raise ValueError("a token is given twice")
         return tokens
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources in order of precedence: arguments, the environment, the file."""
-        file = InitSettingsSource(settings_cls, init_kwargs=dict(_file.get({})))
-        return init_settings, env_settings, file
-
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -259,23 +222,21 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
     """
     if unknown := flags.keys() - Settings.model_fields.keys():
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")
-    file = find_settings_file(config)
-    values = {} if file is None else read_settings_file(file, Settings.model_fields, PATHS)
-    if file == Path(FILE_NAME) and config is None and not os.environ.get(VARIABLE):
-        check_no_paths(file, values, (*PATHS, "threads_url"))
+    file = settings_file.find_settings_file(config)
+    values = {} if file is None else settings_file.read_settings(file, Settings.model_fields, PATHS)
+    if file is not None and config is None and not os.environ.get(settings_file.VARIABLE):
+        settings_file.check_no_paths(file, values, (*PATHS, "threads_url"))
     set_flags = {name: value for name, value in flags.items() if value is not None}
     origins = {name: Origin("default") for name in Settings.model_fields}
     origins |= {name: Origin("file", f"{name} in {file}") for name in values}
     environment = EnvSettingsSource(Settings, env_prefix=PREFIX, env_ignore_empty=True)()
     origins |= {name: Origin("environment", PREFIX + name.upper()) for name in environment}
     origins |= {name: Origin("flag", "--" + name.replace("_", "-")) for name in set_flags}
-    token = _file.set(values)
+    values = {**values, **environment, **set_flags}
     try:
-        return Loaded(Settings(**set_flags), origins, file)
+        return Loaded(Settings(**values), origins, file)
     except ValidationError as error:
-        raise _as_input_error(error, origins, {**values, **environment, **set_flags}) from None
-    finally:
-        _file.reset(token)
+        raise _as_input_error(error, origins, values) from None
 
 
 def _as_input_error(
@@ -299,12 +260,9 @@ def unknown_variables() -> dict[str, str]:
     # Names are compared without their common prefix, which would make all similar.
     known = {name.upper() for name in Settings.model_fields}
     known |= {n.removeprefix(PREFIX) for n in OTHER_VARIABLES | extensions("variable").keys()}
-    misspelled = {}
-    for variable in os.environ:
-        name = variable.removeprefix(PREFIX)
-        if name != variable and name not in known and (suggestion := nearest(name, known)):
-            misspelled[variable] = PREFIX + suggestion
-    return misspelled
+    names = [name.removeprefix(PREFIX) for name in os.environ if name.startswith(PREFIX)]
+    nearest = {name: settings_file.nearest(name, known) for name in names if name not in known}
+    return {PREFIX + name: PREFIX + setting for name, setting in nearest.items() if setting}
 
 
 def choose_folders(loaded: Loaded) -> None:

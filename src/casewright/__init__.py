@@ -17,21 +17,12 @@ __version__ = "0.1.0"
 
 #: Each public name and the module that exports it, which is imported when the name is first used.
 _MODULES = {
-    "AnnotatedQuery": "planner",
-    "Answer": "graph",
-    "CallContext": "tools",
-    "Case": "stores",
-    "CasePlanner": "planner",
-    "CaseStore": "stores",
-    "Facet": "stores",
-    "ModelPlanner": "planner",
-    "ToolExample": "tools",
-    "Toolbox": "tools",
-    "Turn": "planner",
-    "ask": "serve.session.asking",
-    "build_graph": "graph",
+    **dict.fromkeys(("Case", "CaseStore", "Facet"), "stores"),
+    **dict.fromkeys(("CallContext", "ToolExample", "Toolbox", "tool"), "tools"),
+    **dict.fromkeys(("AnnotatedQuery", "CasePlanner", "ModelPlanner", "Turn"), "planner"),
+    **dict.fromkeys(("Answer", "build_graph"), "graph"),
     "own_domain": "domains",
-    "tool": "tools",
+    "ask": "serve.session.asking",
 }
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""Every error that Casewright raises on purpose.
+"""The errors that Casewright raises on purpose.
 
-One small hierarchy, by meaning. A message says what was wrong, where, and what to do;
-the command line prints it as it is and exits with code 2.
+A message says what was wrong, where, and what to do. The command line prints it, and exits with
+code 2.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ class CasewrightError(Exception):
 
 
 class InputError(CasewrightError, ValueError):
-    """A caller gave something unusable: a question, a context, a setting, a file."""
+    """An input is invalid: a question, a context, a setting, a file."""
 
 
 class FacetError(InputError):
-    """A facet could not embed one of the problems that it was given.
+    """A facet could not embed one of several problems.
 
     Attributes:
         facet: The facet's name.
-        row: Which of the problems, counted from 0.
+        row: The index of the problem, counted from 0.
     """
 
     def __init__(self, message: str, facet: str, row: int) -> None:
@@ -35,11 +35,11 @@ class FacetError(InputError):
 
 
 class DependencyError(CasewrightError, ImportError):
-    """An optional package is needed for what was asked, and is not installed."""
+    """An optional package is needed, but not installed."""
 
 
 class StoreError(CasewrightError):
-    """A case store could not do what was asked of it."""
+    """An operation of a case store failed."""
 
 
 class StoreLockedError(StoreError):
@@ -47,7 +47,7 @@ class StoreLockedError(StoreError):
 
 
 class SchemaMismatchError(StoreError):
-    """The collection was built with another schema than the one it is opened with."""
+    """The collection is opened with another schema than it was built with."""
 
 
 class StoreDamagedError(StoreError):
@@ -59,7 +59,7 @@ class DiskFullError(StoreError):
 
 
 class BusyError(CasewrightError):
-    """All places for work are taken; what was asked for can be asked for again later."""
+    """Too much work is in progress; the same request may succeed later."""
 
 
 class StoreUnavailableError(StoreError):
@@ -67,20 +67,20 @@ class StoreUnavailableError(StoreError):
 
 
 class ToolError(CasewrightError):
-    """A tool was declared wrongly, or returned what it had not declared."""
+    """A tool's declaration is invalid, or a result of the tool contradicts it."""
 
 
 class DecodingError(CasewrightError):
-    """A model did not write its plan to the end: out of time, of tokens, or of positions."""
+    """A model's plan is incomplete, since its time, tokens or positions were used up."""
 
 
 class PlanError(CasewrightError, ValueError):
     """A plan that breaks the plan language or a static check.
 
     Attributes:
-        step: The step it concerns, for example ``"s2"``; ``None`` for the plan as a whole.
-        rule: The rule that was broken, as one sentence.
-        mend: What to write instead, as one sentence.
+        step: The id of the wrong step, such as ``"s2"``; ``None`` for the whole plan.
+        rule: The broken rule, in one sentence.
+        mend: The correction to make, in one sentence.
     """
 
     def __init__(self, rule: str, mend: str, step: str | None = None) -> None:
@@ -94,10 +94,10 @@ class PlanError(CasewrightError, ValueError):
 
 
 class GrammarError(CasewrightError):
-    """A grammar of plans could not be made or followed; the message says what to use instead."""
+    """A grammar of plans could not be made or followed; the message names an alternative."""
 
 
-# What introduces a secret, kept, and the secret, masked.
+# A secret after the text that introduces it; the group is this text, which is kept.
 _SECRET = re.compile(
     r"""(?ix)
     (   (?:key|token|secret|password|passwd|pwd|bearer|authorization)
@@ -109,18 +109,18 @@ _SECRET = re.compile(
     [^\s\\"'&,;(){}\[\]<>]{6,}
     """
 )
-# User and password of an address.
+# The user and the password in an address.
 _USER = re.compile(r"://[^\s/]+@")
 
 
 def told(error: BaseException) -> str:
-    """Return the message of another library's error, in one line, without secrets."""
+    """Return the class and the message of another library's error in one line, without secrets."""
     line = cleaned(str(error))
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
 
 
 def cleaned(message: str, limit: int = 400) -> str:
     """Return a message in one line of bounded length, without secrets."""
-    # Masked before it is cut: half a secret may not look like one.
+    # Secrets are masked before the cut, since half a secret may not be recognised.
     line = _USER.sub("://***@", " ".join(message.split()))
     return _SECRET.sub(r"\1***", line)[:limit]

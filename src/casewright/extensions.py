@@ -1,10 +1,9 @@
-"""Parts that are found by their names: ours, and those of any other installed package.
+"""Finds planners, domains and other parts by name among the entry points of installed packages.
 
-A package names each in its entry points, in the group of its kind: ``casewright.planners``,
-``casewright.generators``, ``casewright.judges``, ``casewright.encoders``, ``casewright.domains``;
-``casewright.bench_commands`` and ``casewright.finetune_commands`` hold functions that Typer makes
-commands of, and the names in ``casewright.variables`` are the environment variables that a package
-reads.
+Each kind of part has a group: ``casewright.planners``, ``casewright.generators``,
+``casewright.judges``, ``casewright.encoders``, ``casewright.domains``. The entry points in
+``casewright.bench_commands`` and ``casewright.finetune_commands`` are functions, of which Typer
+makes commands; the names in ``casewright.variables`` are environment variables of a package.
 """
 
 from __future__ import annotations
@@ -17,44 +16,43 @@ from typing import Any
 
 from casewright.errors import DependencyError, InputError, told
 
-#: The distribution whose parts hide those of others by the same name.
+#: The distribution whose parts have precedence over parts of the same name in other packages.
 OURS = "casewright"
 
-_points = cache(entry_points)
-#: A requirement of an extra: its name, and the extra's.
+_entry_points = cache(entry_points)
+#: The requirement of an extra; its groups are the names of the distribution and of the extra.
 _REQUIREMENT = re.compile(r"([\w.-]+).*extra == [\"'](\w+)[\"']")
-#: Import names of distributions that are called otherwise.
+#: Import names of distributions whose names differ from them.
 _IMPORTED = {"scikit_learn": "sklearn"}
 
 
 @cache
 def extensions(kind: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a kind by their names, sorted; ours hide others of their names.
+    """Return the entry points of a kind by name, sorted; those of ``OURS`` have precedence.
 
     Args:
         kind: ``planner``, ``generator``, ``judge``, ``encoder``, ``domain``, ``bench_command``,
             ``finetune_command`` or ``variable``.
     """
-    points = sorted(_points().select(group=f"casewright.{kind}s"), key=lambda point: point.name)
+    points = sorted(_entry_points().select(group=f"casewright.{kind}s"), key=lambda p: p.name)
     ours = {point.name: point for point in points if point.dist and point.dist.name == OURS}
     return {point.name: ours.get(point.name, point) for point in points}
 
 
 @cache
 def extension(kind: str, name: str) -> Any:
-    """Return what the entry point of this kind and name stands for.
+    """Return the object to which the entry point of this kind and name refers.
 
     Raises:
-        InputError: There is none; lists those that there are.
+        InputError: There is no such entry point; the message lists the existing names.
         DependencyError: Its package cannot be imported.
     """
-    known = extensions(kind)
-    if name not in known:
+    point = extensions(kind).get(name)
+    if point is None:
         raise InputError(f"There is no {kind} {name!r}. {kind.capitalize()}s are: {listed(kind)}.")
     try:
-        return known[name].load()
+        return point.load()
     except (ImportError, AttributeError) as error:
-        point = known[name]
         owner = point.dist.name if point.dist else point.module
         raise DependencyError(
             f"The {kind} {name!r} is {point.value} of the package {owner}, which cannot be "
@@ -63,20 +61,20 @@ def extension(kind: str, name: str) -> Any:
 
 
 def listed(kind: str) -> str:
-    """Return the names of a kind, for people."""
+    """Return the names of all parts of a kind, joined by commas."""
     return ", ".join(extensions(kind))
 
 
 def check_extension(kind: str, name: str, *more: str) -> None:
-    """Look whether something of this kind has this name, or a chat model may have it.
+    """Check that a name is that of a part, or may be that of a chat model.
 
     Args:
         kind: See ``extensions``.
-        name: What was given; what holds a colon is a chat model's, as ``provider:model``.
-        more: Further names that may be given.
+        name: A name; with a colon, it is a chat model's, as ``provider:model``.
+        more: Further valid names.
 
     Raises:
-        InputError: Nothing has it; lists those that there are.
+        InputError: The name is unknown; the message lists the existing names.
     """
     if name not in extensions(kind) and name not in more and ":" not in name:
         raise InputError(
@@ -86,14 +84,7 @@ def check_extension(kind: str, name: str, *more: str) -> None:
 
 
 def missing_package(error: ImportError) -> DependencyError | None:
-    """Return the error that names the extra of a package that is not installed.
-
-    Args:
-        error: Of importing it.
-
-    Returns:
-        ``None`` where no extra brings the package.
-    """
+    """Return the error that says which extra installs a missing package; ``None`` without one."""
     name = (error.name or "").partition(".")[0]
     extra = _extras().get(name)
     if extra is None:
@@ -106,14 +97,14 @@ def missing_package(error: ImportError) -> DependencyError | None:
 
 @cache
 def _extras() -> Mapping[str, str]:
-    """Return by a package's import name the extra that brings it."""
+    """Return a mapping from a package's import name to the extra that installs it."""
     try:
         lines = requires("casewright") or []
     except PackageNotFoundError:
         return {}
-    found = (match.groups() for line in lines if (match := _REQUIREMENT.match(line)))
+    matches = filter(None, map(_REQUIREMENT.match, lines))
     extras: dict[str, str] = {}
-    for name, extra in found:
+    for name, extra in (match.groups() for match in matches):
         module = re.sub("[-.]", "_", name).lower()
         extras.setdefault(_IMPORTED.get(module, module), extra)
     return extras

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option, Typer, echo
 
-from casewright.serve.cli.bench.options import (
-    RandomSize,
-    Seed,
-    WorkFolder,
-    WritingModel,
-    model_choice,
-)
+from casewright.serve.cli.bench import options
 from casewright.serve.cli.bench.report import measures
 from casewright.serve.cli.options import Adapter, Device, DomainName, DType
 
@@ -26,9 +20,9 @@ app = Typer(add_completion=False)
 @measures(app, "decoding")
 def bench_decoding(
     domain: DomainName = "shopping",
-    model: WritingModel = None,
+    model: options.WritingModel = None,
     adapter: Adapter = None,
-    size: RandomSize = None,
+    size: options.RandomSize = None,
     device: Device = None,
     dtype: DType = None,
     plans: Annotated[int, Option(min=1, help="Plans that each system writes.")] = 20,
@@ -44,25 +38,18 @@ def bench_decoding(
     """
     from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
 
-    trial = DecodingTrial(
-        domain=domain,
-        model=model_choice(model, adapter, size, device, dtype, seed),
-        plans=plans,
-        repeats=repeats,
-        examples=examples,
-        grammars=grammars,
-        held_out=held_out,
-        seed=seed,
-    )
-    return measure_decoding(trial)
+    choice = options.model_choice(model, adapter, size, device, dtype, seed)
+    counts = {"plans": plans, "repeats": repeats, "examples": examples, "seed": seed}
+    counts |= {"grammars": grammars, "held_out": held_out}
+    return measure_decoding(DecodingTrial(domain=domain, model=choice, **counts))
 
 
 @measures(app, "latency")
 def bench_latency(
     domain: DomainName = "shopping",
-    model: WritingModel = None,
+    model: options.WritingModel = None,
     adapter: Adapter = None,
-    size: RandomSize = None,
+    size: options.RandomSize = None,
     device: Device = None,
     dtype: DType = None,
     plans: Annotated[int, Option(min=1, help="Questions for each number of steps (1 to 4).")] = 10,
@@ -76,13 +63,8 @@ def bench_latency(
     from casewright.bench.latency import measure_latency
     from casewright.bench.models import GenerationTrial
 
-    trial = GenerationTrial(
-        domain=domain,
-        model=model_choice(model, adapter, size, device, dtype, seed),
-        plans=plans,
-        repeats=repeats,
-        seed=seed,
-    )
+    choice = options.model_choice(model, adapter, size, device, dtype, seed)
+    trial = GenerationTrial(domain=domain, model=choice, plans=plans, repeats=repeats, seed=seed)
     return measure_latency(trial)
 
 
@@ -111,7 +93,7 @@ def bench_chat(
 @measures(app, "reaper")
 def bench_reaper(
     table: Annotated[list[str] | None, Option(help="1, 2 or 3; repeatable; default: all.")] = None,
-    work: WorkFolder = None,
+    work: options.WorkFolder = None,
     steps: Annotated[int | None, Option(min=1, help="Training steps; else the recipe's.")] = None,
     planner: Annotated[Path | None, Option(help="Table 1's planner; else the shipped one.")] = None,
     instructions: Annotated[
@@ -119,7 +101,7 @@ def bench_reaper(
     ] = None,
     recipe: Annotated[str, Option(help="The trainings' recipe: a TOML file or a name.")] = "reaper",
     limit: Annotated[int, Option(min=1, help="Limit of questions of each set.")] = 100,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
 ) -> Report:
     """Print REAPER's tables for a small model; each row of Tables 2 and 3 is a training.
 
@@ -150,7 +132,7 @@ def bench_small_talk(
     model: Annotated[
         bool, Option("--model/--no-model", help="Also ask the packaged language model.")
     ] = True,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
 ) -> Report:
     """Recognise small talk from examples: REAPER's human_small_talk, which needs no evidence."""
     from casewright.bench.small_talk import measure_small_talk

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from casewright.finetune.corpus import Split
 
 OnlySet = Annotated[str | None, Option("--set", help="Only the set of this name.")]
-EncoderModel = Annotated[
-    str | None, Option(help="A sentence-transformers model; the packaged one by default.")
-]
 SetLimit = Annotated[int | None, Option(min=4, help="Limit of questions of each set.")]
 MessageLimit = Annotated[int | None, Option(min=1, help="Limit of messages of each set.")]
 WritingModel = Annotated[

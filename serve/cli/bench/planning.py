@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option, Typer
 
-from casewright.serve.cli.bench.options import (
-    MessageLimit,
-    Seed,
-    SplitName,
-    read_numbers,
-    read_split,
-)
+from casewright.serve.cli.bench import options
 from casewright.serve.cli.bench.report import measures
 from casewright.serve.cli.options import Device, DomainName, DType, Examples, PlannerName
 
@@ -65,7 +59,7 @@ def bench_conversations(domain: DomainName = "shopping") -> Report:
 def bench_plan_cache(
     domain: DomainName = "shopping",
     questions: Annotated[int, Option(min=1, help="Length of the stream.")] = 2000,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
 ) -> Report:
     """Measure the reuse of plans of retained answers: hits, wrong reuse, saved time and tokens."""
     from casewright.bench.plan_cache import measure_plan_cache
@@ -91,15 +85,15 @@ def bench_unseen(
             "Repeatable: all are compared with the first."
         ),
     ] = None,
-    split: SplitName = "measuring",
+    split: options.SplitName = "measuring",
     cases: Annotated[int, Option(min=0, help="Messages of each toolbox that are plan cases.")] = 0,
-    limit: MessageLimit = None,
+    limit: options.MessageLimit = None,
     data: Annotated[Path | None, Option(help="A folder with sealtools and bfcl.")] = None,
     base: Annotated[bool, Option("--base/--no-base", help="Add the untuned base.")] = True,
     examples: Examples = None,
     device: Device = None,
     dtype: DType = None,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
 ) -> Report:
     """Plan for toolboxes that no training has seen: right tools and whole plans, by class.
 
@@ -109,17 +103,9 @@ def bench_unseen(
     from casewright.planner.named import ModelSettings
     from casewright.planner.shipped import SHIPPED
 
-    trial = UnseenTrial(
-        planners=planner or [SHIPPED],
-        split=read_split(split),
-        cases=cases,
-        limit=limit,
-        data=data,
-        base=base,
-        settings=ModelSettings(device=device, dtype=dtype, examples=examples),
-        seed=seed,
-    )
-    return measure_unseen(trial)
+    planners, part = planner or [SHIPPED], options.read_split(split)
+    settings = ModelSettings(device=device, dtype=dtype, examples=examples)
+    return measure_unseen(UnseenTrial(planners, part, cases, limit, data, base, settings, seed))
 
 
 @measures(app, "own-tools", plots=False)
@@ -131,8 +117,8 @@ def bench_own_tools(
     cases: Annotated[str, Option(help="Numbers of known annotated messages.")] = "0,5,20,60",
     seeds: Annotated[int, Option(min=1, help="Number of draws of these messages.")] = 5,
     corpus: Annotated[bool, Option("--corpus/--no-corpus", help="Also measure the corpus.")] = True,
-    split: SplitName = "measuring",
-    limit: MessageLimit = None,
+    split: options.SplitName = "measuring",
+    limit: options.MessageLimit = None,
     examples: Examples = None,
     device: Device = None,
     dtype: DType = None,
@@ -144,36 +130,30 @@ def bench_own_tools(
     from casewright.bench.own_tools import OwnToolsTrial, measure_own_tools
     from casewright.planner.named import PARSER, ModelSettings
 
-    corpus_split = read_split(split)
-    trial = OwnToolsTrial(
-        planners=planner or [PARSER],
-        data=data,
-        cases=read_numbers("--cases", cases),
-        seeds=seeds,
-        split=corpus_split if corpus else None,
-        limit=limit,
-        settings=ModelSettings(device=device, dtype=dtype, examples=examples),
-    )
-    return measure_own_tools(trial)
+    corpus_split = options.read_split(split)
+    part = corpus_split if corpus else None
+    planners, numbers = planner or [PARSER], options.read_numbers("--cases", cases)
+    settings = ModelSettings(device=device, dtype=dtype, examples=examples)
+    return measure_own_tools(OwnToolsTrial(planners, data, numbers, seeds, part, limit, settings))
 
 
 @measures(app, "narrowing", plots=False)
 def bench_narrowing(
     joins: Annotated[str, Option(help="Numbers of joined toolboxes.")] = "12,32,64,250",
     planner: Annotated[str, Option(help="The planner; see bench unseen.")] = "parser",
-    split: SplitName = "validation",
+    split: options.SplitName = "validation",
     cases: Annotated[int, Option(min=0, help="Known annotated messages of each toolbox.")] = 0,
     messages: Annotated[int | None, Option(min=1, help="Planned messages of each toolbox.")] = None,
     first: Annotated[int, Option(min=0, help="Also time a first plan with this many tools.")] = 0,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
 ) -> Report:
     """Join toolboxes of the corpus, and plan with the 64 tools that narrowing keeps."""
     from casewright.bench.narrowing import measure_narrowing
 
     return measure_narrowing(
-        read_numbers("--joins", joins, minimum=1),
+        options.read_numbers("--joins", joins, minimum=1),
         planner=planner,
-        split=read_split(split),
+        split=options.read_split(split),
         cases=cases,
         messages=messages,
         first=first,

@@ -42,9 +42,7 @@ def bench_answer(
 
 
 @measures(app, "index", plots=False)
-def bench_index(
-    source: Annotated[Path, Argument(help="A folder with source code.")],
-) -> Report:
+def bench_index(source: Annotated[Path, Argument(help="A folder with source code.")]) -> Report:
     """Time the indexing of a source tree by the packaged encoder, in float32 and integers."""
     from casewright.bench.index import measure_index
 
@@ -112,10 +110,9 @@ def bench_soak(
     from casewright.bench.soak.measure import KINDS, soak
     from casewright.serve.cli.bench.service import soak_service
 
-    if unknown := [name for name in only or () if name not in KINDS]:
-        raise InputError(
-            f"There is no kind {unknown[0]!r} of trials. --only is {', '.join(KINDS)}."
-        )
+    for name in only or ():
+        if name not in KINDS:
+            raise InputError(f"There is no kind {name!r} of trials. --only is {', '.join(KINDS)}.")
     report = soak(soak_service, minutes, seed, only or (), trials)
     show(report, as_json=as_json)
     if report.figures["lost"] or report.figures["wrong"]:

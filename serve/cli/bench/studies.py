@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option, Typer
 
 from casewright.errors import InputError
-from casewright.serve.cli.bench.options import EncoderModel, OnlySet, SetLimit, WorkFolder
+from casewright.serve.cli.bench.options import OnlySet, SetLimit, WorkFolder
 from casewright.serve.cli.bench.report import measures
-from casewright.serve.cli.options import Adapter, Device, DType
+from casewright.serve.cli.options import Adapter, Device, DType, EncoderName
 from casewright.serve.cli.output import check_new_file
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def bench_legal(
         ),
     ] = Path("shipped"),
     only: OnlySet = None,
-    encoder: EncoderModel = None,
+    encoder: EncoderName = None,
     answers: Annotated[bool, Option("--answers", help="Measure answers, not retrieval.")] = False,
     generator: Annotated[
         str, Option(help="extractive, provider:model, local:smollm2.")
@@ -61,10 +61,8 @@ def bench_legal(
         return measure_legal(folder, named_encoder(encoder), only=only, limit=limit)
     check_generator(generator)
     model = None if generator == EXTRACTIVE else chat_model(generator)
-    other = None if against is None else named_encoder(against)
-    return measure_answers(
-        folder, named_encoder(encoder), model, against=other, only=only, limit=limit
-    )
+    first, other = named_encoder(encoder), None if against is None else named_encoder(against)
+    return measure_answers(folder, first, model, against=other, only=only, limit=limit)
 
 
 @measures(app, "encoder", plots=False)
@@ -93,7 +91,7 @@ def bench_feedback(
         Path | None, Option(help="A folder with the multi-hop sets and scifact; else only code.")
     ] = None,
     only: OnlySet = None,
-    encoder: EncoderModel = None,
+    encoder: EncoderName = None,
     limit: SetLimit = None,
 ) -> Report:
     """Compare relevance feedback with a single search of the same size, and with RepoGPT's loop.
@@ -116,7 +114,7 @@ def bench_documents(
         ),
     ],
     generator: Annotated[list[str] | None, Option(help="See ask --generator; repeatable.")] = None,
-    encoder: EncoderModel = None,
+    encoder: EncoderName = None,
     fit: Annotated[
         Path | None, Option(help="The file for a judge of sufficiency trained on the questions.")
     ] = None,
@@ -149,7 +147,7 @@ def bench_answers(
             "only cite existing evidence; repeatable."
         ),
     ] = None,
-    encoder: EncoderModel = None,
+    encoder: EncoderName = None,
     limit: Annotated[int, Option(min=1, help="Questions, the sets in turn.")] = 200,
     keep: Keep = None,
     claims: Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option, Typer
 
 from casewright.errors import InputError
-from casewright.serve.cli.extended import FinetuneGroup
+from casewright.serve.cli.extended import extended_group
 from casewright.serve.cli.finetune import data, encoder, evaluate, parser, queries, train
 from casewright.serve.cli.options import AsJson, DomainName
 from casewright.serve.cli.output import print_facts, print_json, print_rows
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from casewright.finetune.judge_sets.sets import LabelledSet
 
 app = Typer(
-    cls=FinetuneGroup,
+    cls=extended_group("finetune_command"),
     help="Make training data, train and evaluate planners; train the case planner's reader or the "
     "judge of relevance feedback.",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,7 +53,7 @@ def finetune_corpus(
         print(f"{len(folders)} toolboxes are in {export}.")
 
 
-def training_inputs(data: DataSection, encoder: Encoder) -> TrainingInputs:
+def training_inputs(data: DataSection) -> TrainingInputs:
     """Return a recipe's queries, toolbox and tool pools, and all domains' held-out test queries."""
     from casewright.domains import domain_names, find_domain
     from casewright.finetune.examples.make_training_set import TrainingInputs
@@ -62,22 +63,18 @@ def training_inputs(data: DataSection, encoder: Encoder) -> TrainingInputs:
 
     if data.queries is not None:
         queries = read_annotated(data.queries)
-    else:
-        assert data.domain is not None
-        queries = find_domain(data.domain).queries()
-        if not queries:
-            raise InputError(
-                f"data.domain: {data.domain!r} has no annotated queries. Add data.queries, a JSON "
-                "Lines file of them."
-            )
+    elif not (queries := find_domain(str(data.domain)).queries()):
+        raise InputError(
+            f"data.domain: {data.domain!r} has no annotated queries. Add data.queries, a JSON "
+            "Lines file of them."
+        )
     tool_pools = data.pools
     if data.toolbox is not None:
         toolbox = toolbox_from_file(data.toolbox)
     else:
-        assert data.domain is not None
-        toolbox = domain_toolbox(data.domain, encoder)
+        toolbox = domain_toolbox(str(data.domain))
         # A domain's tool pools fit only the domain's toolbox.
-        tool_pools = tool_pools or find_domain(data.domain).tool_pools
+        tool_pools = tool_pools or find_domain(str(data.domain)).tool_pools
     return TrainingInputs(
         queries=queries,
         toolbox=toolbox,
@@ -97,14 +94,13 @@ def training_inputs(data: DataSection, encoder: Encoder) -> TrainingInputs:
     )
 
 
-def domain_toolbox(name: str, encoder: Encoder) -> Toolbox:
+def domain_toolbox(name: str) -> Toolbox:
     """Return a domain's toolbox, whose stores are closed: its tools cannot be called."""
     from casewright.domains import find_domain
-    from casewright.serve.session.defaults import store_folder
+    from casewright.serve.session.session import open_stores
 
-    opened = find_domain(name).open(store_folder(name), encoder, False)
-    opened.close()
-    return opened.toolbox
+    with closing(open_stores(find_domain(name))) as opened:
+        return opened.toolbox
 
 
 def _samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingExample]]:
@@ -188,7 +184,7 @@ def finetune_data(
     if target is not None:
         check_target(target, force=force)
     encoder = default_encoder()
-    inputs = training_inputs(data, encoder)
+    inputs = training_inputs(data)
     result = make_training_set(data, inputs, encoder)
     if target is not None:
         write_training_set(result, target, force=force)
@@ -214,16 +210,11 @@ def finetune_data(
 
 
 def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
-    counts_by_split = {
-        name.partition(".")[0]: facts for name, facts in manifest["examples"].items()
-    }
-    tasks = sorted({task for facts in counts_by_split.values() for task in facts["tasks"]})
-    rows = [
-        [task, *(facts["tasks"].get(task, 0) for facts in counts_by_split.values())]
-        for task in tasks
-    ]
-    rows.append(["all", *(facts["all"] for facts in counts_by_split.values())])
-    print_table(["task", *counts_by_split], rows, title)
+    by_split = {name.partition(".")[0]: facts for name, facts in manifest["examples"].items()}
+    tasks = sorted({task for facts in by_split.values() for task in facts["tasks"]})
+    rows = [[task, *(facts["tasks"].get(task, 0) for facts in by_split.values())] for task in tasks]
+    rows.append(["all", *(facts["all"] for facts in by_split.values())])
+    print_table(["task", *by_split], rows, title)
     queries, instructions = manifest["queries"], manifest["instructions"]
     per_task = instructions["per_planning_task"]
     ratio = f", {per_task:.2f} for each planning task" if per_task else ""

@@ -49,11 +49,9 @@ def finetune_encoder(
 def _pairs(name: str) -> Iterator[Pair]:
     from casewright.domains import find_domain
     from casewright.finetune.encoder_training import case_pairs
-    from casewright.stores import default_encoder
-    from casewright.stores.paths import data_folder
+    from casewright.serve.session.session import open_stores
 
-    domain = find_domain(name)
-    with closing(domain.open(data_folder() / domain.name, default_encoder(), False)) as opened:
+    with closing(open_stores(find_domain(name))) as opened:
         for store in opened.stores.values():
             if store is not opened.plan_cases:
                 yield from case_pairs(store.schema, store.all())

@@ -12,9 +12,10 @@ from casewright.errors import InputError
 from casewright.planner import Reader, named
 from casewright.planner.named import AGENT, CASE_PLANNER, CLASSIFIERS, PARSER, ModelSettings
 from casewright.serve.session.scopes import default_scope
+from casewright.serve.session.session import open_stores
 
 if TYPE_CHECKING:
-    from casewright.domains import Domain, OpenDomain
+    from casewright.domains import OpenDomain
     from casewright.finetune.evaluation import EvaluationItem
     from casewright.planner import AnnotatedQuery, Planner
     from casewright.stores import CaseStore, Encoder
@@ -95,7 +96,7 @@ def domain_questions(name: str, which: str) -> Questions:
             f"The domain {name!r} has no {which} queries. Give your own: --input FILE, with "
             "--toolbox FILE."
         )
-    opened = _open_domain(domain)
+    opened = open_stores(domain)
     return Questions(
         items_of(queries, opened.toolbox),
         case_queries,
@@ -131,7 +132,7 @@ def file_questions(
     reader = None
     if cases is None:
         case_queries, reader = domain.queries(), domain.reader
-    opened = _open_domain(domain)
+    opened = open_stores(domain)
     try:
         items = _items(source, queries, opened.toolbox)
     except BaseException:
@@ -142,15 +143,13 @@ def file_questions(
     return Questions(items, case_queries, reader, settings, notes, opened=opened, scope=scope)
 
 
-def _items(
-    source: Path, queries: Sequence[AnnotatedQuery], toolbox: Toolbox
-) -> list[EvaluationItem]:
+def _items(file: Path, queries: Sequence[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
     from casewright.finetune.evaluation import items_of
 
     try:
         return items_of(queries, toolbox)
     except InputError as error:
-        raise InputError(f"{source}: {error}") from error
+        raise InputError(f"{file}: {error}") from error
 
 
 def _file_notes(queries: Sequence[AnnotatedQuery], cases: Sequence[AnnotatedQuery]) -> list[str]:
@@ -196,13 +195,6 @@ def set_questions(name: str, data: Path | None) -> Questions:
     )
     settings = {"set": name, "split": "test" if name == "tau2" else None}
     return Questions(converted.items, (), None, settings, [note, _NO_CASES], counts)
-
-
-def _open_domain(domain: Domain) -> OpenDomain:
-    from casewright.serve.session.defaults import store_folder
-    from casewright.stores import default_encoder
-
-    return domain.open(store_folder(domain.name), default_encoder(), False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,9 @@ def finetune_eval(
     try:
         questions.check(names)
         questions = questions.limited(limit, seed)
-        evaluation = evaluated(questions, names, model, seed, removal=removal, controls=controls)
+        evaluation = evaluate_planners(
+            questions, names, model, seed, removal=removal, controls=controls
+        )
     finally:
         questions.close()
     facts = {"grammar": grammar, "adapter": adapter, "examples": examples, "limit": limit}
@@ -92,7 +94,7 @@ def finetune_eval(
     _show(evaluation, settings, questions, as_json=as_json)
 
 
-def evaluated(
+def evaluate_planners(
     questions: Questions,
     names: list[str],
     model: ModelSettings,
@@ -137,11 +139,7 @@ def evaluated(
 
 
 def _show(
-    evaluation: Evaluation,
-    settings: dict[str, Any],
-    questions: Questions,
-    *,
-    as_json: bool,
+    evaluation: Evaluation, settings: dict[str, Any], questions: Questions, *, as_json: bool
 ) -> None:
     from casewright.finetune.evaluation import tables
     from casewright.finetune.evaluation.tables import NOTES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,15 +52,8 @@ def finetune_parser(
     the last checkpoint.
     """
     from casewright.finetune.corpus import read_corpus, training_toolboxes
+    from casewright.finetune.parser import measuring
     from casewright.finetune.parser.episodes import digest, source_drawer, split_source
-    from casewright.finetune.parser.measuring import (
-        PlanScore,
-        accuracy_figures,
-        asking_threshold,
-        fit_card,
-        score_messages,
-        score_toolboxes,
-    )
     from casewright.finetune.parser.public_sets import public_sources
     from casewright.finetune.parser.training import ParserSettings, changed_weights, train_parser
     from casewright.planner.parser.runtime import open_runtime
@@ -69,7 +63,7 @@ def finetune_parser(
     domain_parts: list[Source] = []
     sources, held_out = [], []
     if domain is not None:
-        source, changed_tools = _sources(domain)
+        source, changed_tools = _domain_source(domain)
         domain_parts = split_source(source, DOMAIN_PARTS, random.Random(seed))
         sources = [*domain_parts, *changed_tools.training]
         held_out = changed_tools.held
@@ -77,30 +71,24 @@ def finetune_parser(
         sources += public_sources(sets, default_encoder(), random.Random(seed))
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
     corpus = training_toolboxes(follow_ups=False)
-    network = train_parser(
-        source_drawer(corpus, sources, domain_parts), settings, target, start, device
-    )
+    drawer = source_drawer(corpus, sources, domain_parts)
+    network = train_parser(drawer, settings, target, start, device)
     # The saved weights are evaluated; the final card then includes the figures.
     save_parser(target, changed_weights(network), ParserCard())
     runtime = open_runtime(target)
     boxes = read_corpus("validation")
     figures: dict[str, float] = {}
-    by_toolbox: dict[str, list[PlanScore]] = {box.name: [] for box in boxes}
+    by_toolbox: list[list[measuring.PlanScore]] = [[] for _ in boxes]
     for cases in CASES:
-        scores = [list(score_toolboxes(runtime, [box], cases, seed)) for box in boxes]
-        figures |= accuracy_figures([item for part in scores for item in part], f"{cases} cases")
-        for box, part in zip(boxes, scores, strict=True):
-            by_toolbox[box.name] += part
+        scores = [list(measuring.score_toolboxes(runtime, [box], cases, seed)) for box in boxes]
+        figures |= measuring.accuracy_figures(list(chain(*scores)), f"{cases} cases")
+        by_toolbox = [[*earlier, *new] for earlier, new in zip(by_toolbox, scores, strict=True)]
     if held_out:
-        own_tools_scores = [
-            item
-            for query in held_out
-            for item in score_messages(
-                runtime, query.record.request(source.toolbox).toolbox, [], [query]
-            )
-        ]
-        figures |= accuracy_figures(own_tools_scores, "tools that a message brings along")
-    curve = fit_card([item for scores in by_toolbox.values() for item in scores])
+        requests = [(query, query.record.request(source.toolbox)) for query in held_out]
+        parts = (measuring.score_messages(runtime, r.toolbox, [], [q]) for q, r in requests)
+        own_scores = list(chain(*parts))
+        figures |= measuring.accuracy_figures(own_scores, "tools that a message brings along")
+    curve = measuring.fit_card(list(chain(*by_toolbox)))
     facts: dict[str, Any] = {
         "corpus": digest(corpus),
         "domain": domain,
@@ -112,20 +100,19 @@ def finetune_parser(
         "seed": seed,
         **figures,
     }
-    confidences = [[curve.confidence(s.score) for s in part] for part in by_toolbox.values()]
-    threshold = asking_threshold(confidences, ASKED_BACK)
+    confidences = [[curve.confidence(score.score) for score in part] for part in by_toolbox]
+    threshold = measuring.asking_threshold(confidences, ASKED_BACK)
     card = replace(curve, asks_below=threshold, training=facts)
     save_parser(target, changed_weights(network), card)
     print_facts({"folder": str(target), **facts}, as_json=as_json)
 
 
-def _sources(domain: str) -> tuple[Source, AddedToolSources]:
+def _domain_source(domain: str) -> tuple[Source, AddedToolSources]:
     """Return a domain as training source, and apart the messages that change its tools."""
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.parser.episodes import Source, added_tool_sources
-    from casewright.stores import default_encoder
 
-    data = training_inputs(DataSection(domain=domain), default_encoder())
+    data = training_inputs(DataSection(domain=domain))
     plain = [q for q in data.queries if not q.record.tools_extra and not q.record.tools_removed]
     source = Source(domain, data.toolbox, data.pools, plain)
     return source, added_tool_sources(domain, data.toolbox, data.queries)
@@ -156,7 +143,7 @@ def finetune_adapt(
 
     check_writable(target)
     card = read_card(start or FOLDER)
-    tools = _source(domain, source)
+    tools = _message_source(domain, source)
     note(f"Training on {len(tools.queries)} messages, at most {minutes:g} minutes …")
     remaining = max(0.0, minutes - (time.monotonic() - started) / 60 - RESERVED_MINUTES)
     settings = replace(training.SETTINGS, minutes=remaining, seed=seed)
@@ -174,30 +161,29 @@ def finetune_adapt(
     # The calibration of the confidence is that of the initial parser.
     save_parser(target, training.changed_weights(network), replace(card, training=facts))
     (target / training.CHECKPOINT).unlink(missing_ok=True)
-    following = [
+    next_commands = [
         f"casewright eval --domain {domain} --input test.jsonl --adapter {target}",
         f'casewright ask --domain {domain} --adapter {target} "…"',
     ]
     if as_json:
-        print_json({"folder": str(target), "next": following, **facts})
+        print_json({"folder": str(target), "next": next_commands, **facts})
         return
     rows = [[name, str(facts[name])] for name in ("domain", "messages", "minutes")]
     print_table(["figure", "value"], rows, str(target))
     echo("Measure the parser on unseen messages, and ask:")
-    echo("".join(f"  {line}\n" for line in following), nl=False)
+    echo("".join(f"  {line}\n" for line in next_commands), nl=False)
 
 
-def _source(domain: str, file: Path) -> Source:
+def _message_source(domain: str, file: Path) -> Source:
     """Return a domain's tools with the checked messages of a file."""
     from casewright.domains import find_domain
     from casewright.finetune.examples.query_pool import query_pool
     from casewright.finetune.parser.episodes import Source
     from casewright.finetune.parser.training import check_count
     from casewright.planner import read_annotated
-    from casewright.stores import default_encoder
 
     queries = read_annotated(file)
     check_count(file, len(queries))
-    toolbox = domain_toolbox(domain, default_encoder())
+    toolbox = domain_toolbox(domain)
     measuring = [query.query for query in find_domain(domain).measuring_queries()]
     return Source(domain, toolbox, {}, query_pool(queries, toolbox, measuring).queries)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer import Option, Typer, echo
 
@@ -18,16 +17,8 @@ from casewright.serve.cli.own_tools import own_tools
 MAX_SHOWN = 20
 
 
-class MethodName(StrEnum):
-    """Methods of sampling by their names on the command line."""
-
-    DQS = "dqs"
-    DQS_LARGE = "dqs-large"
-    DQS_EXTREMES = "dqs-extremes"
-    FACILITY_LOCATION = "facility-location"
-    RANDOM = "random"
-
-
+#: The methods of sampling.
+Method = Literal["dqs", "dqs-large", "dqs-extremes", "facility-location", "random"]
 app = Typer(add_completion=False)
 
 
@@ -40,8 +31,8 @@ def sample(
         str | None, Option("--domain", "-d", help="The domain of existing queries.", metavar="NAME")
     ] = None,
     method: Annotated[
-        MethodName, Option(help="dqs drops the pool's extremes, dqs-extremes all but these.")
-    ] = MethodName.DQS,
+        Method, Option(help="dqs drops the pool's extremes, dqs-extremes all but these.")
+    ] = "dqs",
     size: Annotated[
         int | None, Option(min=1, help="Size of the sample; default: of the existing queries.")
     ] = None,
@@ -54,22 +45,17 @@ def sample(
 ) -> None:
     """Sample the queries of a pool that are worth annotating, into a sheet to fill in."""
     from casewright.domains import find_domain
-    from casewright.finetune.queries.query_files import (
-        check_output,
-        json_line,
-        read_queries,
-        write_new,
-    )
+    from casewright.finetune.queries import query_files
     from casewright.finetune.queries.sample_pool import sample_pool
     from casewright.stores import default_encoder
 
     if (initial is None) == (domain is None):
         raise InputError("Give either --initial FILE or --domain NAME.")
-    check_output(output, pool, initial)
+    query_files.check_output(output, pool, initial)
     if output.exists():
         raise InputError(f"--output {output} exists, perhaps filled in. Choose a new file.")
     if initial is not None:
-        existing = read_queries(initial)
+        existing = query_files.read_queries(initial)
     else:
         queries = find_domain(str(domain)).queries()
         existing = [{"id": query.record.id, "query": query.query} for query in queries]
@@ -79,7 +65,7 @@ def sample(
             )
     sampled = sample_pool(
         existing,
-        read_queries(pool),
+        query_files.read_queries(pool),
         default_encoder(),
         method=method.replace("-", "_"),
         size=size,
@@ -87,7 +73,7 @@ def sample(
         seed=seed,
         compare=compare,
     )
-    write_new(output, map(json_line, sampled.sheet))
+    query_files.write_new(output, map(query_files.json_line, sampled.sheet))
     if as_json:
         print_json({"file": str(output), **sampled.to_json()})
         return
@@ -114,20 +100,20 @@ def annotate(
 
     Empty and wrong lines are reported, and written to another file. A second run continues.
     """
+    from casewright.finetune.queries import query_files
     from casewright.finetune.queries.annotation import annotate as annotate_lines
     from casewright.finetune.queries.annotation import rest_file, sheet_lines
-    from casewright.finetune.queries.query_files import ResumedLines, check_output, write_new
 
-    check_output(output, source)
+    query_files.check_output(output, source)
     rest_path = rest_file(output, rest)
-    check_output(rest_path, source)
+    query_files.check_output(rest_path, source)
     lines = sheet_lines(source)
-    file = ResumedLines(output)
+    file = query_files.ResumedLines(output)
     with own_tools(domain, toolbox, queries) as tools:
         labels = {query.label for query in tools.queries}
         report = annotate_lines(lines, file, tools.toolbox, labels)
     if report.rest:
-        write_new(rest_path, (line + "\n" for line in report.rest))
+        query_files.write_new(rest_path, (line + "\n" for line in report.rest))
     facts = {
         "file": str(output),
         "added": report.added,

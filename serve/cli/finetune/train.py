@@ -40,18 +40,10 @@ def finetune_train(
     from casewright.finetune.training.train import train
 
     sections = Recipe.read(find_recipe(recipe), files=False)
+    model = sections.model if base is None else sections.model.based_on(base)
+    inputs = (model, sections.lora, sections.training, data, target)
     try:
-        result = train(
-            sections.model if base is None else sections.model.based_on(base),
-            sections.lora,
-            sections.training,
-            data,
-            target,
-            start=start,
-            resume=resume,
-            merge=merge,
-            minutes=minutes,
-        )
+        result = train(*inputs, start=start, resume=resume, merge=merge, minutes=minutes)
     except KeyboardInterrupt:
         if not rank():
             echo("Stopped. The same command with --resume continues.", err=True)

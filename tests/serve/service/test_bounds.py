@@ -19,12 +19,11 @@ from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.routes import _wait_for_stores, state_of
 from casewright.serve.service.runs import Runs
-from casewright.serve.service.tokens import Caller
 from casewright.tools import Toolbox
 from tests.serve.service.helpers import QUICK
 from tests.serve.service.server_process import QuestionPlanner, tools
 
-CALLER = Caller("acme")
+TENANT = "acme"
 
 
 async def runs_of(folder: Path) -> Runs:
@@ -37,13 +36,13 @@ def test_a_thread_in_memory_keeps_its_last_run_only(tmp_path: Path) -> None:
     async def kept() -> list[int]:
         runs = await runs_of(tmp_path)
         body = AskBody(question=QUICK, scope={}, thread_id="t")
-        key = runs.key("t", CALLER)
+        key = runs.key("t", TENANT)
         numbers = []
         for stream in (False, False, True):
             if stream:
-                _ = [event async for event in runs.stream(body, CALLER)]
+                _ = [event async for event in runs.stream(body, TENANT)]
             else:
-                await runs.ask(body, CALLER)
+                await runs.ask(body, TENANT)
             config: Any = {"configurable": {"thread_id": key}}
             numbers.append(len([one async for one in runs.saver.alist(config)]))
         runs.close()
@@ -58,10 +57,10 @@ def test_a_thread_whose_beginning_is_gone_is_none(tmp_path: Path) -> None:
     async def look() -> None:
         runs = await runs_of(tmp_path)
         asked = asyncio.ensure_future(
-            runs.ask(AskBody(question="plan: s1 = slow(b=0.5)", scope={}, thread_id="t"), CALLER)
+            runs.ask(AskBody(question="plan: s1 = slow(b=0.5)", scope={}, thread_id="t"), TENANT)
         )
         await asyncio.sleep(0.2)
-        key = runs.key("t", CALLER)
+        key = runs.key("t", TENANT)
         assert (await state_of(runs, "t", key))["status"] == "running"
         await runs.saver.adelete_thread(key)
         await asked
@@ -115,8 +114,8 @@ def test_a_tenant_s_kept_answers_are_read_once_at_a_time(tmp_path: Path) -> None
         runs.retained = cast("Any", answers)
         # A client that goes frees no place: its thread reads on.
         with suppress(TimeoutError):
-            await asyncio.wait_for(runs.list_retained(CALLER), 0.02)
-        assert await asyncio.gather(*(runs.list_retained(CALLER) for _ in range(3))) == [
+            await asyncio.wait_for(runs.list_retained(TENANT), 0.02)
+        assert await asyncio.gather(*(runs.list_retained(TENANT) for _ in range(3))) == [
             [],
             [],
             [],

@@ -30,7 +30,6 @@ from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.routes import reply
 from casewright.serve.service.runs import Runs, Waiting
-from casewright.serve.service.tokens import Caller
 from casewright.tools import CallContext, Toolbox
 from tests.graph.helpers import Given, tool
 from tests.serve.service.server_process import QuestionPlanner
@@ -117,29 +116,27 @@ class Clients(RuleBasedStateMachine):
         number = key or str(self.numbers)
         plan = PLANS[0] if key else plan
         body = AskBody(question=f"{number} plan: {plan}", scope={}, thread_id=thread)
-        caller = Caller(tenant)
-        attempt = self.runs.attempt(key, caller, thread, "ask", body.model_dump())
+        attempt = self.runs.attempt(key, tenant, thread, "ask", body.model_dump())
 
         async def work() -> Response:
-            return told(await self.runs.ask(body, caller, attempt))
+            return told(await self.runs.ask(body, tenant, attempt))
 
         repeats = None if key is None else (tenant, key, thread)
         self._sent(Asked(tenant, repeats, self._task(self.runs.repeats.once(attempt, work))))
 
     @rule(tenant=TENANTS, thread=st.sampled_from(["a", "b"]), key=KEYS, replies=st.booleans())
     def resumes(self, tenant: str, thread: str, key: str | None, replies: bool) -> None:
-        caller = Caller(tenant)
 
         async def work() -> Response:
             said: dict[str, Any] = {"scope": {}}
-            found = await self.runs.state(self.runs.key(thread, caller))
+            found = await self.runs.state(self.runs.key(thread, tenant))
             if replies and found is not None and found.questions:
                 said |= {"replies": {found.questions[0]["id"]: "yes"}}
             body = ResumeBody.model_validate(said)
-            attempt = self.runs.attempt(key, caller, thread, "resume", body.model_dump())
+            attempt = self.runs.attempt(key, tenant, thread, "resume", body.model_dump())
 
             async def resume() -> Response:
-                return told(await self.runs.resume(thread, body, caller, attempt))
+                return told(await self.runs.resume(thread, body, tenant, attempt))
 
             return await self.runs.repeats.once(attempt, resume)
 
@@ -148,7 +145,7 @@ class Clients(RuleBasedStateMachine):
     @rule(tenant=TENANTS, thread=st.sampled_from(["a", "b"]))
     def forgets(self, tenant: str, thread: str) -> None:
         async def work() -> Response:
-            await self.runs.forget(thread, Caller(tenant))
+            await self.runs.forget(thread, tenant)
             # What its requests returned is forgotten with it.
             for repeated in [one for one in self.returned if one[0::2] == (tenant, thread)]:
                 del self.returned[repeated]
@@ -246,7 +243,7 @@ class Clients(RuleBasedStateMachine):
         self.loop.close()
 
     def _ended(self, tenant: str, thread: str) -> None:
-        key = self.runs.key(thread, Caller(tenant))
+        key = self.runs.key(thread, tenant)
         for _ in range(20):
             found = self.loop.run_until_complete(self.runs.state(key))
             if found is None or found.answered:

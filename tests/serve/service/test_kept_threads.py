@@ -24,12 +24,11 @@ from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.retirement import first_id_after, retire
 from casewright.serve.service.routes import state_of
 from casewright.serve.service.runs import Runs, Waiting
-from casewright.serve.service.tokens import Caller
 from casewright.tools import Toolbox
 from tests.serve.service.server_process import QuestionPlanner, tools
 from tests.support.postgres import database, own_database
 
-CALLER = Caller("acme")
+TENANT = "acme"
 PLACES = pytest.mark.parametrize("place", ["file", "database"])
 
 
@@ -69,7 +68,7 @@ def asked(thread: str, plan: str) -> AskBody:
 
 
 async def status_of(runs: Runs, thread: str) -> str:
-    found = await state_of(runs, thread, runs.key(thread, CALLER))
+    found = await state_of(runs, thread, runs.key(thread, TENANT))
     return str(found["status"])
 
 
@@ -85,23 +84,23 @@ def test_old_threads_are_retired_and_those_that_wait_or_can_be_resumed_stay(
 ) -> None:
     async def look() -> None:
         async with service(tmp_path, options) as (runs, threads):
-            assert threads.older is not None
-            await runs.ask(asked("answered", "s1 = quick()"), CALLER)
-            assert isinstance(await runs.ask(asked("waits", "s1 = asks()"), CALLER), Waiting)
+            assert threads.find_older is not None
+            await runs.ask(asked("answered", "s1 = quick()"), TENANT)
+            assert isinstance(await runs.ask(asked("waits", "s1 = asks()"), TENANT), Waiting)
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.5):
-                    await runs.ask(asked("interrupted", "s1 = slow(b=9)"), CALLER)
-            at_work = asyncio.ensure_future(runs.ask(asked("works", "s1 = slow(b=2)"), CALLER))
+                    await runs.ask(asked("interrupted", "s1 = slow(b=9)"), TENANT)
+            at_work = asyncio.ensure_future(runs.ask(asked("works", "s1 = slow(b=2)"), TENANT))
             await until(lambda: len(runs.locks.keys) == 1)
             now = datetime.now(UTC)
-            assert await retire(runs, threads.older, now - timedelta(hours=1)) == 0
-            assert await retire(runs, threads.older, now + timedelta(minutes=1)) == 1
+            assert await retire(runs, threads.find_older, now - timedelta(hours=1)) == 0
+            assert await retire(runs, threads.find_older, now + timedelta(minutes=1)) == 1
             with pytest.raises(RefusedError, match="no such thread"):
                 await status_of(runs, "answered")
             assert await status_of(runs, "waits") == "waiting"
             assert await status_of(runs, "interrupted") == "interrupted"
             await at_work
-            assert await retire(runs, threads.older, now + timedelta(minutes=1)) == 1
+            assert await retire(runs, threads.find_older, now + timedelta(minutes=1)) == 1
 
     with lock_threads(options):
         asyncio.run(look())
@@ -136,21 +135,21 @@ def test_a_thread_is_at_work_for_all_services_of_a_database_and_goes_on_in_anoth
             mine, _ = await both.enter_async_context(service(tmp_path, options))
             theirs, _ = await both.enter_async_context(service(tmp_path, options))
             plan = "s1 = quick(); s2 = slow(a=s1.value, b=1.5)"
-            work = asyncio.ensure_future(mine.ask(asked("one", plan), CALLER))
+            work = asyncio.ensure_future(mine.ask(asked("one", plan), TENANT))
             log = tmp_path / "log"
             await until(lambda: log.exists() and "slow" in log.read_text())
             assert await status_of(theirs, "one") == "running"
             for refused in (
-                theirs.resume("one", ResumeBody(scope={}), CALLER),
-                theirs.ask(asked("one", "s1 = quick()"), CALLER),
-                theirs.forget("one", CALLER),
+                theirs.resume("one", ResumeBody(scope={}), TENANT),
+                theirs.ask(asked("one", "s1 = quick()"), TENANT),
+                theirs.forget("one", TENANT),
             ):
                 with pytest.raises(RefusedError, match="busy"):
                     await refused
             work.cancel()
             await asyncio.wait({work})
             assert await status_of(theirs, "one") == "interrupted"
-            ended: Any = await theirs.resume("one", ResumeBody(scope={}), CALLER)
+            ended: Any = await theirs.resume("one", ResumeBody(scope={}), TENANT)
             assert [step["status"] for step in ended["steps"]] == ["done", "done"]
             assert log.read_text().count("quick") == 1
             assert await status_of(mine, "one") == "answered"
@@ -169,7 +168,7 @@ def test_work_whose_lock_was_lost_is_ended_and_goes_on_later(
 
     async def look() -> None:
         async with service(tmp_path, options) as (runs, _):
-            work = asyncio.ensure_future(runs.ask(asked("lost", "s1 = slow(b=1.5)"), CALLER))
+            work = asyncio.ensure_future(runs.ask(asked("lost", "s1 = slow(b=1.5)"), TENANT))
             await until(lambda: "slow" in (tmp_path / "log").read_text())
             with psycopg.connect(url, autocommit=True) as opened:
                 opened.execute(
@@ -179,7 +178,7 @@ def test_work_whose_lock_was_lost_is_ended_and_goes_on_later(
                 await work
             assert refused.value.status == 503
             assert await status_of(runs, "lost") == "interrupted"
-            await runs.resume("lost", ResumeBody(scope={}), CALLER)
+            await runs.resume("lost", ResumeBody(scope={}), TENANT)
             assert await status_of(runs, "lost") == "answered"
 
     (tmp_path / "log").touch()

@@ -151,6 +151,7 @@ BAD_FILES = {
     "unknown domain": ('domain = "nope"', "domain in FILE: There is no domain 'nope'."),
     "unknown judge": ('feedback = "nope"', "feedback in FILE: There is no judge 'nope'."),
     "unknown numbers": ('dtype = "int8"', "Give a local model's numbers: float32"),
+    "no address": ("threads_url = 1", "conversations: postgresql://USER@HOST/NAME."),
 }
 
 
@@ -161,6 +162,11 @@ def test_bad_file_is_told_with_the_key_and_what_to_give(name: str, tmp_path: Pat
     message = refused(file)
     assert said.replace("FILE", str(file)) in message
     assert str(file) in message
+
+
+def test_bad_domain_is_told_how_a_file_of_tools_is_named(tmp_path: Path) -> None:
+    file = written(tmp_path / "bad.toml", "domain = 1")
+    assert "or, except in a settings file, FILE.py:NAME." in refused(file)
 
 
 def test_file_that_is_no_text_or_not_there_is_told(tmp_path: Path) -> None:
