@@ -27,10 +27,10 @@ Model = TypeVar("Model", bound=BaseModel)
 def read_records(
     path: Path, model: type[Model], advice: str = "Is this the file that the reader is for?"
 ) -> Iterator[tuple[int, Model]]:
-    """Yield the records of a file of JSON Lines or with one JSON list, with their numbers from 1.
+    """Yield the number, from 1, and the model of each record of a file.
 
-    Raises ``InputError`` if the file cannot be read; for a malformed record, with its location and
-    the advice.
+    The file is JSON Lines, or one JSON list. ``InputError`` if the file cannot be read, or for a
+    malformed record; then its message has the record's location, and ends with ``advice``.
     """
     for number, location, value in read_values(path):
         try:
@@ -40,7 +40,10 @@ def read_records(
 
 
 def read_values(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Yield the number, location and decoded JSON of each record; see ``read_records``."""
+    """Yield the number, location and decoded JSON of each record, without a model to check it.
+
+    The files and their errors are those of ``read_records``.
+    """
     text = read_text(path)
     if text.lstrip().startswith("[") and path.suffix == ".json":
         values = _decoded(text, f"{path}", "The file must be one JSON list of objects.")

@@ -44,10 +44,10 @@ class ParserSettings:
     Attributes:
         minutes: Duration of the training, over which the learning rates fall.
         frozen: Number of frozen encoder layers, from the lowest; the embeddings are frozen too.
-        encoder_rate: Learning rate of the encoder's other layers.
-        rate: Learning rate of all other weights.
-        last: Final share of the learning rates.
-        warm_up: Steps in which the learning rates rise.
+        encoder_rate: The highest learning rate of the encoder's other layers.
+        rate: The highest learning rate of all other weights.
+        last: The final learning rates, as a share of the highest.
+        warm_up: Number of steps in which the learning rates rise.
         mean: Decay of the running mean of the weights; this mean is the result.
         save: Seconds between checkpoints.
         seed: The seed of weights, episodes and dropout.
@@ -78,7 +78,8 @@ def train_parser(
         draw: A function that returns the sources of one pass.
         folder: The folder of checkpoint and log; a stopped training in it resumes.
         start: The folder of a parser with the first weights; ``InputError`` without a parser.
-        device: Of PyTorch; by default the first GPU, or else the CPU. ``InputError`` if missing.
+        device: A PyTorch device, by default the first GPU or else the CPU; ``InputError`` for a
+            device that the machine lacks.
     """
     import torch
 
@@ -142,7 +143,7 @@ class _Training:
 
         from casewright.finetune.parser.loss_network import episode_loss
 
-        # A training of 0 minutes has one step.
+        # A training of 0 minutes has one step, so the duration may not be 0 here.
         remaining = 1 - self.seconds / (max(self._settings.minutes, 0.01) * 60)
         share = max(self._settings.last, remaining)
         share *= min(1.0, (self.steps + 1) / self._settings.warm_up)
@@ -197,8 +198,8 @@ class _Training:
                 f"{file} is of a training with other settings. Give the settings of that training, "
                 "or another folder."
             )
-        for name, item in checkpoint["weights"].items():
-            self._weights[name].data.copy_(item)
+        for name, weight in checkpoint["weights"].items():
+            self._weights[name].data.copy_(weight)
         self._means = checkpoint["means"]
         self._optimizer.load_state_dict(checkpoint["optimizer"])
         self.steps, self._earlier_seconds = checkpoint["steps"], checkpoint["spent"]
@@ -233,12 +234,11 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
         if not is_parser(start):
             raise InputError(f"{start} holds no plan parser. Give a folder of finetune parser.")
         network.load_state_dict(network.state_dict() | trained_weights(start))
-    network.encoder.embeddings.requires_grad_(False)
-    for layer in network.encoder.encoder.layer[: settings.frozen]:
-        layer.requires_grad_(False)
-    if network.encoder.pooler is not None:
-        network.encoder.pooler.requires_grad_(False)
-    for module in network.encoder.encoder.modules():
+    encoder = network.encoder
+    # The parser does not use the pooler.
+    for part in (encoder.embeddings, *encoder.encoder.layer[: settings.frozen], encoder.pooler):
+        part.requires_grad_(False)
+    for module in encoder.encoder.modules():
         if isinstance(module, torch.nn.Linear):
             module.register_forward_pre_hook(lambda _, inputs: (_as_eight_bits(inputs[0]),))
     network.split = settings.frozen
@@ -247,10 +247,10 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
 
 
 def _as_eight_bits(states: Tensor) -> Tensor:
-    """Return states (texts, tokens, size) rounded to eight bits, nearly as in ``onnx_graph.Graph``.
+    """Return states (texts, tokens, size) rounded to eight bits, as the served encoder rounds them.
 
-    The range of a text includes its padding. The gradient ignores the rounding (Jacob et al. 2018,
-    arXiv 1712.05877, section 3).
+    Only the range of a text differs from ``onnx_graph.Graph``: here it includes the padding. The
+    gradient ignores the rounding (Jacob et al. 2018, arXiv 1712.05877, section 3).
     """
     low, high = states.detach().amin((-2, -1), True), states.detach().amax((-2, -1), True)
     scale = (high.clamp(min=0) - low.clamp(max=0)).clamp(min=1e-6) / 255
@@ -270,7 +270,7 @@ def changed_weights(network: ParserNetwork) -> dict[str, Tensor]:
 
 #: Minimum and maximum number of annotated messages for ``adapt_parser``.
 MIN_MESSAGES, MAX_MESSAGES = 20, 500
-#: Episodes of a pass: of the toolbox, and of the corpus, so that the parser does not forget it.
+#: Episodes of a pass: of the toolbox, and of the corpus, so that the parser keeps what it learned.
 OWN_EPISODES, CORPUS_EPISODES = 4, 1
 SETTINGS = ParserSettings(
     frozen=4,
@@ -304,7 +304,7 @@ def adapt_parser(
     start: Path,
     settings: ParserSettings = SETTINGS,
 ) -> ParserNetwork:
-    """Adapt the plan parser in ``start`` to one toolbox, with rehearsal; see ``train_parser``."""
+    """Return the plan parser in ``start`` trained further on one toolbox; see ``train_parser``."""
     others = source_drawer(boxes)
 
     def draw(rng: random.Random) -> list[Source]:

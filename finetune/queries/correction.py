@@ -16,7 +16,7 @@ from casewright.stores.whole_file import write_whole
 from casewright.tools import Toolbox
 
 Outcome = Literal["added", "replaced", "unchanged"]
-#: How long to wait for the file's lock.
+#: Maximum seconds to wait for the file's lock.
 LOCK_SECONDS = 10.0
 
 
@@ -30,9 +30,9 @@ def corrected(
 ) -> dict[str, Any]:
     """Return a question with its correct plan as an annotated message's record.
 
-    ``history`` are the turns before the question. ``tenant`` is its author, or empty: a correction
-    replaces only messages of its own tenant. ``InputError`` if the plan is not valid for the
-    question, or the question is not valid.
+    ``history`` are the turns before the question. ``tenant`` is the author, or empty; a correction
+    replaces only messages of its own tenant. ``InputError`` if the question is not valid, or the
+    plan is not valid for it.
     """
     record: dict[str, Any] = {"query": question, "context": dict(context or {})}
     record |= {"history": [dict(turn) for turn in history]} if history else {}

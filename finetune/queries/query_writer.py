@@ -1,6 +1,6 @@
-"""Generation of queries with a chat model, for each shape of plan and each unused tool.
+"""Generation of annotated queries with a chat model, for each shape of plan and each unused tool.
 
-The result has only queries that pass every check. Plans are not run. The size of an answer and the
+Only queries that pass every check are returned. Plans are not run. The size of an answer and the
 effort to parse it are bounded.
 """
 
@@ -38,9 +38,10 @@ EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class PlanKind:
-    """A kind of plan to write queries for: a shape, or any plan that calls a tool.
+    """A kind of plan to write queries for: plans of a shape, or plans that call a tool.
 
-    ``examples`` are queries of this kind as records: query, context, plan.
+    One of ``shape`` and ``tool`` is empty. ``examples`` are queries of this kind as records: query,
+    context, plan.
     """
 
     shape: str
@@ -89,10 +90,10 @@ def _examples_of(queries: Sequence[AnnotatedQuery]) -> tuple[dict[str, Any], ...
     )
 
 
-#: Limits on the characters of an answer, a query, a plan, and a context as JSON.
+#: Maximum numbers of characters of an answer, a query, a plan, and a context as JSON.
 ANSWER_CHARACTERS, QUERY_CHARACTERS, PLAN_CHARACTERS = 200_000, 1000, 4000
 CONTEXT_CHARACTERS = 2000
-#: Maximum number of braces of an answer at which decoding starts.
+#: Maximum number of opening braces of an answer at which an object is looked for.
 ATTEMPTS = 500
 
 
@@ -155,8 +156,8 @@ def read_written(
     except (InputError, PlanError):
         return None
     parsed = parse_plan(record["plan"])
-    usable = kind.fits(parsed) and _quotes_question(parsed, toolbox, record["query"])
-    return record if usable else None
+    is_usable = kind.fits(parsed) and _quotes_question(parsed, toolbox, record["query"])
+    return record if is_usable else None
 
 
 def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
@@ -169,15 +170,15 @@ def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
             parameter = toolbox[step.tool].parameter(name)
             if parameter is None or Source.SPAN not in parameter.sources:
                 continue
-            items = value.items if isinstance(value, ListValue) else (value,)
-            texts = [i.value for i in items if isinstance(i, Literal) and isinstance(i.value, str)]
+            parts = value.items if isinstance(value, ListValue) else (value,)
+            texts = [p.value for p in parts if isinstance(p, Literal) and isinstance(p.value, str)]
             if not all(text in parameter.choices or is_span(text, question) for text in texts):
                 return False
     return True
 
 
 class SeenQuestions:
-    """The questions so far, to find repetitions: by text, and by cosines above a threshold."""
+    """The questions so far. A repetition has the text of one, or a cosine above a threshold."""
 
     def __init__(self, encoder: Encoder, threshold: float) -> None:
         self._encoder = encoder
@@ -217,7 +218,7 @@ PER_REQUEST, MOST_FAILURES = 10, 3
 
 @dataclass(slots=True)
 class WritingReport:
-    """The generated queries as records, and why the run ended early (empty if it did not)."""
+    """The generated queries as records; ``stopped`` is the reason of an early end, or empty."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     stopped: str = ""
@@ -268,7 +269,7 @@ class QueryWriter:
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
                     failures += 1
                     if failures == MOST_FAILURES:
-                        reason = self._failure(error)
+                        reason = self._reason(error)
                         report.stopped = f"It failed {MOST_FAILURES} times in a row. {reason}"
                     continue
                 failures = 0
@@ -282,11 +283,11 @@ class QueryWriter:
         return report
 
     def _ask(self, kind: PlanKind, count: int, known: Sequence[str]) -> str:
-        system = ("system", render_head(self._toolbox, role=ROLE))
-        messages = [system, ("user", _request(kind, count, known))]
+        head = render_head(self._toolbox, role=ROLE)
+        messages = [("system", head), ("user", _request(kind, count, known))]
         return str(ask(self._model, messages, self._seconds).text)
 
-    def _failure(self, error: Exception) -> str:
+    def _reason(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
             return f"The model{at_server(self._model)} gave no answer within {self._seconds:g} s."
         return failure(self._model, error).rstrip(".") + "."

@@ -54,7 +54,16 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
         raise DependencyError(
             f"Training needs {', '.join(missing)}. Run: pip install 'casewright[finetune]'"
         )
-    device = _device(model.device)
+    import torch
+
+    name = model.device
+    if os.environ.get("WORLD_SIZE", "1") != "1" and name in (None, "cuda"):
+        # Each process of a launch has its own GPU, unless the recipe names one.
+        name = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else name
+    try:
+        device = find_device(name)
+    except InputError as error:
+        raise InputError(f"model.device: {error}") from error
     on_cuda = device.type == "cuda"
     for field, value, package, instead in cuda_settings(model, training):
         if not on_cuda:
@@ -67,8 +76,6 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
                 f'{field} = "{value}" needs {package}. Run: pip install '
                 f'{package.replace("_", "-")}; or set {field} = "{instead}".'
             )
-    import torch
-
     dtype = find_dtype(model.dtype, device)
     if on_cuda and dtype == torch.bfloat16 and not torch.cuda.is_bf16_supported():
         raise InputError(
@@ -82,16 +89,3 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
         attention = "flash_attention_2" if flash else "sdpa"
     save_dtype = find_dtype(model.save_dtype, device) if model.save_dtype else dtype
     return Placement(device, dtype, save_dtype, attention)
-
-
-def _device(name: str | None) -> torch.device:
-    # Each process of a launch has its own GPU, unless the recipe names one.
-    if os.environ.get("WORLD_SIZE", "1") != "1" and name in (None, "cuda"):
-        import torch
-
-        if torch.cuda.is_available():
-            name = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-    try:
-        return find_device(name)
-    except InputError as error:
-        raise InputError(f"model.device: {error}") from error
