@@ -26,6 +26,8 @@ from casewright.stores.feedback.features import FIRST, LATER, feature_rows
 #: The defaults of a feedback loop: numbers of cases in the first and in later rounds, of rounds,
 #: and of characters of a case.
 FIRST_K, MORE_K, ROUNDS, CHARACTERS = 10, 5, 5, 4_000
+#: Number of bins of the calibration error.
+BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +107,6 @@ class LoopRunner:
                 labels = np.array([id_ in question.relevant for id_ in ids], dtype=np.bool_)
                 self._rounds[key] = batch, Round(bool(relevant), ids, features, labels)
         return self._rounds[key]
-
-
-#: Number of bins of the calibration error.
-BINS = 10
 
 
 def probabilities(model: JudgeModel, state: Round) -> NDArray[np.float64]:

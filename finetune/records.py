@@ -12,16 +12,15 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from casewright.errors import InputError
 from casewright.finetune.queries.query_files import read_text
 
+#: A text that is not empty.
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Model = TypeVar("Model", bound=BaseModel)
+
 
 class Record(BaseModel):
     """Base class of records; texts are stripped."""
 
     model_config = ConfigDict(strict=True, str_strip_whitespace=True)
-
-
-#: A text that is not empty.
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_records(

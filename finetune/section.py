@@ -7,6 +7,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 
+#: Keys of pydantic's validation context: the folder to which a recipe's paths are relative, and a
+#: flag that its files must exist.
+BASE_FOLDER, MUST_EXIST = "base folder", "must exist"
+
 
 class Section(BaseModel):
     """Settings of a recipe, validated and frozen.
@@ -15,11 +19,6 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-#: Keys of pydantic's validation context: the folder to which a recipe's paths are relative, and a
-#: flag that its files must exist.
-BASE_FOLDER, MUST_EXIST = "base folder", "must exist"
 
 
 def folder_of(info: ValidationInfo) -> Path:

@@ -34,6 +34,10 @@ VARIATION = tevo.TevoSettings(
     no_example=0.25,
     shots=0,
 )
+#: Number of variants of a toolbox, with the original; few, since their encodings are cached.
+VARIANTS = 12
+#: Maximum number of messages in a group. About one in four added tools is held out.
+MAX_GROUP, HELD_OUT_ONE_IN = 12, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +207,6 @@ def _episode(
     return Episode(schema, messages, contexts, plans, count, is_case)
 
 
-#: Number of variants of a toolbox, with the original; few, since their encodings are cached.
-VARIANTS = 12
-
-
 def source_drawer(
     boxes: Sequence[CorpusToolbox], others: Sequence[Source] = (), hosts: Sequence[Source] = ()
 ) -> Callable[[random.Random], list[Source]]:
@@ -245,10 +245,6 @@ def split_source(source: Source, count: int, rng: random.Random) -> list[Source]
         replace(source, name=f"{source.name}-{index}", queries=order[index::count])
         for index in range(count)
     ]
-
-
-#: Maximum number of messages in a group. About one in four added tools is held out.
-MAX_GROUP, HELD_OUT_ONE_IN = 12, 4
 
 
 class AddedToolSources(NamedTuple):

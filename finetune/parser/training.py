@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.errors import InputError
+from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.parser.episodes import (
     Episode,
     EpisodeSettings,
@@ -29,12 +30,15 @@ from casewright.stores.progress import note
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from casewright.finetune.corpus import CorpusToolbox
     from casewright.planner.parser.parser_network import ParserNetwork
 
 CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
 #: Steps between lines of the log, and the decay of its running means.
 LOG_STEPS, DECAY = 20, 0.98
+#: Minimum and maximum number of annotated messages for ``adapt_parser``.
+MIN_MESSAGES, MAX_MESSAGES = 20, 500
+#: Episodes of a pass: of the toolbox, and of the corpus, so that the parser keeps what it learned.
+OWN_EPISODES, CORPUS_EPISODES = 4, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +272,6 @@ def changed_weights(network: ParserNetwork) -> dict[str, Tensor]:
     }
 
 
-#: Minimum and maximum number of annotated messages for ``adapt_parser``.
-MIN_MESSAGES, MAX_MESSAGES = 20, 500
-#: Episodes of a pass: of the toolbox, and of the corpus, so that the parser keeps what it learned.
-OWN_EPISODES, CORPUS_EPISODES = 4, 1
 SETTINGS = ParserSettings(
     frozen=4,
     rate=3e-4,

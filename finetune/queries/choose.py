@@ -25,6 +25,12 @@ Floats = NDArray[np.float64]
 ROWS, COLUMNS = 256, 2048
 #: Number of decimals at which similarities are compared.
 DECIMALS = 6
+#: The default share of the large pool that is extreme at either end.
+EXTREMES = 0.05
+Method = Literal["dqs", "dqs_large", "dqs_extremes", "facility_location", "random"]
+METHODS: tuple[Method, ...] = get_args(Method)
+#: Numbers that make two draws of one seed differ: the initial pool, and a random sample.
+_INITIAL, _RANDOM = 1, 2
 
 
 def distinct(texts: Sequence[str], known: Sequence[str] = ()) -> list[int]:
@@ -129,10 +135,6 @@ def _gain_decreases(
     return falls
 
 
-#: The default share of the large pool that is extreme at either end.
-EXTREMES = 0.05
-
-
 def extreme_queries(initial: Vectors, large: Vectors, share: float) -> NDArray[np.int64]:
     """Return the rows of the large pool in the most and the least similar pairs, ascending.
 
@@ -147,12 +149,6 @@ def extreme_queries(initial: Vectors, large: Vectors, share: float) -> NDArray[n
 
 def _highest(similarities: Floats, count: int) -> NDArray[np.int64]:
     return np.argsort(-np.rint(similarities * 10**DECIMALS), kind="stable")[:count]
-
-
-Method = Literal["dqs", "dqs_large", "dqs_extremes", "facility_location", "random"]
-METHODS: tuple[Method, ...] = get_args(Method)
-#: Numbers that make two draws of one seed differ: the initial pool, and a random sample.
-_INITIAL, _RANDOM = 1, 2
 
 
 class SamplingSettings(Section):

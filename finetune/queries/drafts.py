@@ -22,6 +22,18 @@ from casewright.planner.spans import normalized
 from casewright.planner.sub_queries import joined, sub_queries_of
 from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox
 
+#: Messages that need no tool.
+SMALL_TALK = (
+    "hello there",
+    "thank you, that was all",
+    "never mind, I found it myself",
+    "what can you do for me",
+    "good morning, how are you today",
+    "ok, bye",
+)
+#: Templates that join two messages.
+JOINS = ("{0}, and {1}", "{0}? Also, {1}", "{0}; besides, {1}")
+
 
 @dataclass(slots=True)
 class ReviewBatch:
@@ -64,19 +76,6 @@ def message_key(record: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the identity of a message: its text, context, history and tenant."""
     others = (record.get(name) or None for name in ("context", "history", "tenant"))
     return (normalized(str(record["query"])), *others)
-
-
-#: Messages that need no tool.
-SMALL_TALK = (
-    "hello there",
-    "thank you, that was all",
-    "never mind, I found it myself",
-    "what can you do for me",
-    "good morning, how are you today",
-    "ok, bye",
-)
-#: Templates that join two messages.
-JOINS = ("{0}, and {1}", "{0}? Also, {1}", "{0}; besides, {1}")
 
 
 def template_drafts(

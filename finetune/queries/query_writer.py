@@ -34,6 +34,21 @@ if TYPE_CHECKING:
 
 #: Number of annotated queries of one shape in a request.
 EXAMPLES = 3
+#: Maximum numbers of characters of an answer, a query, a plan, and a context as JSON.
+ANSWER_CHARACTERS, QUERY_CHARACTERS, PLAN_CHARACTERS = 200_000, 1000, 4000
+CONTEXT_CHARACTERS = 2000
+#: Maximum number of opening braces of an answer at which an object is looked for.
+ATTEMPTS = 500
+ROLE = """\
+You write training data for a planner of look-ups: questions that different people might ask, each \
+with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
+tone and spelling as real people do; never write two questions alike."""
+#: Number of calls for a kind in addition to those that suffice if all generated queries are usable.
+SPARE_CALLS = 2
+#: Number of earlier questions in a request, which the model must not repeat.
+SHOWN = 10
+#: Number of queries in a request, and of consecutive failures that end the run.
+PER_REQUEST, MOST_FAILURES = 10, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +103,6 @@ def _examples_of(queries: Sequence[AnnotatedQuery]) -> tuple[dict[str, Any], ...
         {"query": query.query, "context": query.record.context, "plan": str(query.plan)}
         for query in queries[::step][:EXAMPLES]
     )
-
-
-#: Maximum numbers of characters of an answer, a query, a plan, and a context as JSON.
-ANSWER_CHARACTERS, QUERY_CHARACTERS, PLAN_CHARACTERS = 200_000, 1000, 4000
-CONTEXT_CHARACTERS = 2000
-#: Maximum number of opening braces of an answer at which an object is looked for.
-ATTEMPTS = 500
 
 
 class RejectReason(StrEnum):
@@ -202,18 +210,6 @@ class SeenQuestions:
         self._texts.add(normalized(text))
         self._vectors = np.concatenate([self._vectors, vector])
         return None
-
-
-ROLE = """\
-You write training data for a planner of look-ups: questions that different people might ask, each \
-with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
-tone and spelling as real people do; never write two questions alike."""
-#: Number of calls for a kind in addition to those that suffice if all generated queries are usable.
-SPARE_CALLS = 2
-#: Number of earlier questions in a request, which the model must not repeat.
-SHOWN = 10
-#: Number of queries in a request, and of consecutive failures that end the run.
-PER_REQUEST, MOST_FAILURES = 10, 3
 
 
 @dataclass(slots=True)

@@ -17,6 +17,9 @@ from casewright.finetune.queries.choose import METHODS, Floats, Method, Vectors,
 from casewright.stores import Encoder
 from casewright.stores.progress import note, progress_bar
 
+#: Number of texts in a batch for the encoder; the progress bar moves between batches.
+BATCH = 512
+
 
 @dataclass(frozen=True, slots=True)
 class PoolFigures:
@@ -53,10 +56,6 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
         mean_similarity=total / (count * (count - 1)) if count > 1 else None,
         near_duplicates=float((to_others > SAME_GROUP).mean()),
     )
-
-
-#: Number of texts in a batch for the encoder; the progress bar moves between batches.
-BATCH = 512
 
 
 @dataclass(frozen=True, slots=True)

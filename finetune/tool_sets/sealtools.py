@@ -1,4 +1,4 @@
-"""Seal-Tools (Wu et al. 2024, arXiv:2405.08355), converted to plans over the retrieved tools."""
+"""Seal-Tools (Wu et al. 2024, arXiv:2405.08355) as plans for the tools that it retrieved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from casewright.planner import StepRef
 
 TOOLS = "tool.jsonl"
 FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
-#: The label of a field of an earlier call's response.
+#: The label that stands for a field of an earlier call's response.
 _RESPONSE = re.compile(r"API_call_\d+")
 _WORD = re.compile(r"[^\W_]+")
 

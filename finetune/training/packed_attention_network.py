@@ -20,6 +20,8 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex
 
 #: The name of this attention in transformers.
 NAME = "packed_heads"
+_flash: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+_flash_gradients: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 
 def padding_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -160,10 +162,6 @@ class PackedAttention(torch.autograd.Function):
             *(torch.cat([first[n] + second[n], third[n]], 2) for n in (1, 2)),
         )
         return *joined, None, None, None, None
-
-
-_flash: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-_flash_gradients: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 
 def _blocks(

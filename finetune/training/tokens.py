@@ -1,7 +1,7 @@
 """Training examples as tokens: the same tokens that serving reads and writes.
 
 Most tokens of a prompt are its head (a prefix with the tools), and many examples have the same
-head. With shared heads, a row has a head once and the tails of its examples after it, see
+head. With shared heads, a row has a head once, and then the tails of its examples; see
 ``packed_attention_network``. This does not change the training steps.
 """
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: A plan in a prompt, with the newline after the last step, which ends the plan.
 _SHOWN = re.compile(rb"(?<=\n)Plan:\n((?:s[0-9]+ = [^\n]*(?:\n|$))+)")
+#: The label of tokens that are not supervised.
+IGNORED = -100
 
 
 class ShownPlans:
@@ -110,10 +112,6 @@ def token_rows(
     fitting = [results[index] for index, size in enumerate(sizes) if size <= max_length]
     left_out = [e.id for e, size in zip(examples, sizes, strict=True) if size > max_length]
     return TokenRows(fitting, left_out, max(sizes, default=0))
-
-
-#: The label of tokens that are not supervised.
-IGNORED = -100
 
 
 def head_rows(rows: Sequence[TokenRow], size: int) -> list[dict[str, list[Any]]]:
