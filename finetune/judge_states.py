@@ -197,7 +197,7 @@ def judge_figures(
         np.concatenate([probabilities(judge, state) for state in states])
         for judge in (model, *controls)
     )
-    facts = {
+    figures = {
         "judged": score.judged,
         "found": score.recall,
         "single": score.single,
@@ -212,7 +212,7 @@ def judge_figures(
         "brier_base_rate": float(labels.mean() * (1 - labels.mean())),
         "ece": calibration_error(scores, labels),
     }
-    return {"questions": len(questions), **{n: round(value, 4) for n, value in facts.items()}}
+    return {"questions": len(questions), **{n: round(value, 4) for n, value in figures.items()}}
 
 
 def auc(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:

@@ -69,20 +69,20 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         states = _training_rounds(runners, judge_states.labels_as_marks)
         advance(training)
         for _ in range(PASSES):
-            judge = _with_thresholds(_fit(states), INITIAL_THRESHOLDS)
+            judge = _with_thresholds(_fit(states), *INITIAL_THRESHOLDS)
             states += _training_rounds(runners, judge_states.marks_of_model(judge))
             advance(training)
         thresholds = _best_thresholds(runners, states)
         advance(training)
-        model = _with_thresholds(_fit(states), thresholds)
+        model = _with_thresholds(_fit(states), *thresholds)
         controls = [_control(states, model, seed) for seed in range(CONTROLS)]
         figures: dict[str, dict[str, Any]] = {item.name: {} for item in sets}
         for runner in runners:
-            item = runner.labelled
-            result = judge_states.judge_figures(runner, item.test, model, controls)
-            figures[item.name][runner.strategy.name] = result
-            advance(len(item.test))
-    facts = {
+            test = runner.labelled.test
+            result = judge_states.judge_figures(runner, test, model, controls)
+            figures[runner.labelled.name][runner.strategy.name] = result
+            advance(len(test))
+    details = {
         "casewright": __version__,
         # Lists as in JSON: a model is the same after it is written and read.
         "settings": {
@@ -106,7 +106,7 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         },
         "test_figures": figures,
     }
-    return replace(model, training=facts)
+    return replace(model, training=details)
 
 
 def _training_rounds(runners: Sequence[LoopRunner], marks: Marks) -> list[_QuestionRound]:
@@ -157,15 +157,13 @@ def _regression(states: Sequence[_QuestionRound], names: Sequence[str], kind: st
     return Regression(dict(zip(names, rounded, strict=True)), bias, 0.5)
 
 
-def _with_thresholds(model: JudgeModel, thresholds: tuple[float, float]) -> JudgeModel:
-    first, later = thresholds
+def _with_thresholds(model: JudgeModel, first: float, later: float) -> JudgeModel:
     return JudgeModel(replace(model.first, threshold=first), replace(model.later, threshold=later))
 
 
 def _best_thresholds(
     runners: Sequence[LoopRunner], states: Sequence[_QuestionRound]
 ) -> tuple[float, float]:
-    """Return the best thresholds by cross-validation."""
     models = [
         _fit([s for s in states if _fold(s.set_name, s.question) != number])
         for number in range(FOLDS)
@@ -173,7 +171,7 @@ def _best_thresholds(
     scores: dict[tuple[float, float], tuple[float, float]] = {}
     for thresholds in itertools.product(FIRST_THRESHOLDS, LATER_THRESHOLDS):
         marks = [
-            judge_states.marks_of_model(_with_thresholds(model, thresholds)) for model in models
+            judge_states.marks_of_model(_with_thresholds(model, *thresholds)) for model in models
         ]
         results = [_cross_validated(runner, marks) for runner in runners]
         gain, f1 = np.mean(results, axis=0)
@@ -214,7 +212,7 @@ def _control(states: Sequence[_QuestionRound], model: JudgeModel, seed: int) -> 
         return float(np.quantile(other.probabilities(features, names), 1 - marked_share))
 
     first = threshold(False, FIRST, model.first, control.first)
-    return _with_thresholds(control, (first, threshold(True, LATER, model.later, control.later)))
+    return _with_thresholds(control, first, threshold(True, LATER, model.later, control.later))
 
 
 def _shuffled(states: Sequence[_QuestionRound], seed: int) -> list[_QuestionRound]:

@@ -94,18 +94,20 @@ class Neighbours:
         tools = set(request.toolbox.names)
         fields = present_fields(request.context).keys()
 
-        def usable(need: _Need) -> bool:
+        def is_usable(need: _Need) -> bool:
             return need.tools <= tools and need.fields <= fields
 
-        numbers = self._nearest(request.question)
-        usable_numbers = (int(number) for number in numbers if usable(self._needs[number]))
+        question = request.question
+        if (numbers := self._cached.get(question)) is None:
+            numbers = next(self._search([question], unit_embeddings(self._encoder, [question])))
+        usable_numbers = (int(number) for number in numbers if is_usable(self._needs[number]))
         similar_count = sum(rng.random() >= random_share for _ in range(count))
         # Drawn from twice as many: a model could learn fixed neighbours by heart.
         near = list(islice(usable_numbers, 2 * similar_count + 1))
         indices = sorted(rng.sample(range(len(near)), min(similar_count, len(near))))
         picks = [near[index] for index in indices]
         while len(picks) < count:
-            number = self._draw(usable, {question_key(request.question)}, picks, rng)
+            number = self._draw(is_usable, {question_key(question)}, picks, rng)
             if number is None:
                 break
             picks.append(number)
@@ -120,20 +122,20 @@ class Neighbours:
         """
         tools = set(toolbox.names)
 
-        def usable(need: _Need) -> bool:
+        def is_usable(need: _Need) -> bool:
             return need.plan_class == tool and need.tools <= tools
 
-        number = self._draw(usable, avoid, (), rng)
+        number = self._draw(is_usable, avoid, (), rng)
         return None if number is None else self._cases[number]
 
     def _draw(
         self,
-        usable: Callable[[_Need], bool],
+        is_usable: Callable[[_Need], bool],
         avoid: Container[str],
         picked: Container[int],
         rng: random.Random,
     ) -> int | None:
-        groups = [members for need, members in self._by_need.items() if usable(need)]
+        groups = [members for need, members in self._by_need.items() if is_usable(need)]
         # Ten draws fail only if nearly all usable queries are picked, or to be avoided.
         for _ in range(10 if groups else 0):
             (members,) = rng.choices(groups, weights=[*map(len, groups)])
@@ -141,12 +143,6 @@ class Neighbours:
             if number not in picked and self._keys[number] not in avoid:
                 return number
         return None
-
-    def _nearest(self, question: str) -> NDArray[np.int32]:
-        result = self._cached.get(question)
-        if result is None:
-            result = next(self._search([question], unit_embeddings(self._encoder, [question])))
-        return result
 
     def _search(
         self, texts: Sequence[str], vectors: NDArray[np.float32]

@@ -6,7 +6,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casewright.finetune.corpus import CorpusToolbox
@@ -143,9 +143,9 @@ def _tools_and_messages(
     source: Source, sources: Sequence[Source], settings: EpisodeSettings, rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
     """Return an episode's tools, with some removed and others added, and its messages."""
+    toolbox = source.toolbox
     queries = rng.sample(source.queries, min(settings.messages, len(source.queries)))
     queries = with_joined_queries(queries, rng.uniform(0, settings.composed), rng)
-    toolbox = source.toolbox
     if rng.random() < settings.removed:
         toolbox, queries = _without_a_tool(toolbox, queries, rng)
     tools = _tools(toolbox)
@@ -158,7 +158,10 @@ def _tools_and_messages(
 def _without_a_tool(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery], rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
-    """Return a toolbox without one tool, and messages; no other tool can answer some of them."""
+    """Return a toolbox without one tool, and the messages that do not need it.
+
+    Some messages that need the tool are kept, with the plan ``no_evidence()``.
+    """
     removed = rng.choice(_tools(toolbox)).name
     no_evidence = parse_plan(f"s1 = {NO_EVIDENCE.name}()")
     results = []
@@ -166,7 +169,6 @@ def _without_a_tool(
         tools = query.plan.tools
         if removed not in tools:
             results.append(query)
-        # Other messages that need the removed tool are left out: a part of their plan is possible.
         elif tools[-1] == removed and len(tools) < 3 and rng.random() < 0.3:
             results.append(replace(query, plan=no_evidence))
     return toolbox.without(removed), results
@@ -217,12 +219,10 @@ def source_drawer(
     sources = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
     sources += others
 
-    @cache
-    def variant(index: int, number: int) -> Source:
-        return vary_source(sources[index], number)
+    variants_of = [cache(partial(vary_source, source)) for source in sources]
 
     def draw(rng: random.Random) -> list[Source]:
-        variants = [variant(index, rng.randrange(VARIANTS)) for index in range(len(sources))]
+        variants = [variant(rng.randrange(VARIANTS)) for variant in variants_of]
         return variants + [_mixed(host, rng.choice(variants), rng) for host in hosts]
 
     return draw
@@ -273,15 +273,15 @@ def added_tool_sources(
         if any(hashlib.sha256(t.name.encode()).digest()[0] % HELD_OUT_ONE_IN == 0 for t in added):
             held.append(query)
             continue
-        changed = replace(query, record=record.model_copy(update={"tools_extra": []}))
+        without_tools = replace(query, record=record.model_copy(update={"tools_extra": []}))
         for tools, group in groups:
             # Two messages may declare one name differently.
             if len(group) < MAX_GROUP and all(tools.get(t.name, t) == t for t in added):
                 tools.update({tool.name: tool for tool in added})
-                group.append(changed)
+                group.append(without_tools)
                 break
         else:
-            groups.append(({tool.name: tool for tool in added}, [changed]))
+            groups.append(({tool.name: tool for tool in added}, [without_tools]))
     training = [
         Source(f"{name}+{number}", toolbox.with_(*tools.values()), {}, group)
         for number, (tools, group) in enumerate(groups)

@@ -148,10 +148,10 @@ class FrozenStates:
             with torch.no_grad():
                 states = self._network.lower(ids[rows], mask[rows], types[rows])
             self._network.encoder.train(training)
-            for row, result in zip(new, states, strict=True):
-                self._states[keys[row]] = result[: lengths[row]].to(torch.bfloat16).clone()
-        results = [self._states[key] for key in keys]
-        return torch.nn.utils.rnn.pad_sequence(results, batch_first=True)
+            for row, text_states in zip(new, states, strict=True):
+                self._states[keys[row]] = text_states[: lengths[row]].to(torch.bfloat16).clone()
+        by_text = [self._states[key] for key in keys]
+        return torch.nn.utils.rnn.pad_sequence(by_text, batch_first=True)
 
 
 def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict[str, float]]:
@@ -225,16 +225,17 @@ def _step_inputs(
     share = torch.zeros(len(gold["step_rows"]), len(owners))
     share[owners, torch.arange(len(owners))] = 1
     share = share / share.sum(-1, keepdim=True).clamp(min=1)
-    facts = network.step_inputs(
+    step_inputs = network.step_inputs(
         memory,
         gold["step_rows"],
         gold["step_tools"],
         gold["step_places"].clamp(max=reading.PLACES - 1),
         share.to(values.dtype) @ values,
     )
-    inputs = torch.zeros((*gold["tools"].shape, facts.shape[-1]), dtype=facts.dtype)
-    inputs[:, 0] = (network.start + network.place.weight[0]).to(facts.dtype)
-    inputs[gold["step_rows"], gold["step_places"] + 1] = facts
+    dtype = step_inputs.dtype
+    inputs = torch.zeros((*gold["tools"].shape, step_inputs.shape[-1]), dtype=dtype)
+    inputs[:, 0] = (network.start + network.place.weight[0]).to(dtype)
+    inputs[gold["step_rows"], gold["step_places"] + 1] = step_inputs
     return inputs
 
 

@@ -214,11 +214,11 @@ class _Training:
             self._figures[name] = DECAY * self._figures.get(name, value) + (1 - DECAY) * value
         if self.steps % LOG_STEPS:
             return
-        facts: dict[str, Any] = {"step": self.steps, "minutes": round(self.seconds / 60, 2)}
-        facts |= {name: round(value, 4) for name, value in self._figures.items()}
+        entry: dict[str, Any] = {"step": self.steps, "minutes": round(self.seconds / 60, 2)}
+        entry |= {name: round(value, 4) for name, value in self._figures.items()}
         with (self._folder / LOG).open("a", encoding="utf-8") as log:
-            log.write(json.dumps(facts) + "\n")
-        note(f"step {self.steps}, {facts['minutes']} min, loss {facts['loss']:.3f}")
+            log.write(json.dumps(entry) + "\n")
+        note(f"step {self.steps}, {entry['minutes']} min, loss {entry['loss']:.3f}")
 
 
 def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
@@ -266,9 +266,9 @@ def changed_weights(network: ParserNetwork) -> dict[str, Tensor]:
     """Return the weights that differ from the packaged encoder's."""
     packaged = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
     return {
-        name: item
-        for name, item in network.state_dict().items()
-        if not np.array_equal(item, packaged.get(name, ()))
+        name: weight
+        for name, weight in network.state_dict().items()
+        if not np.array_equal(weight, packaged.get(name, ()))
     }
 
 
@@ -305,9 +305,9 @@ def adapt_parser(
     settings: ParserSettings = SETTINGS,
 ) -> ParserNetwork:
     """Return the plan parser in ``start`` trained further on one toolbox; see ``train_parser``."""
-    others = source_drawer(boxes)
+    draw_corpus = source_drawer(boxes)
 
     def draw(rng: random.Random) -> list[Source]:
-        return [source] * OWN_EPISODES + rng.sample(others(rng), CORPUS_EPISODES)
+        return [source] * OWN_EPISODES + rng.sample(draw_corpus(rng), CORPUS_EPISODES)
 
     return train_parser(draw, settings, folder, start)

@@ -59,12 +59,12 @@ def checked_record(
         raise InputError(f"The plan is {type(plan).__name__}, not text. Write it as one text.")
     query = AnnotatedQuery.read({**record, "class": record.get("class") or ""})
     request.validate(query.plan)
-    known = {*classes, *request.toolbox.names, MULTI_STEP}
+    valid_classes = {*classes, *request.toolbox.names, MULTI_STEP}
     label = query.label.strip() or plan_class(query.plan)
-    if label not in known:
+    if label not in valid_classes:
         raise InputError(
-            f"There is no class {label!r}. Write one of {', '.join(sorted(known))}, or leave the "
-            "class empty: the plan then determines it."
+            f"There is no class {label!r}. Write one of {', '.join(sorted(valid_classes))}, or "
+            "leave the class empty: the plan then determines it."
         )
     return {**record, "plan": str(query.plan), "class": label}
 

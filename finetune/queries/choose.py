@@ -33,15 +33,15 @@ METHODS: tuple[Method, ...] = get_args(Method)
 _INITIAL, _RANDOM = 1, 2
 
 
-def distinct(texts: Sequence[str], known: Sequence[str] = ()) -> list[int]:
-    """Return the index of each text's first occurrence, without the texts in ``known``.
+def distinct(texts: Sequence[str], excluded: Sequence[str] = ()) -> list[int]:
+    """Return the index of each text's first occurrence, without the ``excluded`` texts.
 
     Texts are equal if they differ only in case and spaces.
     """
     first: dict[str, int] = {}
     for index, text in enumerate(texts):
         first.setdefault(normalized(text), index)
-    for text in known:
+    for text in excluded:
         first.pop(normalized(text), None)
     return list(first.values())
 

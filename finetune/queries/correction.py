@@ -68,15 +68,16 @@ def _keep(file: Path, record: Mapping[str, Any], max_bytes: int | None) -> Outco
     ):
         raise InputError(f"{file.name} is full: it may have {max_bytes:,} bytes. Move it away.")
     key = message_key(record)
-    same = [index for index, item in enumerate(lines.records) if message_key(item) == key]
-    if not same:
+    places = [index for index, item in enumerate(lines.records) if message_key(item) == key]
+    if not places:
         lines.append(record)
         return "added"
-    previous = lines.records[same[0]]
+    first, *repeated = places
+    previous = lines.records[first]
     if previous.get("plan") == record["plan"]:
         return "unchanged"
     # The id stays: other files may refer to it.
-    lines.records[same[0]] = {**record, "id": previous.get("id", record["id"])}
-    records = [item for index, item in enumerate(lines.records) if index not in same[1:]]
+    lines.records[first] = {**record, "id": previous.get("id", record["id"])}
+    records = [item for index, item in enumerate(lines.records) if index not in repeated]
     write_whole(file, "".join(map(json_line, records)))
     return "replaced"

@@ -81,28 +81,25 @@ def plan_kinds(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Plan
     """
     by_shape: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
-        changed = query.record.tools_extra or query.record.tools_removed
-        if not changed and all(tool in toolbox for tool in query.plan.tools):
+        changes_tools = query.record.tools_extra or query.record.tools_removed
+        if not changes_tools and all(tool in toolbox for tool in query.plan.tools):
             by_shape[shape(query.plan)].append(query)
+    kinds = []
     # The sort is stable: equally frequent shapes stay in the order of the file.
-    shapes = sorted(by_shape.items(), key=lambda item: -len(item[1]))
+    for template, group in sorted(by_shape.items(), key=lambda item: -len(item[1])):
+        # An even sample, since neighbours in a file are often similar.
+        sample = group[:: max(1, len(group) // EXAMPLES)][:EXAMPLES]
+        examples = [
+            {"query": q.query, "context": q.record.context, "plan": str(q.plan)} for q in sample
+        ]
+        kinds.append(PlanKind(template, "", tuple(examples)))
     used = {tool for group in by_shape.values() for query in group for tool in query.plan.tools}
-    kinds = [PlanKind(template, "", _examples_of(group)) for template, group in shapes]
     for tool in toolbox:
         if tool.name not in used:
             declared = [tool.example] if tool.example else []
             examples = [{"query": e.query, "context": {}, "plan": e.plan} for e in declared]
             kinds.append(PlanKind("", tool.name, tuple(examples)))
     return kinds
-
-
-def _examples_of(queries: Sequence[AnnotatedQuery]) -> tuple[dict[str, Any], ...]:
-    # An even sample, since neighbours in a file are often similar.
-    step = max(1, len(queries) // EXAMPLES)
-    return tuple(
-        {"query": query.query, "context": query.record.context, "plan": str(query.plan)}
-        for query in queries[::step][:EXAMPLES]
-    )
 
 
 class RejectReason(StrEnum):
@@ -138,11 +135,11 @@ def written_objects(answer: str) -> Iterator[Mapping[str, Any]]:
 
 
 def read_written(
-    fields: Mapping[str, Any], kind: PlanKind, toolbox: Toolbox, known: Collection[str] | None
+    fields: Mapping[str, Any], kind: PlanKind, toolbox: Toolbox, allowed: Collection[str] | None
 ) -> dict[str, Any] | None:
     """Return an object of an answer as an annotated query's record; ``None`` if it is unusable.
 
-    A usable plan is valid, of this kind, and quotes the question. ``known`` are the fields that a
+    A usable plan is valid, of this kind, and quotes the question. ``allowed`` are the fields that a
     context may have; ``None`` allows all.
     """
     query, context, plan = (fields.get(name) for name in ("query", "context", "plan"))
@@ -155,7 +152,7 @@ def read_written(
         len(query) > QUERY_CHARACTERS
         or len(plan) > PLAN_CHARACTERS
         or len(json.dumps(context)) > CONTEXT_CHARACTERS
-        or (known is not None and not set(context) <= set(known))
+        or (allowed is not None and not set(context) <= set(allowed))
     ):
         return None
     try:
@@ -278,9 +275,9 @@ class QueryWriter:
             advance(1)
         return report
 
-    def _ask(self, kind: PlanKind, count: int, known: Sequence[str]) -> str:
+    def _ask(self, kind: PlanKind, count: int, earlier: Sequence[str]) -> str:
         head = render_head(self._toolbox, role=ROLE)
-        messages = [("system", head), ("user", _request(kind, count, known))]
+        messages = [("system", head), ("user", _request(kind, count, earlier))]
         return str(ask(self._model, messages, self._seconds).text)
 
     def _reason(self, error: Exception) -> str:
@@ -298,7 +295,7 @@ class QueryWriter:
         return {"id": f"w-{key}", **record, "source": f"written by {model_name(self._model)}"}
 
 
-def _request(kind: PlanKind, count: int, known: Sequence[str]) -> str:
+def _request(kind: PlanKind, count: int, earlier: Sequence[str]) -> str:
     parts = [f"Write questions whose plan uses the tool {kind.tool}."]
     if kind.shape:
         parts = [
@@ -308,9 +305,9 @@ def _request(kind: PlanKind, count: int, known: Sequence[str]) -> str:
     if kind.examples:
         examples = "\n".join(json.dumps(item, ensure_ascii=False) for item in kind.examples)
         parts.append(f"Examples, one a line:\n{examples}")
-    if known:
-        listed = "\n".join(f"- {text}" for text in known[-SHOWN:])
-        parts.append(f"These are there already; write others:\n{listed}")
+    if earlier:
+        lines = "\n".join(f"- {text}" for text in earlier[-SHOWN:])
+        parts.append(f"These are there already; write others:\n{lines}")
     parts.append(
         f"Write {count} as a JSON list of objects with the fields query (the question), context "
         "(an object: what is known beside it, with every field that the plan refers to) and plan "

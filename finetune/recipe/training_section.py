@@ -263,9 +263,9 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
             f"training.max_length ({training.max_length}) is above model.new.positions "
             f"({new.positions}). Lower the one or raise the other."
         )
-    if new is not None and new.tied and (same := shared_layer(lora)):
+    if new is not None and new.tied and (shared := shared_layer(lora)):
         raise InputError(
-            f"lora.modules_to_save holds {same!r}, which a new model with model.new.tied = true "
+            f"lora.modules_to_save holds {shared!r}, which a new model with model.new.tied = true "
             "shares between input and output embeddings. Set model.new.tied = false."
         )
     for name, is_set in (

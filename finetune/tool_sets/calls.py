@@ -26,7 +26,7 @@ from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolSpec, 
 
 #: A query with its gold plan, and the toolbox that it came with.
 Query = tuple[AnnotatedQuery, Toolbox]
-#: Converts one record; raises ``Unfit`` or ``PlanError`` if the record makes no query.
+#: A function that converts one record; raises ``Unfit`` or ``PlanError`` for an unusable record.
 Conversion = Callable[[], Query]
 #: Kinds of parameters by the names of types in JSON Schema and in Python.
 KINDS = {
@@ -229,7 +229,7 @@ def _value(value: Any, kind: str) -> Value:
             raise Unfit("a nested list or an object in a list")
         if not value:
             raise Unfit("an empty list")
-        return ListValue(tuple(_scalar(item) for item in value))
+        return ListValue(tuple(map(_scalar, value)))
     if isinstance(value, str) and kind in ("integer", "number"):
         # Some sets write numbers as texts.
         with unfit_on(ValueError, reason=_OTHER_TYPE):

@@ -163,10 +163,10 @@ def check_settings(
             f"training.max_length ({max_length}) is above what {base!r} reads ({positions} "
             f"tokens). Set training.max_length = {positions}, or less."
         )
-    if config.tie_word_embeddings and (same := shared_layer(lora)):
+    if config.tie_word_embeddings and (shared := shared_layer(lora)):
         raise InputError(
-            f"lora.modules_to_save holds {same!r}, which {base!r} shares between reading and "
-            f"writing. Leave {same!r} out."
+            f"lora.modules_to_save holds {shared!r}, which {base!r} shares between reading and "
+            f"writing. Leave {shared!r} out."
         )
     with torch.device("meta"):
         network = transformers.AutoModelForCausalLM.from_config(config)

@@ -143,7 +143,7 @@ def head_rows(rows: Sequence[TokenRow], size: int) -> list[dict[str, list[Any]]]
 
 def _labels(row: TokenRow) -> list[int]:
     pairs = zip(row.input_ids, row.completion_mask, strict=True)
-    return [token if counts else IGNORED for token, counts in pairs]
+    return [token if is_supervised else IGNORED for token, is_supervised in pairs]
 
 
 def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str, Any]]:

@@ -138,7 +138,7 @@ def _train(
     loss_before = trainer.state.log_history[0].get("eval_loss")
     if log:
         check_learned(loss_before, loss_after, model.network.config.vocab_size)
-    facts = {
+    metrics = {
         "validation_loss_before": loss_before,
         "validation_loss_after": loss_after,
         "resumed_after_steps": steps,
@@ -146,7 +146,7 @@ def _train(
         "seconds": round(time.perf_counter() - started, 1),
         "seconds_training": round(trained.metrics["train_runtime"], 1),
     }
-    card = run.card(facts, read_card(source.base) if source else None)
+    card = run.card(metrics, read_card(source.base) if source else None)
     if rank() == 0:
         save_trained(run, trainer.model, model.tokenizer, placement.save_dtype)
         write_cards(run.output, card)

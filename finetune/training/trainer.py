@@ -131,24 +131,24 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     network: Any = trainer.model
     device = accelerator.device
     # Rows of similar length share a batch, to pad less; every process takes its share.
-    grouped = "groups" in rows[0]
-    order = sorted(range(len(rows)), key=lambda n: 0 if grouped else len(rows[n]["input_ids"]))
+    is_grouped = "groups" in rows[0]
+    order = sorted(range(len(rows)), key=lambda n: 0 if is_grouped else len(rows[n]["input_ids"]))
     share = order[accelerator.process_index :: accelerator.num_processes]
     sums = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
-    training = network.training
+    was_training = network.training
     network.eval()
     with torch.no_grad(), accelerator.autocast():
         for start in range(0, len(share), size):
             batch: Any = trainer.data_collator([rows[n] for n in share[start : start + size]])
             inputs = send_to_device(batch, device)
-            if grouped:
+            if is_grouped:
                 sums[0] += tokens.summed_loss(network, inputs).double().to(sums.device)
                 sums[1] += len(inputs["labels"])
                 continue
             output = network(**inputs, use_cache=False, fused_lm_head=True)
             sums[0] -= output.log_probs.double().sum().to(sums.device)
             sums[1] += output.label_mask.sum().to(sums.device)
-    network.train(training)
+    network.train(was_training)
     total, count = accelerator.reduce(sums, reduction="sum").tolist()
     return float(total / count)
 
