@@ -1,6 +1,6 @@
-"""Fitting of the ensemble's constants: how it ranks the plans of parser and language model.
+"""Fitting of the ensemble's constants (``EnsembleCard``) on toolboxes that are held out.
 
-The constants (``EnsembleCard``) are fitted on toolboxes outside of the parser's training.
+The ensemble ranks the plans of the plan parser and of the language model.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class LoopRunner:
 
     def __init__(self, labelled: LabelledSet, strategy: Strategy) -> None:
         self.labelled, self.strategy = labelled, strategy
-        self._question = cache(self._encoded)
+        self._question = cache(self._find_question)
         self._rounds: dict[tuple[str, ...], tuple[list[Candidate], Round] | None] = {}
 
     def rounds(self, question: LabelledQuestion, marks: Marks) -> list[tuple[Round, list[str]]]:
@@ -79,7 +79,7 @@ class LoopRunner:
         """Return the ids of a single search for ``count`` cases."""
         return [item.hit.case.id for item in self._question(question).best(count)]
 
-    def _encoded(self, question: LabelledQuestion) -> Question:
+    def _find_question(self, question: LabelledQuestion) -> Question:
         result = self.labelled.store.question(question.text)
         assert result is not None, "a labelled set has cases"
         return result
@@ -87,18 +87,18 @@ class LoopRunner:
     def _next_round(
         self, question: LabelledQuestion, judged: Feedback, number: int
     ) -> tuple[list[Candidate], Round] | None:
-        """Return the candidates of a loop's next round; ``None`` if the search finds no more."""
+        """Return a loop's next round, with its candidates; ``None`` if there are no more."""
         relevant = judged.relevant
         key = (question.id, *(c.id for c in relevant), "", *(c.id for c in judged.irrelevant))
         if key not in self._rounds:
-            encoded = self._question(question)
+            query = self._question(question)
             if relevant:
-                hits = self.strategy.search(encoded, judged, MORE_K)
+                found = self.strategy.search(query, judged, MORE_K)
             else:
-                hits = encoded.best(FIRST_K)
+                found = query.best(FIRST_K)
             batch = [
                 Candidate(item.hit, case_text(item.hit.case)[:CHARACTERS], item.nearness, number)
-                for item in hits
+                for item in found
             ]
             self._rounds[key] = None
             if batch:

@@ -15,7 +15,7 @@ from casewright import __version__
 from casewright.errors import DependencyError, InputError
 from casewright.finetune import judge_states
 from casewright.finetune.judge_sets.sets import LabelledSet
-from casewright.finetune.judge_states import LoopRunner, Marks, Round
+from casewright.finetune.judge_states import LoopRunner, Marks, Round, marks_of_model
 from casewright.stores.feedback import JudgeModel
 from casewright.stores.feedback.features import FIRST, LATER
 from casewright.stores.feedback.offline_judge import Regression
@@ -70,7 +70,7 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         advance(training)
         for _ in range(PASSES):
             judge = _with_thresholds(_fit(states), *INITIAL_THRESHOLDS)
-            states += _training_rounds(runners, judge_states.marks_of_model(judge))
+            states += _training_rounds(runners, marks_of_model(judge))
             advance(training)
         thresholds = _best_thresholds(runners, states)
         advance(training)
@@ -170,9 +170,7 @@ def _best_thresholds(
     ]
     scores: dict[tuple[float, float], tuple[float, float]] = {}
     for thresholds in itertools.product(FIRST_THRESHOLDS, LATER_THRESHOLDS):
-        marks = [
-            judge_states.marks_of_model(_with_thresholds(model, *thresholds)) for model in models
-        ]
+        marks = [marks_of_model(_with_thresholds(model, *thresholds)) for model in models]
         results = [_cross_validated(runner, marks) for runner in runners]
         gain, f1 = np.mean(results, axis=0)
         scores[thresholds] = float(gain), float(f1)

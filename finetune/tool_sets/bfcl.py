@@ -87,9 +87,8 @@ def _call(gold: Any, question: str) -> calls.GoldCall:
         isinstance(values, list) and values for values in allowed.values()
     ):
         raise calls.Unfit(calls.OTHER_FORM)
-    return calls.GoldCall(
-        str(name), {str(key): _value(values, question) for key, values in allowed.items()}
-    )
+    arguments = {str(key): _value(values, question) for key, values in allowed.items()}
+    return calls.GoldCall(str(name), arguments)
 
 
 def _value(allowed: list[Any], question: str) -> Any:

@@ -28,9 +28,12 @@ class _Tool(Record):
     responses: dict[str, Any] | None = None
 
     def function(self) -> dict[str, Any]:
-        schema = {"properties": self.parameters or {}, "required": self.required or []}
-        facts = {"name": self.api_name, "description": self.api_description}
-        return {**facts, "parameters": schema, "response": {"properties": self.responses or {}}}
+        return {
+            "name": self.api_name,
+            "description": self.api_description,
+            "parameters": {"properties": self.parameters or {}, "required": self.required or []},
+            "response": {"properties": self.responses or {}},
+        }
 
 
 class _Item(Record):
@@ -73,9 +76,8 @@ def _calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[ca
         if call.get("api") not in declared:
             raise calls.Unfit(calls.NO_TOOL)
         values = call["parameters"].items()
-        yield calls.GoldCall(
-            call["api"], {str(key): _resolved(value, responses) for key, value in values}
-        )
+        arguments = {str(key): _resolved(value, responses) for key, value in values}
+        yield calls.GoldCall(call["api"], arguments)
         fields = declared[call["api"]].responses or {}
         names = call.get("responses") or ()
         pairs = zip(names, fields, strict=False)

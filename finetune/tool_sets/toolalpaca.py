@@ -92,9 +92,8 @@ def _calls(
         # Some calls were copied from another question.
         if not all(calls.shares_words(value, question) for value in arguments.values()):
             raise calls.Unfit("a text that has no word of the question")
-        yield calls.GoldCall(
-            name, {key: value for key, value in arguments.items() if key not in secrets}
-        )
+        public = {key: value for key, value in arguments.items() if key not in secrets}
+        yield calls.GoldCall(name, public)
         earlier.append(name)
 
 

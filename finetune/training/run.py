@@ -57,7 +57,7 @@ def steps_of(checkpoint: Path) -> int:
 
 def checkpoints_of(folder: Path) -> list[Path]:
     """Return all checkpoints in a folder, complete or not."""
-    return [path for path in folder.glob("checkpoint-*/") if path.name[11:].isdecimal()]
+    return [p for p in folder.glob("checkpoint-*/") if p.name.partition("-")[2].isdecimal()]
 
 
 def check_writable(folder: Path) -> None:
@@ -108,7 +108,7 @@ class Run:
             for name, value in fields.items()
         }
         if self.start is not None:
-            settings["from"] = self.start.sha256
+            settings[FROM] = self.start.sha256
         return {**settings, "data": manifest_hash(self.data.manifest), "prompt": prompt_hash()}
 
     def card(
