@@ -92,10 +92,7 @@ class LoopRunner:
         key = (question.id, *(c.id for c in relevant), "", *(c.id for c in judged.irrelevant))
         if key not in self._rounds:
             query = self._question(question)
-            if relevant:
-                found = self.strategy.search(query, judged, MORE_K)
-            else:
-                found = query.best(FIRST_K)
+            found = self.strategy.search(query, judged, MORE_K) if relevant else query.best(FIRST_K)
             batch = [
                 Candidate(item.hit, case_text(item.hit.case)[:CHARACTERS], item.nearness, number)
                 for item in found

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -254,11 +256,12 @@ class QueryWriter:
         failures = 0
         for kind in self.kinds:
             texts: list[str] = []
-            calls = -(-per_kind // PER_REQUEST) + SPARE_CALLS
-            while len(texts) < per_kind and calls and not report.stopped:
-                calls -= 1
+            for _ in range(math.ceil(per_kind / PER_REQUEST) + SPARE_CALLS):
+                missing = per_kind - len(texts)
+                if not missing or report.stopped:
+                    break
                 try:
-                    answer = self._ask(kind, min(per_kind - len(texts), PER_REQUEST), texts)
+                    answer = self._ask(kind, min(missing, PER_REQUEST), texts)
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
                     failures += 1
                     if failures == MOST_FAILURES:
@@ -266,12 +269,10 @@ class QueryWriter:
                         report.stopped = f"It failed {MOST_FAILURES} times in a row. {reason}"
                     continue
                 failures = 0
-                for fields in written_objects(answer):
-                    if len(texts) == per_kind:
-                        break
-                    if (record := self._read(fields, kind, seen)) is not None:
-                        report.records.append(record)
-                        texts.append(record["query"])
+                records = (self._read(fields, kind, seen) for fields in written_objects(answer))
+                for record in islice(filter(None, records), missing):
+                    report.records.append(record)
+                    texts.append(record["query"])
             advance(1)
         return report
 
