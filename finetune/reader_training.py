@@ -218,8 +218,8 @@ def _loss(
                 classes[row, index] = tool_classes[tool]
             elif template is not None:
                 options[row, index] = classes[row, index] = template
-            is_hidden = rng.random() < settings.hidden or template is None
-            previous[row, index + 1] = network.unknown if is_hidden else template
+            hidden = rng.random() < settings.hidden
+            previous[row, index + 1] = network.unknown if hidden or template is None else template
             weights = query.read.coverage(query.spans[index], width)
             literal_weights[row, index + 1] = torch.from_numpy(weights)
         options[row, len(query.templates)] = classes[row, len(query.templates)] = 0
