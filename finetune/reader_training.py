@@ -206,7 +206,12 @@ def _loss(
     options = torch.full((len(batch), positions), IGNORED)
     classes = torch.full((len(batch), positions), IGNORED)
     literal_weights = torch.zeros((len(batch), positions, width))
-    examples = [_with_distractor(query, tools, settings, rng) for query in batch]
+    examples = []
+    for query in batch:
+        is_distracted = tools and rng.random() < settings.distracted
+        distractors = [rng.choice(tools)] if is_distracted else []
+        own_tools = {example.tool for example in query.examples}
+        examples.append([*query.examples, *(d for d in distractors if d.tool not in own_tools)])
     tool_names = dict.fromkeys(example.tool for example in chain(*examples))
     tool_classes = {tool: number for number, tool in enumerate(tool_names, template_count + 1)}
     for row, query in enumerate(batch):
@@ -242,20 +247,6 @@ def _loss(
     )
     loss = loss + settings.contrast * contrastive
     return loss + _pointer_loss(network, decoded, states, mask, batch)
-
-
-def _with_distractor(
-    query: TrainingQuery,
-    tools: Sequence[AddedToolExample],
-    settings: ReaderSettings,
-    rng: random.Random,
-) -> list[AddedToolExample]:
-    examples = list(query.examples)
-    if tools and rng.random() < settings.distracted:
-        distractor = rng.choice(tools)
-        if distractor.tool not in {example.tool for example in examples}:
-            examples.append(distractor)
-    return examples
 
 
 def _encoded(network: ReaderNetwork, read: Sequence[ReaderInput]) -> tuple[Tensor, Tensor]:
@@ -324,10 +315,7 @@ def _pointer_loss(
     from torch.nn import functional
 
     literals = [
-        (
-            *(row, index, network.unknown if template is None else template, slot),
-            *(query.read.first[span[0]], query.read.last[span[1]]),
-        )
+        (row, index, template, slot, query.read.first[span[0]], query.read.last[span[1]])
         for row, query in enumerate(batch)
         for index, (template, spans) in enumerate(zip(query.templates, query.spans, strict=True))
         for slot, span in enumerate(spans[:MAX_SLOTS])
@@ -336,9 +324,8 @@ def _pointer_loss(
     if not literals:
         return states.new_zeros(())
     rows, positions, templates, slots, starts, ends = map(list, zip(*literals, strict=True))
-    start, end = network.point(
-        decoded[rows, positions], torch.tensor(templates), torch.tensor(slots), states[rows]
-    )
+    numbers = torch.tensor([network.unknown if t is None else t for t in templates])
+    start, end = network.point(decoded[rows, positions], numbers, torch.tensor(slots), states[rows])
     padding = mask[rows] == 0
     first, last = (
         functional.cross_entropy(logits.masked_fill(padding, EXCLUDED), torch.tensor(target))

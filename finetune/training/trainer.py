@@ -179,20 +179,14 @@ def make_trainer(
             super(SFTTrainer, self).log(dict(results))
             return results
 
-        def compute_loss(
-            self,
-            network: Any,
-            inputs: Any,
-            return_outputs: bool = False,
-            num_items_in_batch: Any = None,
-        ) -> Any:
+        def compute_loss(self, network: Any, inputs: Any, **settings: Any) -> Any:
             if not training.shared_heads:
                 plain: Any = super().compute_loss
-                return plain(network, inputs, return_outputs, num_items_in_batch)
+                return plain(network, inputs, **settings)
             # ``num_items_in_batch`` counts the tokens of all processes, and gradients are averaged
             # over the processes. So the loss is multiplied by their number, as in TRL.
-            processes = self.accelerator.num_processes
-            return tokens.summed_loss(network, inputs) * processes / num_items_in_batch
+            loss = tokens.summed_loss(network, inputs) * self.accelerator.num_processes
+            return loss / settings["num_items_in_batch"]
 
         def _save_checkpoint(self, network: Any, trial: Any) -> None:
             super()._save_checkpoint(network, trial)
