@@ -166,12 +166,9 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
     decoded = network.decode(memory, _step_inputs(network, memory, gold, values))
     tools = network.tools(memory, decoded, gold["previous_tools"]).float()
     losses = {"tools": _sum(tools.flatten(0, 1), gold["tools"].flatten())}
+    step_rows, step_tools = gold["step_rows"], gold["step_tools"]
     states = network.arguments(
-        memory,
-        decoded[gold["step_rows"], places],
-        gold["step_rows"],
-        gold["step_tools"],
-        gold["step_parameters"],
+        memory, decoded[step_rows, places], step_rows, step_tools, gold["step_parameters"]
     )[gold["steps"], gold["slots"]]
     likeness = (
         tensor(arrays.name_likeness(episode.schema)),

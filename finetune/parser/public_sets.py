@@ -30,11 +30,8 @@ def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterat
     """
     seen: set[str] = set()
     for reader, path, test_path in SETS:
-        source = ToolsetSource(
-            reader=reader,
-            path=str(folder / path),
-            measuring=str(folder / test_path) if test_path else "",
-        )
+        measuring = str(folder / test_path) if test_path else ""
+        source = ToolsetSource(reader=reader, path=str(folder / path), measuring=measuring)
         toolset = Toolset.read(source, (), seen, rng, Counter())
         groups = ToolsetGroups(toolset, encoder, MAX_GROUP).draw_groups(rng)
         for index, (queries, toolbox) in enumerate(groups):

@@ -272,14 +272,9 @@ def changed_weights(network: ParserNetwork) -> dict[str, Tensor]:
     }
 
 
-SETTINGS = ParserSettings(
-    frozen=4,
-    rate=3e-4,
-    encoder_rate=1e-4,
-    warm_up=20,
-    last=0.05,
-    episodes=EpisodeSettings(mixed=0, removed=0.1, added=0.2, composed=0.3, alone=0.2),
-)
+_EPISODES = EpisodeSettings(mixed=0, removed=0.1, added=0.2, composed=0.3, alone=0.2)
+#: The settings of ``adapt_parser``; its caller sets the minutes.
+SETTINGS = ParserSettings(frozen=4, rate=3e-4, warm_up=20, last=0.05, episodes=_EPISODES)
 
 
 def check_count(file: Path, count: int) -> None:

@@ -236,14 +236,8 @@ def choose_queries(
     initial = _draw(len(unique), count, [seed, _INITIAL])
     others = sorted(set(range(len(unique))) - set(initial))
     vectors = encoder.embed([query.query for query in unique])
-    rows = sample(
-        settings.method,
-        vectors[initial],
-        vectors[others],
-        size - count,
-        extremes=settings.extremes,
-        seed=seed,
-    )
+    pools, extremes = (vectors[initial], vectors[others]), settings.extremes
+    rows = sample(settings.method, *pools, size - count, extremes=extremes, seed=seed)
     return [unique[row] for row in sorted([*initial, *(others[row] for row in rows)])]
 
 

@@ -15,8 +15,8 @@ from typing import Any
 from casewright.errors import InputError, PlanError
 from casewright.finetune.queries.annotation import checked_record
 from casewright.finetune.queries.query_writer import RejectReason, SeenQuestions
-from casewright.planner import AnnotatedQuery, Literal, Plan, QuestionRef, Step, is_span, parse_plan
-from casewright.planner.parser.example_cases import PlanCase
+from casewright.planner import AnnotatedQuery, Literal, Plan, QuestionRef, Step, is_span
+from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.plan import text_literals, with_literals
 from casewright.planner.spans import normalized
 from casewright.planner.sub_queries import joined, sub_queries_of
@@ -87,11 +87,7 @@ def template_drafts(
     joined messages, and small talk. The messages that are changed or joined are the examples and
     ``queries``. ``seed`` determines the pairs that are joined, and the templates.
     """
-    examples = [
-        PlanCase(tool.example.query, parse_plan(tool.example.plan), {})
-        for tool in toolbox
-        if tool.example is not None
-    ]
+    examples = [replace(case, context={}) for case in example_cases(toolbox)]
     drafts = examples + [
         PlanCase(query.query, query.plan, query.record.context)
         for query in queries

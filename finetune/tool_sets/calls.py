@@ -109,15 +109,11 @@ def make_parameter(
     # ``userId`` is an identifier, ``bid`` is not.
     if value_kind == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
         sources = _REFERENCES | {Source.SPAN}
+    if texts:
+        sources = frozenset()
+    description = " ".join(description.split())
     with unfit_on(ToolError, reason="a parameter's name is no identifier"):
-        return Parameter(
-            name,
-            " ".join(description.split()),
-            kind,
-            frozenset() if texts else sources,
-            tuple(text for text in texts if text),
-            required,
-        )
+        return Parameter(name, description, kind, sources, tuple(filter(None, texts)), required)
 
 
 def make_tool(

@@ -58,15 +58,9 @@ def new_mistral(
     import torch
     import transformers
 
-    config = transformers.MistralConfig(
-        **{
-            "sliding_window": None,
-            "bos_token_id": tokenizer.bos_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-            "pad_token_id": tokenizer.pad_token_id,
-            **settings,
-        }
-    )
+    names = ("bos_token_id", "eos_token_id", "pad_token_id")
+    token_ids = {name: getattr(tokenizer, name) for name in names}
+    config = transformers.MistralConfig(**{"sliding_window": None, **token_ids, **settings})
     target = device or torch.device("cpu")
     # The state of the global random generators stays unchanged.
     with torch.random.fork_rng(devices=[target] if target.type == "cuda" else []), target:
