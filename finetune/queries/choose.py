@@ -162,9 +162,9 @@ class SamplingSettings(Section):
     """
 
     method: Literal["all"] | Method = "all"
-    size: int | None = Field(None, ge=1)
-    initial: float = Field(0.1, gt=0)
-    extremes: float = Field(EXTREMES, gt=0, lt=0.5)
+    size: int | None = Field(default=None, ge=1)
+    initial: float = Field(default=0.1, gt=0)
+    extremes: float = Field(default=EXTREMES, gt=0, lt=0.5)
 
     @model_validator(mode="after")
     def _initial_is_whole_or_a_share(self) -> Self:

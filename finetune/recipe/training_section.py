@@ -37,14 +37,18 @@ class NewModelSection(Section):
         tied: Input and output embeddings are one matrix.
     """
 
-    hidden: int = Field(256, ge=16, le=16_384, serialization_alias="hidden_size")
-    layers: int = Field(6, ge=1, le=128, serialization_alias="num_hidden_layers")
-    heads: int = Field(8, ge=1, le=256, serialization_alias="num_attention_heads")
-    kv_heads: int = Field(4, ge=1, le=256, serialization_alias="num_key_value_heads")
-    intermediate: int = Field(688, ge=16, le=65_536, serialization_alias="intermediate_size")
-    vocabulary: int = Field(4096, ge=260, le=262_144, serialization_alias="vocab_size")
-    positions: int = Field(4096, ge=64, le=1_048_576, serialization_alias="max_position_embeddings")
-    tied: bool = Field(True, serialization_alias="tie_word_embeddings")
+    hidden: int = Field(default=256, ge=16, le=16_384, serialization_alias="hidden_size")
+    layers: int = Field(default=6, ge=1, le=128, serialization_alias="num_hidden_layers")
+    heads: int = Field(default=8, ge=1, le=256, serialization_alias="num_attention_heads")
+    kv_heads: int = Field(default=4, ge=1, le=256, serialization_alias="num_key_value_heads")
+    intermediate: int = Field(
+        default=688, ge=16, le=65_536, serialization_alias="intermediate_size"
+    )
+    vocabulary: int = Field(default=4096, ge=260, le=262_144, serialization_alias="vocab_size")
+    positions: int = Field(
+        default=4096, ge=64, le=1_048_576, serialization_alias="max_position_embeddings"
+    )
+    tied: bool = Field(default=True, serialization_alias="tie_word_embeddings")
 
     @property
     def config(self) -> dict[str, Any]:
@@ -80,7 +84,7 @@ class ModelSection(Section):
         quantisation: ``4bit`` stores a weight of the base in 4 bits (QLoRA: Dettmers et al. 2023).
     """
 
-    base: str = Field(NEW, min_length=1)
+    base: str = Field(default=NEW, min_length=1)
     new: NewModelSection | None = None
     device: str | None = None
     dtype: Literal["float32", "bfloat16"] | None = None
@@ -129,9 +133,9 @@ class LoraSection(Section):
     """
 
     method: Literal["lora"] = "lora"
-    r: int = Field(16, ge=1, le=1024)
-    alpha: int = Field(32, ge=1, le=65_536, serialization_alias="lora_alpha")
-    dropout: float = Field(0.05, ge=0, lt=1, serialization_alias="lora_dropout")
+    r: int = Field(default=16, ge=1, le=1024)
+    alpha: int = Field(default=32, ge=1, le=65_536, serialization_alias="lora_alpha")
+    dropout: float = Field(default=0.05, ge=0, lt=1, serialization_alias="lora_dropout")
     target_modules: Literal["all-linear"] | tuple[_LayerName, ...] = "all-linear"
     modules_to_save: tuple[_LayerName, ...] = ()
 
@@ -189,28 +193,28 @@ class TrainingSection(Section):
         attention: ``auto`` is FlashAttention on CUDA if installed, else PyTorch's attention.
     """
 
-    epochs: float | None = Field(None, gt=0, le=10_000)
-    steps: int | None = Field(None, ge=1, le=_MAX_COUNT)
-    learning_rate: float = Field(2e-4, gt=0, le=1)
+    epochs: float | None = Field(default=None, gt=0, le=10_000)
+    steps: int | None = Field(default=None, ge=1, le=_MAX_COUNT)
+    learning_rate: float = Field(default=2e-4, gt=0, le=1)
     schedule: Literal["linear", "cosine", "constant"] = "cosine"
-    warmup: float = Field(0.03, ge=0, lt=1)
-    batch_per_device: int = Field(1, ge=1, le=65_536)
-    gradient_accumulation: int = Field(1, ge=1, le=65_536)
+    warmup: float = Field(default=0.03, ge=0, lt=1)
+    batch_per_device: int = Field(default=1, ge=1, le=65_536)
+    gradient_accumulation: int = Field(default=1, ge=1, le=65_536)
     loss: Literal["completion", "plans"] = "completion"
     shared_heads: bool = False
-    row_tokens: int = Field(16_384, ge=1024, le=1_048_576)
-    max_length: int = Field(2048, ge=16, le=1_048_576)
+    row_tokens: int = Field(default=16_384, ge=1024, le=1_048_576)
+    max_length: int = Field(default=2048, ge=16, le=1_048_576)
     packing: bool = False
     packing_strategy: Literal["bfd"] = "bfd"
     gradient_checkpointing: bool = False
-    weight_decay: float = Field(0.0, ge=0, lt=1)
-    beta2: float = Field(0.999, gt=0, lt=1)
-    max_grad_norm: float = Field(1.0, gt=0, le=1e9)
-    save_steps: int | None = Field(None, ge=1, le=_MAX_COUNT)
-    eval_steps: int | None = Field(None, ge=1, le=_MAX_COUNT)
-    log_steps: int = Field(10, ge=1, le=_MAX_COUNT)
-    checkpoints_kept: int = Field(2, ge=2, le=_MAX_COUNT)
-    seed: int = Field(0, ge=0, lt=2**32)
+    weight_decay: float = Field(default=0.0, ge=0, lt=1)
+    beta2: float = Field(default=0.999, gt=0, lt=1)
+    max_grad_norm: float = Field(default=1.0, gt=0, le=1e9)
+    save_steps: int | None = Field(default=None, ge=1, le=_MAX_COUNT)
+    eval_steps: int | None = Field(default=None, ge=1, le=_MAX_COUNT)
+    log_steps: int = Field(default=10, ge=1, le=_MAX_COUNT)
+    checkpoints_kept: int = Field(default=2, ge=2, le=_MAX_COUNT)
+    seed: int = Field(default=0, ge=0, lt=2**32)
     optimiser: Literal["adamw", "adamw_fused", "adamw_8bit", "adafactor"] = "adamw"
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
 
