@@ -20,10 +20,10 @@ from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import note
 
 Pair = tuple[str, str]
-#: Hard negatives are drawn from this number of nearest texts of other cases. Texts within this
-#: relative margin of the positive's similarity are no negatives: they may be right too.
+#: Hard negatives come from the ``NEAREST`` most similar texts of other cases. A text within the
+#: relative ``MARGIN`` of the positive's similarity is no negative: it may be right too.
 NEAREST, MARGIN = 30, 0.05
-#: Minimum number of pairs, so that a batch has other pairs to compare with.
+#: Minimum number of pairs: the loss compares a pair with the others of its batch.
 MIN_PAIRS = 8
 
 
@@ -32,11 +32,11 @@ class EncoderSettings:
     """The settings of a training.
 
     Attributes:
-        batch: Pairs in one batch.
+        batch: Number of pairs in a batch.
         rate: The learning rate.
         tokens: Maximum number of tokens of a text; longer texts are cut.
-        negatives: Hard negatives of each pair.
-        pairs: Maximum number of pairs; a random sample of them is taken. ``None`` for all.
+        negatives: Number of hard negatives of each pair.
+        pairs: Size of a random sample of the pairs; ``None`` for all pairs.
     """
 
     epochs: int = 2
@@ -49,7 +49,10 @@ class EncoderSettings:
 
 
 def case_pairs(schema: CaseSchema, cases: Iterable[Case]) -> Iterator[Pair]:
-    """Yield pairs of a case's shortest text and each other text, of its facets and solution."""
+    """Yield pairs of texts: each case's shortest text with each of its other texts.
+
+    The texts of a case are those of its facets, and its solution.
+    """
     for case in cases:
         facets = [f for f in schema.facets if f.takes_text and f.reads(case.problem)]
         texts = [f.describe({n: case.problem[n] for n in f.components}) for f in facets]
@@ -85,14 +88,14 @@ def train_encoder(
     from casewright.finetune.training.log import reporting_callback
 
     sample = random.Random(settings.seed).sample(pairs, min(len(pairs), settings.pairs or 10**9))
-    columns = dict(zip(("anchor", "positive"), map(list, zip(*sample, strict=True)), strict=True))
+    anchors, positives = map(list, zip(*sample, strict=True))
     note(f"Training the encoder on {len(sample):,} of {len(pairs):,} pairs of texts …")
     with TemporaryDirectory() as folder:
         with quiet():
             model = st.SentenceTransformer(str(packaged_minilm()), device="cpu")
             max_length, model.max_seq_length = model.max_seq_length, settings.tokens
             data = mine_hard_negatives(
-                Dataset.from_dict(columns),
+                Dataset.from_dict({"anchor": anchors, "positive": positives}),
                 model,
                 num_negatives=settings.negatives,
                 range_max=NEAREST,

@@ -1,7 +1,11 @@
-"""Fitting of the constants of the ensemble (plan parser, language model) on held-out toolboxes."""
+"""Fitting of the ensemble's constants (``EnsembleCard``) on toolboxes that are held out.
+
+The ensemble ranks the plans of the plan parser and of the language model.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -63,20 +67,20 @@ def fit_card(rankings: Sequence[Ranking]) -> FittedCard:
 
     def right_plans(weight: float) -> int:
         return sum(
-            each.is_right(ensemble.ranked_by(each.candidates, weight)[0][0]) for each in rankings
+            item.is_right(ensemble.ranked_by(item.candidates, weight)[0][0]) for item in rankings
         )
 
     weight = max(WEIGHTS, key=right_plans)
-    ranked = [ensemble.ranked_by(each.candidates, weight) for each in rankings]
+    ranked = [ensemble.ranked_by(item.candidates, weight) for item in rankings]
     plans_by_planner = {
-        "parser": [each.candidates[0].plan for each in rankings],
-        "model": [max(each.candidates, key=lambda c: c.model).plan for each in rankings],
+        "parser": [item.candidates[0].plan for item in rankings],
+        "model": [max(item.candidates, key=lambda c: c.model).plan for item in rankings],
         "ensemble": [plans[0][0] for plans in ranked],
     }
     scores = {
         name: [
-            PlanScore(0.0, judge(each.query, plan).tools, each.is_right(plan))
-            for each, plan in zip(rankings, plans, strict=True)
+            PlanScore(0.0, judge(item.query, plan).tools, item.is_right(plan))
+            for item, plan in zip(rankings, plans, strict=True)
         ]
         for name, plans in plans_by_planner.items()
     }
@@ -84,25 +88,26 @@ def fit_card(rankings: Sequence[Ranking]) -> FittedCard:
     features = np.array([[plans[0][1], ensemble.margin(plans)] for plans in ranked])
     score_weight, margin_weight, intercept = map(float, fit_regression(features, is_right))
     card = ensemble.EnsembleCard(weight, 1.0, intercept, score_weight, margin_weight, 0.0)
-    by_toolbox: dict[int, list[float]] = {}
-    for each, row in zip(rankings, features.tolist(), strict=True):
-        by_toolbox.setdefault(each.toolbox, []).append(card.confidence(*row))
+    by_toolbox: dict[int, list[float]] = defaultdict(list)
+    for item, row in zip(rankings, features.tolist(), strict=True):
+        by_toolbox[item.toolbox].append(card.confidence(*row))
     sure = _parser_threshold(rankings, is_right)
     asks_below = asking_threshold(by_toolbox.values(), MAX_ASKED_BACK)
     figures: dict[str, float] = {}
     for name, plan_scores in scores.items():
         figures |= accuracy_figures(plan_scores, name)
-    alone = np.mean([each.parser_confidence >= sure for each in rankings])
-    figures["planned by the parser alone"] = round(float(alone), 4)
+    parser_share = np.mean([item.parser_confidence >= sure for item in rankings])
+    figures["planned by the parser alone"] = round(float(parser_share), 4)
     return FittedCard(replace(card, sure=sure, asks_below=asks_below), figures)
 
 
 def _parser_threshold(rankings: Sequence[Ranking], ensemble_is_right: Sequence[bool]) -> float:
     """Return the lowest confidence above which the parser is right as often as the ensemble."""
-    gain, lowest = 0, 1.0
+    # Right plans of the parser minus those of the ensemble, from the highest confidence down.
+    gain, threshold = 0, 1.0
     pairs = zip(rankings, ensemble_is_right, strict=True)
-    for each, is_right in sorted(pairs, key=lambda pair: -pair[0].parser_confidence):
-        gain += each.is_right(each.candidates[0].plan) - is_right
+    for item, is_right in sorted(pairs, key=lambda pair: -pair[0].parser_confidence):
+        gain += item.is_right(item.candidates[0].plan) - is_right
         if gain >= 0:
-            lowest = each.parser_confidence
-    return lowest
+            threshold = item.parser_confidence
+    return threshold

@@ -14,6 +14,7 @@ from casewright.planner import Prompt
 PLAN_TASK = "plan"
 #: The text between the head and the tail of a prompt, at a row's ``seam``.
 _SEAM = "\n\n"
+_TEXTS = ("id", "task", "source", "prompt", "completion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +36,17 @@ class TrainingExample:
 
     def to_row(self) -> dict[str, str | int]:
         """Return a row of JSON; ``seam`` is the number of characters of the prompt's head."""
-        return {
-            "id": self.id,
-            "task": self.task,
-            "source": self.source,
-            "prompt": str(self.prompt),
-            "completion": self.completion,
-            "seam": len(self.prompt.head),
-        }
+        texts = {name: str(getattr(self, name)) for name in _TEXTS}
+        return {**texts, "seam": len(self.prompt.head)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> TrainingExample:
         """Return the example in a result of ``to_row``; ``InputError`` if the row is malformed."""
         try:
-            texts = [row[name] for name in ("id", "task", "source", "prompt", "completion")]
-            seam = row.get("seam", 0)
+            texts = [row[name] for name in _TEXTS]
         except KeyError as error:
             raise InputError(f"A training example lacks the field {error}.") from error
+        seam = row.get("seam", 0)
         if not all(isinstance(text, str) for text in texts) or not isinstance(seam, int):
             raise InputError(
                 "A training example has a field that is no text, or a seam that is no number."
@@ -65,7 +60,7 @@ class TrainingExample:
 
 
 def without_duplicates(examples: Iterable[TrainingExample]) -> list[TrainingExample]:
-    """Return the first example with each prompt and completion."""
+    """Return the examples without repetitions of a prompt with its completion."""
     first: dict[tuple[str, str, str], TrainingExample] = {}
     for example in examples:
         first.setdefault((example.prompt.head, example.prompt.tail, example.completion), example)

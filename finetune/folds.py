@@ -1,4 +1,4 @@
-"""Folds for cross-validation, with near-duplicates in one fold."""
+"""Folds for cross-validation that keep near-duplicates together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAME_GROUP = 0.9
 def similarity_groups(
     texts: Sequence[str], encoder: Encoder, *, threshold: float = SAME_GROUP
 ) -> list[int]:
-    """Return the group number of each text: texts above the threshold are in one group.
+    """Return the number of each text's group; two texts above the threshold share a group.
 
     Memory grows with the number of pairs above the threshold.
     """
@@ -38,7 +38,7 @@ def similarity_groups(
 
 
 def group_folds(groups: Sequence[int], folds: int, *, seed: int = 0) -> list[list[int]]:
-    """Return item indices by fold: the largest group first, each joins the smallest fold."""
+    """Return the indices of each fold's items: groups, from the largest, join the smallest fold."""
     members: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
         members[group].append(index)

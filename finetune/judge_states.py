@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import compress
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.finetune.judge_sets.sets import LabelledQuestion, LabelledSet
-from casewright.stores import Found, Question
+from casewright.stores import Question
 from casewright.stores.feedback import (
     Candidate,
     Feedback,
@@ -23,11 +26,16 @@ from casewright.stores.feedback.features import FIRST, LATER, feature_rows
 #: The defaults of a feedback loop: numbers of cases in the first and in later rounds, of rounds,
 #: and of characters of a case.
 FIRST_K, MORE_K, ROUNDS, CHARACTERS = 10, 5, 5, 4_000
+#: Number of bins of the calibration error.
+BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round's candidates: ids, features (n, f), and labels (n,) that are true if relevant."""
+    """The n candidates of a round: ids, features (n, f), and labels (n,), true for relevant ones.
+
+    ``later`` is false for the first round of a loop, which has fewer features.
+    """
 
     later: bool
     ids: tuple[str, ...]
@@ -35,40 +43,35 @@ class Round:
     labels: NDArray[np.bool_]
 
 
-#: Marks the candidates of a round as relevant or not, as a judge does: flags (n,).
+#: A function that marks the candidates of a round as a judge does: flags (n,), true for relevant.
 Marks = Callable[[Round], NDArray[np.bool_]]
-
-
-def labels_as_marks(state: Round) -> NDArray[np.bool_]:
-    """Return the labels as marks, as a perfect judge."""
-    return state.labels
+#: The marks of a perfect judge.
+labels_as_marks: Marks = attrgetter("labels")
 
 
 class LoopRunner:
-    """Runs the feedback loops of a set with a strategy; caches searches and features."""
+    """The feedback loops of a set with a strategy; searches and features are cached."""
 
     def __init__(self, labelled: LabelledSet, strategy: Strategy) -> None:
         self.labelled, self.strategy = labelled, strategy
-        self._questions: dict[str, Question] = {}
-        self._hits: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Found]] = {}
-        self._rounds: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Round] = {}
+        self._question = cache(self._find_question)
+        self._rounds: dict[tuple[str, ...], tuple[list[Candidate], Round] | None] = {}
 
     def rounds(self, question: LabelledQuestion, marks: Marks) -> list[tuple[Round, list[str]]]:
         """Return each round of a question's loop, and the ids that were marked in it."""
-        judged: list[tuple[Candidate, bool]] = []
+        relevant: list[Candidate] = []
+        irrelevant: list[Candidate] = []
         results: list[tuple[Round, list[str]]] = []
         for number in range(1, ROUNDS + 1):
-            batch = [
-                Candidate(found.hit, case_text(found.hit.case)[:CHARACTERS], found.nearness, number)
-                for found in self._search(question, judged)
-            ]
-            if not batch:
+            next_round = self._next_round(question, Feedback(relevant, irrelevant), number)
+            if next_round is None:
                 break
-            state = self._round(question, [c for c, mark in judged if mark], batch)
-            marked = marks(state).tolist()
-            judged += zip(batch, marked, strict=True)
-            results.append((state, [i for i, mark in zip(state.ids, marked, strict=True) if mark]))
-            if not any(marked):
+            batch, state = next_round
+            marked = marks(state)
+            relevant += compress(batch, marked)
+            irrelevant += compress(batch, ~marked)
+            results.append((state, [*compress(state.ids, marked)]))
+            if not marked.any():
                 break
         return results
 
@@ -76,50 +79,41 @@ class LoopRunner:
         """Return the ids of a single search for ``count`` cases."""
         return [item.hit.case.id for item in self._question(question).best(count)]
 
-    def _question(self, question: LabelledQuestion) -> Question:
-        if question.id not in self._questions:
-            result = self.labelled.store.question(question.text)
-            assert result is not None, "a labelled set has cases"
-            self._questions[question.id] = result
-        return self._questions[question.id]
+    def _find_question(self, question: LabelledQuestion) -> Question:
+        result = self.labelled.store.question(question.text)
+        assert result is not None, "a labelled set has cases"
+        return result
 
-    def _search(
-        self, question: LabelledQuestion, judged: Sequence[tuple[Candidate, bool]]
-    ) -> list[Found]:
-        relevant = [candidate for candidate, mark in judged if mark]
-        key = (question.id, tuple(c.id for c in relevant), tuple(c.id for c, _ in judged))
-        if key not in self._hits:
-            marked = Feedback(relevant, [candidate for candidate, mark in judged if not mark])
-            encoded = self._question(question)
-            self._hits[key] = (
-                self.strategy.search(encoded, marked, MORE_K) if judged else encoded.best(FIRST_K)
-            )
-        return self._hits[key]
-
-    def _round(
-        self, question: LabelledQuestion, relevant: Sequence[Candidate], batch: Sequence[Candidate]
-    ) -> Round:
-        ids = tuple(item.id for item in batch)
-        key = (question.id, tuple(item.id for item in relevant), ids)
+    def _next_round(
+        self, question: LabelledQuestion, judged: Feedback, number: int
+    ) -> tuple[list[Candidate], Round] | None:
+        """Return a loop's next round, with its candidates; ``None`` if there are no more."""
+        relevant = judged.relevant
+        key = (question.id, *(c.id for c in relevant), "", *(c.id for c in judged.irrelevant))
         if key not in self._rounds:
-            features = feature_rows(JudgeRequest(question.text, relevant, batch))
-            labels = np.array([id_ in question.relevant for id_ in ids], dtype=np.bool_)
-            self._rounds[key] = Round(bool(relevant), ids, features, labels)
+            query = self._question(question)
+            found = self.strategy.search(query, judged, MORE_K) if relevant else query.best(FIRST_K)
+            batch = [
+                Candidate(item.hit, case_text(item.hit.case)[:CHARACTERS], item.nearness, number)
+                for item in found
+            ]
+            self._rounds[key] = None
+            if batch:
+                features = feature_rows(JudgeRequest(question.text, relevant, batch))
+                ids = tuple(candidate.id for candidate in batch)
+                labels = np.array([id_ in question.relevant for id_ in ids], dtype=np.bool_)
+                self._rounds[key] = batch, Round(bool(relevant), ids, features, labels)
         return self._rounds[key]
 
 
-#: Number of bins of the calibration error.
-BINS = 10
-
-
 def probabilities(model: JudgeModel, state: Round) -> NDArray[np.float64]:
-    """Return a model's probabilities that a round's candidates are relevant, array (n,)."""
+    """Return the probabilities (n,) of a model that a round's candidates are relevant."""
     regression, names = (model.later, LATER) if state.later else (model.first, FIRST)
     return regression.probabilities(state.features, names)
 
 
 def marks_of_model(model: JudgeModel) -> Marks:
-    """Return the marks of a model: true for probabilities of at least its threshold."""
+    """Return a function that marks the candidates whose probability reaches a model's threshold."""
 
     def marks(state: Round) -> NDArray[np.bool_]:
         threshold = (model.later if state.later else model.first).threshold
@@ -130,7 +124,7 @@ def marks_of_model(model: JudgeModel) -> Marks:
 
 @dataclass(frozen=True, slots=True)
 class LoopScore:
-    """Results of loops: means over questions, but ``precision`` over all marked candidates.
+    """The results of loops: means over questions; only ``precision`` is of all candidates together.
 
     Attributes:
         judged: Number of candidates.
@@ -168,8 +162,8 @@ def loop_score(
         judged = [id_ for state, _ in rounds for id_ in state.ids]
         marked = {id_ for _, ids in rounds for id_ in ids}
         relevant = question.relevant
-        found = (judged, runner.single(question, len(judged)), marked)
-        recalls = (len(relevant.intersection(ids)) / len(relevant) for ids in found)
+        id_sets = (judged, runner.single(question, len(judged)), marked)
+        recalls = (len(relevant.intersection(ids)) / len(relevant) for ids in id_sets)
         rows.append([len(judged), *recalls])
         right += len(relevant & marked)
         count += len(marked)
@@ -183,24 +177,24 @@ def judge_figures(
     model: JudgeModel,
     controls: Sequence[JudgeModel],
 ) -> dict[str, float]:
-    """Return figures of a set and strategy on questions that the model was not trained on.
+    """Return a judge's figures for a set and a strategy, on questions outside of its training.
 
-    Probabilities are those in the rounds of the judge's loops. The controls, at least one, are
-    judges trained on shuffled labels. ``auc_control`` is their mean, ``gain_control`` is of the
-    first one. They learn the shares of relevant candidates in first and in later rounds, so their
-    AUC may exceed 0.5.
+    The probabilities are those in the rounds of the judge's own loops. ``controls`` are at least
+    one judge trained on shuffled labels: ``gain_control`` is of the first control, ``auc_control``
+    is the mean of all. A control can have an AUC above 0.5, since it learns that first and later
+    rounds have different shares of relevant candidates.
     """
     score, perfect, control = (
         loop_score(runner, questions, marks)
         for marks in (marks_of_model(model), labels_as_marks, marks_of_model(controls[0]))
     )
-    states = [item for q in questions for item, _ in runner.rounds(q, marks_of_model(model))]
+    states = [state for q in questions for state, _ in runner.rounds(q, marks_of_model(model))]
     labels = np.concatenate([state.labels for state in states])
     scores, *control_scores = (
         np.concatenate([probabilities(judge, state) for state in states])
         for judge in (model, *controls)
     )
-    facts = {
+    figures = {
         "judged": score.judged,
         "found": score.recall,
         "single": score.single,
@@ -215,7 +209,7 @@ def judge_figures(
         "brier_base_rate": float(labels.mean() * (1 - labels.mean())),
         "ece": calibration_error(scores, labels),
     }
-    return {"questions": len(questions), **{name: round(v, 4) for name, v in facts.items()}}
+    return {"questions": len(questions), **{n: round(value, 4) for n, value in figures.items()}}
 
 
 def auc(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:

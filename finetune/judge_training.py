@@ -15,7 +15,7 @@ from casewright import __version__
 from casewright.errors import DependencyError, InputError
 from casewright.finetune import judge_states
 from casewright.finetune.judge_sets.sets import LabelledSet
-from casewright.finetune.judge_states import LoopRunner, Marks, Round
+from casewright.finetune.judge_states import LoopRunner, Marks, Round, marks_of_model
 from casewright.stores.feedback import JudgeModel
 from casewright.stores.feedback.features import FIRST, LATER
 from casewright.stores.feedback.offline_judge import Regression
@@ -26,16 +26,16 @@ from casewright.stores.progress import progress_bar
 DIGITS = 4
 #: Inverse of the L2 penalty (scikit-learn's ``C``), on standardised features.
 INVERSE_PENALTY = 0.03
-#: Number of passes that add the rounds of loops with the judge to the rounds of loops with the
-#: labels (DAgger: Ross, Gordon and Bagnell 2011).
+#: The first training rounds are of loops in which the labels mark the candidates. Each pass adds
+#: the rounds of loops in which the trained judge marks them (DAgger: Ross, Gordon, Bagnell 2011).
 PASSES = 1
-#: Thresholds of the judge for the first round and for later rounds in these passes.
+#: The judge's thresholds in these passes, for the first round and for later rounds.
 INITIAL_THRESHOLDS = (0.25, 0.2)
+#: Candidate thresholds of the final judge, chosen by cross-validation with ``FOLDS`` folds.
 FIRST_THRESHOLDS = (0.2, 0.3, 0.4)
 LATER_THRESHOLDS = (0.1, 0.2, 0.3)
-#: Number of folds of the training questions to choose thresholds.
 FOLDS = 3
-#: Thresholds whose gain is at most this number of points below the best are compared by F1.
+#: Among thresholds whose gain is at most this number of points below the best, F1 decides.
 GAIN_TOLERANCE = 0.5
 #: Number of controls: judges trained on shuffled labels.
 CONTROLS = 5
@@ -53,10 +53,10 @@ class _QuestionRound:
 def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
     """Return a judge that is trained on the training questions, with figures of the test questions.
 
-    All sets have the same weight. Thresholds are chosen by cross-validation over the training
-    questions: by the gain over a single search that returns as many cases, and among the gains
-    within ``GAIN_TOLERANCE`` points of the best by the F1 of the marks. Equal data makes an equal
-    model. The model's ``training`` has the figures of each set and strategy, see ``judge_figures``.
+    All sets have the same weight. Equal data makes an equal model. Thresholds are chosen by
+    cross-validation over the training questions, by the gain over a single search that returns as
+    many cases. If gains differ by at most ``GAIN_TOLERANCE`` points, the F1 of the marks decides.
+    The model's ``training`` has the figures of each set and strategy, see ``judge_figures``.
 
     Raises:
         InputError: No candidate is relevant, or all are.
@@ -69,20 +69,20 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         states = _training_rounds(runners, judge_states.labels_as_marks)
         advance(training)
         for _ in range(PASSES):
-            judge = _with_thresholds(_fit(states), INITIAL_THRESHOLDS)
-            states += _training_rounds(runners, judge_states.marks_of_model(judge))
+            judge = _with_thresholds(_fit(states), *INITIAL_THRESHOLDS)
+            states += _training_rounds(runners, marks_of_model(judge))
             advance(training)
         thresholds = _best_thresholds(runners, states)
         advance(training)
-        model = _with_thresholds(_fit(states), thresholds)
+        model = _with_thresholds(_fit(states), *thresholds)
         controls = [_control(states, model, seed) for seed in range(CONTROLS)]
         figures: dict[str, dict[str, Any]] = {item.name: {} for item in sets}
         for runner in runners:
-            item = runner.labelled
-            result = judge_states.judge_figures(runner, item.test, model, controls)
-            figures[item.name][runner.strategy.name] = result
-            advance(len(item.test))
-    facts = {
+            test = runner.labelled.test
+            result = judge_states.judge_figures(runner, test, model, controls)
+            figures[runner.labelled.name][runner.strategy.name] = result
+            advance(len(test))
+    details = {
         "casewright": __version__,
         # Lists as in JSON: a model is the same after it is written and read.
         "settings": {
@@ -106,7 +106,7 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         },
         "test_figures": figures,
     }
-    return replace(model, training=facts)
+    return replace(model, training=details)
 
 
 def _training_rounds(runners: Sequence[LoopRunner], marks: Marks) -> list[_QuestionRound]:
@@ -124,8 +124,11 @@ def _fit(states: Sequence[_QuestionRound]) -> JudgeModel:
     return JudgeModel(_regression(first, FIRST, "first"), _regression(later, LATER, "later"))
 
 
-def _regression(states: Sequence[_QuestionRound], names: Sequence[str], where: str) -> Regression:
-    """Return a regression on standardised features, with the weights of the raw features."""
+def _regression(states: Sequence[_QuestionRound], names: Sequence[str], kind: str) -> Regression:
+    """Return a logistic regression of the labels, with weights for the features as they are.
+
+    It is fitted on standardised features. ``names`` are those of the features.
+    """
     try:
         from sklearn.linear_model import LogisticRegression
         from sklearn.preprocessing import StandardScaler
@@ -136,7 +139,7 @@ def _regression(states: Sequence[_QuestionRound], names: Sequence[str], where: s
     labels = np.concatenate([state.round.labels for state in states] or [np.zeros(0, bool)])
     if labels.all() or not labels.any():
         raise InputError(
-            f"No judge can be trained: of {len(labels)} candidates of {where} rounds, "
+            f"No judge can be trained: of {len(labels)} candidates of {kind} rounds, "
             f"{labels.sum()} are relevant. A judge needs both relevant and other candidates; give "
             "more questions, and cases that answer none."
         )
@@ -146,32 +149,28 @@ def _regression(states: Sequence[_QuestionRound], names: Sequence[str], where: s
     # Every set has the same weight, and the mean weight of a candidate is 1.
     weights = [len(labels) / len(sizes) / sizes[name] for name in set_names]
     scaler = StandardScaler().fit(features)
-    result = LogisticRegression(C=INVERSE_PENALTY, max_iter=3000)
-    result.fit(scaler.transform(features), labels, sample_weight=weights)
-    raw = result.coef_[0] / scaler.scale_
-    bias = float(result.intercept_[0] - raw @ scaler.mean_)
+    fitted = LogisticRegression(C=INVERSE_PENALTY, max_iter=3000)
+    fitted.fit(scaler.transform(features), labels, sample_weight=weights)
+    raw = fitted.coef_[0] / scaler.scale_
+    bias = float(fitted.intercept_[0] - raw @ scaler.mean_)
     *rounded, bias = (float(f"{value:.{DIGITS}g}") for value in (*raw.tolist(), bias))
     return Regression(dict(zip(names, rounded, strict=True)), bias, 0.5)
 
 
-def _with_thresholds(model: JudgeModel, thresholds: tuple[float, float]) -> JudgeModel:
-    first, later = thresholds
+def _with_thresholds(model: JudgeModel, first: float, later: float) -> JudgeModel:
     return JudgeModel(replace(model.first, threshold=first), replace(model.later, threshold=later))
 
 
 def _best_thresholds(
     runners: Sequence[LoopRunner], states: Sequence[_QuestionRound]
 ) -> tuple[float, float]:
-    """Return the best thresholds by cross-validation."""
     models = [
         _fit([s for s in states if _fold(s.set_name, s.question) != number])
         for number in range(FOLDS)
     ]
     scores: dict[tuple[float, float], tuple[float, float]] = {}
     for thresholds in itertools.product(FIRST_THRESHOLDS, LATER_THRESHOLDS):
-        marks = [
-            judge_states.marks_of_model(_with_thresholds(model, thresholds)) for model in models
-        ]
+        marks = [marks_of_model(_with_thresholds(model, *thresholds)) for model in models]
         results = [_cross_validated(runner, marks) for runner in runners]
         gain, f1 = np.mean(results, axis=0)
         scores[thresholds] = float(gain), float(f1)
@@ -180,12 +179,14 @@ def _best_thresholds(
 
 
 def _cross_validated(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float, float]:
-    """Return gain and F1, as means over the training questions with the marks of their folds."""
+    """Return gain and F1, as means over the training questions.
+
+    ``marks`` has for each fold the marks of a judge that was not trained on its questions.
+    """
     scores, counts = [], []
     labelled = runner.labelled
     for number, fold_marks in enumerate(marks):
-        held_out = [q for q in labelled.training if _fold(labelled.name, q.id) == number]
-        if held_out:
+        if held_out := [q for q in labelled.training if _fold(labelled.name, q.id) == number]:
             score = judge_states.loop_score(runner, held_out, fold_marks)
             scores.append((score.gain, score.f1))
             counts.append(len(held_out))
@@ -205,22 +206,22 @@ def _control(states: Sequence[_QuestionRound], model: JudgeModel, seed: int) -> 
     def threshold(later: bool, names: Sequence[str], judge: Regression, other: Regression) -> float:
         rows = [state.round.features for state in states if state.round.later is later]
         features = np.concatenate(rows)
-        share = float(np.mean(judge.probabilities(features, names) >= judge.threshold))
-        return float(np.quantile(other.probabilities(features, names), 1 - share))
+        marked_share = float(np.mean(judge.probabilities(features, names) >= judge.threshold))
+        return float(np.quantile(other.probabilities(features, names), 1 - marked_share))
 
     first = threshold(False, FIRST, model.first, control.first)
-    return _with_thresholds(control, (first, threshold(True, LATER, model.later, control.later)))
+    return _with_thresholds(control, first, threshold(True, LATER, model.later, control.later))
 
 
 def _shuffled(states: Sequence[_QuestionRound], seed: int) -> list[_QuestionRound]:
-    """Return the states with candidates' labels permuted within each set and kind of round."""
+    """Return the states with permuted labels; each label stays in its set and kind of round."""
     draw = np.random.default_rng(seed)
     results = list(states)
     for key in dict.fromkeys((state.set_name, state.round.later) for state in states):
         members = [n for n, s in enumerate(states) if (s.set_name, s.round.later) == key]
-        labels = draw.permutation(np.concatenate([states[n].round.labels for n in members]))
-        for n in members:
-            count = len(states[n].round.labels)
-            results[n] = replace(results[n], round=replace(results[n].round, labels=labels[:count]))
-            labels = labels[count:]
+        parts = [states[n].round.labels for n in members]
+        permuted = draw.permutation(np.concatenate(parts))
+        ends = np.cumsum([len(part) for part in parts])
+        for n, labels in zip(members, np.split(permuted, ends[:-1]), strict=True):
+            results[n] = replace(states[n], round=replace(states[n].round, labels=labels))
     return results

@@ -1,4 +1,4 @@
-"""Draws of plan cases for training prompts: a question's nearest queries, and random queries."""
+"""The plan cases of training prompts: similar annotated queries, and random ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def present_fields(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Need(NamedTuple):
-    """The tools and context fields that a plan needs, and its class; many queries share a need."""
+    """The class of a plan, and the tools and context fields that it needs.
+
+    Draws choose among needs first, which are far fewer than queries.
+    """
 
     plan_class: str
     tools: frozenset[str]
@@ -47,8 +50,8 @@ class _Need(NamedTuple):
 class Neighbours:
     """Draws the plan cases to show with a question from ``queries``, usually the training queries.
 
-    Two kinds of queries are no plan cases: those whose record changes the toolbox, since their
-    plans are for other tools, and those with a history, since their plans are wrong without it.
+    Two kinds of queries are never drawn: queries whose record changes the toolbox have plans for
+    other tools, and the plans of queries with a history are wrong without the history.
     """
 
     def __init__(self, queries: Sequence[AnnotatedQuery], encoder: Encoder) -> None:
@@ -74,14 +77,12 @@ class Neighbours:
         self._vectors = vectors[[rows[query.query] for query in self._cases]]
         self._cached = dict(zip(rows, self._search(list(rows), vectors), strict=True))
 
-    def nearest_queries(self, question: str) -> list[AnnotatedQuery]:
-        """Return the queries most similar to a question, the best first, without its equals."""
-        return [self._cases[number] for number in self._nearest(question)]
-
     def plan_cases(
         self, request: PlanRequest, count: int, random_share: float, rng: random.Random
     ) -> list[AnnotatedQuery]:
-        """Draw plan cases that a request can run, similar ones first, without its own question.
+        """Draw plan cases whose plans a request can run: first similar queries, then random ones.
+
+        No plan case has the request's own question.
 
         Args:
             request: Its tools have their original names.
@@ -93,18 +94,20 @@ class Neighbours:
         tools = set(request.toolbox.names)
         fields = present_fields(request.context).keys()
 
-        def usable(need: _Need) -> bool:
+        def is_usable(need: _Need) -> bool:
             return need.tools <= tools and need.fields <= fields
 
-        numbers = self._nearest(request.question)
-        usable_numbers = (number for number in numbers if usable(self._needs[number]))
+        question = request.question
+        if (numbers := self._cached.get(question)) is None:
+            numbers = next(self._search([question], unit_embeddings(self._encoder, [question])))
+        usable_numbers = (int(number) for number in numbers if is_usable(self._needs[number]))
         similar_count = sum(rng.random() >= random_share for _ in range(count))
         # Drawn from twice as many: a model could learn fixed neighbours by heart.
         near = list(islice(usable_numbers, 2 * similar_count + 1))
         indices = sorted(rng.sample(range(len(near)), min(similar_count, len(near))))
-        picks = [int(near[index]) for index in indices]
+        picks = [near[index] for index in indices]
         while len(picks) < count:
-            number = self._draw(usable, {question_key(request.question)}, picks, rng)
+            number = self._draw(is_usable, {question_key(question)}, picks, rng)
             if number is None:
                 break
             picks.append(number)
@@ -113,41 +116,33 @@ class Neighbours:
     def draw_example(
         self, tool: str, toolbox: Toolbox, avoid: Container[str], rng: random.Random
     ) -> AnnotatedQuery | None:
-        """Draw a query of the class ``tool`` that a toolbox with the original names can run.
+        """Draw a query of the class ``tool`` whose plan a toolbox can run; ``None`` without one.
 
-        ``avoid`` are the ``question_key`` of questions that are not drawn.
+        The toolbox has the original names. No query's ``question_key`` is in ``avoid``.
         """
         tools = set(toolbox.names)
 
-        def usable(need: _Need) -> bool:
+        def is_usable(need: _Need) -> bool:
             return need.plan_class == tool and need.tools <= tools
 
-        number = self._draw(usable, avoid, (), rng)
+        number = self._draw(is_usable, avoid, (), rng)
         return None if number is None else self._cases[number]
 
     def _draw(
         self,
-        usable: Callable[[_Need], bool],
+        is_usable: Callable[[_Need], bool],
         avoid: Container[str],
         picked: Container[int],
         rng: random.Random,
     ) -> int | None:
-        groups = [members for need, members in self._by_need.items() if usable(need)]
-        if not groups:
-            return None
-        for _ in range(10):
-            (members,) = rng.choices(groups, weights=[len(members) for members in groups])
+        groups = [members for need, members in self._by_need.items() if is_usable(need)]
+        # Ten draws fail only if nearly all usable queries are picked, or to be avoided.
+        for _ in range(10 if groups else 0):
+            (members,) = rng.choices(groups, weights=[*map(len, groups)])
             number = rng.choice(members)
             if number not in picked and self._keys[number] not in avoid:
                 return number
-        # Nearly all usable queries are picked, or have a question to avoid.
         return None
-
-    def _nearest(self, question: str) -> NDArray[np.int32]:
-        result = self._cached.get(question)
-        if result is None:
-            result = next(self._search([question], unit_embeddings(self._encoder, [question])))
-        return result
 
     def _search(
         self, texts: Sequence[str], vectors: NDArray[np.float32]

@@ -1,4 +1,4 @@
-"""Properties of a plan that do not depend on its literals."""
+"""Properties of a plan that do not depend on its literals: shape, class, sources of arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def last_tools(plan: Plan) -> list[str]:
 
 
 def argument_sources(plan: Plan) -> list[str]:
-    """Return the source of each argument that is a reference, as ``tool.parameter<source``."""
+    """Return the arguments that refer to the context or a step, as ``tool.parameter<source``.
+
+    The source is ``context``, or the tool of the step. Each text is once in the sorted list.
+    """
     results = set()
     for step in plan.steps:
         for name, value in step.arguments:

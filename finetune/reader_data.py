@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from casewright.finetune.neighbours import present_fields
 from casewright.planner import AnnotatedQuery
 from casewright.planner.parse import parse_plan
 from casewright.planner.reader_input import ReaderInput, Span, read_input
@@ -22,7 +23,7 @@ MIN_SUB_QUERIES = 2
 
 @dataclass(frozen=True, slots=True)
 class AddedToolExample:
-    """The example of a tool that a record adds, and the tool's name."""
+    """A tool that a record adds: its name, and its example as the reader's input."""
 
     tool: str
     read: ReaderInput
@@ -35,7 +36,7 @@ class TrainingQuery:
     Attributes:
         templates: The number of each sub-query's template; ``None`` for an untrained template.
         tools: For each sub-query, its tool that the record adds, or an empty text.
-        spans: For each sub-query, the words of its literals; ``None`` for one without a span.
+        spans: For each sub-query, the span of each literal; ``None`` for a literal without a span.
         admitted: Numbers of the templates that the record's toolbox and context allow.
         examples: The examples of the tools that the record adds.
     """
@@ -56,9 +57,9 @@ def trained_templates(queries: Sequence[AnnotatedQuery]) -> list[TemplateExample
     counts: Counter[str] = Counter()
     examples: dict[str, TemplateExample] = {}
     for query in queries:
-        added_tools = _added_tools(query)
+        added = _added_tools(query)
         for index, (sub_query, _) in enumerate(sub_queries_of(query.plan, query.query)):
-            if added_tools.isdisjoint(sub_query.tools):
+            if added.isdisjoint(sub_query.tools):
                 counts[sub_query.template] += 1
                 example = TemplateExample(str(query.plan), index, query.query)
                 examples.setdefault(sub_query.template, example)
@@ -74,8 +75,8 @@ def training_queries(
     queries: Sequence[AnnotatedQuery], templates: Sequence[TemplateExample], tokenizer: Tokenizer
 ) -> list[TrainingQuery]:
     """Return the training data of each query whose plan has sub-queries."""
-    trained = [example.read() for example in templates]
-    numbers = {sub_query.template: number for number, sub_query in enumerate(trained, 1)}
+    trained = {number: example.read() for number, example in enumerate(templates, 1)}
+    numbers = {sub_query.template: number for number, sub_query in trained.items()}
     results = []
     for query in queries:
         pairs = sub_queries_of(query.plan, query.query)
@@ -87,20 +88,19 @@ def training_queries(
             TrainingQuery(
                 read,
                 tuple(numbers.get(sub_query.template) for sub_query, _ in pairs),
-                tuple(next(filter(added.__contains__, item.tools), "") for item, _ in pairs),
+                tuple(next((t for t in item.tools if t in added), "") for item, _ in pairs),
                 tuple(tuple(read.find(text) for text in texts) for _, texts in pairs),
-                frozenset(n for n, item in enumerate(trained, 1) if _allowed(item, query)),
+                frozenset(n for n, item in trained.items() if _is_admitted(item, query)),
                 tuple(_examples(query, tokenizer)),
             )
         )
     return results
 
 
-def _allowed(sub_query: SubQuery, query: AnnotatedQuery) -> bool:
-    record = query.record
-    return not set(record.tools_removed) & set(sub_query.tools) and all(
-        record.context.get(field) is not None for field in sub_query.context_fields()
-    )
+def _is_admitted(sub_query: SubQuery, query: AnnotatedQuery) -> bool:
+    fields = present_fields(query.record.context).keys()
+    has_tools = set(query.record.tools_removed).isdisjoint(sub_query.tools)
+    return has_tools and fields >= sub_query.context_fields()
 
 
 def _examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> Iterator[AddedToolExample]:

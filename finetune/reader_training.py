@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Sequence
@@ -31,10 +32,9 @@ if TYPE_CHECKING:
 
 #: Number of batches whose questions are sorted by length together, to reduce padding.
 BUCKET_BATCHES = 16
-#: Number of epochs for thousands of queries.
-EPOCHS = 6
-#: Minimum number of steps. Six epochs of 200 queries would be only 78 steps, 60 of them warm-up.
-MIN_STEPS = 200
+#: Number of epochs, which rises for few queries until there are ``MIN_STEPS`` steps: six epochs of
+#: 200 queries would be only 78 steps, 60 of them warm-up.
+EPOCHS, MIN_STEPS = 6, 200
 #: The target that the loss ignores, torch's default.
 IGNORED = -100
 #: The logit of options that are not allowed.
@@ -49,7 +49,8 @@ class ReaderSettings:
         epochs: Number of passes over the queries; ``None`` for the default of ``passes``.
         contrast: Weight of the contrastive loss of latents (Khosla et al. 2020).
         hidden: Share of previous sub-queries whose template is hidden from the decoder.
-        distracted: Share of queries that get a tool of another record as a distractor.
+        distracted: Share of queries with a distractor: a tool that another record adds.
+        warm_up: Number of steps in which the learning rates rise.
     """
 
     epochs: int | None = None
@@ -69,7 +70,7 @@ class ReaderSettings:
         """Return the number of epochs: by default six, or more to reach ``MIN_STEPS`` steps."""
         if self.epochs is not None:
             return self.epochs
-        return max(EPOCHS, -(-MIN_STEPS // -(-queries // self.batch)))
+        return max(EPOCHS, math.ceil(MIN_STEPS / math.ceil(queries / self.batch)))
 
 
 def train_reader(
@@ -78,7 +79,7 @@ def train_reader(
     *,
     progress: bool | None = None,
 ) -> tuple[ReaderNetwork, ReaderCard]:
-    """Return a reader that is trained on annotated queries, and its card.
+    """Train a reader on annotated queries; return its network and its card.
 
     Args:
         queries: At least 20 queries, with at least two templates.
@@ -148,12 +149,12 @@ def _train(
         [{"params": parameters, "lr": rate} for parameters, rate in groups], weight_decay=0.01
     )
     epochs = settings.passes(len(data))
-    total = epochs * (-(-len(data) // settings.batch))
+    total = epochs * math.ceil(len(data) / settings.batch)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
         lambda step: min(1, (step + 1) / settings.warm_up) * max(0, 1 - step / max(total, 1)),
     )
-    tools = list({e.tool: e for query in data for e in query.examples}.values())
+    tools = list({example.tool: example for q in data for example in q.examples}.values())
     network.train()
     with progress_bar("Training the plan reader", total, show=progress) as advance:
         for _ in range(epochs):
@@ -173,13 +174,13 @@ def _batches(
 ) -> list[list[TrainingQuery]]:
     """Return batches of queries of similar length, in random order."""
     order = rng.sample(data, len(data))
-    results = []
+    batches = []
     bucket_size = size * BUCKET_BATCHES
     for start in range(0, len(order), bucket_size):
-        bucket = sorted(order[start : start + bucket_size], key=lambda item: len(item.read.ids))
-        results += [bucket[first : first + size] for first in range(0, len(bucket), size)]
-    rng.shuffle(results)
-    return results
+        bucket = sorted(order[start : start + bucket_size], key=lambda query: len(query.read.ids))
+        batches += [bucket[first : first + size] for first in range(0, len(bucket), size)]
+    rng.shuffle(batches)
+    return batches
 
 
 def _loss(
@@ -191,8 +192,9 @@ def _loss(
 ) -> Tensor:
     """Return the sum of the losses of templates, label smoothing, latents and pointers.
 
-    In each row, the options to choose from are numbered: the end, the templates, the row's example
-    tools. The classes of the contrastive loss have the same numbers, but the tools of all rows.
+    The decoder chooses among numbered options: 0 is the end, then come the templates, then the
+    tools of the row's examples. The contrastive loss has classes: 0, the templates, then the tools
+    of all rows.
     """
     import torch
     from torch.nn import functional
@@ -204,7 +206,12 @@ def _loss(
     options = torch.full((len(batch), positions), IGNORED)
     classes = torch.full((len(batch), positions), IGNORED)
     literal_weights = torch.zeros((len(batch), positions, width))
-    examples = [_with_distractor(query, tools, settings, rng) for query in batch]
+    examples = []
+    for query in batch:
+        is_distracted = tools and rng.random() < settings.distracted
+        distractors = [rng.choice(tools)] if is_distracted else []
+        own_tools = {example.tool for example in query.examples}
+        examples.append([*query.examples, *(d for d in distractors if d.tool not in own_tools)])
     tool_names = dict.fromkeys(example.tool for example in chain(*examples))
     tool_classes = {tool: number for number, tool in enumerate(tool_names, template_count + 1)}
     for row, query in enumerate(batch):
@@ -242,21 +249,6 @@ def _loss(
     return loss + _pointer_loss(network, decoded, states, mask, batch)
 
 
-def _with_distractor(
-    query: TrainingQuery,
-    tools: Sequence[AddedToolExample],
-    settings: ReaderSettings,
-    rng: random.Random,
-) -> list[AddedToolExample]:
-    """Return a query's examples, with a random example of another record as a distractor."""
-    examples = list(query.examples)
-    if tools and rng.random() < settings.distracted:
-        other = rng.choice(tools)
-        if other.tool not in {example.tool for example in examples}:
-            examples.append(other)
-    return examples
-
-
 def _encoded(network: ReaderNetwork, read: Sequence[ReaderInput]) -> tuple[Tensor, Tensor]:
     import torch
 
@@ -278,16 +270,16 @@ def _score_examples(
     start = torch.full((len(unique), 1), network.start)
     no_literals = torch.zeros((len(unique), 1, states.shape[1]))
     example_latents = network.latents(network.decode(states, mask, start, no_literals))[:, 0]
-    rows = {id(example): number for number, example in enumerate(unique)}
+    numbers = {id(example): number for number, example in enumerate(unique)}
     for row, examples in enumerate(examples_by_row):
         if examples:
-            in_row = example_latents[[rows[id(example)] for example in examples]]
+            in_row = example_latents[[numbers[id(example)] for example in examples]]
             scores[row, :, : len(examples)] = network.example_scores(latents[row], in_row)
     return scores, example_latents, [example.tool for example in unique]
 
 
 def _smoothing_loss(logits: Tensor, options: Tensor) -> Tensor:
-    """Return the loss of label smoothing over the admitted templates."""
+    """Return the loss of label smoothing: the mean over all options that are not excluded."""
     from torch.nn import functional
 
     flat = logits.flatten(0, 1)[options.flatten() != IGNORED]
@@ -318,15 +310,12 @@ def _pointer_loss(
     mask: Tensor,
     batch: Sequence[TrainingQuery],
 ) -> Tensor:
-    """Return the cross-entropy of each literal's first and last token."""
+    """Return the mean cross-entropy of the first and the last token of all literals."""
     import torch
     from torch.nn import functional
 
     literals = [
-        (
-            *(row, index, network.unknown if template is None else template, slot),
-            *(query.read.first[span[0]], query.read.last[span[1]]),
-        )
+        (row, index, template, slot, query.read.first[span[0]], query.read.last[span[1]])
         for row, query in enumerate(batch)
         for index, (template, spans) in enumerate(zip(query.templates, query.spans, strict=True))
         for slot, span in enumerate(spans[:MAX_SLOTS])
@@ -335,9 +324,8 @@ def _pointer_loss(
     if not literals:
         return states.new_zeros(())
     rows, positions, templates, slots, starts, ends = map(list, zip(*literals, strict=True))
-    start, end = network.point(
-        decoded[rows, positions], torch.tensor(templates), torch.tensor(slots), states[rows]
-    )
+    numbers = torch.tensor([network.unknown if t is None else t for t in templates])
+    start, end = network.point(decoded[rows, positions], numbers, torch.tensor(slots), states[rows])
     padding = mask[rows] == 0
     first, last = (
         functional.cross_entropy(logits.masked_fill(padding, EXCLUDED), torch.tensor(target))

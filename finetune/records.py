@@ -12,6 +12,10 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from casewright.errors import InputError
 from casewright.finetune.queries.query_files import read_text
 
+#: A text that is not empty.
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Model = TypeVar("Model", bound=BaseModel)
+
 
 class Record(BaseModel):
     """Base class of records; texts are stripped."""
@@ -19,18 +23,13 @@ class Record(BaseModel):
     model_config = ConfigDict(strict=True, str_strip_whitespace=True)
 
 
-#: A text that is not empty.
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Model = TypeVar("Model", bound=BaseModel)
-
-
 def read_records(
     path: Path, model: type[Model], advice: str = "Is this the file that the reader is for?"
 ) -> Iterator[tuple[int, Model]]:
-    """Yield the records of a file of JSON Lines or with one JSON list, with their numbers from 1.
+    """Yield the number, from 1, and the model of each record of a file.
 
-    Raises ``InputError`` if the file cannot be read; for a malformed record, with its location and
-    the advice.
+    The file is JSON Lines, or one JSON list. ``InputError`` if the file cannot be read, or for a
+    malformed record; then its message has the record's location, and ends with ``advice``.
     """
     for number, location, value in read_values(path):
         try:
@@ -40,7 +39,10 @@ def read_records(
 
 
 def read_values(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Yield the number, location and decoded JSON of each record; see ``read_records``."""
+    """Yield the number, location and decoded JSON of each record, without a model to check it.
+
+    The files and their errors are those of ``read_records``.
+    """
     text = read_text(path)
     if text.lstrip().startswith("[") and path.suffix == ".json":
         values = _decoded(text, f"{path}", "The file must be one JSON list of objects.")

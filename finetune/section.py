@@ -7,6 +7,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 
+#: Keys of pydantic's validation context: the folder to which a recipe's paths are relative, and a
+#: flag that its files must exist.
+BASE_FOLDER, MUST_EXIST = "base folder", "must exist"
+
 
 class Section(BaseModel):
     """Settings of a recipe, validated and frozen.
@@ -15,11 +19,6 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-#: Keys of pydantic's validation context: the folder to which a recipe's paths are relative, and
-#: whether files must exist.
-BASE_FOLDER, MUST_EXIST = "base folder", "must exist"
 
 
 def folder_of(info: ValidationInfo) -> Path:
@@ -34,20 +33,20 @@ def recipe_path(info: ValidationInfo, name: str | Path) -> Path:
 
 
 def must_exist(info: ValidationInfo) -> bool:
-    """Return whether the files in a recipe must exist."""
+    """Return True if the files that a recipe names must exist."""
     return bool((info.context or {}).get(MUST_EXIST, True))
 
 
 def _existing(file: Path, info: ValidationInfo) -> Path:
     path = recipe_path(info, file)
-    if must_exist(info) and not path.exists():
-        raise ValueError(
-            f'There is no file "{file}" in {folder_of(info)}. Give an existing file: a '
-            "path relative to the recipe (or to the folder of --sets), or an absolute path."
-        )
-    if must_exist(info) and not path.is_file():
+    if path.is_file() or not must_exist(info):
+        return path
+    if path.exists():
         raise ValueError(f'"{file}" is a folder. Give a file.')
-    return path
+    raise ValueError(
+        f'There is no file "{file}" in {folder_of(info)}. Give an existing file: a '
+        "path relative to the recipe (or to the folder of --sets), or an absolute path."
+    )
 
 
 #: A file that a recipe names; becomes an absolute path.

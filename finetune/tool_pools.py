@@ -1,7 +1,7 @@
 """Pools of other names and descriptions for tools.
 
-TEvo (REAPER, Joshi et al. 2024, section on Tool Evolve) draws from the pools, so that a planner
-reads a tool's purpose, and does not learn its name by heart.
+TEvo (REAPER, Joshi et al. 2024, section on Tool Evolve) replaces names and descriptions by others
+from the pools. So a planner learns to read a tool's purpose instead of its name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from casewright.tools.alias import NAME
 
 #: Words of the plan language.
 _RESERVED = re.compile(r"question|context|true|false|s[0-9]+")
-#: An underscore or a capital letter inside a name, which is then not an ordinary word.
+#: An underscore or a capital letter inside a name: the name is then no ordinary word.
 _IDENTIFIER_LIKE = re.compile(r"\w_\w|[a-z][A-Z]")
 
 
@@ -76,9 +76,9 @@ _POOLS: TypeAdapter[dict[str, ToolPool]] = TypeAdapter(dict[str, ToolPool])
 def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, ToolPool]:
     """Return the pools in a JSON file by the names of their tools.
 
-    If there is a toolbox, only its tools, parameters and result fields may have pools.
-    ``InputError`` if the file cannot be read or is malformed; a name is no identifier, fits two
-    tools, or is not in the toolbox; or a description is empty, no Unicode, or names a tool.
+    With a toolbox, only its tools, parameters and result fields may have pools. ``InputError`` if
+    the file cannot be read or is malformed, a name is no identifier, fits two tools or is not in
+    the toolbox, or a description is empty, no Unicode, or names a tool.
     """
     try:
         pools = _POOLS.validate_python(json.loads(Path(path).read_text(encoding="utf-8")))
@@ -97,16 +97,14 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
 def named_tools(text: str, tools: Iterable[str]) -> Iterator[str]:
     """Yield the tools that a text names, without tools whose name can be an ordinary word."""
     for tool in tools:
-        if (
-            tool in text
-            and _IDENTIFIER_LIKE.search(tool)
-            and re.search(rf"\b{re.escape(tool)}\b", text)
-        ):
+        # Most texts lack the name: the first test saves the time of the others.
+        is_named = tool in text and _IDENTIFIER_LIKE.search(tool)
+        if is_named and re.search(rf"\b{re.escape(tool)}\b", text):
             yield tool
 
 
 def key_of(name: str) -> str:
-    """Return a name without case and underscores."""
+    """Return a name in lower case without underscores; names with one key are taken for equal."""
     return name.replace("_", "").casefold()
 
 
@@ -122,15 +120,12 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                     f"{tool}.names: {name!r} could be the name of {owner} too. "
                     "Give each tool different names."
                 )
-        descriptions = {tool: pool.descriptions}
-        descriptions |= {
-            f"{tool}.parameters.{n}": p.descriptions for n, p in pool.parameters.items()
-        }
-        for path, texts in descriptions.items():
-            for text in texts:
+        described = {f"{tool}.parameters.{name}": each for name, each in pool.parameters.items()}
+        for place, described_pool in {tool: pool, **described}.items():
+            for text in described_pool.descriptions:
                 if named := next(named_tools(text, pools), None):
                     yield (
-                        f"{path}.descriptions: The description {text!r:.60} names the tool "
+                        f"{place}.descriptions: The description {text!r:.60} names the tool "
                         f"{named}, which may be renamed or absent. Write it without tool names."
                     )
 
@@ -141,13 +136,13 @@ def _unknown_names(pools: ToolPools, toolbox: Toolbox) -> Iterator[str]:
             yield f"The toolbox has no tool {tool!r}. Its tools are {', '.join(toolbox.names)}."
             continue
         spec = toolbox[tool]
-        names = [parameter.name for parameter in spec.parameters]
-        for field, entries, known in (
-            ("parameters", pool.parameters, names),
+        parameters = [parameter.name for parameter in spec.parameters]
+        for field, entries, declared in (
+            ("parameters", pool.parameters, parameters),
             ("results", pool.results, spec.results),
         ):
-            if unknown := [name for name in entries if name not in known]:
+            if unknown := [name for name in entries if name not in declared]:
                 yield (
                     f"{tool}.{field}: The tool has no {unknown[0]!r}; it has "
-                    f"{', '.join(known) or 'none'}. Remove it or correct its name."
+                    f"{', '.join(declared) or 'none'}. Remove it or correct its name."
                 )

@@ -1,4 +1,4 @@
-"""Episodes for the plan parser: toolboxes with drawn names, messages, and their plan cases."""
+"""Episodes, the training data of the plan parser: a toolbox, messages, and their plan cases."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import chain
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casewright.finetune.corpus import CorpusToolbox
@@ -24,7 +23,7 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: The variation of names and descriptions.
+#: How names and descriptions of a toolbox are varied.
 VARIATION = tevo.TevoSettings(
     unchanged=0,
     drop_tools=0,
@@ -35,6 +34,10 @@ VARIATION = tevo.TevoSettings(
     no_example=0.25,
     shots=0,
 )
+#: Number of variants of a toolbox, with the original; few, since their encodings are cached.
+VARIANTS = 12
+#: Maximum number of messages in a group. About one in four added tools is held out.
+MAX_GROUP, HELD_OUT_ONE_IN = 12, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,8 @@ class EpisodeSettings:
     Attributes:
         messages: Maximum number of messages.
         mixed: Share of episodes with the tools and messages of two toolboxes.
-        removed: Share of episodes without one tool; messages that need it are planned no_evidence.
+        removed: Share of episodes without one tool; the plan of messages that need the tool becomes
+            ``no_evidence()``.
         added: Share of episodes with tools of another toolbox that no message needs.
         most_added: Maximum number of added tools.
         composed: Maximum share of messages that are joined with another message.
@@ -80,7 +84,7 @@ class Episode:
         messages: The ``count`` messages to plan for, then the messages of the tools' examples.
         contexts: The contexts of the messages to plan for.
         plans: The gold plans of all messages.
-        is_case: For each message to plan for, which of all messages are its plan cases.
+        is_case: For each message to plan for, flags of the messages that are its plan cases.
     """
 
     schema: Schema
@@ -94,7 +98,7 @@ class Episode:
 def episodes(
     sources: Sequence[Source], tokenizer: Tokenizer, settings: EpisodeSettings, rng: random.Random
 ) -> Iterator[Episode]:
-    """Yield an episode for each source, in random order, if it has two messages and a parameter."""
+    """Yield an episode for each source with enough to learn from, in random order."""
     for source in rng.sample(sources, len(sources)):
         if rng.random() < settings.mixed:
             source = _mixed(source, rng.choice(sources), rng)
@@ -110,9 +114,10 @@ def _mixed(source: Source, other: Source, rng: random.Random) -> Source:
         return source
     tools += others
     rng.shuffle(tools)
-    halves = (rng.sample(part.queries, len(part.queries) // 2) for part in (source, other))
-    pools = {**source.pools, **other.pools}
-    return Source(source.name, Toolbox(tools), pools, [*chain(*halves)])
+    halves = [rng.sample(part.queries, len(part.queries) // 2) for part in (source, other)]
+    return Source(
+        source.name, Toolbox(tools), {**source.pools, **other.pools}, halves[0] + halves[1]
+    )
 
 
 def _tools(toolbox: Toolbox) -> list[ToolSpec]:
@@ -120,7 +125,10 @@ def _tools(toolbox: Toolbox) -> list[ToolSpec]:
 
 
 def vary_source(source: Source, number: int) -> Source:
-    """Return a source with names and descriptions drawn by a number; 0 leaves them unchanged."""
+    """Return a variant of a source, with names and descriptions drawn by the variant's number.
+
+    The variant 0 is the source itself.
+    """
     if not number:
         return source
     rng = random.Random(f"{source.name}:{number}")
@@ -135,22 +143,25 @@ def _tools_and_messages(
     source: Source, sources: Sequence[Source], settings: EpisodeSettings, rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
     """Return an episode's tools, with some removed and others added, and its messages."""
+    toolbox = source.toolbox
     queries = rng.sample(source.queries, min(settings.messages, len(source.queries)))
     queries = with_joined_queries(queries, rng.uniform(0, settings.composed), rng)
-    toolbox = source.toolbox
     if rng.random() < settings.removed:
         toolbox, queries = _without_a_tool(toolbox, queries, rng)
     tools = _tools(toolbox)
     if rng.random() < settings.added:
-        free = [t for t in rng.choice(sources).toolbox if t.name not in toolbox]
-        tools += rng.sample(free, min(len(free), rng.randint(1, settings.most_added)))
+        others = [tool for tool in rng.choice(sources).toolbox if tool.name not in toolbox]
+        tools += rng.sample(others, min(len(others), rng.randint(1, settings.most_added)))
     return Toolbox(rng.sample(tools, len(tools))), queries
 
 
 def _without_a_tool(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery], rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
-    """Return a toolbox without one tool, and the messages, some of them planned no_evidence."""
+    """Return a toolbox without one tool, and the messages that do not need it.
+
+    Some messages that need the tool are kept, with the plan ``no_evidence()``.
+    """
     removed = rng.choice(_tools(toolbox)).name
     no_evidence = parse_plan(f"s1 = {NO_EVIDENCE.name}()")
     results = []
@@ -170,7 +181,7 @@ def _episode(
     settings: EpisodeSettings,
     rng: random.Random,
 ) -> Episode | None:
-    """Return an episode of messages with these tools, or ``None`` without enough to learn from."""
+    """Return an episode; ``None`` if it has fewer than two messages, or no plan with arguments."""
     schema = Schema.of(toolbox, tokenizer)
     messages, plans = [], []
     contexts: list[Mapping[str, Any]] = []
@@ -193,16 +204,9 @@ def _episode(
             plans.append(plan)
     # The plan cases of a message are all examples, and some of the other messages.
     case_count = 0 if rng.random() < settings.alone else rng.randint(1, count - 1)
-    cases = set(rng.sample(range(count), case_count))
-    is_case = [
-        [(other in cases and other != item) or other >= count for other in range(len(messages))]
-        for item in range(count)
-    ]
+    cases = {*rng.sample(range(count), case_count), *range(count, len(messages))}
+    is_case = [[n in cases and n != row for n in range(len(messages))] for row in range(count)]
     return Episode(schema, messages, contexts, plans, count, is_case)
-
-
-#: Number of variants of a toolbox, with the original; few, since their encodings are cached.
-VARIANTS = 12
 
 
 def source_drawer(
@@ -210,17 +214,15 @@ def source_drawer(
 ) -> Callable[[random.Random], list[Source]]:
     """Return a function that draws the sources of a pass: a variant of each toolbox and source.
 
-    Each of ``hosts`` is drawn too, mixed with one of these variants: tools that a request adds.
+    It also draws each of ``hosts`` with the tools of one variant, as if a request had added them.
     """
     sources = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
     sources += others
 
-    @cache
-    def variant(index: int, number: int) -> Source:
-        return vary_source(sources[index], number)
+    variants_of = [cache(partial(vary_source, source)) for source in sources]
 
     def draw(rng: random.Random) -> list[Source]:
-        variants = [variant(index, rng.randrange(VARIANTS)) for index in range(len(sources))]
+        variants = [variant(rng.randrange(VARIANTS)) for variant in variants_of]
         return variants + [_mixed(host, rng.choice(variants), rng) for host in hosts]
 
     return draw
@@ -245,10 +247,6 @@ def split_source(source: Source, count: int, rng: random.Random) -> list[Source]
     ]
 
 
-#: Maximum number of messages of a group. One of this number of added tools is held out.
-MAX_GROUP, HELD_OUT_ONE_IN = 12, 4
-
-
 class AddedToolSources(NamedTuple):
     """Messages whose records add tools: sources for training, and messages for validation."""
 
@@ -259,10 +257,11 @@ class AddedToolSources(NamedTuple):
 def added_tool_sources(
     name: str, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]
 ) -> AddedToolSources:
-    """Return a domain's messages whose records add tools, in groups that share all added tools.
+    """Return a domain's messages whose records add tools, in groups.
 
-    Messages with a held-out tool are for validation. Messages that no tool answers are omitted: a
-    tool of another message may answer them.
+    The toolbox of a group has the added tools of all its messages. Messages with a held-out tool
+    are for validation. Messages that no tool answers are omitted, since a tool that another message
+    adds may answer them.
     """
     held = []
     groups: list[tuple[dict[str, ToolSpec], list[AnnotatedQuery]]] = []
@@ -274,15 +273,15 @@ def added_tool_sources(
         if any(hashlib.sha256(t.name.encode()).digest()[0] % HELD_OUT_ONE_IN == 0 for t in added):
             held.append(query)
             continue
-        changed = replace(query, record=record.model_copy(update={"tools_extra": []}))
+        without_tools = replace(query, record=record.model_copy(update={"tools_extra": []}))
         for tools, group in groups:
             # Two messages may declare one name differently.
             if len(group) < MAX_GROUP and all(tools.get(t.name, t) == t for t in added):
                 tools.update({tool.name: tool for tool in added})
-                group.append(changed)
+                group.append(without_tools)
                 break
         else:
-            groups.append(({tool.name: tool for tool in added}, [changed]))
+            groups.append(({tool.name: tool for tool in added}, [without_tools]))
     training = [
         Source(f"{name}+{number}", toolbox.with_(*tools.values()), {}, group)
         for number, (tools, group) in enumerate(groups)

@@ -27,9 +27,6 @@ from casewright.planner.parser.tensors_network import (
 
 #: The target that the loss ignores, torch's default.
 IGNORED = -100
-#: Names of tensors of the steps, and of the arguments; see ``_targets``.
-_STEPS = ("step_rows", "step_places", "step_tools")
-_POINTERS = ("steps", "slots", "parameters", "kinds", "indices")
 
 
 def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
@@ -43,72 +40,76 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
     - step_parameters: parameters of each step's tool, padded with -1 (steps, most)
     - steps, slots: step of each argument, and its index in the step
     - parameters, kinds, indices: parameter, kind and index of each argument
-    - allowed: plain kinds, choices, context fields, results by step (arguments, options)
+    - allowed: flags of the options: plain kinds, choices, context fields, results by step
+      (arguments, options)
     - options: correct option of each argument
     - weights: weights of the nodes that an argument points to (arguments, nodes)
-    - spans: flags of correct runs of words (arguments, words, longest)
+    - spans: flags of correct runs of words, by first word and length (arguments, words, longest)
     - numbers: flags of correct numbers (arguments, numbers)
     """
     schema, messages = episode.schema, episode.messages
-    fields = max(1, *(len(message.fields) for message in messages))
-    most_numbers = max(1, *(len(message.numbers) for message in messages))
+    plans = episode.plans[: episode.count]
+    steps = [(row, n, step) for row, plan in enumerate(plans) for n, step in enumerate(plan)]
+    arguments = [
+        (number, slot, argument)
+        for number, (_, _, step) in enumerate(steps)
+        for slot, argument in enumerate(step.arguments)
+    ]
     end = len(schema.tools)
-    longest_plan = max(map(len, episode.plans[: episode.count]))
-    tools = np.full((episode.count, longest_plan + 1), IGNORED, dtype=np.int64)
-    previous_tools = np.full((episode.count, longest_plan + 1), -1, dtype=np.int64)
-    options = Options(schema)
-    steps: list[tuple[int, int, int]] = []
-    arguments: list[tuple[int, int, Argument]] = []
-    allowed, right_options = [], []
-    for row, plan in enumerate(episode.plans[: episode.count]):
+    tools = np.full((len(plans), max(map(len, plans)) + 1), IGNORED, dtype=np.int64)
+    previous_tools = np.full_like(tools, -1)
+    for row, plan in enumerate(plans):
         calls = [step.tool for step in plan]
         tools[row, : len(calls) + 1] = [*calls, end]
         previous_tools[row, : len(calls) + 1] = [end, *calls]
-        plain = options.plain_of(messages[row])
-        context = options.context_of(messages[row], episode.contexts[row], fields)
-        for index, step in enumerate(plan):
-            for slot, argument in enumerate(step.arguments):
-                arguments.append((len(steps), slot, argument))
-                results = options.results_of(calls[:index], reading.PLACES)
-                results &= options.steps[argument.parameter]
-                parts = (
-                    plain[argument.parameter],
-                    options.choices[argument.parameter],
-                    context[argument.parameter],
-                    results.ravel(),
-                )
-                allowed.append(np.concatenate(parts))
-                right_options.append(_option(argument, parts, len(schema.results)))
-            steps.append((row, index, step.tool))
-    step_parameters = [schema.parameters_of(tool) for _, _, tool in steps]
-    most = max(1, *map(len, step_parameters))
+    fields = max(1, *(len(message.fields) for message in messages))
+    most_numbers = max(1, *(len(message.numbers) for message in messages))
+    options = Options(schema)
+    plain = [options.plain_of(message) for message in messages[: len(plans)]]
+    pairs = zip(messages, episode.contexts, strict=False)
+    context = [options.context_of(message, values, fields) for message, values in pairs]
+    allowed, right_options = [], []
     weights = np.zeros((len(arguments), words + fields + schema.size), dtype=np.float32)
     spans = np.zeros((len(arguments), words, reading.LONGEST), dtype=bool)
     numbers = np.zeros((len(arguments), most_numbers), dtype=bool)
-    for number, (owner, _, argument) in enumerate(arguments):
-        first, last = reading.pointed(argument, messages[steps[owner][0]], schema, words, fields)
+    for number, (step_number, _, argument) in enumerate(arguments):
+        row, place, _ = steps[step_number]
+        parameter = argument.parameter
+        calls = [step.tool for step in plans[row][:place]]
+        results = options.results_of(calls, reading.PLACES) & options.steps[parameter]
+        choices = options.choices[parameter]
+        parts = (plain[row][parameter], choices, context[row][parameter], results.ravel())
+        allowed.append(np.concatenate(parts))
+        right_options.append(_option(argument, parts, len(schema.results)))
+        first, last = reading.pointed(argument, messages[row], schema, words, fields)
         weights[number, first:last] = 1 / max(1, last - first)
         numbers[number, list(argument.numbers)] = True
         for start, stop in argument.spans:
             if stop - start < reading.LONGEST:
                 spans[number, start, stop - start] = True
-    pointers = [(owner, slot, a.parameter, a.kind, a.index) for owner, slot, a in arguments]
+    step_parameters = [schema.parameters_of(step.tool) for _, _, step in steps]
+    most = max(1, *map(len, step_parameters))
     integers = {
-        **dict(zip(_STEPS, zip(*steps, strict=True), strict=True)),
+        "step_rows": [row for row, _, _ in steps],
+        "step_places": [place for _, place, _ in steps],
+        "step_tools": [step.tool for _, _, step in steps],
         "step_parameters": [[*row, *[-1] * (most - len(row))] for row in step_parameters],
-        **dict(zip(_POINTERS, zip(*pointers, strict=True), strict=True)),
+        "steps": [number for number, _, _ in arguments],
+        "slots": [slot for _, slot, _ in arguments],
+        "parameters": [argument.parameter for _, _, argument in arguments],
+        "kinds": [argument.kind for _, _, argument in arguments],
+        "indices": [argument.index for _, _, argument in arguments],
         "options": right_options,
     }
-    arrays = {
+    others = {
         "tools": tools,
         "previous_tools": previous_tools,
         "allowed": np.array(allowed),
         "weights": weights,
         "spans": spans,
         "numbers": numbers,
-        **{name: np.array(values, dtype=np.int64) for name, values in integers.items()},
     }
-    return tensors(arrays)
+    return tensors(others | {n: np.array(row, dtype=np.int64) for n, row in integers.items()})
 
 
 def _option(argument: Argument, parts: tuple[NDArray[np.bool_], ...], results: int) -> int:
@@ -126,7 +127,7 @@ def _option(argument: Argument, parts: tuple[NDArray[np.bool_], ...], results: i
 
 
 class FrozenStates:
-    """Computes the frozen layers' token states, and caches them by a text's tokens, in bfloat16."""
+    """A cache of the token states of the frozen layers, by a text's tokens, in bfloat16."""
 
     def __init__(self, network: ParserNetwork) -> None:
         self._network = network
@@ -136,8 +137,7 @@ class FrozenStates:
         """Return token states (n, tokens, encoder), zeros without a token."""
         lengths = mask.sum(-1).tolist()
         keys = [
-            ids[row, :size].numpy(force=True).tobytes()
-            + types[row, :size].to(torch.int8).numpy(force=True).tobytes()
+            torch.stack([ids[row, :size], types[row, :size]]).numpy(force=True).tobytes()
             for row, size in enumerate(lengths)
         ]
         new = [row for row, key in enumerate(keys) if key not in self._states]
@@ -148,14 +148,14 @@ class FrozenStates:
             with torch.no_grad():
                 states = self._network.lower(ids[rows], mask[rows], types[rows])
             self._network.encoder.train(training)
-            for row, result in zip(new, states, strict=True):
-                self._states[keys[row]] = result[: lengths[row]].to(torch.bfloat16).clone()
-        results = [self._states[key] for key in keys]
-        return torch.nn.utils.rnn.pad_sequence(results, batch_first=True)
+            for row, text_states in zip(new, states, strict=True):
+                self._states[keys[row]] = text_states[: lengths[row]].to(torch.bfloat16).clone()
+        by_text = [self._states[key] for key in keys]
+        return torch.nn.utils.rnn.pad_sequence(by_text, batch_first=True)
 
 
 def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict[str, float]]:
-    """Return the mean negative log-likelihood of a plan, and the parts of the loss."""
+    """Return the mean negative log-likelihood of a plan, and its parts by name."""
     memory = _memory_of(network, episode)
     gold = _targets(episode, memory.words)
     rows = gold["step_rows"][gold["steps"]]
@@ -166,12 +166,9 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
     decoded = network.decode(memory, _step_inputs(network, memory, gold, values))
     tools = network.tools(memory, decoded, gold["previous_tools"]).float()
     losses = {"tools": _sum(tools.flatten(0, 1), gold["tools"].flatten())}
+    step_rows, step_tools = gold["step_rows"], gold["step_tools"]
     states = network.arguments(
-        memory,
-        decoded[gold["step_rows"], places],
-        gold["step_rows"],
-        gold["step_tools"],
-        gold["step_parameters"],
+        memory, decoded[step_rows, places], step_rows, step_tools, gold["step_parameters"]
     )[gold["steps"], gold["slots"]]
     likeness = (
         tensor(arrays.name_likeness(episode.schema)),
@@ -182,31 +179,29 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
     losses["kinds"] = _sum(masked(logits, gold["allowed"]), gold["options"])
     indices = gold["indices"].masked_fill(gold["kinds"] != reading.STEP, IGNORED)
     losses["indices"] = _sum(network.which(states).float(), indices)
-    span = (gold["kinds"] == reading.SPAN) & gold["spans"].flatten(1).any(1)
-    if span.any():
-        result = network.spans(memory, states[span], rows[span]).flatten(1).log_softmax(-1)
-        right = gold["spans"][span].flatten(1)
-        losses["spans"] = -result.masked_fill(~right, -torch.inf).logsumexp(-1).sum()
-    number = gold["kinds"] == reading.NUMBER
-    if number.any():
+    is_span = (gold["kinds"] == reading.SPAN) & gold["spans"].flatten(1).any(1)
+    if is_span.any():
+        scores = network.spans(memory, states[is_span], rows[is_span]).flatten(1)
+        losses["spans"] = _sum_of_any(scores, gold["spans"][is_span].flatten(1))
+    is_number = gold["kinds"] == reading.NUMBER
+    if is_number.any():
         weights, facts, present = number_tensors(episode.messages[: episode.count], memory.words)
-        result = network.numbers(memory, states[number], weights, facts, rows[number])
-        result = masked(result, present[rows[number]]).log_softmax(-1)
-        right = gold["numbers"][number][:, : present.shape[1]]
-        losses["numbers"] = -result.masked_fill(~right, -torch.inf).logsumexp(-1).sum()
+        scores = network.numbers(memory, states[is_number], weights, facts, rows[is_number])
+        right = gold["numbers"][is_number][:, : present.shape[1]]
+        losses["numbers"] = _sum_of_any(masked(scores, present[rows[is_number]]), right)
     count = episode.count
     total = sum(losses.values(), torch.zeros(())) / count
     return total, {name: float(loss.detach()) / count for name, loss in losses.items()}
 
 
 def _memory_of(network: ParserNetwork, episode: Episode) -> Memory:
+    """Return the encoded messages, toolbox and plan cases, as the network plans with them."""
     schema, count = episode.schema, episode.count
     encoded = network.read(tensors(arrays.message_arrays(episode.messages)))
     nodes = network.schema(tensors(arrays.card_arrays(schema)), schema.sizes)
     cases = list(zip(episode.messages, episode.plans, strict=True))
     pairs = tensors(arrays.pair_arrays(schema, episode.messages))
-    case_data = case_tensors(schema, cases, encoded)
-    case_data = with_fields(case_data, schema, cases, episode.messages)
+    case_data = with_fields(case_tensors(schema, cases, encoded), schema, cases, episode.messages)
     case_data.context = case_data.context[:, :, :count]
     return network.join(
         Encoded(*(getattr(encoded, part.name)[:count] for part in dataclasses.fields(encoded))),
@@ -222,22 +217,30 @@ def _step_inputs(
     network: ParserNetwork, memory: Memory, gold: dict[str, Tensor], values: Tensor
 ) -> Tensor:
     """Return the decoder's input at each place: the previous step (n, places, SIZE)."""
-    count = len(gold["step_rows"])
-    share = torch.zeros(count, len(gold["steps"]))
-    share[gold["steps"], torch.arange(len(gold["steps"]))] = 1
+    owners = gold["steps"]
+    # The share of each argument in the mean over the arguments of its step (steps, arguments).
+    share = torch.zeros(len(gold["step_rows"]), len(owners))
+    share[owners, torch.arange(len(owners))] = 1
     share = share / share.sum(-1, keepdim=True).clamp(min=1)
-    facts = network.step_inputs(
+    step_inputs = network.step_inputs(
         memory,
         gold["step_rows"],
         gold["step_tools"],
         gold["step_places"].clamp(max=reading.PLACES - 1),
         share.to(values.dtype) @ values,
     )
-    inputs = torch.zeros((*gold["tools"].shape, facts.shape[-1]), dtype=facts.dtype)
-    inputs[:, 0] = (network.start + network.place.weight[0]).to(facts.dtype)
-    inputs[gold["step_rows"], gold["step_places"] + 1] = facts
+    dtype = step_inputs.dtype
+    inputs = torch.zeros((*gold["tools"].shape, step_inputs.shape[-1]), dtype=dtype)
+    inputs[:, 0] = (network.start + network.place.weight[0]).to(dtype)
+    inputs[gold["step_rows"], gold["step_places"] + 1] = step_inputs
     return inputs
 
 
 def _sum(logits: Tensor, target: Tensor) -> Tensor:
+    """Return the summed cross-entropy of logits (n, options) with right options (n)."""
     return functional.cross_entropy(logits, target, ignore_index=IGNORED, reduction="sum")
+
+
+def _sum_of_any(logits: Tensor, right: Tensor) -> Tensor:
+    """Return the summed negative log-likelihood of any right option; ``right`` are flags."""
+    return -logits.log_softmax(-1).masked_fill(~right, -torch.inf).logsumexp(-1).sum()

@@ -1,4 +1,4 @@
-"""The accuracy of a plan parser on toolboxes outside of its training, and its confidence."""
+"""Measures of a plan parser on toolboxes outside of its training, and of its confidence."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from casewright.planner.parser.runtime import ParserRuntime
 from casewright.planner.parser.weights import ParserCard, certainty
 from casewright.tools import Toolbox
 
-#: The log-probability of a missing plan.
+#: The log-probability that stands for a missing plan.
 LEAST = -20.0
 
 
 @dataclass(frozen=True, slots=True)
 class PlanScore:
-    """A plan's log-probability, and whether its tools and the whole plan are right."""
+    """A plan's log-probability, and flags: its tools are right, the whole plan is right."""
 
     score: float
     tools: bool
@@ -35,7 +35,7 @@ class PlanScore:
 def score_toolboxes(
     runtime: ParserRuntime, boxes: Sequence[CorpusToolbox], cases: int, seed: int = 0
 ) -> Iterator[PlanScore]:
-    """Yield the scores of toolboxes' messages after ``cases`` random ones, which are plan cases."""
+    """Yield the scores of toolboxes' messages; ``cases`` random messages of each are plan cases."""
     for box in boxes:
         order = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
         yield from score_messages(runtime, box.toolbox, order[:cases], order[cases:])
@@ -51,17 +51,17 @@ def score_messages(
     plan_cases = [PlanCase(q.query, q.plan, present_fields(q.record.context)) for q in cases]
     prepared = runtime.prepare(toolbox, plan_cases)
     for query in queries:
-        message, result = runtime.plans(prepared, query.query, query.record.context, MAX_STEPS)
-        if not result:
+        message, plans = runtime.plans(prepared, query.query, query.record.context, MAX_STEPS)
+        if not plans:
             yield PlanScore(LEAST, False, False)
             continue
-        plan = write_plan(result[0].steps, prepared.schema, message)
+        plan = write_plan(plans[0].steps, prepared.schema, message)
         whole = same_graph(query, plan, arguments=True)
-        yield PlanScore(result[0].score, judge(query, plan).tools, whole)
+        yield PlanScore(plans[0].score, judge(query, plan).tools, whole)
 
 
 def accuracy_figures(scores: Sequence[PlanScore], label: str) -> dict[str, float]:
-    """Return the shares of right tools and whole plans; ``label`` ends the figures' names."""
+    """Return the shares of plans with right tools, and right as a whole, named with ``label``."""
     tools, whole = np.mean([(item.tools, item.whole) for item in scores], axis=0).tolist()
     return {f"right tools, {label}": round(tools, 4), f"whole plans, {label}": round(whole, 4)}
 
@@ -74,9 +74,9 @@ def fit_card(scores: Sequence[PlanScore]) -> ParserCard:
 
 
 def asking_threshold(confidences: Iterable[Sequence[float]], share: float) -> float:
-    """Return the confidence below which at most a share of each toolbox's messages is.
+    """Return a threshold with at most a share of each toolbox's messages below it.
 
-    ``confidences`` are those of each held-out toolbox. A quantile over all toolboxes together would
-    ask back on far more messages of an unusual toolbox.
+    ``confidences`` are those of each held-out toolbox. With a quantile over all toolboxes together,
+    a planner would ask back on far more messages of an unusual toolbox.
     """
     return min(float(np.quantile(values, share)) for values in confidences)

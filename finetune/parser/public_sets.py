@@ -9,12 +9,13 @@ from pathlib import Path
 
 from casewright.finetune.examples.toolset import Toolset, ToolsetGroups, ToolsetSource
 from casewright.finetune.parser.episodes import MAX_GROUP, Source
-from casewright.planner import AnnotatedQuery, Literal
+from casewright.planner import AnnotatedQuery
+from casewright.planner.plan import text_literals
 from casewright.planner.spans import is_span
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
 
-#: Reader and path of each set, and the path of its test set.
+#: Reader and path of each set, and the path of its test set, if there is one.
 SETS = (
     ("sealtools", "sealtools/dev-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
     ("sealtools", "sealtools/test_in_domain-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
@@ -29,11 +30,8 @@ def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterat
     """
     seen: set[str] = set()
     for reader, path, test_path in SETS:
-        source = ToolsetSource(
-            reader=reader,
-            path=str(folder / path),
-            measuring=str(folder / test_path) if test_path else "",
-        )
+        measuring = str(folder / test_path) if test_path else ""
+        source = ToolsetSource(reader=reader, path=str(folder / path), measuring=measuring)
         toolset = Toolset.read(source, (), seen, rng, Counter())
         groups = ToolsetGroups(toolset, encoder, MAX_GROUP).draw_groups(rng)
         for index, (queries, toolbox) in enumerate(groups):
@@ -42,12 +40,7 @@ def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterat
 
 
 def _verbatim(query: AnnotatedQuery, toolbox: Toolbox) -> bool:
-    """Return true if all texts of a plan, except choices, are in the message."""
+    """Return True if every text of a plan is a choice, or a span of the message."""
     choices = {text for tool in toolbox for slot in tool.parameters for text in slot.choices}
-    texts = {
-        value.value
-        for step in query.plan.steps
-        for _, value in step.arguments
-        if isinstance(value, Literal) and isinstance(value.value, str)
-    }
+    texts = {text for _, _, text in text_literals(query.plan)}
     return all(is_span(text, query.query) for text in texts - choices)

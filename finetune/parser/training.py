@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.errors import InputError
+from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.parser.episodes import (
     Episode,
     EpisodeSettings,
@@ -29,12 +30,15 @@ from casewright.stores.progress import note
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from casewright.finetune.corpus import CorpusToolbox
     from casewright.planner.parser.parser_network import ParserNetwork
 
 CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
 #: Steps between lines of the log, and the decay of its running means.
 LOG_STEPS, DECAY = 20, 0.98
+#: Minimum and maximum number of annotated messages for ``adapt_parser``.
+MIN_MESSAGES, MAX_MESSAGES = 20, 500
+#: Episodes of a pass: of the toolbox, and of the corpus, so that the parser keeps what it learned.
+OWN_EPISODES, CORPUS_EPISODES = 4, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +48,10 @@ class ParserSettings:
     Attributes:
         minutes: Duration of the training, over which the learning rates fall.
         frozen: Number of frozen encoder layers, from the lowest; the embeddings are frozen too.
-        encoder_rate: Learning rate of the encoder's other layers.
-        rate: Learning rate of all other weights.
-        last: Final share of the learning rates.
-        warm_up: Steps in which the learning rates rise.
+        encoder_rate: The highest learning rate of the encoder's other layers.
+        rate: The highest learning rate of all other weights.
+        last: The final learning rates, as a share of the highest.
+        warm_up: Number of steps in which the learning rates rise.
         mean: Decay of the running mean of the weights; this mean is the result.
         save: Seconds between checkpoints.
         seed: The seed of weights, episodes and dropout.
@@ -78,7 +82,8 @@ def train_parser(
         draw: A function that returns the sources of one pass.
         folder: The folder of checkpoint and log; a stopped training in it resumes.
         start: The folder of a parser with the first weights; ``InputError`` without a parser.
-        device: Of PyTorch; by default the first GPU, or else the CPU. ``InputError`` if missing.
+        device: A PyTorch device, by default the first GPU or else the CPU; ``InputError`` for a
+            device that the machine lacks.
     """
     import torch
 
@@ -142,7 +147,7 @@ class _Training:
 
         from casewright.finetune.parser.loss_network import episode_loss
 
-        # A training of 0 minutes has one step.
+        # A training of 0 minutes has one step, so the duration may not be 0 here.
         remaining = 1 - self.seconds / (max(self._settings.minutes, 0.01) * 60)
         share = max(self._settings.last, remaining)
         share *= min(1.0, (self.steps + 1) / self._settings.warm_up)
@@ -197,8 +202,8 @@ class _Training:
                 f"{file} is of a training with other settings. Give the settings of that training, "
                 "or another folder."
             )
-        for name, item in checkpoint["weights"].items():
-            self._weights[name].data.copy_(item)
+        for name, weight in checkpoint["weights"].items():
+            self._weights[name].data.copy_(weight)
         self._means = checkpoint["means"]
         self._optimizer.load_state_dict(checkpoint["optimizer"])
         self.steps, self._earlier_seconds = checkpoint["steps"], checkpoint["spent"]
@@ -209,11 +214,11 @@ class _Training:
             self._figures[name] = DECAY * self._figures.get(name, value) + (1 - DECAY) * value
         if self.steps % LOG_STEPS:
             return
-        facts: dict[str, Any] = {"step": self.steps, "minutes": round(self.seconds / 60, 2)}
-        facts |= {name: round(value, 4) for name, value in self._figures.items()}
+        entry: dict[str, Any] = {"step": self.steps, "minutes": round(self.seconds / 60, 2)}
+        entry |= {name: round(value, 4) for name, value in self._figures.items()}
         with (self._folder / LOG).open("a", encoding="utf-8") as log:
-            log.write(json.dumps(facts) + "\n")
-        note(f"step {self.steps}, {facts['minutes']} min, loss {facts['loss']:.3f}")
+            log.write(json.dumps(entry) + "\n")
+        note(f"step {self.steps}, {entry['minutes']} min, loss {entry['loss']:.3f}")
 
 
 def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
@@ -233,12 +238,11 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
         if not is_parser(start):
             raise InputError(f"{start} holds no plan parser. Give a folder of finetune parser.")
         network.load_state_dict(network.state_dict() | trained_weights(start))
-    network.encoder.embeddings.requires_grad_(False)
-    for layer in network.encoder.encoder.layer[: settings.frozen]:
-        layer.requires_grad_(False)
-    if network.encoder.pooler is not None:
-        network.encoder.pooler.requires_grad_(False)
-    for module in network.encoder.encoder.modules():
+    encoder = network.encoder
+    # The parser does not use the pooler.
+    for part in (encoder.embeddings, *encoder.encoder.layer[: settings.frozen], encoder.pooler):
+        part.requires_grad_(False)
+    for module in encoder.encoder.modules():
         if isinstance(module, torch.nn.Linear):
             module.register_forward_pre_hook(lambda _, inputs: (_as_eight_bits(inputs[0]),))
     network.split = settings.frozen
@@ -247,10 +251,10 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
 
 
 def _as_eight_bits(states: Tensor) -> Tensor:
-    """Return states (texts, tokens, size) rounded to eight bits, nearly as in ``onnx_graph.Graph``.
+    """Return states (texts, tokens, size) rounded to eight bits, as the served encoder rounds them.
 
-    The range of a text includes its padding. The gradient ignores the rounding (Jacob et al. 2018,
-    arXiv 1712.05877, section 3).
+    Only the range of a text differs from ``onnx_graph.Graph``: here it includes the padding. The
+    gradient ignores the rounding (Jacob et al. 2018, arXiv 1712.05877, section 3).
     """
     low, high = states.detach().amin((-2, -1), True), states.detach().amax((-2, -1), True)
     scale = (high.clamp(min=0) - low.clamp(max=0)).clamp(min=1e-6) / 255
@@ -262,24 +266,15 @@ def changed_weights(network: ParserNetwork) -> dict[str, Tensor]:
     """Return the weights that differ from the packaged encoder's."""
     packaged = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
     return {
-        name: item
-        for name, item in network.state_dict().items()
-        if not np.array_equal(item, packaged.get(name, ()))
+        name: weight
+        for name, weight in network.state_dict().items()
+        if not np.array_equal(weight, packaged.get(name, ()))
     }
 
 
-#: Minimum and maximum number of annotated messages for ``adapt_parser``.
-MIN_MESSAGES, MAX_MESSAGES = 20, 500
-#: Episodes of a pass: of the toolbox, and of the corpus, so that the parser does not forget it.
-OWN_EPISODES, CORPUS_EPISODES = 4, 1
-SETTINGS = ParserSettings(
-    frozen=4,
-    rate=3e-4,
-    encoder_rate=1e-4,
-    warm_up=20,
-    last=0.05,
-    episodes=EpisodeSettings(mixed=0, removed=0.1, added=0.2, composed=0.3, alone=0.2),
-)
+_EPISODES = EpisodeSettings(mixed=0, removed=0.1, added=0.2, composed=0.3, alone=0.2)
+#: The settings of ``adapt_parser``; its caller sets the minutes.
+SETTINGS = ParserSettings(frozen=4, rate=3e-4, warm_up=20, last=0.05, episodes=_EPISODES)
 
 
 def check_count(file: Path, count: int) -> None:
@@ -304,10 +299,10 @@ def adapt_parser(
     start: Path,
     settings: ParserSettings = SETTINGS,
 ) -> ParserNetwork:
-    """Adapt the plan parser in ``start`` to one toolbox, with rehearsal; see ``train_parser``."""
-    others = source_drawer(boxes)
+    """Return the plan parser in ``start`` trained further on one toolbox; see ``train_parser``."""
+    draw_corpus = source_drawer(boxes)
 
     def draw(rng: random.Random) -> list[Source]:
-        return [source] * OWN_EPISODES + rng.sample(others(rng), CORPUS_EPISODES)
+        return [source] * OWN_EPISODES + rng.sample(draw_corpus(rng), CORPUS_EPISODES)
 
     return train_parser(draw, settings, folder, start)

@@ -1,7 +1,7 @@
-"""Check of an annotation sheet: its correct lines become annotated queries.
+"""Check of an annotation sheet, a file of queries for which a person writes plans.
 
-Correct lines are added to the output. All other lines go unchanged to a second file, which a person
-can complete and use as the next sheet.
+Correct lines become annotated queries in the output. All other lines go unchanged to a second file,
+which a person can complete and use as the next sheet.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from casewright.errors import InputError, PlanError
 from casewright.finetune.evaluation import MULTI_STEP, plan_class
 from casewright.finetune.queries.query_files import ResumedLines, read_text
-from casewright.planner import AnnotatedQuery, PlanRequest, QueryRecord
+from casewright.planner import AnnotatedQuery, QueryRecord
 from casewright.planner.spans import normalized
 from casewright.stores.case import check_text
 from casewright.tools import Toolbox
@@ -24,7 +24,10 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A line of a sheet (the first is 1) that is no annotated query yet: why, and what to do."""
+    """The reason why a line of a sheet (from 1) is no annotated query yet, and how to mend it.
+
+    ``empty`` is true if the line only lacks its plan.
+    """
 
     line: int
     id: str
@@ -50,25 +53,20 @@ def checked_record(
         PlanError: The plan is not in the plan language, or not valid for its request.
         InputError: A field is malformed, the id is not Unicode, or the class is unknown.
     """
-    request = request_of(record, toolbox)
+    request = QueryRecord.read(record).request(toolbox)
     check_text(str(record.get("id")))
     if not isinstance(plan := record.get("plan"), str):
         raise InputError(f"The plan is {type(plan).__name__}, not text. Write it as one text.")
     query = AnnotatedQuery.read({**record, "class": record.get("class") or ""})
     request.validate(query.plan)
-    known = {*classes, *request.toolbox.names, MULTI_STEP}
+    valid_classes = {*classes, *request.toolbox.names, MULTI_STEP}
     label = query.label.strip() or plan_class(query.plan)
-    if label not in known:
+    if label not in valid_classes:
         raise InputError(
-            f"There is no class {label!r}. Write one of {', '.join(sorted(known))}, or leave the "
-            "class empty: the plan then determines it."
+            f"There is no class {label!r}. Write one of {', '.join(sorted(valid_classes))}, or "
+            "leave the class empty: the plan then determines it."
         )
     return {**record, "plan": str(query.plan), "class": label}
-
-
-def request_of(record: Mapping[str, Any], toolbox: Toolbox) -> PlanRequest:
-    """Return the request of a record; raise ``InputError`` for a malformed field."""
-    return QueryRecord.read(record).request(toolbox)
 
 
 @dataclass(slots=True)
@@ -77,8 +75,9 @@ class AnnotationReport:
 
     Attributes:
         added: Number of new annotated queries in the output.
-        already: Number of lines whose query is in the output already.
-        rest: The lines that are no annotated queries; ``problems`` has one for each.
+        already: Number of lines whose query was in the output already.
+        problems: The problem of each line in ``rest``.
+        rest: The lines that are no annotated queries.
     """
 
     added: int = 0
@@ -107,19 +106,18 @@ def annotate(
     toolbox: Toolbox,
     classes: Collection[str] = (),
 ) -> AnnotationReport:
-    """Check the lines of a sheet (``sheet_lines``), and add the correct lines to the output.
+    """Add the correct lines of a sheet (``sheet_lines``) to the output, except queries in it.
 
-    Lines whose query is in the output are skipped. ``classes`` are valid in addition to the tools'
-    names.
+    ``classes`` are valid in addition to the tools' names.
     """
     report = AnnotationReport()
-    known = {_key(record) for record in output.records}
+    written = {_key(record) for record in output.records}
     for number, text in lines:
         record: Any = None
         try:
             record = json.loads(text)
-            request_of(record, toolbox)
-            if _key(record) in known:
+            QueryRecord.read(record).request(toolbox)
+            if _key(record) in written:
                 report.already += 1
                 continue
             has_plan = bool(str(record.get("plan") or "").strip())
@@ -129,7 +127,7 @@ def annotate(
         else:
             if query is not None:
                 output.append(query)
-                known.add(_key(query))
+                written.add(_key(query))
                 report.added += 1
                 continue
             name = str(record.get("id") or "")
@@ -157,6 +155,7 @@ def _problem(line: int, record: Any, error: Exception) -> Problem:
     cause = error if isinstance(error, PlanError) else error.__cause__
     if isinstance(cause, PlanError):
         return Problem(line, name, f"{cause.step or 'plan'}: {cause.rule}", cause.mend)
+    # Messages of Casewright say first what is wrong, then what to do.
     reason, stop, mend = str(error).partition(". ")
     return Problem(line, name, reason + (stop and "."), mend or "Correct the record.")
 

@@ -25,17 +25,23 @@ Floats = NDArray[np.float64]
 ROWS, COLUMNS = 256, 2048
 #: Number of decimals at which similarities are compared.
 DECIMALS = 6
+#: The default share of the large pool that is extreme at either end.
+EXTREMES = 0.05
+Method = Literal["dqs", "dqs_large", "dqs_extremes", "facility_location", "random"]
+METHODS: tuple[Method, ...] = get_args(Method)
+#: Numbers that make two draws of one seed differ: the initial pool, and a random sample.
+_INITIAL, _RANDOM = 1, 2
 
 
-def distinct(texts: Sequence[str], known: Sequence[str] = ()) -> list[int]:
-    """Return the index of each text's first occurrence, without the texts in ``known``.
+def distinct(texts: Sequence[str], excluded: Sequence[str] = ()) -> list[int]:
+    """Return the index of each text's first occurrence, without the ``excluded`` texts.
 
     Texts are equal if they differ only in case and spaces.
     """
     first: dict[str, int] = {}
     for index, text in enumerate(texts):
         first.setdefault(normalized(text), index)
-    for text in known:
+    for text in excluded:
         first.pop(normalized(text), None)
     return list(first.values())
 
@@ -53,8 +59,16 @@ def check_pools(*pools: Vectors) -> None:
 
 
 def blocks(count: int, size: int) -> Iterator[slice]:
-    """Return the slices of ``count`` rows in blocks of ``size``."""
+    """Return slices that divide ``count`` rows into blocks of ``size``."""
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
+def _cosines(rows: Vectors, columns: Vectors) -> Iterator[tuple[slice, slice, Floats]]:
+    """Yield the cosines of rows (n, d) and columns (m, d) block by block, with their places."""
+    for row_part in blocks(len(rows), ROWS):
+        block = unit_vectors(rows[row_part])
+        for column_part in blocks(len(columns), COLUMNS):
+            yield row_part, column_part, block @ unit_vectors(columns[column_part]).T
 
 
 def unit_vectors(vectors: Vectors) -> Floats:
@@ -70,27 +84,24 @@ def best_similarity(rows: Vectors, columns: Vectors, *, others: bool = False) ->
     With ``others``, rows and columns are the same vectors, and no vector is compared with itself.
     """
     best = np.full(len(rows), -np.inf)
-    for part in blocks(len(rows), ROWS):
-        block = unit_vectors(rows[part])
-        for index in blocks(len(columns), COLUMNS):
-            cosines = block @ unit_vectors(columns[index]).T
-            if others:
-                same = np.arange(part.start, part.stop)
-                inside = (same >= index.start) & (same < index.stop)
-                cosines[inside, same[inside] - index.start] = -np.inf
-            np.maximum(best[part], cosines.max(axis=1), out=best[part])
+    for row_part, column_part, cosines in _cosines(rows, columns):
+        if others:
+            numbers = np.arange(row_part.start, row_part.stop)
+            inside = (numbers >= column_part.start) & (numbers < column_part.stop)
+            cosines[inside, numbers[inside] - column_part.start] = -np.inf
+        np.maximum(best[row_part], cosines.max(axis=1), out=best[row_part])
     return best
 
 
 def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = None) -> list[int]:
     """Return rows of a pool (N, d) in the order of their greedy selection by facility location.
 
-    The picks S maximise f(S), the sum over the pool's queries of the highest similarity to a pick,
-    or 0 for negative similarities. ``chosen`` (n, d) are earlier picks. f is monotone and
+    The picks S maximise f(S): the sum over the pool's queries of the highest similarity to a pick,
+    where negative similarities count as 0. ``chosen`` (n, d) are earlier picks. f is monotone and
     submodular, so the greedy picks reach at least (1 - 1/e) of the best value (Nemhauser, Wolsey
-    and Fisher 1978). Of gains that are equal to six decimals, the lower row is picked. Time grows
-    with the square of the pool's size. ``InputError`` if the pool is no array of vectors, or
-    smaller than ``size``.
+    and Fisher 1978). If gains are equal to six decimals, the lower row is picked. Time grows with
+    the square of the pool's size. ``InputError`` if the pool is no array of vectors, or smaller
+    than ``size``.
     """
     earlier = vectors[:0] if chosen is None else chosen
     check_pools(vectors, earlier)
@@ -102,7 +113,7 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
     # A candidate's first gain is what it would lose if every query became fully covered.
     gains = _gain_decreases(vectors, np.arange(count), covered, np.full(count, np.inf))
     picks: list[int] = []
-    while len(picks) < size:
+    for _ in range(size):
         best = int(np.argmax(np.round(gains, DECIMALS)))
         picks.append(best)
         coverage = np.maximum(best_similarity(vectors, vectors[best : best + 1]), covered)
@@ -116,26 +127,19 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
 def _gain_decreases(
     vectors: Vectors, rows: NDArray[np.int64], before: Floats, after: Floats
 ) -> Floats:
-    """Return how much each candidate's gain falls if the coverage of ``rows`` rises."""
-    losses = np.zeros(len(vectors))
-    for part in blocks(len(rows), ROWS):
-        block = unit_vectors(vectors[rows[part]])
-        low, high = before[part, None], after[part, None]
-        for index in blocks(len(vectors), COLUMNS):
-            cosines = block @ unit_vectors(vectors[index]).T
-            losses[index] += np.clip(cosines, low, high, out=cosines).sum(axis=0) - low.sum()
-    return losses
-
-
-#: The default share of the large pool that is extreme at either end.
-EXTREMES = 0.05
+    """Return the fall (N) of each candidate's gain if the coverage of ``rows`` rises."""
+    falls = np.zeros(len(vectors))
+    for row_part, column_part, cosines in _cosines(vectors[rows], vectors):
+        low, high = before[row_part, None], after[row_part, None]
+        falls[column_part] += np.clip(cosines, low, high, out=cosines).sum(axis=0) - low.sum()
+    return falls
 
 
 def extreme_queries(initial: Vectors, large: Vectors, share: float) -> NDArray[np.int64]:
     """Return the rows of the large pool in the most and the least similar pairs, ascending.
 
-    There are ``share * N`` rows at either end, rounded. Of similarities that are equal to six
-    decimals, the lower row comes first.
+    There are ``share * N`` rows at either end, rounded. If similarities are equal to six decimals,
+    the lower row comes first.
     """
     count = round(share * len(large))
     nearest = _highest(best_similarity(large, initial), count)
@@ -147,18 +151,12 @@ def _highest(similarities: Floats, count: int) -> NDArray[np.int64]:
     return np.argsort(-np.rint(similarities * 10**DECIMALS), kind="stable")[:count]
 
 
-Method = Literal["dqs", "dqs_large", "dqs_extremes", "facility_location", "random"]
-METHODS: tuple[Method, ...] = get_args(Method)
-#: Distinguish two draws of one seed: the initial pool, and a random sample.
-_INITIAL, _RANDOM = 1, 2
-
-
 class SamplingSettings(Section):
     """The choice of annotated queries to learn from.
 
     Attributes:
         method: ``all``; ``random``; or a method that adds queries to a random initial pool.
-        size: Number of queries including the initial pool; by default twice the initial pool.
+        size: Number of queries with the initial pool; by default twice the initial pool.
         initial: Size of the initial pool; below 1, a share of the queries.
         extremes: For DQS, the share of the other queries that is extreme at either end.
     """
@@ -172,8 +170,8 @@ class SamplingSettings(Section):
     def _initial_is_whole_or_a_share(self) -> Self:
         if self.initial >= 1 and not self.initial.is_integer():
             raise ValueError("initial is a whole number of queries, or a share below 1")
-        adds = self.method not in ("all", "random")
-        if adds and self.size is not None and 1 <= self.initial >= self.size:
+        has_initial = self.method not in ("all", "random")
+        if has_initial and self.size is not None and 1 <= self.initial >= self.size:
             raise ValueError(
                 f"size ({self.size}) counts the initial queries ({self.initial:g}) too, and must "
                 "be larger"
@@ -192,11 +190,11 @@ def sample(
 ) -> list[int]:
     """Return the rows of a method's sample of a large pool (N, d), ascending.
 
-    ``dqs`` draws from the large pool without its extremes, the queries most and least similar to
-    the initial pool (n, d); ``dqs_large`` draws from the whole pool, ``dqs_extremes`` from its
-    extremes. ``facility_location`` picks queries that the initial pool does not cover; ``random``
-    is the control. ``extremes`` is the share of the large pool that is extreme at either end.
-    ``InputError`` if a pool is empty or no array of vectors, or there are too few queries.
+    The extremes are the queries most and least similar to the initial pool (n, d); ``extremes`` is
+    their share of the large pool at either end. ``dqs`` draws from the large pool without its
+    extremes, ``dqs_large`` from the whole pool, ``dqs_extremes`` from its extremes.
+    ``facility_location`` picks queries that the initial pool does not cover; ``random`` is the
+    control. ``InputError`` if a pool is empty or no array of vectors, or has too few queries.
     """
     if method == "random":
         return _draw(len(large), size, [seed, _RANDOM])
@@ -207,11 +205,11 @@ def sample(
         raise InputError("The initial pool is empty. DQS needs at least one query to start from.")
     rows = np.arange(len(large))
     if method != "dqs_large":
-        removed = extreme_queries(initial, large, extremes)
-        source, rows, change = "refined", np.setdiff1d(rows, removed), "Lower"
+        extreme_rows = extreme_queries(initial, large, extremes)
+        pool, rows, change = "refined", np.setdiff1d(rows, extreme_rows), "Lower"
         if method == "dqs_extremes":
-            source, rows, change = "extremes", removed, "Raise"
-        _check_size(size, len(rows), source, f"{change} the extremes (now {extremes})")
+            pool, rows, change = "extremes", extreme_rows, "Raise"
+        _check_size(size, len(rows), pool, f"{change} the extremes (now {extremes})")
     return [int(row) for row in rows[_draw(len(rows), size, seed)]]
 
 
@@ -220,8 +218,8 @@ def choose_queries(
 ) -> list[AnnotatedQuery]:
     """Return the annotated queries to learn from, in the given order.
 
-    Except for the method ``all``, queries that differ only in case and spaces and have the same
-    plan count once. Raises ``InputError`` if there are fewer queries than the settings ask for.
+    With ``all``, these are all queries. Else, queries that have the same plan and differ only in
+    case and spaces count once. ``InputError`` if there are fewer queries than the settings ask for.
     """
     if settings.method == "all":
         return list(queries)
@@ -238,14 +236,8 @@ def choose_queries(
     initial = _draw(len(unique), count, [seed, _INITIAL])
     others = sorted(set(range(len(unique))) - set(initial))
     vectors = encoder.embed([query.query for query in unique])
-    rows = sample(
-        settings.method,
-        vectors[initial],
-        vectors[others],
-        size - count,
-        extremes=settings.extremes,
-        seed=seed,
-    )
+    pools, extremes = (vectors[initial], vectors[others]), settings.extremes
+    rows = sample(settings.method, *pools, size - count, extremes=extremes, seed=seed)
     return [unique[row] for row in sorted([*initial, *(others[row] for row in rows)])]
 
 

@@ -16,7 +16,7 @@ from casewright.stores.whole_file import write_whole
 from casewright.tools import Toolbox
 
 Outcome = Literal["added", "replaced", "unchanged"]
-#: How long to wait for the file's lock.
+#: Maximum seconds to wait for the file's lock.
 LOCK_SECONDS = 10.0
 
 
@@ -30,9 +30,9 @@ def corrected(
 ) -> dict[str, Any]:
     """Return a question with its correct plan as an annotated message's record.
 
-    ``history`` are the turns before the question. ``tenant`` is its author, or empty: a correction
-    replaces only messages of its own tenant. ``InputError`` if the plan is not valid for the
-    question, or the question is not valid.
+    ``history`` are the turns before the question. ``tenant`` is the author, or empty; a correction
+    replaces only messages of its own tenant. ``InputError`` if the question is not valid, or the
+    plan is not valid for it.
     """
     record: dict[str, Any] = {"query": question, "context": dict(context or {})}
     record |= {"history": [dict(turn) for turn in history]} if history else {}
@@ -68,15 +68,16 @@ def _keep(file: Path, record: Mapping[str, Any], max_bytes: int | None) -> Outco
     ):
         raise InputError(f"{file.name} is full: it may have {max_bytes:,} bytes. Move it away.")
     key = message_key(record)
-    same = [index for index, item in enumerate(lines.records) if message_key(item) == key]
-    if not same:
+    places = [index for index, item in enumerate(lines.records) if message_key(item) == key]
+    if not places:
         lines.append(record)
         return "added"
-    previous = lines.records[same[0]]
+    first, *repeated = places
+    previous = lines.records[first]
     if previous.get("plan") == record["plan"]:
         return "unchanged"
     # The id stays: other files may refer to it.
-    lines.records[same[0]] = {**record, "id": previous.get("id", record["id"])}
-    records = [item for index, item in enumerate(lines.records) if index not in same[1:]]
+    lines.records[first] = {**record, "id": previous.get("id", record["id"])}
+    records = [item for index, item in enumerate(lines.records) if index not in repeated]
     write_whole(file, "".join(map(json_line, records)))
     return "replaced"

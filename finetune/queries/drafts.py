@@ -1,4 +1,4 @@
-"""Draft messages with valid plans, unlike each other and unlike the known messages."""
+"""Draft messages with plans, for a person to review: made from examples and annotated queries."""
 
 from __future__ import annotations
 
@@ -15,12 +15,24 @@ from typing import Any
 from casewright.errors import InputError, PlanError
 from casewright.finetune.queries.annotation import checked_record
 from casewright.finetune.queries.query_writer import RejectReason, SeenQuestions
-from casewright.planner import AnnotatedQuery, Literal, Plan, QuestionRef, Step, is_span, parse_plan
-from casewright.planner.parser.example_cases import PlanCase
+from casewright.planner import AnnotatedQuery, Literal, Plan, QuestionRef, Step, is_span
+from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.plan import text_literals, with_literals
 from casewright.planner.spans import normalized
 from casewright.planner.sub_queries import joined, sub_queries_of
 from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox
+
+#: Messages that need no tool.
+SMALL_TALK = (
+    "hello there",
+    "thank you, that was all",
+    "never mind, I found it myself",
+    "what can you do for me",
+    "good morning, how are you today",
+    "ok, bye",
+)
+#: Templates that join two messages.
+JOINS = ("{0}, and {1}", "{0}? Also, {1}", "{0}; besides, {1}")
 
 
 @dataclass(slots=True)
@@ -34,7 +46,7 @@ class ReviewBatch:
 def usable_drafts(
     records: Iterable[Mapping[str, Any]], toolbox: Toolbox, seen: SeenQuestions, count: int
 ) -> ReviewBatch:
-    """Return the first ``count`` drafts with a valid plan and a new message.
+    """Return the first ``count`` drafts with a valid plan and a message unlike those in ``seen``.
 
     ``records`` have query, context and plan. The messages of the result are added to ``seen``.
     """
@@ -66,33 +78,16 @@ def message_key(record: Mapping[str, Any]) -> tuple[Any, ...]:
     return (normalized(str(record["query"])), *others)
 
 
-#: Messages that need no tool.
-SMALL_TALK = (
-    "hello there",
-    "thank you, that was all",
-    "never mind, I found it myself",
-    "what can you do for me",
-    "good morning, how are you today",
-    "ok, bye",
-)
-#: Templates that join two messages.
-JOINS = ("{0}, and {1}", "{0}? Also, {1}", "{0}; besides, {1}")
-
-
 def template_drafts(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery] = (), seed: int = 0
 ) -> Iterator[dict[str, Any]]:
     """Yield records of five kinds in turn; some may be alike, or have plans that are not valid.
 
     The kinds are the tools' examples, messages with other values, messages with other choices, two
-    joined messages, and small talk. ``queries`` are annotated queries, whose values are exchanged
-    and which are joined; ``seed`` is that of the pairs to join and of the templates.
+    joined messages, and small talk. The messages that are changed or joined are the examples and
+    ``queries``. ``seed`` determines the pairs that are joined, and the templates.
     """
-    examples = [
-        PlanCase(tool.example.query, parse_plan(tool.example.plan), {})
-        for tool in toolbox
-        if tool.example is not None
-    ]
+    examples = [replace(case, context={}) for case in example_cases(toolbox)]
     drafts = examples + [
         PlanCase(query.query, query.plan, query.record.context)
         for query in queries
@@ -137,8 +132,8 @@ def _exchange(
 ) -> Iterator[PlanCase]:
     """Yield the draft with a replaced literal in its plan, and replaced words in its message.
 
-    ``literals`` and ``words`` are pairs of old and new. No draft is yielded if both literals are
-    equal, or the old words do not occur exactly once in the message.
+    ``literals`` and ``words`` are pairs of old and new. Yield nothing if both literals are equal,
+    or the old words do not occur exactly once in the message.
     """
     old, new = literals
     old_words, new_words = words
@@ -149,17 +144,15 @@ def _exchange(
 
 
 def _join(drafts: Sequence[PlanCase], toolbox: Toolbox, rng: random.Random) -> Iterator[PlanCase]:
-    """Yield messages that join two others."""
+    """Yield messages that join two drafts whose contexts do not contradict each other."""
     pairs = list(combinations(drafts, 2))
     rng.shuffle(pairs)
     for pair in pairs:
-        parts = [_question_as_literal(draft, toolbox) for draft in pair]
+        parts = [part for draft in pair if (part := _question_as_literal(draft, toolbox))]
         first, second = (draft.context for draft in pair)
-        if None in parts or any(first[name] != second[name] for name in first.keys() & second):
+        if len(parts) < 2 or any(first[name] != second[name] for name in first.keys() & second):
             continue
-        sub_queries = [
-            item for part in parts if part for item in sub_queries_of(part.plan, part.question)
-        ]
+        sub_queries = [item for part in parts for item in sub_queries_of(part.plan, part.question)]
         message = rng.choice(JOINS).format(*(_strip(draft.question) for draft in pair))
         yield PlanCase(message, joined(sub_queries), {**first, **second})
 
@@ -168,7 +161,7 @@ def _question_as_literal(draft: PlanCase, toolbox: Toolbox) -> PlanCase | None:
     """Return the draft with its message as a literal instead of ``question`` in its plan.
 
     In a joined message, ``question`` would mean both messages. ``None`` if a parameter admits no
-    literal.
+    literal, or the plan calls ``no_evidence``.
     """
     steps = []
     for step in draft.plan.steps:

@@ -44,14 +44,14 @@ def read_queries(path: Path) -> list[dict[str, Any]]:
 
 
 def _values(path: Path) -> Iterator[tuple[str, int, Any]]:
-    """Yield ``entry`` or ``line``, its number from 1, and its text or record."""
+    """Yield the values of a file: ``entry`` or ``line``, its number from 1, its text or record."""
     text = read_text(path)
     start = text.lstrip()[:1]
     if start == "[":
         try:
             listed = json.loads(text)
         except (ValueError, RecursionError) as error:
-            # In a file of text, the first line may begin with a bracket.
+            # A file of text may begin with a bracket, too.
             if path.suffix.lower() == ".json":
                 raise InputError(f"{path} is no JSON list: {error}.") from error
         else:
@@ -59,9 +59,8 @@ def _values(path: Path) -> Iterator[tuple[str, int, Any]]:
             return
     # Not splitlines: a text of JSON may contain other line separators.
     for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
+        if not (value := line.strip()):
             continue
-        value = line.strip()
         if start in ("{", '"'):
             try:
                 value = json.loads(line)
@@ -118,8 +117,8 @@ def write_new(path: Path, lines: Iterable[str]) -> None:
 class ResumedLines:
     """A JSON Lines file of queries to append to; ``records`` are the records of earlier runs.
 
-    The incomplete last line of a killed run is removed. Raises ``InputError`` if the file cannot be
-    read or written, or has a line that is no query.
+    If a run was killed in a line, the incomplete last line is removed. ``InputError`` if the file
+    cannot be read or written, or has a line that is no query.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Generation of queries with a chat model, for each shape of plan and each unused tool.
+"""Generation of annotated queries with a chat model, for each shape of plan and each unused tool.
 
-The result has only queries that pass every check. Plans are not run. The size of an answer and the
+Only queries that pass every check are returned. Plans are not run. The size of an answer and the
 effort to parse it are bounded.
 """
 
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,13 +36,29 @@ if TYPE_CHECKING:
 
 #: Number of annotated queries of one shape in a request.
 EXAMPLES = 3
+#: Maximum numbers of characters of an answer, a query, a plan, and a context as JSON.
+ANSWER_CHARACTERS, QUERY_CHARACTERS, PLAN_CHARACTERS = 200_000, 1000, 4000
+CONTEXT_CHARACTERS = 2000
+#: Maximum number of opening braces of an answer at which an object is looked for.
+ATTEMPTS = 500
+ROLE = """\
+You write training data for a planner of look-ups: questions that different people might ask, each \
+with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
+tone and spelling as real people do; never write two questions alike."""
+#: Number of calls for a kind in addition to those that suffice if all generated queries are usable.
+SPARE_CALLS = 2
+#: Number of earlier questions in a request, which the model must not repeat.
+SHOWN = 10
+#: Number of queries in a request, and of consecutive failures that end the run.
+PER_REQUEST, MOST_FAILURES = 10, 3
 
 
 @dataclass(frozen=True, slots=True)
 class PlanKind:
-    """A kind of plan to write queries for: a shape, or any plan that calls a tool.
+    """A kind of plan to write queries for: plans of a shape, or plans that call a tool.
 
-    ``examples`` are queries of this kind as records: query, context, plan.
+    One of ``shape`` and ``tool`` is empty. ``examples`` are queries of this kind as records: query,
+    context, plan.
     """
 
     shape: str
@@ -65,35 +83,25 @@ def plan_kinds(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Plan
     """
     by_shape: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
-        changed = query.record.tools_extra or query.record.tools_removed
-        if not changed and all(tool in toolbox for tool in query.plan.tools):
+        changes_tools = query.record.tools_extra or query.record.tools_removed
+        if not changes_tools and all(tool in toolbox for tool in query.plan.tools):
             by_shape[shape(query.plan)].append(query)
+    kinds = []
     # The sort is stable: equally frequent shapes stay in the order of the file.
-    shapes = sorted(by_shape.items(), key=lambda item: -len(item[1]))
+    for template, group in sorted(by_shape.items(), key=lambda item: -len(item[1])):
+        # An even sample, since neighbours in a file are often similar.
+        sample = group[:: max(1, len(group) // EXAMPLES)][:EXAMPLES]
+        examples = [
+            {"query": q.query, "context": q.record.context, "plan": str(q.plan)} for q in sample
+        ]
+        kinds.append(PlanKind(template, "", tuple(examples)))
     used = {tool for group in by_shape.values() for query in group for tool in query.plan.tools}
-    kinds = [PlanKind(template, "", _examples_of(group)) for template, group in shapes]
     for tool in toolbox:
         if tool.name not in used:
             declared = [tool.example] if tool.example else []
             examples = [{"query": e.query, "context": {}, "plan": e.plan} for e in declared]
             kinds.append(PlanKind("", tool.name, tuple(examples)))
     return kinds
-
-
-def _examples_of(queries: Sequence[AnnotatedQuery]) -> tuple[dict[str, Any], ...]:
-    # An even sample, since neighbours in a file are often similar.
-    step = max(1, len(queries) // EXAMPLES)
-    return tuple(
-        {"query": query.query, "context": query.record.context, "plan": str(query.plan)}
-        for query in queries[::step][:EXAMPLES]
-    )
-
-
-#: Limits on the characters of an answer, a query, a plan, and a context as JSON.
-ANSWER_CHARACTERS, QUERY_CHARACTERS, PLAN_CHARACTERS = 200_000, 1000, 4000
-CONTEXT_CHARACTERS = 2000
-#: Maximum number of braces of an answer at which decoding starts.
-ATTEMPTS = 500
 
 
 class RejectReason(StrEnum):
@@ -129,11 +137,11 @@ def written_objects(answer: str) -> Iterator[Mapping[str, Any]]:
 
 
 def read_written(
-    fields: Mapping[str, Any], kind: PlanKind, toolbox: Toolbox, known: Collection[str] | None
+    fields: Mapping[str, Any], kind: PlanKind, toolbox: Toolbox, allowed: Collection[str] | None
 ) -> dict[str, Any] | None:
     """Return an object of an answer as an annotated query's record; ``None`` if it is unusable.
 
-    A usable plan is valid, of this kind, and quotes the question. ``known`` are the fields that a
+    A usable plan is valid, of this kind, and quotes the question. ``allowed`` are the fields that a
     context may have; ``None`` allows all.
     """
     query, context, plan = (fields.get(name) for name in ("query", "context", "plan"))
@@ -146,7 +154,7 @@ def read_written(
         len(query) > QUERY_CHARACTERS
         or len(plan) > PLAN_CHARACTERS
         or len(json.dumps(context)) > CONTEXT_CHARACTERS
-        or (known is not None and not set(context) <= set(known))
+        or (allowed is not None and not set(context) <= set(allowed))
     ):
         return None
     try:
@@ -155,8 +163,8 @@ def read_written(
     except (InputError, PlanError):
         return None
     parsed = parse_plan(record["plan"])
-    usable = kind.fits(parsed) and _quotes_question(parsed, toolbox, record["query"])
-    return record if usable else None
+    is_usable = kind.fits(parsed) and _quotes_question(parsed, toolbox, record["query"])
+    return record if is_usable else None
 
 
 def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
@@ -169,15 +177,15 @@ def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
             parameter = toolbox[step.tool].parameter(name)
             if parameter is None or Source.SPAN not in parameter.sources:
                 continue
-            items = value.items if isinstance(value, ListValue) else (value,)
-            texts = [i.value for i in items if isinstance(i, Literal) and isinstance(i.value, str)]
+            parts = value.items if isinstance(value, ListValue) else (value,)
+            texts = [p.value for p in parts if isinstance(p, Literal) and isinstance(p.value, str)]
             if not all(text in parameter.choices or is_span(text, question) for text in texts):
                 return False
     return True
 
 
 class SeenQuestions:
-    """The questions so far, to find repetitions: by text, and by cosines above a threshold."""
+    """The questions so far. A repetition has the text of one, or a cosine above a threshold."""
 
     def __init__(self, encoder: Encoder, threshold: float) -> None:
         self._encoder = encoder
@@ -203,21 +211,9 @@ class SeenQuestions:
         return None
 
 
-ROLE = """\
-You write training data for a planner of look-ups: questions that different people might ask, each \
-with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
-tone and spelling as real people do; never write two questions alike."""
-#: Number of calls for a kind in addition to those that suffice if all generated queries are usable.
-SPARE_CALLS = 2
-#: Number of earlier questions in a request, which the model must not repeat.
-SHOWN = 10
-#: Number of queries in a request, and of consecutive failures that end the run.
-PER_REQUEST, MOST_FAILURES = 10, 3
-
-
 @dataclass(slots=True)
 class WritingReport:
-    """The generated queries as records, and why the run ended early (empty if it did not)."""
+    """The generated queries as records; ``stopped`` is the reason of an early end, or empty."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     stopped: str = ""
@@ -260,33 +256,32 @@ class QueryWriter:
         failures = 0
         for kind in self.kinds:
             texts: list[str] = []
-            calls = -(-per_kind // PER_REQUEST) + SPARE_CALLS
-            while len(texts) < per_kind and calls and not report.stopped:
-                calls -= 1
+            for _ in range(math.ceil(per_kind / PER_REQUEST) + SPARE_CALLS):
+                missing = per_kind - len(texts)
+                if not missing or report.stopped:
+                    break
                 try:
-                    answer = self._ask(kind, min(per_kind - len(texts), PER_REQUEST), texts)
+                    answer = self._ask(kind, min(missing, PER_REQUEST), texts)
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
                     failures += 1
                     if failures == MOST_FAILURES:
-                        reason = self._failure(error)
+                        reason = self._reason(error)
                         report.stopped = f"It failed {MOST_FAILURES} times in a row. {reason}"
                     continue
                 failures = 0
-                for fields in written_objects(answer):
-                    if len(texts) == per_kind:
-                        break
-                    if (record := self._read(fields, kind, seen)) is not None:
-                        report.records.append(record)
-                        texts.append(record["query"])
+                records = (self._read(fields, kind, seen) for fields in written_objects(answer))
+                for record in islice(filter(None, records), missing):
+                    report.records.append(record)
+                    texts.append(record["query"])
             advance(1)
         return report
 
-    def _ask(self, kind: PlanKind, count: int, known: Sequence[str]) -> str:
-        system = ("system", render_head(self._toolbox, role=ROLE))
-        messages = [system, ("user", _request(kind, count, known))]
+    def _ask(self, kind: PlanKind, count: int, earlier: Sequence[str]) -> str:
+        head = render_head(self._toolbox, role=ROLE)
+        messages = [("system", head), ("user", _request(kind, count, earlier))]
         return str(ask(self._model, messages, self._seconds).text)
 
-    def _failure(self, error: Exception) -> str:
+    def _reason(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
             return f"The model{at_server(self._model)} gave no answer within {self._seconds:g} s."
         return failure(self._model, error).rstrip(".") + "."
@@ -301,7 +296,7 @@ class QueryWriter:
         return {"id": f"w-{key}", **record, "source": f"written by {model_name(self._model)}"}
 
 
-def _request(kind: PlanKind, count: int, known: Sequence[str]) -> str:
+def _request(kind: PlanKind, count: int, earlier: Sequence[str]) -> str:
     parts = [f"Write questions whose plan uses the tool {kind.tool}."]
     if kind.shape:
         parts = [
@@ -311,9 +306,9 @@ def _request(kind: PlanKind, count: int, known: Sequence[str]) -> str:
     if kind.examples:
         examples = "\n".join(json.dumps(item, ensure_ascii=False) for item in kind.examples)
         parts.append(f"Examples, one a line:\n{examples}")
-    if known:
-        listed = "\n".join(f"- {text}" for text in known[-SHOWN:])
-        parts.append(f"These are there already; write others:\n{listed}")
+    if earlier:
+        lines = "\n".join(f"- {text}" for text in earlier[-SHOWN:])
+        parts.append(f"These are there already; write others:\n{lines}")
     parts.append(
         f"Write {count} as a JSON list of objects with the fields query (the question), context "
         "(an object: what is known beside it, with every field that the plan refers to) and plan "

@@ -1,4 +1,4 @@
-"""Samples of a pool of queries: an annotation sheet, and figures."""
+"""Samples of a pool of queries: a sheet of the sample to annotate, and figures of its quality."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from casewright.finetune.queries.annotation import sheet_record
 from casewright.finetune.queries.choose import METHODS, Floats, Method, Vectors, unit_vectors
 from casewright.stores import Encoder
 from casewright.stores.progress import note, progress_bar
+
+#: Number of texts in a batch for the encoder; the progress bar moves between batches.
+BATCH = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class PoolFigures:
 def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFigures:
     """Return the figures of a sample (n, d) of the large pool (N, d).
 
-    ``by_initial`` (N) is each query's highest similarity to the initial pool.
+    ``by_initial`` (N) is the highest similarity of each query to the initial pool.
     """
     by_sample, count = choose.best_similarity(large, sample), len(sample)
     to_others = choose.best_similarity(sample, sample, others=True) if count > 1 else np.zeros(1)
@@ -55,17 +58,13 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
     )
 
 
-#: Number of texts in a batch for the encoder; the progress bar moves between batches.
-BATCH = 512
-
-
 @dataclass(frozen=True, slots=True)
 class SampledPool:
     """A sample of a large pool.
 
     Attributes:
         sheet: The sample as records to annotate.
-        read: Number of queries in the large pool's file, also repeated and initial ones.
+        read: Number of queries in the large pool's file, with repetitions and initial queries.
         distinct: Number of different queries in the large pool that are not in the initial pool.
         figures: Figures by the sample's name: ``initial``, the method, ``random``.
     """
@@ -79,7 +78,7 @@ class SampledPool:
     seconds: Mapping[str, float]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the figures as rows, with null for a missing figure."""
+        """Return the figures as rows of a table, ``None`` for a missing figure."""
         return [
             {"pool": name, **asdict(figures), "seconds": self.seconds.get(name)}
             for name, figures in self.figures.items()
@@ -171,10 +170,8 @@ def sample_pool(
         figures[name] = pool_figures(pools[1][rows], pools[1], by_initial)
         if name == sampling:
             chosen = rows
-    return SampledPool(
-        [sheet_record(large[new[row]]) for row in chosen],
-        *(sampling, seed, len(texts), len(new), figures, seconds),
-    )
+    sheet = [sheet_record(large[new[row]]) for row in chosen]
+    return SampledPool(sheet, sampling, seed, len(texts), len(new), figures, seconds)
 
 
 def _embed(texts: Sequence[str], encoder: Encoder) -> Vectors:

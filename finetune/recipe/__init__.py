@@ -1,1 +1,1 @@
-"""A recipe: everything that a training set and a training are made with, in one file."""
+"""Recipes: files with all settings of a training set and of its training."""

@@ -22,6 +22,9 @@ from casewright.finetune.recipe.training_section import (
 )
 from casewright.finetune.section import BASE_FOLDER, MUST_EXIST, Section
 
+#: Maximum number of problems in a message.
+SHOWN = 3
+
 
 class Recipe(Section):
     """The settings of a training set and of a training."""
@@ -49,14 +52,14 @@ class Recipe(Section):
 
         Args:
             domains: The allowed names for ``data.domain``; by default all.
-            files: Check that the named files exist. A training needs its set only.
+            files: Check that the named files exist. A training needs only its training set.
             folder: The folder of the named files; by default the recipe's folder.
 
         Raises:
             InputError: The recipe is invalid; names the file, the field and the correction.
         """
         try:
-            facts = tomllib.loads(path.read_text(encoding="utf-8"))
+            settings = tomllib.loads(path.read_text(encoding="utf-8"))
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{path} is no TOML: {error}. Correct that line.") from error
         except (OSError, ValueError, RecursionError) as error:
@@ -64,16 +67,13 @@ class Recipe(Section):
             raise InputError(message) from error
         base = (folder or path.parent).absolute()
         context = {BASE_FOLDER: base, MUST_EXIST: files, DOMAINS: domains}
-        # As JSON: strict types (no "3" for 3), but lists for tuples. Dates become texts.
-        text = json.dumps(facts, default=str)
+        # Strict validation refuses "3" for 3. Of JSON, unlike of Python objects, it accepts a list
+        # for a tuple. Dates, which JSON lacks, become texts.
+        text = json.dumps(settings, default=str)
         try:
             return cls.model_validate_json(text, strict=True, context=context)
         except ValidationError as error:
             raise InputError(f"{path}: {_problems(error, cls)}") from error
-
-
-#: Maximum number of problems in a message.
-SHOWN = 3
 
 
 def _problems(error: ValidationError, recipe: type[BaseModel]) -> str:
@@ -82,21 +82,21 @@ def _problems(error: ValidationError, recipe: type[BaseModel]) -> str:
     for item in error.errors():
         field = _field_of(item)
         messages.setdefault(field, _message(field, item, recipe))
-    more = f" And {len(messages) - SHOWN} more." if len(messages) > SHOWN else ""
-    return " ".join(list(messages.values())[:SHOWN]) + more
+    more = [f"And {len(messages) - SHOWN} more."] if len(messages) > SHOWN else []
+    return " ".join([*messages.values()][:SHOWN] + more)
 
 
 def _field_of(error: ErrorDetails) -> str:
-    """Return the field of a problem, without pydantic's names for the members of a union."""
+    """Return the dotted name of a problem's field.
+
+    pydantic's names for the members of a union are left out: they are no identifiers. But the last
+    key of an unknown field may be any text.
+    """
     *above, last = error["loc"] or ("",)
-    keys = [key for key in above if _is_key(key)]
-    if error["type"] == "extra_forbidden" or _is_key(last):
+    keys = [key for key in above if isinstance(key, int) or key.isidentifier()]
+    if error["type"] == "extra_forbidden" or isinstance(last, int) or last.isidentifier():
         keys.append(last)
     return ".".join(map(str, keys))
-
-
-def _is_key(key: str | int) -> bool:
-    return isinstance(key, int) or key.isidentifier()
 
 
 def _message(field: str, error: ErrorDetails, recipe: type[BaseModel]) -> str:
@@ -115,10 +115,10 @@ def _message(field: str, error: ErrorDetails, recipe: type[BaseModel]) -> str:
 def _advice(field: str, recipe: type[BaseModel]) -> str:
     """Return how to correct the name of an unknown field."""
     section, _, name = field.rpartition(".")
-    fields = [known.rpartition(".") for known in _fields(recipe, "")]
-    if sections := [other for other, _, same in fields if same == name]:
+    fields = [valid_field.rpartition(".") for valid_field in _fields(recipe, "")]
+    if sections := [other for other, _, valid_name in fields if valid_name == name]:
         return f"The field belongs to [{sections[0]}]. Move it there."
-    names = [sibling for other, _, sibling in fields if other == section]
+    names = [valid_name for other, _, valid_name in fields if other == section]
     if near := get_close_matches(name, names, 2):
         return f"Did you mean {' or '.join(near)}?"
     return f"The fields here are {', '.join(names)}."

@@ -16,20 +16,16 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(name: str) -> Path:
-    """Return the file of a packaged recipe by its name, or else the file of this name.
+    """Return the file of the packaged recipe with this name, or else the user's file.
 
     Raises ``InputError`` if there is neither; it lists the packaged recipes.
     """
-    file = Path(name).expanduser()
-    names = recipe_names()
-    # A packaged recipe has priority over a user's file of this name.
+    file, names = Path(name).expanduser(), recipe_names()
     if name in names:
         return FOLDER / f"{name}.toml"
     if file.is_file():
         return file
-    near = get_close_matches(name, names, 1)
+    near = "".join(f"Did you mean {similar}? " for similar in get_close_matches(name, names, 1))
     raise InputError(
-        f"There is no recipe {name!r}. "
-        + (f"Did you mean {near[0]}? " if near else "")
-        + f"Give a TOML file, or one of {', '.join(names)}."
+        f"There is no recipe {name!r}. {near}Give a TOML file, or one of {', '.join(names)}."
     )

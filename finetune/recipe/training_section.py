@@ -1,6 +1,6 @@
 """The sections ``[model]``, ``[lora]`` and ``[training]`` of a recipe, and their rules.
 
-``Recipe.read`` checks these rules. A training checks what the machine supports.
+``Recipe.read`` checks these rules. The rules of this machine are checked when a training starts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from casewright.planner.language_model.device import check_names
 
 #: The name of a new base with random weights.
 NEW = "new"
-#: The highest count, which the libraries still support.
+#: The highest number of steps that the libraries support.
 _MAX_COUNT = 10**9
 
 _LayerName = Annotated[str, StringConstraints(min_length=1)]
+#: Maximum tokens of a batch of packed rows without FlashAttention: the attention mask has the
+#: square of this number of entries.
+MAX_PACKED_TOKENS = 32_768
 
 
 class NewModelSection(Section):
@@ -100,7 +103,7 @@ class ModelSection(Section):
 
     @field_validator("device")
     @classmethod
-    def _known(cls, device: str | None) -> str | None:
+    def _device_is_known(cls, device: str | None) -> str | None:
         try:
             check_names(device, None)
         except InputError as error:
@@ -141,7 +144,7 @@ class LoraSection(Section):
         targets = () if isinstance(self.target_modules, str) else self.target_modules
         if self.target_modules == ():
             raise ValueError('target_modules names no layer. Take "all-linear".')
-        # The loss multiplies by this matrix directly: an adapter on it would not be trained.
+        # The loss multiplies by this matrix directly, without an adapter on it.
         if "lm_head" in targets:
             raise ValueError(
                 "target_modules cannot hold lm_head, whose adapter would not be trained. "
@@ -159,23 +162,23 @@ class TrainingSection(Section):
     """``[training]``: the settings of a training.
 
     Attributes:
-        epochs: Passes over the training set; 1 if neither ``epochs`` nor ``steps`` is set.
+        epochs: Passes over the training set; by default 1, unless ``steps`` is set.
         steps: Optimiser steps, instead of ``epochs``.
         learning_rate: The highest learning rate.
         schedule: The decay of the learning rate after the warm-up.
         warmup: Share of the steps in which the learning rate rises from 0.
-        batch_per_device: Examples, or packed rows, of one batch.
-        gradient_accumulation: Batches of one step.
+        batch_per_device: Number of examples, or of packed rows, in a batch.
+        gradient_accumulation: Number of batches of a step.
         loss: The tokens with a loss: the ``completion``, or also the ``plans`` that the prompt
             shows as examples and plan cases. The validation loss is of completions.
         shared_heads: Compute a prompt's head (its constant prefix) once for all examples of a batch
             that have it. This does not change the steps, see ``data.tevo.queries_per_toolbox``.
-        row_tokens: With shared heads, maximum tokens of a row on CUDA; on the CPU each row has the
+        row_tokens: With shared heads, maximum tokens of a row on CUDA. On the CPU each row has the
             examples of one head.
         max_length: Maximum tokens of prompt and completion; longer examples are left out and
             counted. With packing also the length of a row.
         packing: Put several examples into one row, without attention between them. This saves
-            padding; without FlashAttention the attention's cost is quadratic in the row's length.
+            padding. Without FlashAttention, the cost is quadratic in the row's length.
         packing_strategy: ``bfd`` (best fit, decreasing) never splits an example.
         gradient_checkpointing: Recompute inner states instead of storing them.
         weight_decay: AdamW's weight decay.
@@ -184,9 +187,9 @@ class TrainingSection(Section):
         save_steps: Steps between checkpoints; by default one checkpoint after every epoch.
         eval_steps: Steps between validations; by default before and after the training.
         log_steps: Steps between lines of the log.
-        checkpoints_kept: Number of stored checkpoints; at least two: the last may be damaged.
+        checkpoints_kept: Number of stored checkpoints; at least two, as the last may be damaged.
         seed: The seed of new weights, the order of the examples and dropout.
-        optimiser: ``adamw_8bit`` needs bitsandbytes and CUDA.
+        optimiser: The optimiser; ``adamw_8bit`` needs bitsandbytes and CUDA.
         attention: ``auto`` is FlashAttention on CUDA if installed, else PyTorch's attention.
     """
 
@@ -220,10 +223,6 @@ class TrainingSection(Section):
         if self.epochs is not None and self.steps is not None:
             raise ValueError("epochs and steps are both given. Remove one of them.")
         return self
-
-
-#: Maximum tokens of a batch of packed rows without FlashAttention, whose mask has their square.
-MAX_PACKED_TOKENS = 32_768
 
 
 def cuda_settings(
@@ -264,17 +263,17 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
             f"training.max_length ({training.max_length}) is above model.new.positions "
             f"({new.positions}). Lower the one or raise the other."
         )
-    if new is not None and new.tied and (same := shared_layer(lora)):
+    if new is not None and new.tied and (shared := shared_layer(lora)):
         raise InputError(
-            f"lora.modules_to_save holds {same!r}, which a new model with model.new.tied = true "
+            f"lora.modules_to_save holds {shared!r}, which a new model with model.new.tied = true "
             "shares between input and output embeddings. Set model.new.tied = false."
         )
-    for name, chosen in (
+    for name, is_set in (
         ("packing", training.packing),
         ("gradient_checkpointing", training.gradient_checkpointing),
         ('attention = "flash_attention_2"', is_flash),
     ):
-        if training.shared_heads and chosen:
+        if training.shared_heads and is_set:
             raise InputError(
                 f"training.shared_heads and training.{name} do not go together. Remove one of them."
             )
@@ -289,5 +288,5 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
 
 
 def shared_layer(lora: LoraSection) -> str | None:
-    """Return the first of ``modules_to_save`` that a network with tied embeddings shares."""
+    """Return the first of ``modules_to_save`` that tied embeddings share; ``None`` without one."""
     return next((n for n in lora.modules_to_save if n in ("embed_tokens", "lm_head")), None)

@@ -35,10 +35,10 @@ class _Answer(Record):
 def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
     """Yield the conversions of a folder, or of one category's file.
 
-    The answers are in the folder ``possible_answer``. An argument gets the first of its allowed
-    values. If the empty text is among them, the argument is optional, and the first value is often
-    the tool's default: the argument then gets the first value that is a span of the question, or is
-    left out. If no function fits, the plan is ``no_evidence()``.
+    The answers are in the folder ``possible_answer``. A required argument gets the first of its
+    allowed values. An argument is optional if the empty text is among these values. Then the first
+    value is often the tool's default: the argument gets the first value that is a span of the
+    question, or is left out. If no function fits, the plan is ``no_evidence()``.
     """
     names = [f"{PREFIX}{name}.json" for name in CATEGORIES]
     for file in calls.files_of(path, *names):
@@ -58,7 +58,7 @@ def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
 
 
 def _gold(file: Path) -> Mapping[str, Any]:
-    """Return the answers to a file by the ids of its records."""
+    """Return the answers to a file's records by id; none for the file of irrelevant functions."""
     if file.stem == PREFIX + IRRELEVANCE:
         return {}
     answers = file.parent / GOLD / file.name
@@ -87,9 +87,8 @@ def _call(gold: Any, question: str) -> calls.GoldCall:
         isinstance(values, list) and values for values in allowed.values()
     ):
         raise calls.Unfit(calls.OTHER_FORM)
-    return calls.GoldCall(
-        str(name), {str(key): _value(values, question) for key, values in allowed.items()}
-    )
+    arguments = {str(key): _value(values, question) for key, values in allowed.items()}
+    return calls.GoldCall(str(name), arguments)
 
 
 def _value(allowed: list[Any], question: str) -> Any:

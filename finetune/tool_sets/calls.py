@@ -26,38 +26,8 @@ from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolSpec, 
 
 #: A query with its gold plan, and the toolbox that it came with.
 Query = tuple[AnnotatedQuery, Toolbox]
-#: Converts one record; raises ``Unfit`` or ``PlanError`` if the record makes no query.
+#: A function that converts one record; raises ``Unfit`` or ``PlanError`` for an unusable record.
 Conversion = Callable[[], Query]
-
-
-class Unfit(Exception):  # noqa: N818 - not an error: it is caught, and counted
-    """A record cannot be used; the text is the reason, which is the same for similar records."""
-
-
-@contextmanager
-def unfit_on(*errors: type[Exception], reason: str) -> Iterator[None]:
-    """Raise ``Unfit`` with a reason for these errors in the block."""
-    try:
-        yield
-    except errors as error:
-        raise Unfit(reason) from error
-
-
-def unquoted(text: str) -> str:
-    """Return a question without quotation marks around it, even if one of the two is missing."""
-    stripped = text.strip()
-    inside = stripped.strip('"').strip()
-    return inside if '"' not in inside else stripped
-
-
-def files_of(path: Path, *names: str) -> list[Path]:
-    """Return the path if it is a file, or else the named files that exist in this folder."""
-    candidates = [path] if path.is_file() else [path / name for name in names]
-    if files := [file for file in candidates if file.is_file()]:
-        return files
-    raise InputError(f"{path} has none of {list(names)}. Give such a file, or its folder.")
-
-
 #: Kinds of parameters by the names of types in JSON Schema and in Python.
 KINDS = {
     **dict.fromkeys(("string", "str"), "string"),
@@ -74,6 +44,53 @@ _BY_KIND = {
     "number": frozenset({Source.NUMBER}),
     "boolean": frozenset({Source.BOOLEAN}),
 }
+OTHER_FORM = "a golden call has another form"
+NO_TOOL = "a call of a tool that is not declared"
+NO_QUESTION = "the question is empty, too long, or holds control characters"
+NO_PLAN = "a plan that breaks a static check"
+_OTHER_TYPE = "a value of another type than declared"
+#: Parts of the messages of static checks, each with its reason; the first part that matches counts.
+_REASONS = (
+    ("There is no tool", NO_TOOL),
+    ("has no parameter", "an argument that is not declared"),
+    ("needs the argument", "a required argument is not given"),
+    ("is no run of adjacent words", "an identifier that is no words of the question"),
+    ("is none of its choices", "a value that is none of the declared choices"),
+    ("steps; at most", "more steps than a plan may have"),
+    ("results of", "a field that the results do not declare"),
+    ("may not be", _OTHER_TYPE),
+    ("must be a", _OTHER_TYPE),
+    ("not a list", _OTHER_TYPE),
+    ("", NO_PLAN),
+)
+
+
+class Unfit(Exception):  # noqa: N818 - not an error: it is caught, and counted
+    """A record cannot be used. The text is the reason, equal for similar records."""
+
+
+@contextmanager
+def unfit_on(*errors: type[Exception], reason: str) -> Iterator[None]:
+    """Raise ``Unfit`` with a reason for these errors in the block."""
+    try:
+        yield
+    except errors as error:
+        raise Unfit(reason) from error
+
+
+def unquoted(text: str) -> str:
+    """Return a question without quotation marks at its ends; there may be one, or two."""
+    stripped = text.strip()
+    inside = stripped.strip('"').strip()
+    return inside if '"' not in inside else stripped
+
+
+def files_of(path: Path, *names: str) -> list[Path]:
+    """Return the path if it is a file, or else the named files that exist in this folder."""
+    candidates = [path] if path.is_file() else [path / name for name in names]
+    if files := [file for file in candidates if file.is_file()]:
+        return files
+    raise InputError(f"{path} has none of {list(names)}. Give such a file, or its folder.")
 
 
 def make_parameter(
@@ -82,25 +99,21 @@ def make_parameter(
     """Return a parameter of function-calling data; raise ``Unfit`` if plans cannot write its name.
 
     Values may be literals, since these sets have no context. Identifiers must be spans of the
-    question, so that no plan invents one. ``type_``, and ``items`` for an array's items, are keys
-    of ``KINDS``; others allow any value. ``choices`` are ignored unless all are texts.
+    question, so that no plan invents one. ``type_`` is a key of ``KINDS``, and ``items`` is that of
+    an array's items; other types allow any value. ``choices`` are ignored unless all are texts.
     """
     kind = KINDS.get(type_, "any")
     texts = tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
-    plain = KINDS.get(items, "any") if kind == "array" else kind
-    sources = _BY_KIND.get(plain, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
+    value_kind = KINDS.get(items, "any") if kind == "array" else kind
+    sources = _BY_KIND.get(value_kind, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
     # ``userId`` is an identifier, ``bid`` is not.
-    if plain == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
+    if value_kind == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
         sources = _REFERENCES | {Source.SPAN}
+    if texts:
+        sources = frozenset()
+    description = " ".join(description.split())
     with unfit_on(ToolError, reason="a parameter's name is no identifier"):
-        return Parameter(
-            name,
-            " ".join(description.split()),
-            kind,
-            frozenset() if texts else sources,
-            tuple(text for text in texts if text),
-            required,
-        )
+        return Parameter(name, description, kind, sources, tuple(filter(None, texts)), required)
 
 
 def make_tool(
@@ -148,27 +161,6 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-OTHER_FORM = "a golden call has another form"
-NO_TOOL = "a call of a tool that is not declared"
-NO_QUESTION = "the question is empty, too long, or holds control characters"
-NO_PLAN = "a plan that breaks a static check"
-_OTHER_TYPE = "a value of another type than declared"
-#: Parts of the static checks' messages, each with the reason to count; the first match counts.
-_REASONS = (
-    ("There is no tool", NO_TOOL),
-    ("has no parameter", "an argument that is not declared"),
-    ("needs the argument", "a required argument is not given"),
-    ("is no run of adjacent words", "an identifier that is no words of the question"),
-    ("is none of its choices", "a value that is none of the declared choices"),
-    ("steps; at most", "more steps than a plan may have"),
-    ("results of", "a field that the results do not declare"),
-    ("may not be", _OTHER_TYPE),
-    ("must be a", _OTHER_TYPE),
-    ("not a list", _OTHER_TYPE),
-    ("", NO_PLAN),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class GoldCall:
     """A gold call of a record; ``StepRef`` values are results of earlier calls."""
@@ -192,7 +184,7 @@ def query_with_plan(
 def valid_request(
     question: str, toolbox: Toolbox, plan: Plan, max_steps: int = MAX_STEPS
 ) -> PlanRequest:
-    """Return the request that a gold plan is valid for; raise ``Unfit`` if there is none."""
+    """Return the request of a question; raise ``Unfit`` if it or its gold plan is not valid."""
     with unfit_on(InputError, reason=NO_QUESTION):
         request = PlanRequest(question, toolbox, max_steps=max_steps)
     for violation in request.violations(plan):
@@ -220,7 +212,7 @@ def _plan_of(calls: Iterable[GoldCall], toolbox: Toolbox) -> Plan:
 
 
 def shares_words(value: Any, question: str) -> bool:
-    """Return False for a text of several words that shares no word with the question."""
+    """Return True unless a value is a text of several words, none of them in the question."""
     if not isinstance(value, str) or len(value.split()) < 2:
         return True
     words = content_words(value)
@@ -233,7 +225,7 @@ def _value(value: Any, kind: str) -> Value:
             raise Unfit("a nested list or an object in a list")
         if not value:
             raise Unfit("an empty list")
-        return ListValue(tuple(_scalar(item) for item in value))
+        return ListValue(tuple(map(_scalar, value)))
     if isinstance(value, str) and kind in ("integer", "number"):
         # Some sets write numbers as texts.
         with unfit_on(ValueError, reason=_OTHER_TYPE):

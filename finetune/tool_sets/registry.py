@@ -12,7 +12,8 @@ from casewright.errors import InputError, PlanError
 from casewright.finetune.tool_sets import bfcl, sealtools, toolalpaca
 from casewright.finetune.tool_sets.calls import NO_PLAN, Conversion, Query, Unfit
 
-#: Yields the conversions of the records in a file or folder; ``InputError`` if it is unusable.
+#: A function that yields the conversions of the records in a file or folder; ``InputError`` if the
+#: file or folder is unusable.
 Read = Callable[[Path], Iterator[Conversion]]
 _READ: Mapping[str, Read] = {
     "toolalpaca": toolalpaca.read_toolalpaca,
@@ -26,8 +27,8 @@ _FILE = Path(__file__).with_name("tool_sets.toml")
 class Reader:
     """A reader of one set, with the set's entry in ``tool_sets.toml``.
 
-    ``files`` describes the file or folder to read, ``terms`` is the data's licence, and
-    ``contaminates`` are the benchmarks whose test items are in the data.
+    ``files`` describes the file or folder to read, ``origin`` is its address, ``terms`` is the
+    data's licence, and ``contaminates`` are the benchmarks whose test items are in the data.
     """
 
     read: Read
@@ -52,7 +53,7 @@ READERS: Mapping[str, Reader] = {
 
 
 def reader(name: str) -> Reader:
-    """Return the reader of a name; for an unknown one, ``InputError`` lists all readers."""
+    """Return the reader of a set by its name; ``InputError`` for an unknown name lists all."""
     if name not in READERS:
         listed = "; ".join(f"{key}: {item.files} ({item.origin})" for key, item in READERS.items())
         raise InputError(f"There is no reader of tool-use sets {name!r}. There are {listed}.")

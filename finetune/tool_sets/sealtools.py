@@ -1,4 +1,4 @@
-"""Seal-Tools (Wu et al. 2024, arXiv:2405.08355), converted to plans over the retrieved tools."""
+"""Seal-Tools (Wu et al. 2024, arXiv:2405.08355) as plans for the tools that it retrieved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from casewright.planner import StepRef
 
 TOOLS = "tool.jsonl"
 FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
-#: The label of a field of an earlier call's response.
+#: The label that stands for a field of an earlier call's response.
 _RESPONSE = re.compile(r"API_call_\d+")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -28,9 +28,12 @@ class _Tool(Record):
     responses: dict[str, Any] | None = None
 
     def function(self) -> dict[str, Any]:
-        schema = {"properties": self.parameters or {}, "required": self.required or []}
-        facts = {"name": self.api_name, "description": self.api_description}
-        return {**facts, "parameters": schema, "response": {"properties": self.responses or {}}}
+        return {
+            "name": self.api_name,
+            "description": self.api_description,
+            "parameters": {"properties": self.parameters or {}, "required": self.required or []},
+            "response": {"properties": self.responses or {}},
+        }
 
 
 class _Item(Record):
@@ -73,9 +76,8 @@ def _calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[ca
         if call.get("api") not in declared:
             raise calls.Unfit(calls.NO_TOOL)
         values = call["parameters"].items()
-        yield calls.GoldCall(
-            call["api"], {str(key): _resolved(value, responses) for key, value in values}
-        )
+        arguments = {str(key): _resolved(value, responses) for key, value in values}
+        yield calls.GoldCall(call["api"], arguments)
         fields = declared[call["api"]].responses or {}
         names = call.get("responses") or ()
         pairs = zip(names, fields, strict=False)

@@ -16,11 +16,20 @@ from casewright.planner import StepRef
 from casewright.tools import Parameter, Toolbox, alias
 
 FILES = ("eval_simulated.json", "eval_real.json")
-#: ``${userId from searchUser}``: a result of an earlier call.
+#: A reference to the result of an earlier call: ``${userId from searchUser}``.
 _REFERENCE = re.compile(r'"?\$\{(\w+) from (\w+)\}"?')
 _MARK = "\0ref\0"
 #: A placeholder: ``${start date}``, or ``"{start date}"``.
 _PLACEHOLDER = re.compile(r"\$\{[^{}]*\}?|\"\{[^{}\"]*\}\"")
+_OTHER_FORM = "a function's description has another form"
+_PARAMETERS = re.compile(r"^Parameters: (.*)$", re.MULTILINE)
+_STRUCTURE = re.compile(r"^ - Structure: (.*)$", re.MULTILINE)
+_COMPONENT = re.compile(r"^(#\w+): (.*)$", re.MULTILINE)
+_DECLARED = re.compile(
+    r"(?P<required>Required\. )?(?P<type>\w+)(?:\[(?P<items>\w+)?.*\])?\. ?"
+    r"(?:One of: \[(?P<choices>[^\]]*)\]\. ?)?(?P<text>.*)",
+    re.DOTALL,
+)
 
 
 class _Api(Record):
@@ -31,7 +40,7 @@ class _Api(Record):
 
 
 def read_toolalpaca(path: Path) -> Iterator[calls.Conversion]:
-    """Yield the conversions of the instructions in a folder or file; tools lack credentials."""
+    """Yield the conversions of the instructions in a folder or file; tools need no credentials."""
     for file in calls.files_of(path, *FILES):
         for number, record in read_records(file, _Api):
             questions, golden = record.Instructions, record.Golden_Answers
@@ -83,9 +92,8 @@ def _calls(
         # Some calls were copied from another question.
         if not all(calls.shares_words(value, question) for value in arguments.values()):
             raise calls.Unfit("a text that has no word of the question")
-        yield calls.GoldCall(
-            name, {key: value for key, value in arguments.items() if key not in secrets}
-        )
+        public = {key: value for key, value in arguments.items() if key not in secrets}
+        yield calls.GoldCall(name, public)
         earlier.append(name)
 
 
@@ -111,19 +119,8 @@ def _resolved(value: Any, earlier: list[str]) -> Any:
     return StepRef(earlier.index(tool_name) + 1, field)
 
 
-_OTHER_FORM = "a function's description has another form"
-_PARAMETERS = re.compile(r"^Parameters: (.*)$", re.MULTILINE)
-_STRUCTURE = re.compile(r"^ - Structure: (.*)$", re.MULTILINE)
-_COMPONENT = re.compile(r"^(#\w+): (.*)$", re.MULTILINE)
-_DECLARED = re.compile(
-    r"(?P<required>Required\. )?(?P<type>\w+)(?:\[(?P<items>\w+)?.*\])?\. ?"
-    r"(?:One of: \[(?P<choices>[^\]]*)\]\. ?)?(?P<text>.*)",
-    re.DOTALL,
-)
-
-
 def _api_toolbox(descriptions: Any, secrets: frozenset[str]) -> Toolbox:
-    """Return the toolbox of an API without credentials (``secrets``)."""
+    """Return the toolbox of an API, without the parameters that are credentials (``secrets``)."""
     if not isinstance(descriptions, Mapping):
         raise calls.Unfit(_OTHER_FORM)
     components = dict(_COMPONENT.findall(str(descriptions.get("components") or "")))

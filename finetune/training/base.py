@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +32,15 @@ from casewright.planner.language_model.source import (
 if TYPE_CHECKING:
     import torch
 
+#: The chat template, similar to Mistral's: the user's turn in brackets, and no system turn.
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}"
+    "{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]"
+    "{% elif m['role'] == 'assistant' %} {{ m['content'] }}{{ eos_token }}"
+    "{% else %}{{ raise_exception('Only user and assistant roles are supported.') }}{% endif %}"
+    "{% endfor %}"
+)
+
 
 def new_mistral(
     settings: Mapping[str, Any],
@@ -44,23 +52,17 @@ def new_mistral(
 ) -> Any:
     """Return a ``MistralForCausalLM`` with random weights, equal for equal arguments.
 
-    It is by default on the CPU, in float32, without a sliding window; ``settings`` are those of
-    ``MistralConfig``.
+    By default, the network is on the CPU, in float32, without a sliding window. ``settings`` are
+    arguments of ``MistralConfig``.
     """
     import torch
+    import transformers
 
-    transformers: Any = import_module("transformers")
-    config = transformers.MistralConfig(
-        **{
-            "sliding_window": None,
-            "bos_token_id": tokenizer.bos_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-            "pad_token_id": tokenizer.pad_token_id,
-            **settings,
-        }
-    )
+    names = ("bos_token_id", "eos_token_id", "pad_token_id")
+    token_ids = {name: getattr(tokenizer, name) for name in names}
+    config = transformers.MistralConfig(**{"sliding_window": None, **token_ids, **settings})
     target = device or torch.device("cpu")
-    # The block does not change the state of the global random generators.
+    # The state of the global random generators stays unchanged.
     with torch.random.fork_rng(devices=[target] if target.type == "cuda" else []), target:
         torch.manual_seed(seed)
         network = transformers.AutoModelForCausalLM.from_config(
@@ -69,24 +71,14 @@ def new_mistral(
     return network.eval()
 
 
-#: The chat template, similar to Mistral's: the user's turn in brackets, and no system turn.
-TEMPLATE = (
-    "{{ bos_token }}{% for m in messages %}"
-    "{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]"
-    "{% elif m['role'] == 'assistant' %} {{ m['content'] }}{{ eos_token }}"
-    "{% else %}{{ raise_exception('Only user and assistant roles are supported.') }}{% endif %}"
-    "{% endfor %}"
-)
-
-
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     """Return a byte-level BPE tokenizer of transformers, trained on texts.
 
     ``vocabulary`` is the number of tokens, with bytes and special tokens: at least 260.
     """
+    import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    transformers: Any = import_module("transformers")
     special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -111,7 +103,7 @@ def make_base(
     Equal arguments make equal files.
     """
     texts = (text for example in examples for text in (str(example.prompt), example.completion))
-    # Each line counts once, since most lines are those of toolboxes that many prompts share.
+    # Each different line counts once: most lines are those of toolboxes, which many prompts share.
     lines = dict.fromkeys(line for text in texts for line in text.splitlines(keepends=True))
     tokenizer = train_tokenizer(lines, settings.vocabulary)
     network = new_mistral(settings.config, tokenizer, seed)
@@ -121,7 +113,7 @@ def make_base(
 
 
 def find_base(name: str) -> ModelSource:
-    """Return the folders of a base, given by its folder or its name at Hugging Face.
+    """Return the source of a base by its folder or its name at Hugging Face.
 
     ``InputError`` if the model does not exist, or is an adapter.
     """
@@ -140,18 +132,18 @@ def check_settings(
     """Raise ``InputError`` if a recipe does not fit its base; no weights are loaded.
 
     The base must be readable, decode plans, and read texts of ``max_length``. It must have the
-    recipe's layers, and may not share a layer that the recipe saves. (PEFT ignores an unknown name
-    in ``modules_to_save``.) ``source`` is ``None`` for a new base.
+    layers that the recipe names (PEFT ignores an unknown name in ``modules_to_save``), and may not
+    share a layer that the recipe saves. ``source`` is ``None`` for a new base.
     """
     import torch
+    import transformers
 
-    transformers: Any = import_module("transformers")
     base = model.base
     try:
-        if source is None:
-            config = transformers.MistralConfig(**(model.new_base.config if model.new_base else {}))
-        else:
+        if source is not None:
             config = check_base(source.base)
+        else:
+            config = transformers.MistralConfig(**(model.new_base.config if model.new_base else {}))
     except InputError:
         raise
     except Exception as error:
@@ -165,10 +157,10 @@ def check_settings(
             f"training.max_length ({max_length}) is above what {base!r} reads ({positions} "
             f"tokens). Set training.max_length = {positions}, or less."
         )
-    if config.tie_word_embeddings and (same := shared_layer(lora)):
+    if config.tie_word_embeddings and (shared := shared_layer(lora)):
         raise InputError(
-            f"lora.modules_to_save holds {same!r}, which {base!r} shares between reading and "
-            f"writing. Leave {same!r} out."
+            f"lora.modules_to_save holds {shared!r}, which {base!r} shares between reading and "
+            f"writing. Leave {shared!r} out."
         )
     with torch.device("meta"):
         network = transformers.AutoModelForCausalLM.from_config(config)
@@ -183,22 +175,21 @@ def check_settings(
         ("lora.target_modules", targets, matrices),
         ("lora.modules_to_save", lora.modules_to_save, [*dimensions]),
     ):
-        ends = list(dict.fromkeys(layer.rpartition(".")[2] for layer in layers))
         for name in names:
             if not any(f".{layer}".endswith(f".{name}") for layer in layers):
-                near = get_close_matches(name, ends, 1)
-                advice = (
-                    f"Did you mean {near[0]!r}?" if near else f"Give some of {', '.join(ends)}."
-                )
+                ends = list(dict.fromkeys(layer.rpartition(".")[2] for layer in layers))
+                advice = f"Give some of {', '.join(ends)}."
+                if near := get_close_matches(name, ends, 1):
+                    advice = f"Did you mean {near[0]!r}?"
                 raise InputError(f"{field}: {base!r} has no layer {name!r} to train. {advice}")
 
 
 def load_base(
     source: ModelSource, title: str, placement: Placement, *, four_bit: bool
 ) -> LanguageModel:
-    """Return a base for a training, even if it was trained with another prompt.
+    """Return a base for a training, even one that was trained with another prompt.
 
-    See ``load_language_model`` for errors.
+    See ``load_language_model`` for errors. ``title`` is the base's name in them.
     """
     settings: dict[str, Any] = {"attn_implementation": placement.attention}
     if four_bit:
@@ -277,10 +268,9 @@ def load_start(network: Any, start: WarmStart) -> None:
     except (OSError, SafetensorError) as error:
         raise InputError(f"{start.weights} cannot be read: {told(error)}. Copy it anew.") from error
     current = get_peft_model_state_dict(network, save_embedding_layers=False)
-    given, needed = ({n: w.shape for n, w in item.items()} for item in (weights, current))
-    if given != needed:
-        names = sorted(given.keys() | needed.keys())
-        other = next(name for name in names if given.get(name) != needed.get(name))
+    shapes, needed = ({n: w.shape for n, w in part.items()} for part in (weights, current))
+    if differences := shapes.items() ^ needed.items():
+        other, _ = min(differences)
         raise InputError(
             f"--from {start.weights.parent} has other layers than the recipe, among them {other}. "
             "Set lora.target_modules and lora.modules_to_save as its adapter_config.json has them."

@@ -1,4 +1,4 @@
-"""The output of a training: ``log.jsonl`` and a progress bar; the training libraries are silent."""
+"""The output of a training: ``log.jsonl`` and a progress bar, but nothing of the libraries."""
 
 from __future__ import annotations
 
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
 
 _LIBRARIES = ("transformers", "trl", "peft", "accelerate", "torch.distributed")
+LOG = "log.jsonl"
+#: The name of each logged figure in transformers and TRL, and its name in the log file.
+_FIELDS = {
+    "loss": "loss",
+    "eval_loss": "validation_loss",
+    "learning_rate": "learning_rate",
+    "grad_norm": "gradient_norm",
+    "mean_token_accuracy": "token_accuracy",
+}
+_ADVICE = "Lower training.learning_rate or training.max_grad_norm, and train into another folder."
 
 
 @contextmanager
@@ -43,23 +53,11 @@ def silence() -> Iterator[None]:
         yield
 
 
-LOG = "log.jsonl"
-#: Names of logged figures in transformers and TRL, and in the log file.
-_FIELDS = {
-    "loss": "loss",
-    "eval_loss": "validation_loss",
-    "learning_rate": "learning_rate",
-    "grad_norm": "gradient_norm",
-    "mean_token_accuracy": "token_accuracy",
-}
-_ADVICE = "Lower training.learning_rate or training.max_grad_norm, and train into another folder."
-
-
 def write_log(file: Path, entries: Iterable[Mapping[str, Any]], mode: str = "a") -> None:
     """Write entries of a trainer's log history: a JSON object a line, each with its step."""
     with file.open(mode, encoding="utf-8") as opened:
         for entry in entries:
-            if figures := {ours: entry[name] for name, ours in _FIELDS.items() if name in entry}:
+            if figures := {field: entry[n] for n, field in _FIELDS.items() if n in entry}:
                 opened.write(json.dumps({"step": entry["step"], **figures}) + "\n")
 
 
@@ -68,9 +66,9 @@ def reporting_callback(
 ) -> TrainerCallback:
     """Return a callback that advances a bar, writes the log, and stops a training.
 
-    It raises ``InputError`` if a loss or gradient is not finite, and ends the training after the
-    first step that ends ``minutes`` after this call. ``file`` is ``None`` in all processes but the
-    main one, which then show no bar; ``show`` is as in ``progress_bar``.
+    The callback raises ``InputError`` if a loss or gradient is not finite. It ends the training
+    with the first step that ends ``minutes`` or later after this call. Only the main process has a
+    ``file``, and a bar; ``show`` is as in ``progress_bar``.
     """
     from transformers import TrainerCallback
 
@@ -111,10 +109,10 @@ def reporting_callback(
 
 
 def check_learned(before: float | None, after: float | None, vocabulary: int) -> None:
-    """Raise ``InputError`` if the validation loss rose above that of a guess, or is not finite.
+    """Raise ``InputError`` if the validation loss is above that of a guess, or is not finite.
 
     Losses are in nats a token, ``None`` if not measured. The loss of a uniform guess is the
-    logarithm of the size of the vocabulary.
+    logarithm of the size of the vocabulary. A loss that was even higher before may stay so.
     """
     guess = max(before or 0.0, math.log(vocabulary))
     if after is not None and not (math.isfinite(after) and after <= guess):

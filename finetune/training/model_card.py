@@ -1,4 +1,4 @@
-"""The files of a trained model, and its cards: ``casewright.json``, and ``README.md``."""
+"""The files of a trained model, with its cards: ``casewright.json`` and ``README.md``."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import torch
 
 README = "README.md"
-#: Facts of the packaged base.
+#: The paragraph about the packaged base in a card.
 _SMOLLM2 = """
 The base is SmolLM2-135M-Instruct of Hugging Face (Allal et al. 2025, Apache-2.0). It has the \
 Llama architecture and is run by transformers' `MistralForCausalLM`, which computes the same. \
 It was not made by Mistral AI.
 """
-#: Figures of each training of a model.
+#: Figures that compare the trainings of a model.
 _FIGURES = (
     "examples_training",
     "tokens_training",
@@ -46,20 +46,20 @@ def write_cards(folder: Path, card: Mapping[str, Any]) -> None:
 
 
 def _readme(card: Mapping[str, Any], folder: str) -> str:
-    base, adapter = card["base"], card["kind"] == "adapter"
-    title = "a new model" if base == NEW else f"`{base}`"
-    base_note = f" It needs its base, `{base}`, as `adapter_config.json` names it."
-    if base == NEW:
-        base_note = " Its base is in its folder `base`."
+    base, is_adapter = card["base"], card["kind"] == "adapter"
+    title, base_note = "a new model", " Its base is in its folder `base`."
+    if base != NEW:
+        title = f"`{base}`"
+        base_note = f" It needs its base, {title}, as `adapter_config.json` names it."
     licences, contaminated = _licences_and_benchmarks(card)
     is_smollm2 = base == SMOLLM2
     return _TEMPLATE.read_text(encoding="utf-8").format(
-        library='"peft"' if adapter else '"transformers"',
+        library='"peft"' if is_adapter else '"transformers"',
         hub='base_model: "HuggingFaceTB/SmolLM2-135M-Instruct"\n' if is_smollm2 else "",
-        what=f"A LoRA adapter {'for' if adapter else 'merged into'} {title}",
+        what=f"A LoRA adapter {'for' if is_adapter else 'merged into'} {title}",
         base=_SMOLLM2 if is_smollm2 else "",
         folder=folder,
-        with_base=base_note if adapter else "",
+        with_base=base_note if is_adapter else "",
         hash=card["prompt_hash"],
         version=card["casewright"],
         figures=_table(["figure", "value"], [[n, _cell(v)] for n, v in card["metrics"].items()]),
@@ -74,20 +74,20 @@ def _readme(card: Mapping[str, Any], folder: str) -> str:
 
 
 def _training_history(card: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a card, and the cards of the trainings before, the latest first."""
-    facts: Any = card
-    while isinstance(facts, Mapping):
-        yield facts
-        facts = facts.get(TRAINED_BEFORE)
+    """Yield the card of a training, then those of the trainings before it, the latest first."""
+    trained: Any = card
+    while isinstance(trained, Mapping):
+        yield trained
+        trained = trained.get(TRAINED_BEFORE)
 
 
 def _trained_before(card: Mapping[str, Any]) -> str:
-    trained = [item for item in _training_history(card) if item.get("metrics")]
-    if len(trained) < 2:
+    cards = [item for item in _training_history(card) if item.get("metrics")]
+    if len(cards) < 2:
         return ""
-    rows = [["data", *(f"`{item['data']['manifest_hash'][:12]}`" for item in trained)]]
-    rows += [[name, *(_cell(item["metrics"].get(name)) for item in trained)] for name in _FIGURES]
-    columns = ["figure", "this training", *(f"{index} before" for index in range(1, len(trained)))]
+    rows = [["data", *(f"`{item['data']['manifest_hash'][:12]}`" for item in cards)]]
+    rows += [[name, *(_cell(item["metrics"].get(name)) for item in cards)] for name in _FIGURES]
+    columns = ["figure", "this training", *(f"{index} before" for index in range(1, len(cards)))]
     intro = "The weights also come from these trainings. A data set's name is its manifest's hash."
     return f"\n## Trained before\n\n{intro}\n\n{_table(columns, rows)}\n"
 
@@ -96,8 +96,8 @@ def _licences_and_benchmarks(card: Mapping[str, Any]) -> tuple[dict[str, str], s
     """Return the licences of a model's training data, and the benchmarks that it contaminates."""
     licences: dict[str, str] = {}
     contaminated: set[str] = set()
-    for facts in _training_history(card):
-        manifest = (facts.get("data") or {}).get("manifest", {})
+    for trained in _training_history(card):
+        manifest = (trained.get("data") or {}).get("manifest", {})
         instructions = manifest.get("instructions", {})
         licences |= instructions.get("licences", {})
         contaminated |= set(instructions.get("contaminates", ()))
@@ -144,12 +144,14 @@ def save_merged(output: Path, card: Mapping[str, Any], dtype: torch.dtype) -> Pa
 
 
 def _base_path(base: str, output: Path) -> str:
-    """Return the base for an adapter's configuration: an absolute folder or a name as it is.
+    """Return the base for an adapter's configuration: a name or an absolute folder as it is.
 
     A relative folder becomes relative to the output folder, so that both can move together.
     """
     folder = Path(base).expanduser()
-    if not folder.is_dir() or folder.is_absolute():
-        return str(folder) if folder.is_dir() else base
+    if not folder.is_dir():
+        return base
+    if folder.is_absolute():
+        return str(folder)
     path = os.path.relpath(folder.resolve(), output.resolve())
     return path if path.startswith(".") else f"./{path}"

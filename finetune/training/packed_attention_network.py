@@ -1,10 +1,10 @@
 """Attention in rows of prompt heads (shared prefixes) and their tails (the rest of each example).
 
-A row has a head's tokens first, then its tails. A tail attends to its head and to itself, not to
-other tails. On the CPU a row has one head: the attention to the head and to the tail is computed
-separately and joined by log-sum-exp, as in flash attention (Dao et al. 2022, section 3.1), which
-gives the same result. On a GPU a row has as many heads as fit, and FlexAttention (Dong et al. 2024)
-skips blocks without attention.
+A row has the tokens of a head first, then those of its tails. A tail attends to its head and to
+itself, not to other tails. On the CPU a row has one head. There, the attention to the head and the
+attention to the tail are computed separately, and joined by log-sum-exp as in flash attention (Dao
+et al. 2022, section 3.1), with the same result. On a GPU a row has as many heads as fit, and
+FlexAttention (Dong et al. 2024) skips blocks without attention.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex
 
 #: The name of this attention in transformers.
 NAME = "packed_heads"
+_flash: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+_flash_gradients: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 
 def padding_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Return indices to pad n tails of a row to (n, T), and back.
+    """Return two arrays of indices: to pad the n tails of a row to one length, and back.
 
     ``lengths`` are the numbers of tokens of the tails: T is the largest, N their sum. The first
-    result (n, T) has for each slot the index of its token in the row, or N for padding. The second
+    array (n, T) has for each slot the index of its token in the row, or N for padding. The second
     (N,) has for each token the index of its slot among n * T.
     """
     count, longest, total = len(lengths), max(lengths), sum(lengths)
@@ -92,13 +94,8 @@ def _attend(
     **settings: Any,
 ) -> tuple[Tensor, None]:
     """Return the attention states for query (1, H, L, D), key and value (1, K, L, D)."""
-    if isinstance(attention_mask, BlockMask):
-        size = query.shape[1] // key.shape[1]
-        keys, values = (part.repeat_interleave(size, 1) for part in (key, value))
-        compiles = query.is_cuda and not torch.compiler.is_compiling()
-        attend: Any = _compiled() if compiles else flex_attention
-        return attend(query, keys, values, None, attention_mask, scaling).transpose(1, 2), None
-    if head_tokens is None:
+    packed = isinstance(attention_mask, BlockMask)
+    if not packed and head_tokens is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
         plain: Any = sdpa_attention_forward
@@ -106,6 +103,10 @@ def _attend(
         return result, None
     size = query.shape[1] // key.shape[1]
     keys, values = (part.repeat_interleave(size, 1) for part in (key, value))
+    if packed:
+        compiles = query.is_cuda and not torch.compiler.is_compiling()
+        attend: Any = _compiled() if compiles else flex_attention
+        return attend(query, keys, values, None, attention_mask, scaling).transpose(1, 2), None
     attend_parts: Any = PackedAttention.apply
     states = attend_parts(query, keys, values, head_tokens, scaling, padded, slots)
     return states.transpose(1, 2).contiguous(), None
@@ -161,10 +162,6 @@ class PackedAttention(torch.autograd.Function):
             *(torch.cat([first[n] + second[n], third[n]], 2) for n in (1, 2)),
         )
         return *joined, None, None, None, None
-
-
-_flash: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-_flash_gradients: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 
 def _blocks(

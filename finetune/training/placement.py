@@ -1,4 +1,4 @@
-"""The device and number format of a training, checked against this machine."""
+"""The device, number formats and attention of a training, checked against this machine."""
 
 from __future__ import annotations
 
@@ -23,9 +23,6 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-_NEEDED = ("datasets", "peft", "trl")
-
-
 @dataclass(frozen=True, slots=True)
 class Placement:
     """A recipe's device, number formats and attention on this machine."""
@@ -37,7 +34,7 @@ class Placement:
 
     @contextmanager
     def main_process_first(self) -> Iterator[bool]:
-        """Run the block in the main process first, then in the others; yield True in the main."""
+        """Run the block in the main process, which gets True, and then in the others."""
         accelerate: Any = import_module("accelerate")
         with accelerate.PartialState(cpu=self.device.type == "cpu").main_process_first():
             yield not rank()
@@ -50,11 +47,20 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
         InputError: The machine lacks the device, or the device does not support a setting.
         DependencyError: A package that the recipe needs is not installed.
     """
-    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+    if missing := [name for name in ("datasets", "peft", "trl") if find_spec(name) is None]:
         raise DependencyError(
             f"Training needs {', '.join(missing)}. Run: pip install 'casewright[finetune]'"
         )
-    device = _device(model.device)
+    import torch
+
+    name = model.device
+    if os.environ.get("WORLD_SIZE", "1") != "1" and name in (None, "cuda"):
+        # Each process of a launch has its own GPU, unless the recipe names one.
+        name = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else name
+    try:
+        device = find_device(name)
+    except InputError as error:
+        raise InputError(f"model.device: {error}") from error
     on_cuda = device.type == "cuda"
     for field, value, package, instead in cuda_settings(model, training):
         if not on_cuda:
@@ -67,8 +73,6 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
                 f'{field} = "{value}" needs {package}. Run: pip install '
                 f'{package.replace("_", "-")}; or set {field} = "{instead}".'
             )
-    import torch
-
     dtype = find_dtype(model.dtype, device)
     if on_cuda and dtype == torch.bfloat16 and not torch.cuda.is_bf16_supported():
         raise InputError(
@@ -77,21 +81,8 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
     attention = training.attention
     if attention == "auto":
         # FlashAttention has no mask that hides the tails of a shared head from each other.
-        possible = on_cuda and dtype != torch.float32 and not training.shared_heads
-        flash = possible and find_spec("flash_attn") is not None
-        attention = "flash_attention_2" if flash else "sdpa"
+        is_possible = on_cuda and dtype != torch.float32 and not training.shared_heads
+        has_flash = is_possible and find_spec("flash_attn") is not None
+        attention = "flash_attention_2" if has_flash else "sdpa"
     save_dtype = find_dtype(model.save_dtype, device) if model.save_dtype else dtype
     return Placement(device, dtype, save_dtype, attention)
-
-
-def _device(name: str | None) -> torch.device:
-    # Each process of a launch has its own GPU, unless the recipe names one.
-    if os.environ.get("WORLD_SIZE", "1") != "1" and name in (None, "cuda"):
-        import torch
-
-        if torch.cuda.is_available():
-            name = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-    try:
-        return find_device(name)
-    except InputError as error:
-        raise InputError(f"model.device: {error}") from error

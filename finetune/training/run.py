@@ -21,14 +21,18 @@ from casewright.planner.language_model.card import read_card
 from casewright.planner.prompt import prompt_hash
 from casewright.stores.whole_file import write_whole
 
-#: The last file of a checkpoint, with the hashes of the others.
+#: The file that is written last into a checkpoint, with the hashes of the others.
 HASHES = "casewright-checkpoint.json"
 #: The file beside the checkpoints: the fingerprint of their training.
 RUN = "run.json"
+CHECKPOINTS, BASE = "checkpoints", "base"
+#: Keys of a card: the SHA-256 of the start adapter's weights, and the card of the base or adapter
+#: from which the training started.
+FROM, TRAINED_BEFORE = "from", "trained_before"
 
 
 def write_hashes(checkpoint: Path) -> None:
-    """Write the hashes of a checkpoint's files, all of which are written."""
+    """Write the hashes of a checkpoint's files; call it when all files are complete."""
     files = sorted(file for file in checkpoint.rglob("*") if file.is_file() and file.name != HASHES)
     hashes = {str(file.relative_to(checkpoint)): sha256(file) for file in files}
     write_whole(checkpoint / HASHES, json.dumps(hashes, indent=1))
@@ -47,13 +51,13 @@ def last_complete(folder: Path) -> tuple[Path | None, list[Path]]:
 
 
 def steps_of(checkpoint: Path) -> int:
-    """Return the number of steps before a checkpoint."""
+    """Return the number of steps after which a checkpoint was written."""
     return int(checkpoint.name.partition("-")[2])
 
 
 def checkpoints_of(folder: Path) -> list[Path]:
     """Return all checkpoints in a folder, complete or not."""
-    return [path for path in folder.glob("checkpoint-*/") if path.name[11:].isdecimal()]
+    return [p for p in folder.glob("checkpoint-*/") if p.name.partition("-")[2].isdecimal()]
 
 
 def check_writable(folder: Path) -> None:
@@ -68,15 +72,9 @@ def check_writable(folder: Path) -> None:
         )
 
 
-CHECKPOINTS, BASE = "checkpoints", "base"
-#: Keys of a card: the SHA-256 of the start adapter's weights, and the card of the base or adapter
-#: from which the training started.
-FROM, TRAINED_BEFORE = "from", "trained_before"
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A training: a recipe's sections, the data, the output folder, the adapter to start from."""
+    """A training: sections of a recipe, data, output folder, and the adapter to start from."""
 
     model: ModelSection
     lora: LoraSection
@@ -110,7 +108,7 @@ class Run:
             for name, value in fields.items()
         }
         if self.start is not None:
-            settings["from"] = self.start.sha256
+            settings[FROM] = self.start.sha256
         return {**settings, "data": manifest_hash(self.data.manifest), "prompt": prompt_hash()}
 
     def card(
@@ -141,7 +139,7 @@ class Run:
         }
 
     def finished_card(self, *, resume: bool) -> dict[str, Any] | None:
-        """Return the training's card if the output folder holds the finished training.
+        """Return the card of this training if the output folder holds it finished, else ``None``.
 
         ``InputError`` if the folder is a file, has files although ``resume`` is false, or has
         another training.
@@ -156,13 +154,14 @@ class Run:
         card = read_card(self.output)
         inside = {file.name for file in self.checkpoints.glob("*")}
         # A training that was killed early may not have written its fingerprint.
-        started = RUN in inside or (names == {CHECKPOINTS} and inside <= {f"{RUN}.new"})
-        if card is None and not started:
+        is_training = RUN in inside or (names == {CHECKPOINTS} and inside <= {f"{RUN}.new"})
+        if card is None and not is_training:
             raise InputError(
                 f"--output {self.output} is not empty, and holds no training: there is "
                 f"{sorted(names)[0]!r} in it. Give an empty or a new folder."
             )
-        if started and names <= {CHECKPOINTS, BASE, LOG} and not checkpoints_of(self.checkpoints):
+        only_begun = is_training and names <= {CHECKPOINTS, BASE, LOG}
+        if only_begun and not checkpoints_of(self.checkpoints):
             # The training was killed before its first checkpoint.
             return None
         if not resume:
@@ -193,9 +192,8 @@ class Run:
             ) from error
         current = self.fingerprint
         for name in sorted(current.keys() | before.keys()):
-            old, new = (
-                json.dumps(part.get(name), ensure_ascii=False) for part in (before, current)
-            )
+            pair = before.get(name), current.get(name)
+            old, new = (json.dumps(value, ensure_ascii=False) for value in pair)
             if old != new:
                 raise InputError(
                     f"{str(self.output)!r} holds the checkpoints of another training: {name} was "

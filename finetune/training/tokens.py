@@ -1,7 +1,7 @@
 """Training examples as tokens: the same tokens that serving reads and writes.
 
 Most tokens of a prompt are its head (a prefix with the tools), and many examples have the same
-head. With shared heads, a row has a head once and the tails of its examples after it, see
+head. With shared heads, a row has a head once, and then the tails of its examples; see
 ``packed_attention_network``. This does not change the training steps.
 """
 
@@ -11,7 +11,8 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
@@ -23,16 +24,18 @@ if TYPE_CHECKING:
 
 #: A plan in a prompt, with the newline after the last step, which ends the plan.
 _SHOWN = re.compile(rb"(?<=\n)Plan:\n((?:s[0-9]+ = [^\n]*(?:\n|$))+)")
+#: The label of tokens that are not supervised.
+IGNORED = -100
 
 
 class ShownPlans:
-    """Masks of the plans that a prompt shows, over the tokens of a model."""
+    """Masks of the tokens of a prompt that belong to plans, which the prompt shows as examples."""
 
     def __init__(self, model: LanguageModel) -> None:
         tokenizer = model.grammar_tokenizer
-        self._text = lru_cache(None)(lambda token: bytes(tokenizer.decode_bytes([token])))
+        self._text = cache(lambda token: bytes(tokenizer.decode_bytes([token])))
         #: ``of`` with a cache, for heads that many examples share.
-        self.of_head = lru_cache(None)(self.of)
+        self.of_head = cache(self.of)
 
     def of(self, tokens: Sequence[int]) -> list[int]:
         """Return for each token of a part of a prompt 1 if it begins inside a plan, else 0."""
@@ -41,11 +44,8 @@ class ShownPlans:
         for match in _SHOWN.finditer(b"".join(parts)):
             start, end = match.span(1)
             inside[start:end] = b"\1" * (end - start)
-        mask, index = [], 0
-        for part in parts:
-            mask.append(int(inside[index]))
-            index += len(part)
-        return mask
+        starts = [*accumulate(map(len, parts), initial=0)]
+        return [inside[start] for start in starts[:-1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class TokenRow:
 class TokenRows:
     """The tokens of examples, without examples that are too long (``left_out`` has their ids).
 
-    ``longest`` is the number of tokens of the longest example, also if it is left out.
+    ``longest`` is the number of tokens of the longest example, even if it is left out.
     """
 
     rows: Sequence[TokenRow]
@@ -87,12 +87,10 @@ def token_row(
 ) -> TokenRow:
     """Return an example's tokens; with ``shown`` the plans in its prompt are supervised, too."""
     prompt = model.encode(example.prompt)
+    head, tail = prompt.head, prompt.tail
     answer = [*model.encode_plan(example.completion), model.ends[0]]
-    mask = [0] * (len(prompt.head) + len(prompt.tail))
-    if shown is not None:
-        mask = [*shown.of_head(prompt.head), *shown.of(prompt.tail)]
-    tokens = [*prompt.head, *prompt.tail, *answer]
-    return TokenRow(tokens, mask + [1] * len(answer), len(prompt.head))
+    mask = [*shown.of_head(head), *shown.of(tail)] if shown else [0] * (len(head) + len(tail))
+    return TokenRow([*head, *tail, *answer], mask + [1] * len(answer), len(head))
 
 
 def token_rows(
@@ -116,16 +114,11 @@ def token_rows(
     return TokenRows(fitting, left_out, max(sizes, default=0))
 
 
-#: The label of tokens that are not supervised.
-IGNORED = -100
-
-
 def head_rows(rows: Sequence[TokenRow], size: int) -> list[dict[str, list[Any]]]:
-    """Return rows grouped by their heads, at most ``size`` examples a group.
+    """Return groups of at most ``size`` rows with one head, in the order of their first rows.
 
-    Groups are in the order of their first examples. A group has ``head`` (tokens) and
-    ``head_labels``, each (h,); ``tails`` and ``tail_labels``, lists with one list an example. The
-    loss of a head's plans counts once.
+    A group has ``head`` (tokens) and ``head_labels``, each (h,); ``tails`` and ``tail_labels``,
+    lists with one list a row. The loss of a head's plans counts once.
     """
     by_head: dict[tuple[int, ...], list[TokenRow]] = defaultdict(list)
     for row in rows:
@@ -133,7 +126,7 @@ def head_rows(rows: Sequence[TokenRow], size: int) -> list[dict[str, list[Any]]]
         by_head[tuple(row.input_ids[: max(1, row.head)])].append(row)
     groups: list[dict[str, list[Any]]] = []
     for head, members in by_head.items():
-        # The parts have similar sizes; a part of few examples would compute a head for few tails.
+        # The parts have similar sizes: a small part would compute the head for few tails.
         parts = -(-len(members) // size)
         for number in range(parts):
             part = members[len(members) * number // parts : len(members) * (number + 1) // parts]
@@ -150,7 +143,7 @@ def head_rows(rows: Sequence[TokenRow], size: int) -> list[dict[str, list[Any]]]
 
 def _labels(row: TokenRow) -> list[int]:
     pairs = zip(row.input_ids, row.completion_mask, strict=True)
-    return [token if counts else IGNORED for token, counts in pairs]
+    return [token if is_supervised else IGNORED for token, is_supervised in pairs]
 
 
 def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str, Any]]:
@@ -173,9 +166,9 @@ def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str
 def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[str, Any]:
     """Return the tensors of a batch with one row of ``fill_rows``, for ``summed_loss``.
 
-    The row has L tokens; only supervised tokens have logits. transformers counts ``shift_labels``.
-    ``parts``, (2, L), limits attention: each token's number of its head and of its tail, 0 in the
-    head. The row is padded to ``length`` tokens, with a part that no token attends to.
+    The row has L tokens, padded to ``length`` with a part that no token attends to. ``parts``,
+    (2, L), limits attention: each token's number of its head and of its tail, 0 in the head. Only
+    supervised tokens have logits. ``shift_labels`` repeats the labels: transformers counts them.
     """
     import torch
 
@@ -185,21 +178,18 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
     predecessors: list[int] = []
     labels: list[int] = []
     for number, group in enumerate(batch[0]["groups"]):
-        head, start = group["head"], len(tokens)
-        last = start + len(head) - 1
-        tokens += head
-        positions += range(len(head))
-        parts += [(number, 0)] * len(head)
-        # The previous token predicts a token; for the first of a tail, it is the head's last token.
-        predecessors += [-1, *range(start, last)]
-        labels += [IGNORED, *group["head_labels"][1:]]
-        pairs = zip(group["tails"], group["tail_labels"], strict=True)
-        for tail_number, (tail, tail_labels) in enumerate(pairs, 1):
-            predecessors += [last, *range(len(tokens), len(tokens) + len(tail) - 1)]
-            positions += range(len(head), len(head) + len(tail))
-            parts += [(number, tail_number)] * len(tail)
-            tokens += tail
-            labels += tail_labels
+        head = group["head"]
+        last = len(tokens) + len(head) - 1
+        label_parts = [[IGNORED, *group["head_labels"][1:]], *group["tail_labels"]]
+        pairs = zip([head, *group["tails"]], label_parts, strict=True)
+        for part, (part_tokens, part_labels) in enumerate(pairs):
+            # The previous token predicts a token; for the first of a tail, it is the head's last.
+            before, first = (last, len(head)) if part else (-1, 0)
+            predecessors += [before, *range(len(tokens), len(tokens) + len(part_tokens) - 1)]
+            positions += range(first, first + len(part_tokens))
+            parts += [(number, part)] * len(part_tokens)
+            tokens += part_tokens
+            labels += part_labels
     padding = max(0, length - len(tokens))
     tokens += [0] * padding
     positions += range(padding)
@@ -217,7 +207,7 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
 
 
 def pack_heads(network: Any) -> None:
-    """Let a network attend to the rows of ``collate_heads``; its attention to others is unchanged.
+    """Set a network's attention for the rows of ``collate_heads``; other rows keep its attention.
 
     ``InputError`` if the network's attention cannot be replaced.
     """

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from casewright.errors import InputError
 from casewright.finetune.examples.training_set import read_training_set
@@ -25,18 +25,16 @@ from casewright.finetune.training.placement import Placement, find_placement, ra
 from casewright.finetune.training.run import BASE, RUN, Run, checkpoints_of, last_complete, steps_of
 from casewright.finetune.training.tokens import TokenRows, token_rows
 from casewright.finetune.training.trainer import figures_of, make_trainer
+from casewright.planner.language_model import LanguageModel
 from casewright.planner.language_model.card import read_card
 from casewright.planner.language_model.source import ModelSource
 from casewright.stores.progress import note
 from casewright.stores.whole_file import write_whole
 
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
-
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """The folders of a trained model and, if written, of the merged model; the card's content."""
+    """The folder of a trained model, that of the merged model if written, and the card."""
 
     folder: Path
     merged: Path | None
@@ -67,14 +65,14 @@ def train(
         resume: Resume from the last complete checkpoint, or begin if there is none; return the
             result of a finished training.
         merge: Also write the adapter merged into its base.
-        minutes: Stop after this time and save the model. The learning rate follows the schedule of
-            the full number of steps, which the card records.
+        minutes: Stop after this time and save the model. The learning rate still follows the
+            schedule of the full number of steps, which the card records.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Raises:
         InputError: The sections do not fit each other, the machine, the base, the data or the
             adapter to start from; the output folder cannot be written or holds other files; or the
-            final loss is NaN or higher than that of a guess, and no model is saved.
+            final loss is NaN or higher than that of a guess. No model is saved.
         DependencyError: A required package is not installed.
     """
     check_together(model, lora, training)
@@ -140,7 +138,7 @@ def _train(
     loss_before = trainer.state.log_history[0].get("eval_loss")
     if log:
         check_learned(loss_before, loss_after, model.network.config.vocab_size)
-    facts = {
+    metrics = {
         "validation_loss_before": loss_before,
         "validation_loss_after": loss_after,
         "resumed_after_steps": steps,
@@ -148,7 +146,7 @@ def _train(
         "seconds": round(time.perf_counter() - started, 1),
         "seconds_training": round(trained.metrics["train_runtime"], 1),
     }
-    card = run.card(facts, read_card(source.base) if source else None)
+    card = run.card(metrics, read_card(source.base) if source else None)
     if rank() == 0:
         save_trained(run, trainer.model, model.tokenizer, placement.save_dtype)
         write_cards(run.output, card)
@@ -158,7 +156,7 @@ def _train(
 
 
 def _load_model(run: Run, source: ModelSource | None, placement: Placement) -> LanguageModel:
-    """Check the settings, write a new base if the recipe has one, and load the base."""
+    """Check the settings, begin the output folder if the training is new, and load the base."""
     base.check_settings(source, run.model, run.lora, run.training.max_length)
     with placement.main_process_first() as is_main:
         if is_main and not checkpoints_of(run.checkpoints):
@@ -170,7 +168,7 @@ def _load_model(run: Run, source: ModelSource | None, placement: Placement) -> L
 
 
 def _begin(run: Run) -> None:
-    """Make the output folder with the training's fingerprint, and a new base."""
+    """Make the output folder with the training's fingerprint and, for such a recipe, a new base."""
     try:
         for leftover in (run.checkpoints, run.output / BASE):
             shutil.rmtree(leftover, ignore_errors=True)

@@ -48,7 +48,7 @@ def _sft_config(
         num_train_epochs=training.epochs or 1.0,
         max_steps=training.steps or -1,
         lr_scheduler_type=_SCHEDULES.get(training.schedule, training.schedule),
-        # Below 1 it is a share of the steps.
+        # TRL takes a number below 1 as a share of the steps.
         warmup_steps=training.warmup,
         per_device_train_batch_size=batch,
         per_device_eval_batch_size=batch,
@@ -95,7 +95,7 @@ def figures_of(trainer: SFTTrainer, rows: TokenRows, validation: TokenRows) -> d
         "examples_validation": len(validation.rows),
         "examples_left_out": len(rows.left_out) + len(validation.left_out),
         "tokens_training": rows.tokens,
-        # The tokens that were processed: a head that examples of a row share counts once.
+        # A head that examples of a row share is processed, and counts, once.
         "tokens_seen": trainer.state.num_input_tokens_seen,
         "tokens_supervised": sum(sum(row.completion_mask) for row in rows.rows),
         "tokens_longest_example": rows.longest,
@@ -121,8 +121,8 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     """Return the mean cross-entropy of a supervised token, in nats.
 
     All tokens of all rows have the same weight: batches, packing and the number of processes do not
-    change the mean. There is a row; rows have ``input_ids`` and ``labels``, or ``groups`` with
-    shared heads.
+    change the mean. ``rows`` is at least one row with ``input_ids`` and ``labels``, or with shared
+    heads ``groups``.
     """
     import torch
 
@@ -131,24 +131,24 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     network: Any = trainer.model
     device = accelerator.device
     # Rows of similar length share a batch, to pad less; every process takes its share.
-    grouped = "groups" in rows[0]
-    order = sorted(range(len(rows)), key=lambda n: 0 if grouped else len(rows[n]["input_ids"]))
+    is_grouped = "groups" in rows[0]
+    order = sorted(range(len(rows)), key=lambda n: 0 if is_grouped else len(rows[n]["input_ids"]))
     share = order[accelerator.process_index :: accelerator.num_processes]
     sums = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
-    training = network.training
+    was_training = network.training
     network.eval()
     with torch.no_grad(), accelerator.autocast():
         for start in range(0, len(share), size):
             batch: Any = trainer.data_collator([rows[n] for n in share[start : start + size]])
             inputs = send_to_device(batch, device)
-            if grouped:
+            if is_grouped:
                 sums[0] += tokens.summed_loss(network, inputs).double().to(sums.device)
                 sums[1] += len(inputs["labels"])
                 continue
             output = network(**inputs, use_cache=False, fused_lm_head=True)
             sums[0] -= output.log_probs.double().sum().to(sums.device)
             sums[1] += output.label_mask.sum().to(sums.device)
-    network.train(training)
+    network.train(was_training)
     total, count = accelerator.reduce(sums, reduction="sum").tolist()
     return float(total / count)
 
@@ -175,24 +175,18 @@ def make_trainer(
             if not validation:
                 return {}
             results = {"eval_loss": mean_token_loss(self, self.eval_dataset)}
-            # The log of TRL would add figures of the last training steps to the validation's.
+            # TRL's own ``log`` would add figures of the last training steps.
             super(SFTTrainer, self).log(dict(results))
             return results
 
-        def compute_loss(
-            self,
-            network: Any,
-            inputs: Any,
-            return_outputs: bool = False,
-            num_items_in_batch: Any = None,
-        ) -> Any:
+        def compute_loss(self, network: Any, inputs: Any, **settings: Any) -> Any:
             if not training.shared_heads:
                 plain: Any = super().compute_loss
-                return plain(network, inputs, return_outputs, num_items_in_batch)
-            # ``num_items_in_batch`` counts the tokens of all processes, but gradients are averaged
-            # over the processes: so the loss is multiplied by their number, as in TRL.
-            processes = self.accelerator.num_processes
-            return tokens.summed_loss(network, inputs) * processes / num_items_in_batch
+                return plain(network, inputs, **settings)
+            # ``num_items_in_batch`` counts the tokens of all processes, and gradients are averaged
+            # over the processes. So the loss is multiplied by their number, as in TRL.
+            loss = tokens.summed_loss(network, inputs) * self.accelerator.num_processes
+            return loss / settings["num_items_in_batch"]
 
         def _save_checkpoint(self, network: Any, trial: Any) -> None:
             super()._save_checkpoint(network, trial)
@@ -240,8 +234,8 @@ def _mix_precision(network: Any) -> None:
     """Keep trained weights in 32 bits, and compute in 16.
 
     PEFT keeps completely trained layers in the base's 16 bits, where small steps are lost. It also
-    casts the input of each adapter to 32 bits, and autocast casts it back. The backward pass would
-    keep these copies, so the cast is turned off.
+    casts the input of each adapter to 32 bits, and autocast casts the input back to 16. The
+    backward pass would keep these copies, so PEFT's cast is turned off.
     """
     quantised = getattr(network, "is_loaded_in_4bit", False)
     for parameter in network.parameters():

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from casewright.finetune.queries.drafts import template_drafts
+from casewright.tools import ToolExample, ToolSpec
+from tests.planner.helpers import SHOP, annotated
+
+
+def test_a_tool_whose_example_is_no_plan_gets_no_draft() -> None:
+    broken = ToolSpec("tide", "The next high tide.", example=ToolExample("when is high tide", "("))
+    drafts = [draft["query"] for draft in template_drafts(SHOP.with_(broken), annotated())]
+    assert "hello there" in drafts
+    assert "when is high tide" not in drafts
