@@ -39,7 +39,7 @@ def bench_planner(
 def bench_frozen(
     domain: DomainName = "shopping",
     guests: Annotated[int, Option(min=0, help="Messages that bring tools along.")] = 0,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
 ) -> Report:
     """Score the shipped planners on the domain's held-out test queries."""
     from casewright.bench.frozen import measure_frozen
