@@ -168,8 +168,8 @@ class Plan:
 
 
 def context_fields(plan: Plan) -> list[str]:
-    """Return the fields of the context that a plan needs."""
-    values = [value for step in plan.steps for _, value in step.arguments]
+    """Return the fields of the context that a plan needs, including those in lists."""
+    values = [value for step in plan.steps for value in step.scalars()]
     return sorted({value.field for value in values if isinstance(value, ContextRef)})
 
 

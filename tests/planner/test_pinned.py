@@ -138,3 +138,8 @@ def test_a_plan_is_replaced_only_when_that_is_said(tmp_path: Path) -> None:
     assert file.read_text() == before
     pin_plan("history", QUESTION, PLAN, TOOLS, PARAMETERS).save(tmp_path, replace=True)
     assert file.read_text() != before
+
+
+def test_a_field_of_the_context_in_a_list_is_among_what_a_pinned_plan_needs() -> None:
+    plan = parse_plan("s1 = events(calendars=[context.home, context.work], limit=5)")
+    assert context_fields(plan) == ["home", "work"]
