@@ -61,7 +61,7 @@ class _File(BaseModel):
 
 
 def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
-    """Return the toolboxes of the given splits, by default of all, in the order of file names.
+    """Return the toolboxes of some splits, by default of all, in the order of file names.
 
     ``InputError`` names the file and the message if a file has another format, or a plan is not
     valid for its tools.
@@ -83,12 +83,12 @@ def training_toolboxes(*, follow_ups: bool = True) -> list[CorpusToolbox]:
         question_key(q.query) for box in boxes if box.split != "training" for q in box.queries
     }
 
-    def usable(query: AnnotatedQuery) -> bool:
+    def is_usable(query: AnnotatedQuery) -> bool:
         is_included = follow_ups or not query.record.history
         return is_included and question_key(query.query) not in held_out
 
     training = [box for box in boxes if box.split == "training"]
-    return [replace(box, queries=tuple(filter(usable, box.queries))) for box in training]
+    return [replace(box, queries=tuple(filter(is_usable, box.queries))) for box in training]
 
 
 def _load(path: Path) -> _File:
@@ -101,15 +101,15 @@ def _load(path: Path) -> _File:
 
 
 def _toolbox(path: Path, file: _File) -> CorpusToolbox:
-    message = ""
+    location = ""
     try:
         toolbox = Toolbox(read_tool(tool, exact=True) for tool in file.tools)
         queries = tuple(map(AnnotatedQuery.read, file.queries))
         for query in queries:
-            message = f"{query.record.id}: "
+            location = f"{query.record.id}: "
             query.record.request(toolbox).validate(query.plan)
     except CasewrightError as error:
-        raise InputError(f"{path}: {message}{error}") from error
+        raise InputError(f"{path}: {location}{error}") from error
     return CorpusToolbox(
         file.name, file.field, file.writer, file.split, toolbox, file.pools, queries
     )

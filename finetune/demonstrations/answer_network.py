@@ -76,11 +76,10 @@ class AnswerNetwork:
         )
         # Padded on the left: an answer's tokens are the last ones.
         targets, _ = self._padded([answer for _, answer in rows])
-        logprobs = _target_logprobs(output.logits, targets)
-        flat = (
-            row[len(row) - len(answer) :] for row, (_, answer) in zip(logprobs, rows, strict=True)
-        )
-        return [[next(flat) for _ in question.answers] for question in questions]
+        padded = iter(_target_logprobs(output.logits, targets))
+        return [
+            [next(padded)[-len(answer) :] for answer in question.answers] for question in questions
+        ]
 
     def _rest_of_answers(
         self, questions: Sequence[AnswerTokens], cache: Any, mask: Tensor
@@ -117,7 +116,7 @@ class AnswerNetwork:
 
     @torch.inference_mode()
     def _test_masks(self, vocabulary: int) -> bool:
-        """Return whether answers in one row get the same log-probabilities as in separate rows."""
+        """Return True if answers in one row get the same log-probabilities as in separate rows."""
         tokens = [token % vocabulary for token in (7, 11, 13, 17, 19, 23)]
         sample = AnswerTokens(tuple(tokens[:2]), (tuple(tokens[2:5]), tuple(tokens[3:])), (0, 0))
         self._takes_answer_masks = True

@@ -7,12 +7,11 @@ As in RAGSys (section 5.3, Figure 1), the benefit of the selected demonstrations
 from __future__ import annotations
 
 import itertools
-import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -38,13 +37,8 @@ FOLDS = 5
 #: Number of prompts that are scored to estimate the time for all.
 _SAMPLED_PROMPTS = 8
 
-#: The measures that a calibration can optimise.
-MEASURES: dict[str, Callable[[AnswerMeasures], float]] = {
-    "margin": lambda answer: answer.margin,
-    "dpo": lambda answer: answer.preference,
-    "mass": lambda answer: math.nan if answer.mass is None else answer.mass,
-    "mc1": lambda answer: math.nan if answer.mc1 is None else answer.mc1,
-}
+#: The measures that a calibration can optimise, with their attributes of ``AnswerMeasures``.
+MEASURES = {"margin": "margin", "dpo": "preference", "mass": "mass", "mc1": "mc1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,21 +173,18 @@ def calibrate(
     sweep: Sweep | None = None,
     *,
     reading: CaseReading | None = None,
-    progress: bool | None = None,
 ) -> Calibration:
     """Find the selection of a store's cases that helps a model most.
 
     Args:
         scorer: The model; a ``RecordedScorer`` resumes an interrupted run.
         questions: By default the store's own cases; cases of a question's group are not shown.
-        progress: Show progress bars; see ``progress_bar``.
 
     Raises:
         InputError: A case is not a demonstration, there are fewer than two questions, or questions
             lack the wrong answers that the measure needs.
     """
-    prepared = prepare(store, scorer, questions, sweep, reading=reading, progress=progress)
-    return run(prepared, scorer, progress=progress)
+    return run(prepare(store, scorer, questions, sweep, reading=reading), scorer)
 
 
 def prepare(
@@ -203,34 +194,28 @@ def prepare(
     sweep: Sweep | None = None,
     *,
     reading: CaseReading | None = None,
-    progress: bool | None = None,
 ) -> PreparedCalibration:
-    """Select demonstrations for every setting, and estimate the cost of scoring.
-
-    See ``calibrate`` for the arguments.
-    """
+    """Select demonstrations for every setting, and estimate the cost; see ``calibrate``."""
     sweep, reading = sweep or Sweep(), reading or CaseReading.of(store)
     sample = list(questions) if questions is not None else reading.questions(store.all())
     if sweep.limit is not None and sweep.limit < len(sample):
         sample = random.Random(sweep.seed).sample(sample, sweep.limit)
     _check_questions(sample, sweep.measure)
-    select = partial(measures.select_by, store, progress=progress)
-    selectors = [MarginalSelector(d, b) for d, b in sweep.settings]
-    selections = [select(selector, sample, sweep.k, reading) for selector in selectors]
+    selections = [
+        measures.select_by(store, MarginalSelector(*setting), sample, sweep.k, reading)
+        for setting in sweep.settings
+    ]
     selections.append(measures.select_at_random(store, sample, sweep.k, reading, sweep.seed))
-    return PreparedCalibration(
-        sweep, sample, selections, _estimate_cost(scorer, sample, selections)
-    )
+    cost = _estimate_cost(scorer, sample, selections)
+    return PreparedCalibration(sweep, sample, selections, cost)
 
 
-def run(
-    prepared: PreparedCalibration, scorer: AnswerScorer, *, progress: bool | None = None
-) -> Calibration:
+def run(prepared: PreparedCalibration, scorer: AnswerScorer) -> Calibration:
     """Score the prepared prompts, and choose the setting."""
     sweep, questions = prepared.sweep, prepared.questions
-    measured = measures.measure_all(scorer, questions, prepared.selections, progress=progress)
-    value = MEASURES[sweep.measure]
-    benefit = np.array([[value(answer) for answer in row] for row in measured])
+    measured = measures.measure_all(scorer, questions, prepared.selections)
+    value_of = attrgetter(MEASURES[sweep.measure])
+    benefit = np.array([[value_of(answers) for answers in row] for row in measured])
     # Questions of one group are resampled and held out together.
     numbers: dict[Any, int] = {}
     groups = [numbers.setdefault(q.group or q.question, len(numbers)) for q in questions]
@@ -253,13 +238,13 @@ def _check_questions(questions: Sequence[JudgedQuestion], measure: str) -> None:
             f"A calibration has {len(questions)} questions. Give at least two; some hundred are "
             "needed to tell settings apart."
         )
-    with_wrong = {bool(question.wrong) for question in questions}
-    if len(with_wrong) > 1:
+    has_wrong = {bool(question.wrong) for question in questions}
+    if len(has_wrong) > 1:
         raise InputError(
             "Some questions have wrong answers and some have none, so their margins cannot be "
             "compared. Give wrong answers for all of them, or for none."
         )
-    if measure in ("mass", "mc1") and False in with_wrong:
+    if measure in ("mass", "mc1") and False in has_wrong:
         raise InputError(
             f"The measure {measure!r} needs wrong answers, and the questions have none. Take "
             "margin or dpo, or give wrong answers."
@@ -294,19 +279,20 @@ def _setting_results(
     benefit: Floats,
     resamples: Resamples,
 ) -> list[SettingResult]:
-    rows = []
-    columns = zip(prepared.sweep.settings, benefit, measured, prepared.selections, strict=False)
-    for setting, benefits, row, selections in columns:
-        cosines = [item.cosine for item in selections if item.cosine is not None]
-        dpo = float(np.mean([answer.preference for answer in row]))
+    results = []
+    # The last row, of random cases, has no setting.
+    rows = zip(prepared.sweep.settings, benefit, measured, prepared.selections, strict=False)
+    for setting, benefits, answers, selections in rows:
+        cosines = [chosen.cosine for chosen in selections if chosen.cosine is not None]
+        dpo = float(np.mean([answer.preference for answer in answers]))
         interval = interval_of(benefits, resamples)
         cosine = float(np.mean(cosines)) if cosines else None
-        rows.append(SettingResult(*setting, float(benefits.mean()), interval, dpo, cosine))
-    return rows
+        results.append(SettingResult(*setting, float(benefits.mean()), interval, dpo, cosine))
+    return results
 
 
 def _best_of(settings: Sequence[Setting], means: Floats) -> int:
-    """Return the index of the highest mean; of equal means, that with the highest λ_d and λ_b."""
+    """Return the index of the highest mean; if means are equal, of the highest λ_d, then λ_b."""
     return max(range(len(settings)), key=lambda s: (round(float(means[s]), 12), *settings[s]))
 
 

@@ -90,8 +90,8 @@ class JudgedQuestion:
 class CaseReading:
     """Reads a store's cases as demonstrations, and as questions with answers.
 
-    ``component`` is the component of the problem that is the question, ``group`` the metadata field
-    with a case's group, see ``JudgedQuestion``.
+    ``component`` is the problem's component with the question, ``group`` the metadata field with
+    the case's group, see ``JudgedQuestion``.
     """
 
     component: str
@@ -152,5 +152,5 @@ def context_of(question: str, demonstrations: Sequence[Demonstration]) -> str:
 
     An answer follows it after a space, which tokenizers join to a word.
     """
-    shown = [f"Q: {item.question}\nA: {item.answer}\n\n" for item in demonstrations]
-    return "".join([*shown, f"Q: {question}\nA:"])
+    shown = "".join(f"Q: {pair.question}\nA: {pair.answer}\n\n" for pair in demonstrations)
+    return f"{shown}Q: {question}\nA:"

@@ -68,8 +68,13 @@ class ModelScorer:
         for start in range(0, len(questions), WINDOW):
             window = [self._tokens(question) for question in questions[start : start + WINDOW]]
             for batch in self._batches(window):
-                likelihoods = self._likelihoods([window[index] for index in batch])
-                yield from zip((start + index for index in batch), likelihoods, strict=True)
+                output = self._network.shared([window[index] for index in batch])
+                for index, answers in zip(batch, output, strict=True):
+                    likelihoods = [
+                        Likelihood(sum(logprobs[lead:]), len(logprobs) - lead)
+                        for logprobs, lead in zip(answers, window[index].lead, strict=True)
+                    ]
+                    yield start + index, likelihoods
 
     @cached_property
     def _network(self) -> AnswerNetwork:
@@ -89,16 +94,6 @@ class ModelScorer:
                 f"{limit}. Show fewer demonstrations, or leave out long cases."
             )
         return tokens
-
-    def _likelihoods(self, batch: Sequence[AnswerTokens]) -> list[list[Likelihood]]:
-        output = self._network.shared(batch)
-        return [
-            [
-                Likelihood(sum(logprobs[lead:]), len(logprobs) - lead)
-                for logprobs, lead in zip(rows, tokens.lead, strict=True)
-            ]
-            for rows, tokens in zip(output, batch, strict=True)
-        ]
 
     def _batches(self, window: Sequence[AnswerTokens]) -> Iterator[list[int]]:
         """Yield the indices of each batch: similar lengths, at most ``batch_tokens``."""

@@ -48,30 +48,25 @@ def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
 
 
 def _class_score(name: str, verdicts: Sequence[Verdict], *rates: float) -> ClassScore:
-    accuracies = (
-        float(np.mean(values)) if values else float("nan")
-        for values in (
-            [v.tools for v in verdicts],
-            [v.arguments for v in verdicts],
-            [v.arguments for v in verdicts if v.paper],
-        )
-    )
+    tools, arguments = [v.tools for v in verdicts], [v.arguments for v in verdicts]
+    groups = tools, arguments, [v.arguments for v in verdicts if v.paper]
+    accuracies = (float(np.mean(group)) if group else float("nan") for group in groups)
     return ClassScore(name, len(verdicts), *accuracies, *rates)
 
 
 def as_row(score: ClassScore) -> Mapping[str, str | int | float | None]:
     """Return a score as a JSON-plain row with short names and null for NaN."""
     names = ("tools", "arguments", "arguments_paper", "precision", "recall", "f1")
-    figures = zip(names, astuple(score)[2:], strict=True)
-    rounded = {name: None if np.isnan(value) else round(value, 4) for name, value in figures}
+    values = zip(names, astuple(score)[2:], strict=True)
+    rounded = {name: None if np.isnan(value) else round(value, 4) for name, value in values}
     return {"class": score.name, "count": score.count, **rounded}
 
 
 def _mean_f1(verdicts: Sequence[Verdict], resamples: Resamples) -> Floats:
     """Return the mean F1 over classes in each resample, array (resamples,)."""
     gold, predicted = [v.gold for v in verdicts], [v.predicted for v in verdicts]
-    result: Floats = intervals.f1_scores(gold, predicted, sorted(set(gold)), resamples).mean(axis=1)
-    return result
+    scores: Floats = intervals.f1_scores(gold, predicted, sorted(set(gold)), resamples).mean(axis=1)
+    return scores
 
 
 def class_rows(
@@ -175,7 +170,7 @@ class Figure:
     """A measured number.
 
     Attributes:
-        value: A share from 0 to 1, a score, milliseconds or tokens; ``None`` without measurement.
+        value: A share from 0 to 1, a score, milliseconds or tokens; ``None`` if not measured.
         low, high: The 95 % interval, if the figure has one.
         count: Number of measured items.
     """
@@ -189,7 +184,7 @@ class Figure:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""
         numbers = {"value": self.value, "low": self.low, "high": self.high}
-        rounded = {n: None if v is None else round(v, 4) for n, v in numbers.items()}
+        rounded = {k: None if v is None else round(v, 4) for k, v in numbers.items()}
         return {**rounded, "count": self.count, **({"note": self.note} if self.note else {})}
 
 

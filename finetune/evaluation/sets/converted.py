@@ -26,7 +26,7 @@ class Converted:
 
     @classmethod
     def of(cls, records: Iterable[tuple[str, Callable[[], EvaluationItem]]]) -> Converted:
-        """Return the conversions of records by id; a conversion that raises ``Unfit`` refuses."""
+        """Return the set of these records: ids with conversions, which may raise ``Unfit``."""
         items: list[EvaluationItem] = []
         refused: list[tuple[str, str]] = []
         for id_, convert in records:

@@ -26,14 +26,9 @@ from casewright.tools import Parameter, Source, Toolbox, ToolSpec, alias
 #: Fields of specifications that hold parameters.
 _PARAMETERS = ("query_parameters", "path_parameters", "parameters", "arguments")
 _KINDS = {**KINDS, "enum": "string", "int or float": "number"}
-#: Plain values need not stand in the question.
-_SOURCES = {
-    "string": {Source.LITERAL},
-    "number": {Source.NUMBER},
-    "integer": {Source.NUMBER},
-    "boolean": {Source.BOOLEAN},
-}
-_ANY_SOURCES = {Source.LITERAL, Source.NUMBER, Source.BOOLEAN}
+#: The source of plain values by kind; they need not be words of the question.
+_SOURCES = {"string": Source.LITERAL, "boolean": Source.BOOLEAN}
+_SOURCES |= {"number": Source.NUMBER, "integer": Source.NUMBER}
 
 
 def _tool(specification: Mapping[str, Any], *, required: bool) -> ToolSpec:
@@ -71,22 +66,22 @@ def _declared(fields: Any) -> tuple[Mapping[str, Any], Sequence[str] | None]:
 
 
 def _parameter(name: str, declared: Mapping[str, Any], *, required: bool) -> Parameter:
-    facts = str(declared.get("type", "")).lower()
-    first = facts.removeprefix("typing.").partition("[")[0].strip()
-    kind = _KINDS.get(first, "any")
-    sources = _SOURCES.get(kind, _ANY_SOURCES)
-    choices = _choices(declared) if first in ("", "string", "str", "enum") else ()
+    full_type = str(declared.get("type", "")).lower()
+    base_type = full_type.removeprefix("typing.").partition("[")[0].strip()
+    kind = _KINDS.get(base_type, "any")
+    sources = {Source.STEP, *([_SOURCES[kind]] if kind in _SOURCES else _SOURCES.values())}
+    choices = _choices(declared) if base_type in ("", "string", "str", "enum") else ()
     if choices:
-        kind, sources = "string", set()
+        kind, sources = "string", {Source.STEP}
     description = str(declared.get("description", ""))
-    all_sources = frozenset({*sources, Source.STEP})
-    return Parameter(alias(name), description, kind, all_sources, choices, required)
+    return Parameter(alias(name), description, kind, frozenset(sources), choices, required)
 
 
 def _choices(declared: Mapping[str, Any]) -> tuple[str, ...]:
-    lists = [declared.get(key) for key in ("enum", "allowed_values", "possible_values")]
-    texts = (v for v in lists if isinstance(v, list) and v and all(isinstance(t, str) for t in v))
-    return tuple(dict.fromkeys(next(texts, ())))
+    """Return the first list of texts among the fields that may hold a parameter's choices."""
+    values = [declared.get(key) for key in ("enum", "allowed_values", "possible_values")]
+    lists = (v for v in values if isinstance(v, list) and v and all(isinstance(t, str) for t in v))
+    return tuple(dict.fromkeys(next(lists, ())))
 
 
 def _fields(declared: Mapping[str, Any], path: str = "") -> Iterator[str]:

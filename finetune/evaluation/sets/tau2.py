@@ -66,11 +66,8 @@ class _Shop:
             return [str(source.get(name)).casefold() for name in _FINDERS[tool]]
 
         wanted = facts(arguments)
-        return [
-            {"user_id": id_}
-            for id_, user in self._users.items()
-            if facts({**user, **user["name"], **user["address"]}) == wanted
-        ]
+        users = {id_: {**u, **u["name"], **u["address"]} for id_, u in self._users.items()}
+        return [{"user_id": id_} for id_, user in users.items() if facts(user) == wanted]
 
 
 #: Tools that find a user, and the facts of a user that are their parameters.
@@ -104,33 +101,21 @@ def _profile(user: Mapping[str, Any]) -> list[Row]:
 
 
 def _order(order: Mapping[str, Any]) -> list[Row]:
-    facts = {
-        **_select(order, "order_id", "user_id", "status"),
-        **_select(order["address"], *ADDRESS),
-    }
+    facts = _select(order, "order_id", "user_id", "status") | _select(order["address"], *ADDRESS)
     if payments := order["payment_history"]:
         facts["payment_method_id"] = payments[0]["payment_method_id"]
     if fulfillments := order["fulfillments"]:
         facts["tracking_id"] = ", ".join(fulfillments[0]["tracking_id"])
+    names = "item_id", "product_id", "name", "price"
     return [
-        {
-            **facts,
-            **_select(item, "item_id", "product_id", "name", "price"),
-            "options": _options(item),
-        }
-        for item in order["items"]
+        {**facts, **_select(item, *names), "options": _options(item)} for item in order["items"]
     ]
 
 
 def _variants(product: Mapping[str, Any]) -> list[Row]:
-    return [
-        {
-            **_select(product, "product_id", "name"),
-            **_select(variant, "item_id", "price", "available"),
-            "options": _options(variant),
-        }
-        for variant in product["variants"].values()
-    ]
+    facts, names = _select(product, "product_id", "name"), ("item_id", "price", "available")
+    variants = product["variants"].values()
+    return [{**facts, **_select(item, *names), "options": _options(item)} for item in variants]
 
 
 def _options(item: Mapping[str, Any]) -> str:
@@ -160,12 +145,10 @@ def read_tau2(folder: Path, split: str = "test") -> Converted:
         raise InputError(f"{folder} holds no tasks of tau2-bench's retail domain.")
     if split not in splits:
         raise InputError(f"There is no split {split!r}. There are: {', '.join(splits)}.")
-    wanted = set(map(str, splits[split]))
-    by_id = {str(task.get("id")): task for task in tasks if isinstance(task, dict)}
+    wanted = {f"retail-{id_}" for id_ in splits[split]}
+    by_id = {f"retail-{task.get('id')}": task for task in tasks if isinstance(task, dict)}
     return Converted.of(
-        (f"retail-{id_}", partial(_item, f"retail-{id_}", task, shop, toolbox))
-        for id_, task in by_id.items()
-        if id_ in wanted
+        (id_, partial(_item, id_, by_id[id_], shop, toolbox)) for id_ in by_id if id_ in wanted
     )
 
 
@@ -211,16 +194,15 @@ class _Replay:
             raise Unfit("a value that no plan can hold")
         if name in _FIELDS:
             return self._reference({_FIELDS[name]: value}) or self._in_question(value)
-        if name == "expression" and any(
-            number not in self.question for number in _NUMBER.findall(str(value))
-        ):
+        numbers = _NUMBER.findall(str(value)) if name == "expression" else ()
+        if any(number not in self.question for number in numbers):
             raise Unfit("a sum of numbers that only results hold")
         return Literal(value)
 
     def _reference(self, fields: Mapping[str, Any]) -> StepRef | None:
         """Return a reference to the first of these fields, in the first row that has all of them.
 
-        Steps that already got one of the values as an argument are passed over.
+        Steps that already got one of the values as an argument are skipped.
         """
         for number, (arguments, rows) in enumerate(self.steps, 1):
             if arguments.isdisjoint(map(str, fields.values())):
