@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ class TrainingInputs:
 
 @dataclass(slots=True)
 class _Facts:
-    """The facts for a manifest, collected on the way; ``validation`` are ids of planning tasks."""
+    """The facts for the manifest; ``validation`` are ids of planning tasks for validation."""
 
     pool: query_pool.QueryPool
     chosen: list[AnnotatedQuery] = field(default_factory=list)
@@ -96,11 +97,12 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
     planning_ids = {example.id for example in planning}
     splits: dict[str, list[TrainingExample]] = {TRAIN: [], VALIDATION: []}
     for example in mixed:
-        validates = example.id in facts.validation
+        is_validation = example.id in facts.validation
         if example.id not in planning_ids:
             # The source decides, so that an instruction and its evolution are in one split.
-            validates = query_pool.in_validation(example.source, data.validation, seed=data.seed)
-        splits[VALIDATION if validates else TRAIN].append(example)
+            source = example.source
+            is_validation = query_pool.in_validation(source, data.validation, seed=data.seed)
+        splits[VALIDATION if is_validation else TRAIN].append(example)
     manifest = _manifest(splits, facts, data, inputs)
     return TrainingSet(tuple(splits[TRAIN]), tuple(splits[VALIDATION]), manifest)
 
@@ -165,9 +167,9 @@ def _manifest(
     inputs: TrainingInputs,
 ) -> dict[str, Any]:
     """Return the manifest, JSON-plain; without times and paths it is the same for equal sets."""
-    examples = [example for split in splits.values() for example in split]
-    generic = [example for example in examples if _is_instruction(example)]
-    planning = len(examples) - len(generic)
+    examples = list(chain.from_iterable(splits.values()))
+    generic = sum(map(_is_instruction, examples))
+    planning = len(examples) - generic
     toolsets = {entry["reader"] for entry in facts.toolsets}
     pools = {name: pool.model_dump(mode="json") for name, pool in inputs.pools.items()}
     return {
@@ -200,9 +202,9 @@ def _manifest(
         **({"corpus": dict(facts.corpus)} if facts.corpus else {}),
         "instructions": {
             "pool": facts.instructions,
-            "taken": len(generic),
+            "taken": generic,
             # The paper's Table 3 is best at six to one planning task.
-            "per_planning_task": round(len(generic) / planning, 4) if planning else None,
+            "per_planning_task": round(generic / planning, 4) if planning else None,
             "licences": {
                 Path(source.path).name: source.licence
                 for source in data.instructions.sources

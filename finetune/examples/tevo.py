@@ -29,7 +29,7 @@ class TevoSettings(Section):
 
     Attributes:
         enabled: If false, only the plan cases in the prompt's tail vary.
-        unchanged: Share of prompts with the toolbox of serving.
+        unchanged: Share of prompts with the toolbox as in serving.
         drop_tools: Share of changed prompts that have only a random subset of the other tools.
         rename_tools: Share of tools with another name.
         rename_parameters: Share of parameters with another name.
@@ -191,7 +191,7 @@ def _draw_name(names: Sequence[str], taken: set[str], rng: random.Random) -> str
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """A random toolbox, the new names of its tools, and whether it differs from serving's."""
+    """A random toolbox, the new names of its tools; ``changed`` if it differs from serving's."""
 
     toolbox: Toolbox
     names: Renaming
@@ -215,9 +215,8 @@ def draw_toolbox(
     if not settings.enabled or rng.random() < settings.unchanged:
         return DrawnToolbox(box, Renaming(), changed=False)
     tools = _subset({name for query in leaders for name in query.plan.tools}, box, settings, rng)
-    free = [
-        t for t in variation.distractors if t.name not in variation.toolbox and t.name not in box
-    ]
+    known = {*variation.toolbox.names, *box.names}
+    free = [tool for tool in variation.distractors if tool.name not in known]
     tools += rng.sample(free, rng.randint(0, min(settings.distractors, len(free))))
     rng.shuffle(tools)
     # As in serving, this tool is last.
@@ -290,8 +289,7 @@ def vary_prompts(
         spec = drawn.names.spec(tool)
         if drawn.changed:
             spec = _reword(spec, tool, variation.pools.get(tool.name), settings.reword, rng)
-        example = _example(tool, drawn, variation, questions, excluded, rng)
-        if example is not None:
+        if example := _example(tool, drawn, variation, questions, excluded, rng):
             question, plan = example
             spec = replace(spec, example=ToolExample(question, str(drawn.names.plan(plan))))
         tools.append(spec)
@@ -340,10 +338,10 @@ def _example(
     excluded: Container[str],
     rng: random.Random,
 ) -> tuple[str, Plan] | None:
-    """Return question and plan of a tool's example: its own one, or that of a sampled query.
+    """Return question and plan of a tool's example: its own example, or a sampled query.
 
-    The toolbox of serving has only the tools' own examples. The tool's own example is dropped if
-    its question is in ``questions``; no query in ``excluded`` is sampled.
+    An unchanged toolbox has only the tools' own examples. The tool's own example is dropped if its
+    question is in ``questions``; no query in ``excluded`` is sampled.
     """
     settings, neighbours = variation.settings, variation.neighbours
     own: tuple[str, Plan] | None = None

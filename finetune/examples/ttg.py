@@ -102,8 +102,8 @@ def complete_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | Non
     lines = str(subject.varied.plan).split("\n")
     if len(lines) < 2:
         return None
-    first = "\n".join(lines[: rng.randrange(1, len(lines))])
-    return subject.plan_task(rng.choice(WORDINGS["begun"]), f"Beginning of the plan:\n{first}")
+    beginning = "\n".join(lines[: rng.randrange(1, len(lines))])
+    return subject.plan_task(rng.choice(WORDINGS["begun"]), f"Beginning of the plan:\n{beginning}")
 
 
 def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
@@ -119,7 +119,7 @@ def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
 
 
 def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Fill masked arguments; different values of one parameter are not masked together."""
+    """Fill masked arguments; two different values of one parameter are not both masked."""
     plan = subject.varied.plan
     arguments = [
         (number, step.tool, name, value)
@@ -130,10 +130,11 @@ def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | N
         return None
     mask = rng.choice(MASKS)
     values: dict[tuple[str, str], Value] = {}
-    hidden = set()
-    for number, tool, name, value in rng.sample(arguments, rng.randint(1, len(arguments))):
-        if values.setdefault((tool, name), value) == value:
-            hidden.add((number, name))
+    hidden = {
+        (number, name)
+        for number, tool, name, value in rng.sample(arguments, rng.randint(1, len(arguments)))
+        if values.setdefault((tool, name), value) == value
+    }
     lines = []
     for number, step in enumerate(plan.steps, 1):
         listed = ", ".join(
@@ -145,7 +146,7 @@ def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | N
     return subject.plan_task(rng.choice(WORDINGS["lost_values"]).format(mask=mask), material)
 
 
-#: Number of shuffles before the simplest permutation is used.
+#: Number of shuffles that are tried before two steps are swapped instead.
 TRIES = 20
 
 
@@ -182,7 +183,7 @@ def _list_order(plan: Plan, rng: random.Random) -> list[int] | None:
         order = rng.sample(steps, len(steps))
         if order != steps and _run_order(plan, order) == steps:
             return order
-    # A step that the list has directly before the step it needs still runs directly after it.
+    # If the list has a step directly before the step that it needs, it still runs directly after.
     later = rng.choice(dependent)
     steps[later - 1], steps[later] = later, later - 1
     return steps

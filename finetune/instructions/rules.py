@@ -38,8 +38,8 @@ Check = Callable[[Mapping[str, Any], str], bool]
 _CUES = (":", "=", ">", "-", "…", "...", ",", '"')
 #: Share of constraints that precede a question, if they may follow it.
 _SHARE_BEFORE = 0.25
-#: Maximum number of words of an answer for a limit on its length; minimum number for a constraint
-#: on its words.
+#: Maximum number of words of an answer with a constraint on its length, and minimum number of words
+#: of an answer with a constraint on its words.
 _MAX_LIMITED_WORDS, _MIN_PROSE_WORDS = 150, 8
 #: Requests about the form of a text or an answer, which a constraint could contradict.
 _ABOUT_FORM = re.compile(
@@ -96,8 +96,8 @@ class Rule:
 
 def _is_prose(answer: str, min_words: int = _MIN_PROSE_WORDS) -> bool:
     letters = sum(char.isalpha() or char.isspace() for char in answer)
-    enough = letters >= 0.75 * len(answer) and len(answer.split()) >= min_words
-    return enough and not _MARKUP.search(answer)
+    has_words = letters >= 0.75 * len(answer) and len(answer.split()) >= min_words
+    return has_words and not _MARKUP.search(answer)
 
 
 def has_word(answer: str, word: str) -> bool:
@@ -166,7 +166,7 @@ def _new_words(text: str, other: str) -> list[str]:
 
 _START, _END = frozenset({"start"}), frozenset({"end"})
 _COMMA, _LENGTH, _WORDS = frozenset({"comma"}), frozenset({"length"}), frozenset({"words"})
-#: The rules by kind. In a check, p are the parameters, and a is the answer.
+#: The rules by kind. In a check, ``p`` are the parameters, and ``a`` is the answer.
 RULES: Mapping[str, Rule] = {
     rule.kind: rule
     for rule in (

@@ -1,4 +1,4 @@
-"""Code of installed packages, and two sets of questions for whole functions.
+"""Two sets of questions that ask for whole functions of installed packages.
 
 Files are read and split as by ``ingest``. The relevant cases of a question are all chunks of its
 function, so the splitter determines the labels, not a search or a judge. Questions ask only for
@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
@@ -47,7 +47,7 @@ PACKAGES = (
     ("requests", "requests"),
     ("tenacity", "tenacity"),
 )
-#: Omitted files and folders; tests would name all functions.
+#: Omitted files and folders: tests contain the names of all functions.
 EXCLUDED = ("test", "tests", "test_*", "testing", "_vendor")
 #: Random seed for the functions and the wordings.
 SEED = 0
@@ -103,7 +103,7 @@ class Function:
 
     @property
     def is_cut(self) -> bool:
-        """True if it has several chunks, but not too many: then a question may ask for it."""
+        """True if it has 2 to ``MAX_CHUNKS`` chunks: then a question may ask for it."""
         return 2 <= len(self.chunks) <= MAX_CHUNKS
 
     def labelled(self, text: str) -> LabelledQuestion:
@@ -141,12 +141,11 @@ def code_set(corpus: CodeCorpus) -> FeedbackSet:
 def described_set(corpus: CodeCorpus, written: Mapping[str, str] | None = None) -> FeedbackSet:
     """Return the set whose questions describe their function.
 
-    ``written`` are questions by file and symbol, by default the packaged ones. A function that the
-    installed version of its package lacks, or has in one chunk, is omitted and counted in the
-    settings; ``InputError`` if all are omitted.
+    ``written`` are questions by ``Function.key``, by default the packaged ones. A function that the
+    installed version of its package lacks, or has in one chunk, is omitted and counted in
+    ``origin``; ``InputError`` if all are omitted.
     """
-    if written is None:
-        written = written_questions()
+    written = written_questions() if written is None else written
     by_key = {function.key: function for function in corpus.functions if function.is_cut}
     questions = [by_key[key].labelled(text) for key, text in written.items() if key in by_key]
     left_out = len(written) - len(questions)
@@ -173,7 +172,7 @@ def ask_about(functions: Sequence[Function]) -> list[LabelledQuestion]:
         cut.sort(key=lambda function: (function.source, function.symbol))
         random.Random(f"{SEED} {package}").shuffle(cut)
         sample += cut[:PER_PACKAGE]
-    # After this, the first questions are from all packages.
+    # Shuffled again, so that the first questions are from all packages.
     random.Random(SEED).shuffle(sample)
     return [_question(function, unique=counts[function.symbol] == 1) for function in sample]
 
@@ -189,7 +188,7 @@ def _question(function: Function, *, unique: bool) -> LabelledQuestion:
 
 
 def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
-    """Return the split code of installed packages; the settings list missing packages.
+    """Return the split code of installed packages; ``origin`` lists missing packages.
 
     ``packages`` are distributions and their package folders. ``DependencyError`` without
     tree-sitter.
@@ -213,9 +212,9 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
                 missing.append(name)
                 continue
             versions[folder] = installed.version
-            for chunks, found in _read_package(folder, installed.version, path, store):
-                cases += chunks
-                functions += found
+            for new_cases, new_functions in _read_package(folder, installed.version, path, store):
+                cases += new_cases
+                functions += new_functions
     return CodeCorpus(cases, functions, {"packages": versions, "packages_missing": missing})
 
 
@@ -248,10 +247,10 @@ def definitions(source: bytes) -> dict[str, list[PythonDefinition]]:
 
     ``SyntaxError`` or ``ValueError`` if the file is not Python of this version.
     """
-    results: dict[str, list[PythonDefinition]] = {}
+    by_symbol: dict[str, list[PythonDefinition]] = defaultdict(list)
     for definition in _walk(ast.parse(source).body, ""):
-        results.setdefault(definition.symbol, []).append(definition)
-    return results
+        by_symbol[definition.symbol].append(definition)
+    return by_symbol
 
 
 def _walk(body: Iterable[ast.AST], prefix: str) -> Iterator[PythonDefinition]:

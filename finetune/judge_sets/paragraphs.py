@@ -31,8 +31,8 @@ FILES = {
 }
 #: SciFact's files of abstracts and of claims.
 CORPUS, CLAIMS = "corpus.jsonl", "claims_*.jsonl"
-#: Maximum number of claims of each half (training and test), and of abstracts: to encode all 5,183
-#: takes long.
+#: Maximum number of claims of each half (training and test), and of abstracts; to encode all 5,183
+#: abstracts takes long.
 CLAIMS_PER_HALF, ABSTRACTS = 75, 1500
 
 
@@ -86,11 +86,8 @@ def _item(record: Mapping[str, Any]) -> Item:
             (Paragraph.of(title, " ".join(sentences)), title in titles)
             for title, sentences in record["context"]
         ]
-    return Item(
-        record,
-        {paragraph for paragraph, _ in labelled},
-        {paragraph for paragraph, supports in labelled if supports},
-    )
+    supporting = {paragraph for paragraph, supports in labelled if supports}
+    return Item(record, {paragraph for paragraph, _ in labelled}, supporting)
 
 
 def multihop_set(file: Path, name: str) -> FeedbackSet:
@@ -101,10 +98,8 @@ def multihop_set(file: Path, name: str) -> FeedbackSet:
     supporting paragraphs.
     """
     items = read_items(file)
-    cases = {
-        paragraph: _case(*paragraph, name)
-        for paragraph in sorted({paragraph for item in items for paragraph in item.paragraphs})
-    }
+    paragraphs = sorted(set[Paragraph]().union(*(item.paragraphs for item in items)))
+    cases = {paragraph: _case(*paragraph, name) for paragraph in paragraphs}
     questions: dict[str, LabelledQuestion] = {}
     for record, _, supporting in items:
         key = record.get("_id", record.get("id"))
@@ -133,7 +128,7 @@ def _case(title: str, text: str, name: str) -> Case:
 
 
 def holds_scifact(folder: Path) -> bool:
-    """Return true if a folder has the files of SciFact."""
+    """Return True if a folder has the files of SciFact."""
     return (folder / CORPUS).is_file() and any(folder.glob(CLAIMS))
 
 

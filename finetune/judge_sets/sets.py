@@ -21,7 +21,7 @@ SCIFACT = "scifact"
 
 
 def is_training(question_id: str) -> bool:
-    """Return true for a question of the training half, by the parity of its id's SHA-256.
+    """Return True for a question of the training half, by the parity of its id's SHA-256.
 
     The half is the same in every set, with any limit, on every machine.
     """
@@ -76,8 +76,8 @@ class FeedbackSet:
 
     def store(self, encoder: Encoder, location: str | Path = ":memory:") -> CaseStore:
         """Return an open store with the cases; a folder is faster to search than memory."""
-        titled = any("title" in case.problem for case in self.cases)
-        store = CaseStore(schema_of(self.name, self.kind, encoder, titled=titled), location)
+        has_titles = any("title" in case.problem for case in self.cases)
+        store = CaseStore(schema_of(self.name, self.kind, encoder, titled=has_titles), location)
         try:
             store.add(self.cases)
         except BaseException:
