@@ -100,9 +100,12 @@ class AnswerNetwork:
         in_answer &= offset[:, :, None] >= offset[:, None, :]
         in_context = mask.bool()[:, None, :].expand(-1, in_answer.shape[1], -1)
         visible = torch.cat([in_context, in_answer], dim=2)
+        # The mask as an additive bias of attention scores, array (rows, 1, new, all).
+        bias = torch.zeros(visible.shape, dtype=self._network.dtype, device=self._device)
+        bias = bias.masked_fill(~visible, torch.finfo(bias.dtype).min)[:, None]
         output = self._network(
             input_ids=self._padded(ids, "right")[0],
-            attention_mask=self._bias(visible),
+            attention_mask=bias,
             position_ids=mask.sum(1, keepdim=True) + offset,
             past_key_values=cache,
             use_cache=True,
@@ -126,12 +129,6 @@ class AnswerNetwork:
             return False
         pairs = zip(chain.from_iterable(joined), chain.from_iterable(separate), strict=True)
         return all(abs(a - b) <= _TOLERANCE * max(1.0, abs(b)) for a, b in pairs)
-
-    def _bias(self, visible: Tensor) -> Tensor:
-        """Return a mask as an additive bias of attention scores, array (rows, 1, new, all)."""
-        dtype = self._network.dtype
-        bias = torch.zeros(visible.shape, dtype=dtype, device=self._device)
-        return bias.masked_fill(~visible, torch.finfo(dtype).min)[:, None]
 
     def _padded(self, rows: Sequence[Sequence[int]], side: str = "left") -> tuple[Tensor, Tensor]:
         """Return rows padded on one side, and the mask of what is not padding."""

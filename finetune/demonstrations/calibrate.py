@@ -18,8 +18,8 @@ import numpy as np
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations import measures
-from casewright.finetune.demonstrations.judged import AnswerScorer, CaseReading, JudgedQuestion
-from casewright.finetune.demonstrations.measures import AnswerMeasures, Floats
+from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, CaseReading
+from casewright.finetune.demonstrations.measures import AnswerMeasures, Floats, Questions
 from casewright.finetune.demonstrations.recorded import RecordedScorer
 from casewright.finetune.evaluation.intervals import Resamples, percentile_interval
 from casewright.stores import CaseStore, MarginalSelector
@@ -161,7 +161,7 @@ class PreparedCalibration:
     """
 
     sweep: Sweep
-    questions: Sequence[JudgedQuestion]
+    questions: Questions
     selections: Sequence[Sequence[measures.ChosenDemonstrations]]
     cost: Cost
 
@@ -169,7 +169,7 @@ class PreparedCalibration:
 def calibrate(
     store: CaseStore,
     scorer: AnswerScorer,
-    questions: Sequence[JudgedQuestion] | None = None,
+    questions: Questions | None = None,
     sweep: Sweep | None = None,
     *,
     reading: CaseReading | None = None,
@@ -190,7 +190,7 @@ def calibrate(
 def prepare(
     store: CaseStore,
     scorer: AnswerScorer,
-    questions: Sequence[JudgedQuestion] | None = None,
+    questions: Questions | None = None,
     sweep: Sweep | None = None,
     *,
     reading: CaseReading | None = None,
@@ -206,24 +206,28 @@ def prepare(
         for setting in sweep.settings
     ]
     selections.append(measures.select_at_random(store, sample, sweep.k, reading, sweep.seed))
-    cost = _estimate_cost(scorer, sample, selections)
+    prompts = dict.fromkeys(measures.prompts_of(sample, selections))
+    cost = _estimate_cost(scorer, list(prompts))
     return PreparedCalibration(sweep, sample, selections, cost)
 
 
 def run(prepared: PreparedCalibration, scorer: AnswerScorer) -> Calibration:
     """Score the prepared prompts, and choose the setting."""
     sweep, questions = prepared.sweep, prepared.questions
-    measured = measures.measure_all(scorer, questions, prepared.selections)
+    count = len(questions)
+    logprobs = measures.score_all(scorer, measures.prompts_of(questions, prepared.selections))
+    alone, *rows = (logprobs[start : start + count] for start in range(0, len(logprobs), count))
+    measured = [[*map(measures.measure_question, questions, row, alone)] for row in rows]
     value_of = attrgetter(MEASURES[sweep.measure])
     benefit = np.array([[value_of(answers) for answers in row] for row in measured])
     # Questions of one group are resampled and held out together.
     numbers: dict[Any, int] = {}
     groups = [numbers.setdefault(q.group or q.question, len(numbers)) for q in questions]
-    resamples = Resamples(len(questions), groups=groups, seed=sweep.seed)
+    resamples = Resamples(count, groups=groups, seed=sweep.seed)
     return Calibration(
         model=scorer.name,
         measure=sweep.measure,
-        questions=len(questions),
+        questions=count,
         k=sweep.k,
         rows=_setting_results(prepared, measured, benefit, resamples),
         choice=_choose_setting(sweep.settings, benefit[:-1], resamples),
@@ -232,7 +236,7 @@ def run(prepared: PreparedCalibration, scorer: AnswerScorer) -> Calibration:
     )
 
 
-def _check_questions(questions: Sequence[JudgedQuestion], measure: str) -> None:
+def _check_questions(questions: Questions, measure: str) -> None:
     if len(questions) < 2:
         raise InputError(
             f"A calibration has {len(questions)} questions. Give at least two; some hundred are "
@@ -251,19 +255,13 @@ def _check_questions(questions: Sequence[JudgedQuestion], measure: str) -> None:
         )
 
 
-def _estimate_cost(
-    scorer: AnswerScorer,
-    questions: Sequence[JudgedQuestion],
-    selections: Sequence[Sequence[measures.ChosenDemonstrations]],
-) -> Cost:
+def _estimate_cost(scorer: AnswerScorer, prompts: Sequence[Asked]) -> Cost:
     """Return the cost of scoring; the time is estimated from a sample of the prompts."""
-    prompts = list(dict.fromkeys(measures.prompts_of(questions, selections)))
-    recorded = scorer if isinstance(scorer, RecordedScorer) else None
-    missing = prompts if recorded is None else recorded.missing(prompts)
+    missing = scorer.missing(prompts) if isinstance(scorer, RecordedScorer) else prompts
     tokens = scorer.tokens(missing)
     seconds = None
     # Without a record, the sample would be scored twice.
-    if recorded and missing:
+    if isinstance(scorer, RecordedScorer) and missing:
         # An even sample, since prompts of different settings have different lengths.
         sample = missing[:: max(1, len(missing) // _SAMPLED_PROMPTS)][:_SAMPLED_PROMPTS]
         share = tokens / max(1, scorer.tokens(sample))

@@ -37,6 +37,7 @@ from casewright.stores.progress import progress_bar
 
 Floats = NDArray[np.float64]
 Logprobs = tuple[float, ...]
+Questions = Sequence[JudgedQuestion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,7 @@ class ChosenDemonstrations:
 
 
 def select_by(
-    store: CaseStore,
-    selector: MarginalSelector,
-    questions: Sequence[JudgedQuestion],
-    k: int,
-    reading: CaseReading,
+    store: CaseStore, selector: MarginalSelector, questions: Questions, k: int, reading: CaseReading
 ) -> list[ChosenDemonstrations]:
     """Return the ``k`` demonstrations that a selector chooses for each question."""
     selections = []
@@ -72,11 +69,7 @@ def select_by(
 
 
 def select_at_random(
-    store: CaseStore,
-    questions: Sequence[JudgedQuestion],
-    k: int,
-    reading: CaseReading,
-    seed: int = 0,
+    store: CaseStore, questions: Questions, k: int, reading: CaseReading, seed: int = 0
 ) -> list[ChosenDemonstrations]:
     """Return ``k`` random demonstrations for each question, as a control."""
     cases = store.all()
@@ -193,25 +186,11 @@ def score_all(
 
 
 def prompts_of(
-    questions: Sequence[JudgedQuestion], selections: Sequence[Sequence[ChosenDemonstrations]]
+    questions: Questions, selections: Sequence[Sequence[ChosenDemonstrations]]
 ) -> list[Asked]:
     """Return all questions without demonstrations, then with those of each row of selections."""
     rows = [[ChosenDemonstrations()] * len(questions), *selections]
     return [chosen.asked(q) for row in rows for chosen, q in zip(row, questions, strict=True)]
-
-
-def measure_all(
-    scorer: AnswerScorer,
-    questions: Sequence[JudgedQuestion],
-    selections: Sequence[Sequence[ChosenDemonstrations]],
-) -> list[list[AnswerMeasures]]:
-    """Return the measures of each question, for each row of selections."""
-    logprobs = score_all(scorer, prompts_of(questions, selections))
-    alone, *rows = (
-        logprobs[start : start + len(questions)]
-        for start in range(0, len(logprobs), len(questions))
-    )
-    return [[*map(measure_question, questions, row, alone)] for row in rows]
 
 
 def measure_question(

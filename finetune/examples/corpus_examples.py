@@ -7,10 +7,10 @@ To the messages of a toolbox are added *guests*, messages of other toolboxes wit
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ DESCRIPTIONS_ONLY = 0.7
 
 
 def guest_queries(
-    toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, rng: random.Random
+    toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, rng: Random
 ) -> list[AnnotatedQuery]:
     """Draw messages of ``others``; their records add the tools that their plans call."""
     pool = [(box, query) for box in others for query in box.queries]
@@ -49,11 +49,7 @@ def guest_queries(
 
 
 def unanswerable_queries(
-    toolbox: Toolbox,
-    others: Sequence[CorpusToolbox],
-    count: int,
-    encoder: Encoder,
-    rng: random.Random,
+    toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, encoder: Encoder, rng: Random
 ) -> list[AnnotatedQuery]:
     """Draw messages whose embeddings resemble no tool's; their plan becomes no_evidence."""
     pool = [
@@ -73,9 +69,7 @@ def unanswerable_queries(
     ]
 
 
-def with_decoys(
-    queries: Sequence[AnnotatedQuery], count: int, rng: random.Random
-) -> list[AnnotatedQuery]:
+def with_decoys(queries: Sequence[AnnotatedQuery], count: int, rng: Random) -> list[AnnotatedQuery]:
     """Draw messages that need no history, and give each the history of another message.
 
     Messages with a context are omitted, since their pronouns could refer to the history.
@@ -96,7 +90,7 @@ def with_decoys(
 
 
 def _guest(
-    toolbox: Toolbox, box: CorpusToolbox, query: AnnotatedQuery, rng: random.Random
+    toolbox: Toolbox, box: CorpusToolbox, query: AnnotatedQuery, rng: Random
 ) -> AnnotatedQuery | None:
     """Return a message of ``box`` as a guest; ``None`` if a record cannot add its tools."""
     names = sorted(set(query.plan.tools))
@@ -219,7 +213,7 @@ def domain_queries(
     """Return the guests and strangers of the domain's toolbox."""
     if not (settings.domain_guests or settings.domain_strangers):
         return []
-    rng = random.Random(f"{seed}:domain guests")
+    rng = Random(f"{seed}:domain guests")
     boxes = training_toolboxes()
     return [
         *guest_queries(toolbox, boxes, settings.domain_guests, rng),
@@ -259,7 +253,7 @@ def corpus_examples(
     all_queries: list[AnnotatedQuery] = []
     with progress_bar("Making examples of the corpus", len(boxes)) as advance:
         for index, box in enumerate(boxes):
-            rng = random.Random(f"{seed}:corpus:{box.name}")
+            rng = Random(f"{seed}:corpus:{box.name}")
             others = [*boxes[:index], *boxes[index + 1 :]]
             queries = [
                 *box.queries,
@@ -275,7 +269,7 @@ def corpus_examples(
     validation = []
     for box in read_corpus("validation"):
         count = min(settings.validation, len(box.queries))
-        sample = random.Random(f"{seed}:held:{box.name}").sample(box.queries, count)
+        sample = Random(f"{seed}:held:{box.name}").sample(box.queries, count)
         validation += make_examples(box, sample, 1, *as_served)
     facts = {
         "toolboxes": len(boxes),

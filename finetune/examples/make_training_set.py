@@ -14,23 +14,12 @@ from typing import Any
 
 from casewright import __version__
 from casewright.finetune.example import TrainingExample, without_duplicates
-from casewright.finetune.examples import query_pool
-from casewright.finetune.examples.corpus_examples import (
-    corpus_examples,
-    domain_queries,
-    with_decoys,
-)
+from casewright.finetune.examples import corpus_examples, query_pool, training_set
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.shared_toolboxes import vary_in_groups
 from casewright.finetune.examples.tevo import PromptVariation
 from casewright.finetune.examples.toolset import toolset_examples
-from casewright.finetune.examples.training_set import (
-    FORMAT,
-    TRAIN,
-    VALIDATION,
-    TrainingSet,
-    file_entry,
-)
+from casewright.finetune.examples.training_set import TRAIN, VALIDATION, TrainingSet
 from casewright.finetune.examples.ttg import tasks_of
 from casewright.finetune.folds import similarity_groups
 from casewright.finetune.instructions import instructions
@@ -112,18 +101,20 @@ def _planning(
 ) -> list[TrainingExample]:
     """Return the planning tasks of queries, tool-use sets and the corpus, in this order."""
     facts.chosen = choose_queries(facts.pool.queries, data.sampling, encoder, data.seed)
-    facts.chosen += domain_queries(inputs.toolbox, data.corpus, encoder, data.seed)
+    facts.chosen += corpus_examples.domain_queries(inputs.toolbox, data.corpus, encoder, data.seed)
     if data.corpus.copies:
         rng = random.Random(f"{data.seed}:decoys")
         facts.chosen += inputs.follow_ups
-        facts.chosen += with_decoys(facts.chosen, len(inputs.follow_ups), rng)
+        facts.chosen += corpus_examples.with_decoys(facts.chosen, len(inputs.follow_ups), rng)
     examples = _query_examples(facts, data, inputs, encoder)
     toolset_tasks, facts.toolsets = toolset_examples(
         *(data.toolsets, data.tevo, data.ttg, encoder),
         seed=data.seed,
         measuring=frozenset(map(question_key, inputs.measuring)),
     )
-    corpus = corpus_examples(data.corpus, data.tevo, data.ttg, encoder, seed=data.seed)
+    corpus = corpus_examples.corpus_examples(
+        data.corpus, data.tevo, data.ttg, encoder, seed=data.seed
+    )
     facts.corpus = corpus.facts
     facts.validation |= {example.id for example in corpus.validation}
     return [*examples, *toolset_tasks, *corpus.train, *corpus.validation]
@@ -173,7 +164,7 @@ def _manifest(
     toolsets = {entry["reader"] for entry in facts.toolsets}
     pools = {name: pool.model_dump(mode="json") for name, pool in inputs.pools.items()}
     return {
-        "format": FORMAT,
+        "format": training_set.FORMAT,
         "casewright": __version__,
         "prompt_hash": prompt_hash(),
         "seed": data.seed,
@@ -213,7 +204,7 @@ def _manifest(
             "refused": dict(sorted(facts.refused.items())),
         },
         "data": _without_folders(data.model_dump(mode="python")),
-        "files": {name: file_entry(split) for name, split in splits.items()},
+        "files": {name: training_set.file_entry(split) for name, split in splits.items()},
     }
 
 

@@ -7,10 +7,10 @@ The gold plan uses the prompt's names, so it is valid for that prompt.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from random import Random
 
 from pydantic import Field
 
@@ -100,27 +100,27 @@ class Renaming:
         A parameter keeps its sources, choices and type, even if inferred from its old name.
         """
         names = self._names(tool.name)
-        parameters = (
-            replace(parameter, name=names.parameters.get(parameter.name, parameter.name))
-            for parameter in tool.parameters
+        parameters = tuple(
+            replace(p, name=names.parameters.get(p.name, p.name)) for p in tool.parameters
         )
-        results = (names.results.get(result, result) for result in tool.results)
-        return ToolSpec(names.tool, tool.description, tuple(parameters), tuple(results))
+        results = tuple(names.results.get(result, result) for result in tool.results)
+        return ToolSpec(names.tool, tool.description, parameters, results)
 
     def _names(self, tool: str) -> ToolNames:
         return self.tools.get(tool) or ToolNames(tool)
 
     def _step(self, step: Step, tools: Sequence[str]) -> Step:
+        """Return a step with the new names; ``tools`` are the tools of all steps of its plan."""
         names = self._names(step.tool)
 
-        def renamed(value: Scalar) -> Scalar:
+        def rename(value: Scalar) -> Scalar:
             # An invalid plan may refer to a step that does not exist.
             if isinstance(value, StepRef) and 1 <= value.step <= len(tools):
                 results = self._names(tools[value.step - 1]).results
                 return replace(value, field=results.get(value.field, value.field))
             return value
 
-        arguments = step.mapped(renamed).arguments
+        arguments = step.mapped(rename).arguments
         return Step(names.tool, tuple((names.parameters.get(n, n), v) for n, v in arguments))
 
 
@@ -128,7 +128,7 @@ def draw_renaming(
     tools: Sequence[ToolSpec],
     pools: Mapping[str, ToolPool],
     settings: TevoSettings,
-    rng: random.Random,
+    rng: Random,
     *,
     fixed: Collection[str] = (),
 ) -> Renaming:
@@ -158,8 +158,9 @@ def draw_renaming(
 
 
 def _draw_result_names(
-    tools: Sequence[ToolSpec], pools: Mapping[str, ToolPool], share: float, rng: random.Random
+    tools: Sequence[ToolSpec], pools: Mapping[str, ToolPool], share: float, rng: Random
 ) -> dict[str, dict[str, str]]:
+    """Return the new names of each tool's result fields, by the tool's name."""
     results: dict[str, dict[str, str]] = {tool.name: {} for tool in tools}
     taken = {tool.name: set(map(key_of, tool.results)) for tool in tools}
     for result in dict.fromkeys(result for tool in tools for result in tool.results):
@@ -181,7 +182,7 @@ def _draw_result_names(
     return results
 
 
-def _draw_name(names: Sequence[str], taken: set[str], rng: random.Random) -> str:
+def _draw_name(names: Sequence[str], taken: set[str], rng: Random) -> str:
     """Return a random name that is not in ``taken``, and add it there; empty if all are taken."""
     free = [name for name in names if key_of(name) not in taken]
     name = rng.choice(free) if free else ""
@@ -199,7 +200,7 @@ class DrawnToolbox:
 
 
 def draw_toolbox(
-    leaders: Sequence[AnnotatedQuery], variation: PromptVariation, rng: random.Random
+    leaders: Sequence[AnnotatedQuery], variation: PromptVariation, rng: Random
 ) -> DrawnToolbox:
     """Return a random toolbox with all tools that the plans of ``leaders`` (1 to n queries) need.
 
@@ -228,7 +229,7 @@ def draw_toolbox(
 
 
 def _subset(
-    called: Collection[str], toolbox: Toolbox, settings: TevoSettings, rng: random.Random
+    called: Collection[str], toolbox: Toolbox, settings: TevoSettings, rng: Random
 ) -> list[ToolSpec]:
     """Return the called tools and a random subset of the others, without ``no_evidence``."""
     needed = {*called, NO_EVIDENCE.name}
@@ -245,6 +246,7 @@ def _subset(
 
 
 def _mentioned(tool: ToolSpec, names: Sequence[str]) -> list[str]:
+    """Return the other tools that the descriptions of a tool name."""
     texts = [tool.description, *(parameter.description for parameter in tool.parameters)]
     others = [name for name in names if name != tool.name]
     return [name for text in texts if text for name in named_tools(text, others)]
@@ -261,10 +263,7 @@ class VariedQuery:
 
 
 def vary_prompts(
-    queries: Sequence[AnnotatedQuery],
-    drawn: DrawnToolbox,
-    variation: PromptVariation,
-    rng: random.Random,
+    queries: Sequence[AnnotatedQuery], drawn: DrawnToolbox, variation: PromptVariation, rng: Random
 ) -> list[VariedQuery]:
     """Return queries with varied prompts, which share one toolbox and so one prompt head.
 
@@ -311,7 +310,7 @@ def _plan_case(case: AnnotatedQuery, names: Renaming) -> PlanExample:
 
 
 def _reword(
-    spec: ToolSpec, tool: ToolSpec, pool: ToolPool | None, share: float, rng: random.Random
+    spec: ToolSpec, tool: ToolSpec, pool: ToolPool | None, share: float, rng: Random
 ) -> ToolSpec:
     """Return the renamed tool ``spec`` with some descriptions from the pool of ``tool``."""
     if pool is None:
@@ -336,7 +335,7 @@ def _example(
     variation: PromptVariation,
     questions: Container[str],
     excluded: Container[str],
-    rng: random.Random,
+    rng: Random,
 ) -> tuple[str, Plan] | None:
     """Return question and plan of a tool's example: its own example, or a sampled query.
 

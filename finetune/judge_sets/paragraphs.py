@@ -49,7 +49,7 @@ class Paragraph(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A question's record, its paragraphs, and the paragraphs that support its answer."""
+    """A question's record, its paragraphs, and those of them that support its answer."""
 
     record: Mapping[str, Any]
     paragraphs: set[Paragraph]
@@ -169,8 +169,8 @@ def _claims(folder: Path) -> list[LabelledQuestion]:
     citing = [claims[id_] for id_ in sorted(claims, key=_hash_of) if claims[id_].relevant]
     if not citing:
         raise InputError(f"{folder}: no claim cites an abstract, so a search has none to find.")
-    halves = ([c for c in citing if is_training(c.id) is training] for training in (False, True))
-    return [claim for half in halves for claim in half[:CLAIMS_PER_HALF]]
+    test, training = ([c for c in citing if is_training(c.id) is half] for half in (False, True))
+    return test[:CLAIMS_PER_HALF] + training[:CLAIMS_PER_HALF]
 
 
 def _hash_of(id_: str) -> str:

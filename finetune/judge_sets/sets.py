@@ -39,7 +39,7 @@ class LabelledQuestion:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """A store of cases, and labelled questions about them.
+    """A store of cases, and labelled questions about them, to train a judge with.
 
     ``strategies`` are the searches of later rounds; the judge is trained on the rounds of all.
     ``origin`` are facts about the set, which are stored with the judge.
@@ -99,7 +99,8 @@ class FeedbackSet:
         if limit is None:
             return self
         test = self.half(training=False)[: limit // 2]
-        ids = {q.id for q in (*test, *self.half(training=True)[: limit - limit // 2])}
+        training = self.half(training=True)[: limit - limit // 2]
+        ids = {question.id for question in (*test, *training)}
         return replace(self, questions=[q for q in self.questions if q.id in ids])
 
 

@@ -193,7 +193,11 @@ class _Replay:
         if not isinstance(value, (str, int, float)):
             raise Unfit("a value that no plan can hold")
         if name in _FIELDS:
-            return self._reference({_FIELDS[name]: value}) or self._in_question(value)
+            if reference := self._reference({_FIELDS[name]: value}):
+                return reference
+            # Customers omit the # at the start of an order's id.
+            if str(value).removeprefix("#") not in self.question:
+                raise Unfit("an id that neither the question nor an earlier result holds")
         numbers = _NUMBER.findall(str(value)) if name == "expression" else ()
         if any(number not in self.question for number in numbers):
             raise Unfit("a sum of numbers that only results hold")
@@ -210,12 +214,6 @@ class _Replay:
                     if fields.items() <= row.items():
                         return StepRef(number, next(iter(fields)), index)
         return None
-
-    def _in_question(self, value: Any) -> Literal:
-        # Customers omit the # at the start of an order's id.
-        if str(value).removeprefix("#") not in self.question:
-            raise Unfit("an id that neither the question nor an earlier result holds")
-        return Literal(value)
 
     def _address(self, arguments: Mapping[str, Any]) -> dict[str, Value]:
         """Return the parts of an address, all from one result, or all from the question."""
