@@ -79,9 +79,7 @@ def training_toolboxes(*, follow_ups: bool = True) -> list[CorpusToolbox]:
     ``follow_ups`` includes the messages that need the history of a conversation.
     """
     boxes = read_corpus()
-    held_out = {
-        question_key(q.query) for box in boxes if box.split != "training" for q in box.queries
-    }
+    held_out = {question_key(q.query) for b in boxes if b.split != "training" for q in b.queries}
 
     def is_usable(query: AnnotatedQuery) -> bool:
         is_included = follow_ups or not query.record.history
@@ -129,10 +127,8 @@ def export_corpus(boxes: Iterable[CorpusToolbox], folder: Path) -> list[Path]:
 
 def _export(box: CorpusToolbox, folder: Path) -> Path:
     dump = partial(json.dumps, ensure_ascii=False)
-    pools = {
-        name: pool.model_dump(mode="json", exclude_defaults=True)
-        for name, pool in box.pools.items()
-    }
+    options: dict[str, Any] = {"mode": "json", "exclude_defaults": True}
+    pools = {name: pool.model_dump(**options) for name, pool in box.pools.items()}
     files = {
         "tools.json": dump({"tools": toolbox_to_records(box.toolbox)}, indent=2),
         "queries.jsonl": "\n".join(dump(_record(query)) for query in box.queries),

@@ -78,15 +78,15 @@ def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict
 
 def _features(query: AnnotatedQuery, toolbox: Toolbox) -> Counter[str]:
     """Return the features of a message, and the counts of three kinds of its plan's arguments."""
-    results = Counter([class_of(query), page_of(query)])
-    results[FOLLOW_UP] = bool(query.record.history)
-    results[WITH_REFERENCE] = any(True for step in query.plan.steps for _ in step.references())
+    counts = Counter([class_of(query), page_of(query)])
+    counts[FOLLOW_UP] = bool(query.record.history)
+    counts[WITH_REFERENCE] = any(True for step in query.plan.steps for _ in step.references())
     for step in query.plan.steps:
         for name, value in step.arguments:
             parameter = toolbox[step.tool].parameter(name)
             assert parameter is not None
-            results[OPTIONAL_GIVEN] += not parameter.required
-            results[CHOICES] += bool(parameter.choices)
+            counts[OPTIONAL_GIVEN] += not parameter.required
+            counts[CHOICES] += bool(parameter.choices)
             # Not isinstance: a bool is an int.
-            results[NUMBERS] += isinstance(value, Literal) and type(value.value) in (int, float)
-    return results
+            counts[NUMBERS] += isinstance(value, Literal) and type(value.value) in (int, float)
+    return counts

@@ -266,7 +266,7 @@ def _estimate_cost(scorer: AnswerScorer, prompts: Sequence[Asked]) -> Cost:
         sample = missing[:: max(1, len(missing) // _SAMPLED_PROMPTS)][:_SAMPLED_PROMPTS]
         share = tokens / max(1, scorer.tokens(sample))
         started = time.perf_counter()
-        measures.score_all(scorer, sample, progress=False)
+        measures.score_all(scorer, sample)
         seconds = (time.perf_counter() - started) * share
     return Cost(len(missing), sum(len(prompt.answers) for prompt in missing), tokens, seconds)
 

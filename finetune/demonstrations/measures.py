@@ -172,13 +172,11 @@ def measure(
     )
 
 
-def score_all(
-    scorer: AnswerScorer, questions: Sequence[Asked], *, progress: bool | None = None
-) -> list[Logprobs]:
+def score_all(scorer: AnswerScorer, questions: Sequence[Asked]) -> list[Logprobs]:
     """Return the log-probabilities of each question's answers; equal questions are scored once."""
     unique = list(dict.fromkeys(questions))
     logprobs: dict[Asked, Logprobs] = {}
-    with progress_bar("Scoring questions", len(unique), show=progress) as advance:
+    with progress_bar("Scoring questions", len(unique)) as advance:
         for index, likelihoods in scorer.score(unique):
             logprobs[unique[index]] = tuple(likelihood.logprob for likelihood in likelihoods)
             advance(1)

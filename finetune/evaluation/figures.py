@@ -207,7 +207,7 @@ def planner_figures(
     overall = score_classes(verdicts)[-1]
     f1 = intervals.percentile_interval(_mean_f1(verdicts, resamples))
     count, note = len(outcomes), BY_CONSTRUCTION if constrained else ""
-    results = {
+    figures = {
         "tools": share([v.tools for v in verdicts]),
         "tools_own": share([o.verdict.tools and o.is_own_plan for o in outcomes]),
         "arguments": share([v.arguments for v in verdicts]),
@@ -225,21 +225,17 @@ def planner_figures(
     known_tools = {name for i in items for name in (*i.request.toolbox.names, *i.query.plan.tools)}
     inventions = [o.inventions(known_tools) for o in outcomes]
     for name, kind in (("steps", STEP), ("absent", ABSENT), ("arguments", ARGUMENT)):
-        results[f"invented_{name}"] = share([kind in kinds for kinds in inventions], note)
+        figures[f"invented_{name}"] = share([kind in kinds for kinds in inventions], note)
     new = [o.verdict for o in outcomes if o.item.new_tools]
-    results["new_tool_tools"] = share([v.tools for v in new])
-    results["new_tool_arguments"] = share([v.arguments for v in new])
-    return {**results, **_costs(outcomes)}
-
-
-def _costs(outcomes: Sequence[PlanOutcome]) -> dict[str, Figure]:
-    results = [o.result for o in outcomes if o.result is not None]
+    figures["new_tool_tools"] = share([v.tools for v in new])
+    figures["new_tool_arguments"] = share([v.arguments for v in new])
+    plan_results = [o.result for o in outcomes if o.result is not None]
     # 0 is a missing time, not a time of 0 ms.
-    times = [result.milliseconds for result in results if result.milliseconds]
-    figures = {f"ms_p{q}": _summary(times, partial(np.percentile, q=q)) for q in (50, 95)}
+    times = [result.milliseconds for result in plan_results if result.milliseconds]
+    figures |= {f"ms_p{q}": _summary(times, partial(np.percentile, q=q)) for q in (50, 95)}
     keys = {"input_tokens": "input", "output_tokens": "output", "model_steps": "model_steps"}
     for name, key in keys.items():
-        figures[name] = _summary([r.tokens[key] for r in results if key in r.tokens], np.mean)
+        figures[name] = _summary([r.tokens[key] for r in plan_results if key in r.tokens], np.mean)
     return figures
 
 

@@ -65,9 +65,8 @@ class ShuffledPlans:
     def __init__(self, items: Sequence[EvaluationItem], seed: int = 0) -> None:
         plans = [item.query.plan for item in items]
         random.Random(seed).shuffle(plans)
-        self._plans: dict[str, Plan] = {
-            _key(item.request): plan for item, plan in zip(items, plans, strict=True)
-        }
+        keys = [_key(item.request) for item in items]
+        self._plans: dict[str, Plan] = dict(zip(keys, plans, strict=True))
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return this question's random plan."""

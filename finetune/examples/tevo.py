@@ -137,23 +137,23 @@ def draw_renaming(
     If several tools return a field and their pools have a common name for it, it is renamed equally
     in all of them. A tool without a pool keeps all names; a tool in ``fixed`` keeps its own name.
     """
-    taken = {key_of(tool.name) for tool in tools}
-    results = _draw_result_names(tools, pools, settings.rename_results, rng)
+    taken_names = {key_of(tool.name) for tool in tools}
+    result_names = _draw_result_names(tools, pools, settings.rename_results, rng)
     names: dict[str, ToolNames] = {}
     for tool in tools:
         if (pool := pools.get(tool.name)) is None:
             continue
         name = tool.name
         if name not in {*fixed, NO_EVIDENCE.name} and rng.random() < settings.rename_tools:
-            name = _draw_name(pool.names, taken, rng) or tool.name
+            name = _draw_name(pool.names, taken_names, rng) or tool.name
         parameters: dict[str, str] = {}
         taken_parameters = {key_of(parameter.name) for parameter in tool.parameters}
         for parameter in tool.parameters:
-            entry = pool.parameters.get(parameter.name)
-            if entry is not None and rng.random() < settings.rename_parameters:
-                new_name = _draw_name(entry.names, taken_parameters, rng)
+            words = pool.parameters.get(parameter.name)
+            if words is not None and rng.random() < settings.rename_parameters:
+                new_name = _draw_name(words.names, taken_parameters, rng)
                 parameters[parameter.name] = new_name or parameter.name
-        names[tool.name] = ToolNames(name, parameters, results[tool.name])
+        names[tool.name] = ToolNames(name, parameters, result_names[tool.name])
     return Renaming(names)
 
 
@@ -267,8 +267,8 @@ def vary_prompts(
 ) -> list[VariedQuery]:
     """Return queries with varied prompts, which share one toolbox and so one prompt head.
 
-    ``drawn`` has all tools that their plans need. The tools' examples contain no question of these
-    queries or of their plan cases.
+    ``drawn`` has all tools that the queries' plans need. The tools' examples contain no question of
+    these queries or of their plan cases.
     """
     settings, neighbours = variation.settings, variation.neighbours
     requests = [
@@ -277,10 +277,8 @@ def vary_prompts(
     ]
     plan_cases: list[list[AnnotatedQuery]] = [[] for _ in queries]
     if neighbours is not None and settings.shots:
-        most, share = settings.shots, settings.random_shots
-        plan_cases = [
-            neighbours.plan_cases(request, rng.randint(0, most), share, rng) for request in requests
-        ]
+        shots, share = settings.shots, settings.random_shots
+        plan_cases = [neighbours.plan_cases(r, rng.randint(0, shots), share, rng) for r in requests]
     questions = {question_key(query.query) for query in queries}
     excluded = questions | {question_key(case.query) for cases in plan_cases for case in cases}
     tools = []
@@ -321,8 +319,8 @@ def _reword(
 
     parameters = []
     for renamed, parameter in zip(spec.parameters, tool.parameters, strict=True):
-        entry = pool.parameters.get(parameter.name)
-        text = draw_description(parameter.description, entry.descriptions if entry else ())
+        words = pool.parameters.get(parameter.name)
+        text = draw_description(parameter.description, words.descriptions if words else ())
         is_new = text != parameter.description
         parameters.append(replace(renamed, description=text) if is_new else renamed)
     text = draw_description(tool.description, pool.descriptions)
@@ -343,20 +341,20 @@ def _example(
     question is in ``questions``; no query in ``excluded`` is sampled.
     """
     settings, neighbours = variation.settings, variation.neighbours
-    own: tuple[str, Plan] | None = None
+    own_example: tuple[str, Plan] | None = None
     if tool.example is not None and question_key(tool.example.query) not in questions:
         plan = example_plan(tool.example)
         if plan is not None and all(name in drawn.toolbox for name in plan.tools):
-            own = tool.example.query, plan
+            own_example = tool.example.query, plan
     if not drawn.changed:
-        return own
+        return own_example
     if rng.random() < settings.no_example:
         return None
-    if neighbours is not None and (own is None or rng.random() < settings.examples):
+    if neighbours is not None and (own_example is None or rng.random() < settings.examples):
         query = neighbours.draw_example(tool.name, drawn.toolbox, excluded, rng)
         if query is not None:
             return query.query, query.plan
-    return own
+    return own_example
 
 
 @lru_cache(maxsize=1024)

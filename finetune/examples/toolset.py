@@ -42,11 +42,11 @@ def _absolute_path(path: str, info: ValidationInfo) -> str:
     """Return the absolute path of a set's files, which a recipe names relative to itself."""
     if info.context is None or not path:
         return path
-    resolved, used = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
-    if used and must_exist(info) and not resolved.exists():
+    resolved, origin = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
+    if origin and must_exist(info) and not resolved.exists():
         raise ValueError(
-            f'There is nothing at "{path}" in {folder_of(info)}. Give {used.files}, of '
-            f"{used.origin}, in the recipe's folder or in the folder of --sets."
+            f'There is nothing at "{path}" in {folder_of(info)}. Give {origin.files}, of '
+            f"{origin.origin}, in the recipe's folder or in the folder of --sets."
         )
     return str(resolved)
 

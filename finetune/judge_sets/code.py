@@ -134,8 +134,8 @@ class CodeCorpus:
 
 def code_set(corpus: CodeCorpus) -> FeedbackSet:
     """Return the set whose questions name their function; ``InputError`` without a question."""
-    cut = sum(len(function.chunks) > 1 for function in corpus.functions)
-    return corpus.feedback_set(CODE, ask_about(corpus.functions), functions_of_several_chunks=cut)
+    count = sum(len(function.chunks) > 1 for function in corpus.functions)
+    return corpus.feedback_set(CODE, ask_about(corpus.functions), functions_of_several_chunks=count)
 
 
 def described_set(corpus: CodeCorpus, written: Mapping[str, str] | None = None) -> FeedbackSet:
@@ -168,10 +168,10 @@ def ask_about(functions: Sequence[Function]) -> list[LabelledQuestion]:
     counts = Counter(function.symbol for function in functions)
     sample: list[Function] = []
     for package in sorted({function.package for function in functions}):
-        cut = [item for item in functions if item.package == package and item.is_cut]
-        cut.sort(key=lambda function: (function.source, function.symbol))
-        random.Random(f"{SEED} {package}").shuffle(cut)
-        sample += cut[:PER_PACKAGE]
+        candidates = [f for f in functions if f.package == package and f.is_cut]
+        candidates.sort(key=lambda function: (function.source, function.symbol))
+        random.Random(f"{SEED} {package}").shuffle(candidates)
+        sample += candidates[:PER_PACKAGE]
     # Shuffled again, so that the first questions are from all packages.
     random.Random(SEED).shuffle(sample)
     return [_question(function, unique=counts[function.symbol] == 1) for function in sample]

@@ -40,18 +40,15 @@ def _tool(specification: Mapping[str, Any], *, required: bool) -> ToolSpec:
     with unfit_on(KeyError, TypeError, AttributeError, ToolError, reason=_OTHER_FORM):
         parameters = []
         for key in _PARAMETERS:
-            declared, names = _declared(specification.get(key))
-            for name, item in declared.items():
-                needed = item.get("required", required if names is None else name in names)
-                parameters.append(_parameter(name, item, required=bool(needed)))
+            declared, required_names = _declared(specification.get(key))
+            for name, field in declared.items():
+                default = required if required_names is None else name in required_names
+                is_required = bool(field.get("required", default))
+                parameters.append(_parameter(name, field, required=is_required))
         returned = specification.get("output_parameters", specification.get("output_parameter"))
         fields = dict.fromkeys(_fields(_declared(returned)[0]))
-        return ToolSpec(
-            alias(str(specification["name"])),
-            str(specification.get("description", "")),
-            tuple(parameters),
-            tuple(alias(field) for field in fields),
-        )
+        name, description = alias(str(specification["name"])), specification.get("description", "")
+        return ToolSpec(name, str(description), tuple(parameters), tuple(map(alias, fields)))
 
 
 def _declared(fields: Any) -> tuple[Mapping[str, Any], Sequence[str] | None]:
@@ -210,10 +207,10 @@ def _reference(text: str, numbers: Mapping[str, int]) -> StepRef:
         if _REFERENCE.search(text):
             raise Unfit("arithmetic or text around a reference")
         raise Unfit("a reference that is malformed")
-    label, field, item = match.groups()
+    label, field, index = match.groups()
     if label not in numbers:
         raise Unfit("a reference to no earlier call")
-    if item:
+    if index:
         raise Unfit("a reference to an item of a list in a result")
     if field is None:
         raise Unfit("a reference to a whole output")

@@ -155,9 +155,9 @@ def read_tau2(folder: Path, split: str = "test") -> Converted:
 def _item(id_: str, task: Mapping[str, Any], shop: _Shop, toolbox: Toolbox) -> EvaluationItem:
     errors = (KeyError, TypeError, ValueError, AttributeError)
     with unfit_on(*errors, reason="the task has another form"):
-        facts = task["user_scenario"]["instructions"]
-        parts = (facts["reason_for_call"], facts.get("known_info"))
-        question = " ".join(part.strip() for part in parts if part)
+        instructions = task["user_scenario"]["instructions"]
+        texts = (instructions["reason_for_call"], instructions.get("known_info"))
+        question = " ".join(text.strip() for text in texts if text)
         gold = task["evaluation_criteria"]["actions"] or ()
         actions = [(str(action["name"]), dict(action["arguments"])) for action in gold]
     if not actions:
@@ -217,9 +217,9 @@ class _Replay:
 
     def _address(self, arguments: Mapping[str, Any]) -> dict[str, Value]:
         """Return the parts of an address, all from one result, or all from the question."""
-        parts = {name: arguments[name] for name in ADDRESS if name in arguments}
-        if reference := self._reference(parts):
-            return {name: StepRef(reference.step, name, reference.index) for name in parts}
-        if str(parts["address1"]).casefold() not in self.question.casefold():
+        address = {name: arguments[name] for name in ADDRESS if name in arguments}
+        if reference := self._reference(address):
+            return {name: StepRef(reference.step, name, reference.index) for name in address}
+        if str(address["address1"]).casefold() not in self.question.casefold():
             raise Unfit("an address that neither the question nor an earlier result holds")
-        return {name: Literal(value) for name, value in parts.items()}
+        return {name: Literal(value) for name, value in address.items()}
