@@ -85,14 +85,12 @@ class AnswerNetwork:
         self, questions: Sequence[AnswerTokens], cache: Any, mask: Tensor
     ) -> Logprobs:
         """Return the log-probabilities of each question's answers, without their first tokens."""
-        ids, numbers, offsets, targets = [], [], [], []
-        for question in questions:
-            lengths = [len(answer) - 1 for answer in question.answers]
-            numbers.append([index for index, n in enumerate(lengths, 1) for _ in range(n)])
-            offsets.append([offset for n in lengths for offset in range(n)])
-            ids.append([token for answer in question.answers for token in answer[:-1]])
-            targets.append([token for answer in question.answers for token in answer[1:]])
+        ids = [[token for a in q.answers for token in a[:-1]] for q in questions]
+        targets = [[token for a in q.answers for token in a[1:]] for q in questions]
+        lengths = [[len(answer) - 1 for answer in question.answers] for question in questions]
+        offsets = [[offset for n in row for offset in range(n)] for row in lengths]
         # Answers are numbered from 1: padding belongs to none.
+        numbers = [[i for i, n in enumerate(row, 1) for _ in range(n)] for row in lengths]
         number, offset = self._padded(numbers, "right")[0], self._padded(offsets, "right")[0]
         if not number.shape[1]:
             return [[[] for _ in question.answers] for question in questions]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from casewright.errors import InputError, PlanError
 from casewright.finetune.plan_shape import plan_class
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, PlanResult
-from casewright.tools import NO_EVIDENCE, Toolbox, alias
+from casewright.tools import Toolbox, alias
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,6 @@ class EvaluationItem:
         extra = {alias(str(tool.get("name", ""))) for tool in self.query.record.tools_extra}
         return frozenset(extra & set(self.query.plan.tools))
 
-    @property
-    def removable(self) -> tuple[str, ...]:
-        """The tools of the gold plan without ``no_evidence``, sorted."""
-        return tuple(sorted({*self.query.plan.tools} - {NO_EVIDENCE.name}))
-
-    def without(self, tool: str) -> EvaluationItem:
-        """Return the item with a tool removed."""
-        request = replace(self.request, toolbox=self.request.toolbox.without(tool))
-        return EvaluationItem(self.query, request)
-
 
 def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
     """Return an item for each query, with the toolbox as the query's record changes it.
@@ -49,9 +39,9 @@ def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Evalua
             request = query.record.request(toolbox)
             request.validate(query.plan)
         except (InputError, PlanError) as error:
-            kind = ", its gold plan" if isinstance(error, PlanError) else ""
+            part = ", its gold plan" if isinstance(error, PlanError) else ""
             id_ = "" if query.record.id is None else f" (id {query.record.id})"
-            raise InputError(f"Query {number}{id_}{kind}: {error}") from error
+            raise InputError(f"Query {number}{id_}{part}: {error}") from error
         labelled = query if query.label else replace(query, label=plan_class(query.plan))
         items.append(EvaluationItem(labelled, request))
     return items

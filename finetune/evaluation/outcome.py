@@ -15,6 +15,7 @@ from casewright.finetune.evaluation.verdict import Verdict, judge, same_graph
 from casewright.planner import Planner, PlanRequest, PlanResult, parse_plan
 from casewright.planner.request import BatchPlanner
 from casewright.stores.progress import progress_bar
+from casewright.tools import NO_EVIDENCE
 
 #: Number of batches in one call of a batch planner, which forms the batches.
 _BATCHES_AT_ONCE = 8
@@ -79,7 +80,12 @@ def with_a_tool_removed(items: Sequence[EvaluationItem], seed: int = 0) -> list[
     Items with the gold plan ``no_evidence()`` are left out, since every toolbox has that tool.
     """
     rng = random.Random(seed)
-    return [item.without(rng.choice(item.removable)) for item in items if item.removable]
+    reduced = []
+    for item in items:
+        if tools := sorted({*item.query.plan.tools} - {NO_EVIDENCE.name}):
+            toolbox = item.request.toolbox.without(rng.choice(tools))
+            reduced.append(replace(item, request=replace(item.request, toolbox=toolbox)))
+    return reduced
 
 
 def only_provided(item: EvaluationItem, answer: Answer) -> bool:

@@ -131,21 +131,18 @@ _FIELDS = {
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
-def read_tau2(folder: Path, split: str = "test") -> Converted:
-    """Return the tasks of a folder with ``tasks.json``, ``db.json`` and ``split_tasks.json``.
+def read_tau2(folder: Path) -> Converted:
+    """Return the test tasks of a folder with ``tasks.json``, ``db.json`` and ``split_tasks.json``.
 
-    ``split`` is ``test``, ``train`` or ``base``, which is both. ``InputError`` if a file cannot be
-    read or is malformed, or the split does not exist.
+    ``InputError`` if a file cannot be read or is malformed.
     """
     shop = _Shop(folder / "db.json")
     # The tools of gold actions; the file has no functions to run.
     toolbox = toolbox_from_file(Path(__file__).parent / "retail_tools.json")
     splits, tasks = read_json(folder / "split_tasks.json"), read_json(folder / "tasks.json")
-    if not isinstance(splits, dict) or not isinstance(tasks, list):
-        raise InputError(f"{folder} holds no tasks of tau2-bench's retail domain.")
-    if split not in splits:
-        raise InputError(f"There is no split {split!r}. There are: {', '.join(splits)}.")
-    wanted = {f"retail-{id_}" for id_ in splits[split]}
+    if not isinstance(splits, dict) or "test" not in splits or not isinstance(tasks, list):
+        raise InputError(f"{folder} holds no test tasks of tau2-bench's retail domain.")
+    wanted = {f"retail-{id_}" for id_ in splits["test"]}
     by_id = {f"retail-{task.get('id')}": task for task in tasks if isinstance(task, dict)}
     return Converted.of(
         (id_, partial(_item, id_, by_id[id_], shop, toolbox)) for id_ in by_id if id_ in wanted
