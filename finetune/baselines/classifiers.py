@@ -35,7 +35,7 @@ from casewright.planner.spans import Word, is_span, normalized, words_of
 from casewright.stores import Encoder
 from casewright.tools import alias
 
-#: Number of columns of hashed features.
+#: Number of columns of a word's features, which are hashed.
 COLUMNS = 1 << 17
 #: Number of equal parts of a question; the part in which a word stands is one of its features.
 _PARTS = 6

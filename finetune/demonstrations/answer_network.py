@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +56,8 @@ class AnswerNetwork:
         first = output.logits[:, -1].float().log_softmax(-1)
         rest = self._rest_of_answers(questions, output.past_key_values, mask)
         return [
-            [
-                [float(first[row, answer[0]]), *rest[row][index]]
-                for index, answer in enumerate(question.answers)
-            ]
-            for row, question in enumerate(questions)
+            [[float(first[row, answer[0]]), *rest[row][i]] for i, answer in enumerate(q.answers)]
+            for row, q in enumerate(questions)
         ]
 
     @torch.inference_mode()
@@ -77,9 +75,7 @@ class AnswerNetwork:
         # Padded on the left: an answer's tokens are the last ones.
         targets, _ = self._padded([answer for _, answer in rows])
         padded = iter(_target_logprobs(output.logits, targets))
-        return [
-            [next(padded)[-len(answer) :] for answer in question.answers] for question in questions
-        ]
+        return [[next(padded)[-len(answer) :] for answer in q.answers] for q in questions]
 
     def _rest_of_answers(
         self, questions: Sequence[AnswerTokens], cache: Any, mask: Tensor
@@ -109,11 +105,8 @@ class AnswerNetwork:
             use_cache=True,
         )
         logprobs = _target_logprobs(output.logits, self._padded(targets, "right")[0])
-        rows = [iter(row) for row in logprobs]
-        return [
-            [list(islice(row, len(answer) - 1)) for answer in question.answers]
-            for row, question in zip(rows, questions, strict=True)
-        ]
+        rows = zip(map(iter, logprobs), questions, strict=True)
+        return [[list(islice(row, len(a) - 1)) for a in q.answers] for row, q in rows]
 
     @torch.inference_mode()
     def _test_masks(self, vocabulary: int) -> bool:
@@ -131,11 +124,9 @@ class AnswerNetwork:
     def _padded(self, rows: Sequence[Sequence[int]], side: str = "left") -> tuple[Tensor, Tensor]:
         """Return rows padded on one side, and the mask of what is not padding."""
         tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
-        ids, mask = (
-            pad_sequence(part, batch_first=True, padding_side=side).to(self._device)
-            for part in (tensors, [torch.ones_like(row) for row in tensors])
-        )
-        return ids, mask
+        masks = [torch.ones_like(row) for row in tensors]
+        pad = partial(pad_sequence, batch_first=True, padding_side=side)
+        return pad(tensors).to(self._device), pad(masks).to(self._device)
 
 
 def _positions(mask: Tensor) -> Tensor:

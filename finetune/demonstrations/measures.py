@@ -1,8 +1,8 @@
 """RAGSys's measures of the effect of demonstrations (Contal and McGoldrick 2024, section 5).
 
-RAGSys and TruthfulQA (Lin et al. 2022) have different names for them:
+RAGSys and TruthfulQA (Lin et al. 2022) have different names for the measures:
 
-- ``mc1``: 1 if the best answer is likelier than every wrong one. MC1 in both.
+- ``mc1``: 1 if the best answer is likelier than every wrong one. MC1 in both papers.
 - ``share_above``: the share of right answers that are likelier than every wrong one. RAGSys's MC2,
   TruthfulQA's MC3.
 - ``mass_ratio``: Σp(a) / Σp(ā) over right and wrong answers. RAGSys's formula of MC3.
@@ -145,10 +145,8 @@ def measure(
     Raises:
         InputError: There is no right answer, the lengths differ, or a number is not finite.
     """
-    r, w, r0, w0 = (
-        np.asarray(logprobs, dtype=np.float64)
-        for logprobs in (right, wrong, right_alone, wrong_alone)
-    )
+    r, w = np.asarray(right, np.float64), np.asarray(wrong, np.float64)
+    r0, w0 = np.asarray(right_alone, np.float64), np.asarray(wrong_alone, np.float64)
     if not len(r) or len(r) != len(r0) or len(w) != len(w0):
         raise InputError(
             f"A question has {len(r)} right and {len(w)} wrong answers with demonstrations, and "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from casewright.finetune.demonstrations.answer_network import AnswerNetwork
     from casewright.planner.language_model import LanguageModel
 
-#: Maximum number of tokens of a forward pass, padding included; more exceed a CPU's caches.
+#: Maximum number of tokens of a forward pass, with padding; more would exceed a CPU's caches.
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
 #: Number of questions that are sorted by length together, so that a batch has similar lengths.
 WINDOW = 256
@@ -96,7 +96,7 @@ class ModelScorer:
         return tokens
 
     def _batches(self, window: Sequence[AnswerTokens]) -> Iterator[list[int]]:
-        """Yield the indices of each batch: similar lengths, at most ``batch_tokens``."""
+        """Yield the indices of each batch: texts of similar lengths, at most ``batch_tokens``."""
         batch: list[int] = []
         for index in sorted(range(len(window)), key=lambda index: window[index].row_length):
             if batch and (len(batch) + 1) * window[index].row_length > self._batch_tokens:

@@ -16,8 +16,8 @@ from casewright.tools import NO_EVIDENCE
 
 #: Maximum steps and characters of a joined message.
 STEPS, CHARACTERS = 8, 320
-#: Templates that join two messages: {0} and {1} keep their end marks, {a} and {b} have none; {b}
-#: begins in lower case if its first word is in ``_ORDINARY``.
+#: Templates that join two messages, the first one with double probability: {0} and {1} keep their
+#: end marks, {a} and {b} have none; {b} begins in lower case if its first word is in ``_ORDINARY``.
 JOINS = (
     "{0} {1}",
     "{0} {1}",

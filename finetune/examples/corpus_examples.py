@@ -78,15 +78,11 @@ def with_decoys(queries: Sequence[AnnotatedQuery], count: int, rng: Random) -> l
     complete = [query for query in queries if not (query.record.history or query.record.context)]
     if not histories:
         return []
-    return [
-        replace(
-            query,
-            record=query.record.model_copy(
-                update={"id": f"{query.record.id}~after", "history": rng.choice(histories)}
-            ),
-        )
-        for query in rng.sample(complete, min(count, len(complete)))
-    ]
+    decoys = []
+    for query in rng.sample(complete, min(count, len(complete))):
+        update = {"id": f"{query.record.id}~after", "history": rng.choice(histories)}
+        decoys.append(replace(query, record=query.record.model_copy(update=update)))
+    return decoys
 
 
 def _guest(
@@ -238,12 +234,11 @@ def corpus_examples(
         # The plan cases of a prompt are other messages of its toolbox.
         neighbours = Neighbours([*box.queries, *queries], encoder)
         variation = PromptVariation(box.toolbox, tevo, box.pools, neighbours)
+        groups = vary_in_groups(queries, variation, encoder, seed=seed, copies=copies)
         return without_duplicates(
             # Guests of two toolboxes may be the same message, so ids begin with the toolbox's name.
             replace(example, id=f"{box.name}:{example.id}@{copy}")
-            for copy, group, rng in vary_in_groups(
-                queries, variation, encoder, seed=seed, copies=copies
-            )
+            for copy, group, rng in groups
             for varied in group
             for example in tasks_of(varied, ttg, rng)
         )

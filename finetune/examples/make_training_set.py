@@ -65,13 +65,12 @@ class _Facts:
 
 
 def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encoder) -> TrainingSet:
-    """Return the training set of a recipe's ``[data]``.
+    """Return the training set of a recipe's ``[data]``; the encoder finds similar questions.
 
     The same arguments give the same set, byte for byte. The draw for a query depends on the seed,
     its id and the queries with the same toolbox, not on its position. All examples of a query and
     of similar queries are in one split, training or validation. Plan cases in prompts are training
-    queries. Queries of public tool-use sets are only for training. The encoder embeds questions to
-    find similar ones.
+    queries. Queries of public tool-use sets are only for training.
 
     Raises:
         InputError: The queries do not fit the toolbox, there are too few queries, too few
@@ -227,9 +226,7 @@ def _without_folders(value: Any) -> Any:
         case Path() | str() if Path(value).is_absolute():
             return Path(value).name
         case dict():
-            return {
-                name: _without_folders(inner) for name, inner in value.items() if inner is not None
-            }
+            return {k: _without_folders(v) for k, v in value.items() if v is not None}
         case list() | tuple():
-            return [_without_folders(inner) for inner in value]
+            return [_without_folders(v) for v in value]
     return value

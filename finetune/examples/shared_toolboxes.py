@@ -29,8 +29,8 @@ SAME_TOOL, WANTED, SAME_QUESTION = 0.35, 0.2, 0.25
 class AddedTools:
     """The tools that records add, and the queries whose prompts must not show these tools.
 
-    A gold plan is correct for the toolbox of its annotation, but may be wrong if another query adds
-    a tool: a question about the basket has the plan ``customer_support`` only if no tool shows the
+    A gold plan is right for the toolbox of its annotation, but may be wrong if another query adds a
+    tool: a question about the basket has the plan ``customer_support`` only if no tool shows the
     basket.
     """
 

@@ -100,9 +100,8 @@ class Renaming:
         A parameter keeps its sources, choices and type, even if inferred from its old name.
         """
         names = self._names(tool.name)
-        parameters = tuple(
-            replace(p, name=names.parameters.get(p.name, p.name)) for p in tool.parameters
-        )
+        new = names.parameters
+        parameters = tuple(replace(p, name=new.get(p.name, p.name)) for p in tool.parameters)
         results = tuple(names.results.get(result, result) for result in tool.results)
         return ToolSpec(names.tool, tool.description, parameters, results)
 

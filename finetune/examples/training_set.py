@@ -169,6 +169,5 @@ def _read_examples(file: Path, digest: str) -> tuple[TrainingExample, ...]:
             f"{file} is not the file that was written: its SHA-256 is not the manifest's. "
             f"{_ADVICE}."
         )
-    return tuple(
-        TrainingExample.from_row(json.loads(line)) for line in data.decode().split("\n") if line
-    )
+    lines = data.decode().split("\n")
+    return tuple(TrainingExample.from_row(json.loads(line)) for line in lines if line)

@@ -71,7 +71,7 @@ FUNCTION_WORDS = (
     "entire body of {name}{place}",
     "Give me the code of the function {name}{place}, all of it.",
 )
-#: Words for the function's location.
+#: Words for the function's location; half of the questions have none.
 PLACES = ("", "", " of {package}", " in {source}")
 
 
@@ -98,7 +98,7 @@ class Function:
 
     @property
     def key(self) -> str:
-        """File and symbol: the id of its question in every set, which determines the half."""
+        """File and symbol; the id of a question for the function, which determines its half."""
         return f"{self.source}:{self.symbol}"
 
     @property
@@ -113,7 +113,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class CodeCorpus:
-    """The chunks of installed packages, all definitions of their files, and the versions."""
+    """The chunks of installed packages and all definitions in them; ``origin`` has the versions."""
 
     cases: Sequence[Case]
     functions: Sequence[Function]

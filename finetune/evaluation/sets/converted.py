@@ -56,7 +56,7 @@ def to_item(id_: str, question: str, toolbox: Toolbox, plan: Plan) -> Evaluation
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a set's JSON file; raise ``InputError`` for an unreadable one."""
+    """Return the content of a set's JSON file; ``InputError`` if it cannot be read."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

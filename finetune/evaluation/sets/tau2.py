@@ -37,19 +37,16 @@ class _Shop:
     def __init__(self, file: Path) -> None:
         content = read_json(file)
         try:
-            self._users, orders, products = (
-                dict(content[name]) for name in ("users", "orders", "products")
-            )
+            tables = (dict(content[name]) for name in ("users", "orders", "products"))
+            self._users, orders, products = tables
             variants = {key: _variants(product) for key, product in products.items()}
+            items = {row["item_id"]: [row] for rows in variants.values() for row in rows}
             #: By tool: its parameter, and its result's rows by that parameter's argument.
             self._rows: Mapping[str, tuple[str, Mapping[str, list[Row]]]] = {
                 "get_user_details": ("user_id", {k: _profile(v) for k, v in self._users.items()}),
                 "get_order_details": ("order_id", {k: _order(v) for k, v in orders.items()}),
                 "get_product_details": ("product_id", variants),
-                "get_item_details": (
-                    "item_id",
-                    {row["item_id"]: [row] for rows in variants.values() for row in rows},
-                ),
+                "get_item_details": ("item_id", items),
             }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
@@ -106,10 +103,8 @@ def _order(order: Mapping[str, Any]) -> list[Row]:
         facts["payment_method_id"] = payments[0]["payment_method_id"]
     if fulfillments := order["fulfillments"]:
         facts["tracking_id"] = ", ".join(fulfillments[0]["tracking_id"])
-    names = "item_id", "product_id", "name", "price"
-    return [
-        {**facts, **_select(item, *names), "options": _options(item)} for item in order["items"]
-    ]
+    names, items = ("item_id", "product_id", "name", "price"), order["items"]
+    return [{**facts, **_select(item, *names), "options": _options(item)} for item in items]
 
 
 def _variants(product: Mapping[str, Any]) -> list[Row]:
@@ -144,9 +139,8 @@ def read_tau2(folder: Path) -> Converted:
         raise InputError(f"{folder} holds no test tasks of tau2-bench's retail domain.")
     wanted = {f"retail-{id_}" for id_ in splits["test"]}
     by_id = {f"retail-{task.get('id')}": task for task in tasks if isinstance(task, dict)}
-    return Converted.of(
-        (id_, partial(_item, id_, by_id[id_], shop, toolbox)) for id_ in by_id if id_ in wanted
-    )
+    ids = (id_ for id_ in by_id if id_ in wanted)
+    return Converted.of((id_, partial(_item, id_, by_id[id_], shop, toolbox)) for id_ in ids)
 
 
 def _item(id_: str, task: Mapping[str, Any], shop: _Shop, toolbox: Toolbox) -> EvaluationItem:
