@@ -1,7 +1,7 @@
 """Calibration: a search for the shares of relevance, diversity and quality that help a model most.
 
-As in RAGSys (section 5.3, Figure 1), the benefit of the selected demonstrations is measured over
-λ_d. Each setting selects with the same class as a planner.
+The benefit of a setting is the mean of a measure over the questions, as in RAGSys (section 5.3,
+Figure 1). Each setting selects with ``MarginalSelector``, as a planner does.
 """
 
 from __future__ import annotations

@@ -87,8 +87,8 @@ def evaluate(
         planners: Planners by their labels in tables; the others are compared with the first.
         constrained: Labels of planners that a grammar or a check limits to the toolbox's tools;
             figures that this determines get the note "by construction".
-        removal: By label, the planners without such a limit for the figure ``only_provided``, for
-            which a needed tool is removed; ``None`` omits this figure.
+        removal: By label, planners without such a limit, which are asked again with a needed tool
+            removed; ``None`` omits the figure ``only_provided``.
         groups: One number for each item; the bootstrap gives items of one group equal weights.
         seed: The seed of the bootstrap and of the removed tools.
 
