@@ -123,7 +123,7 @@ def differences(
 def _compared(
     outcomes: Sequence[PlanOutcome], name: str, resamples: Resamples
 ) -> tuple[float, Floats]:
-    """Return a figure, and its values over the resamples."""
+    """Return one of the ``COMPARED`` figures, and its values over the resamples."""
     verdicts = [o.verdict for o in outcomes]
     if name == "f1":
         return score_classes(verdicts)[-1].f1, _mean_f1(verdicts, resamples)

@@ -98,7 +98,7 @@ def multihop_set(file: Path, name: str) -> FeedbackSet:
     supporting paragraphs.
     """
     items = read_items(file)
-    paragraphs = sorted(set[Paragraph]().union(*(item.paragraphs for item in items)))
+    paragraphs = sorted({paragraph for item in items for paragraph in item.paragraphs})
     cases = {paragraph: _case(*paragraph, name) for paragraph in paragraphs}
     questions: dict[str, LabelledQuestion] = {}
     for record, _, supporting in items:
