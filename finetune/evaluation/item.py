@@ -26,6 +26,11 @@ class EvaluationItem:
         extra = {alias(str(tool.get("name", ""))) for tool in self.query.record.tools_extra}
         return frozenset(extra & set(self.query.plan.tools))
 
+    def without(self, tool: str) -> EvaluationItem:
+        """Return the item with a tool removed."""
+        request = replace(self.request, toolbox=self.request.toolbox.without(tool))
+        return EvaluationItem(self.query, request)
+
 
 def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
     """Return an item for each query, with the toolbox as the query's record changes it.

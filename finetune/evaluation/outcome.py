@@ -80,12 +80,9 @@ def with_a_tool_removed(items: Sequence[EvaluationItem], seed: int = 0) -> list[
     Items with the gold plan ``no_evidence()`` are left out, since every toolbox has that tool.
     """
     rng = random.Random(seed)
-    reduced = []
-    for item in items:
-        if tools := sorted({*item.query.plan.tools} - {NO_EVIDENCE.name}):
-            toolbox = item.request.toolbox.without(rng.choice(tools))
-            reduced.append(replace(item, request=replace(item.request, toolbox=toolbox)))
-    return reduced
+    tools_of_items = [sorted({*item.query.plan.tools} - {NO_EVIDENCE.name}) for item in items]
+    pairs = zip(items, tools_of_items, strict=True)
+    return [item.without(rng.choice(tools)) for item, tools in pairs if tools]
 
 
 def only_provided(item: EvaluationItem, answer: Answer) -> bool:
