@@ -49,7 +49,9 @@ def corpus_counts(
     messages with a second reading. ``low`` and ``high`` are its 95 % interval (Wilson). All three
     are ``None`` without second readings.
     """
-    counts = {s: _counts([box for box in boxes if box.split == s], readings) for s in SPLITS}
+    counts: dict[str, dict[str, Any]] = {
+        split: _counts([box for box in boxes if box.split == split], readings) for split in SPLITS
+    }
     return {**counts, "all": _counts(boxes, readings)}
 
 

@@ -100,7 +100,8 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
     for items in order[1:]:
         if len(drawn) + len(items) <= round(share * len(groups)):
             drawn += items
-    return frozenset(drawn or min(order, key=len))
+    smallest: list[int] = min(order, key=len)
+    return frozenset(drawn or smallest)
 
 
 def in_validation(key: str, share: float, *, seed: int = 0) -> bool:
