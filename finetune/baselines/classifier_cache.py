@@ -19,12 +19,8 @@ from casewright.stores import Encoder, default_encoder
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
-#: Incremented when weights, features or settings change; the settings are part of the key.
-FORMAT = 2
-SETTINGS = (
-    '{"strength":1.0,"embedding_scale":12.0,"words_scale":16.0,"prior":1.0,"least":10,'
-    '"least_word":3,"iterations":100}'
-)
+#: Incremented when weights, features or settings change, since it is part of a file's name.
+FORMAT = 3
 
 
 def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> ClassifierPlanner:
@@ -32,7 +28,11 @@ def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> C
 
     See ``train_classifiers``. A cache folder that cannot be written to is ignored.
     """
-    file = cache_folder() / "classifiers" / f"{_digest(queries, encoder)}.npz"
+    digest = hashlib.sha256(f"{FORMAT}\n{encoder.name}\n".encode())
+    for query in queries:
+        record = query.record.model_dump_json(exclude={"id"})
+        digest.update(json.dumps([record, str(query.plan)]).encode())
+    file = cache_folder() / "classifiers" / f"{digest.hexdigest()}.npz"
     # A pickle in the file could run code, so pickles are not allowed.
     with (
         suppress(InputError, OSError, ValueError, KeyError, EOFError, BadZipFile),
@@ -43,19 +43,12 @@ def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> C
     planner = train_classifiers(queries, encoder)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
+        # Another process may write the same file, so each writes its own and renames it.
         part = file.with_name(f"{file.name}.{os.getpid()}")
         with part.open("wb") as opened:
             np.savez(opened, ensemble=planner.ensemble.weights, words=planner.arguments.weights)
         part.replace(file)
     return planner
-
-
-def _digest(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> str:
-    digest = hashlib.sha256(f"{FORMAT}\n{encoder.name}\n{SETTINGS}\n".encode())
-    for query in queries:
-        record = query.record.model_dump_json(exclude={"id"})
-        digest.update(json.dumps([record, str(query.plan)]).encode())
-    return digest.hexdigest()
 
 
 def _named(parts: PlannerParts) -> ClassifierPlanner:

@@ -27,23 +27,15 @@ from casewright.finetune.baselines.question_features import (
     fit_regression,
 )
 from casewright.finetune.plan_shape import argument_sources, last_tools, shape
-from casewright.planner import (
-    AnnotatedQuery,
-    Literal,
-    Plan,
-    PlanRequest,
-    PlanResult,
-    QuestionRef,
-    parse_plan,
-)
+from casewright.planner import AnnotatedQuery, PlanRequest, PlanResult, parse_plan
 from casewright.planner.fallback import fallback_plan
-from casewright.planner.plan import text_literals, with_literals
+from casewright.planner.plan import Literal, Plan, QuestionRef, text_literals, with_literals
 from casewright.planner.plan_cases import runnable
 from casewright.planner.spans import Word, is_span, normalized, words_of
 from casewright.stores import Encoder
 from casewright.tools import alias
 
-#: Number of columns of hashed features.
+#: Number of columns of a word's features, which are hashed.
 COLUMNS = 1 << 17
 #: Number of equal parts of a question; the part in which a word stands is one of its features.
 _PARTS = 6
@@ -151,9 +143,10 @@ def _in_literal(words: Sequence[Word], text: str, question: str) -> list[bool]:
     """Return a flag for each word of a question: true in the first occurrence of the text."""
     target = [normalized(word.text) for word in words_of(text)]
     texts = [normalized(word.text) for word in words]
-    for start in range(len(texts) - len(target) + 1):
-        if text and is_span(text, question) and texts[start : start + len(target)] == target:
-            return [start <= at < start + len(target) for at in range(len(texts))]
+    if text and is_span(text, question):
+        for start in range(len(texts) - len(target) + 1):
+            if texts[start : start + len(target)] == target:
+                return [start <= at < start + len(target) for at in range(len(texts))]
     return [False] * len(words)
 
 
@@ -163,6 +156,7 @@ def _best_run(
     """Return the first and last free word of the run with the highest sum of log-odds."""
     best, run = -np.inf, None
     total, start = 0.0, 0
+    # Kadane's algorithm for the maximum subarray; a run does not cross a used word or a break.
     for at, (word, score) in enumerate(zip(words, scores, strict=True)):
         if not free[at]:
             total = 0.0
@@ -201,8 +195,8 @@ class PlanEnsemble:
     Attributes:
         labels: The classifiers' labels, see ``plan_labels``; some of the plans have a label, and
             some do not.
-        described: Whether a shape has a label, array (shapes, labels).
-        counts: The number of queries of each shape, array (shapes,).
+        described: True where a shape has a label, array (shapes, labels).
+        counts: The numbers of queries of the shapes, array (shapes,).
         weights: The classifiers' weights and intercepts, array (labels, columns + 1).
     """
 
@@ -219,26 +213,22 @@ class PlanEnsemble:
         contexts = [query.record.context for query in queries]
         features = QuestionFeatures.of([query.query for query in queries], contexts)
         counts = Counter(label for query in queries for label in plan_labels(query.plan))
-        highest = len(queries) - LEAST
-        labels = sorted(name for name, count in counts.items() if LEAST <= count <= highest)
+        # A regression needs queries with the label and queries without it.
+        most = len(queries) - LEAST
+        labels = sorted(name for name, count in counts.items() if LEAST <= count <= most)
         shape_counts = Counter(shape(query.plan) for query in queries)
         shapes = tuple(parse_plan(text) for text in shape_counts)
         described = [[name in plan_labels(plan) for name in labels] for plan in shapes]
-        return cls(
-            *(features, tuple(labels), shapes),
-            np.array(described, bool),
-            np.array(list(shape_counts.values())),
-            np.zeros((len(labels), dimension + features.width + 1), np.float32),
-        )
+        weights = np.zeros((len(labels), dimension + features.width + 1), np.float32)
+        arrays = np.array(described, bool), np.array(list(shape_counts.values())), weights
+        return cls(features, tuple(labels), shapes, *arrays)
 
     def fitted(self, queries: Sequence[AnnotatedQuery], vectors: Floats) -> Floats:
         """Return the trained weights; ``vectors`` are embeddings, array (queries, dimension)."""
         contexts = [query.record.context for query in queries]
         rows = self.features.matrix([query.query for query in queries], vectors, contexts)
         labels = [plan_labels(query.plan) for query in queries]
-        weights = [
-            fit_regression(rows, [name in present for present in labels]) for name in self.labels
-        ]
+        weights = [fit_regression(rows, [name in own for own in labels]) for name in self.labels]
         return np.stack(weights) if weights else self.weights
 
     def ranked(self, request: PlanRequest, vector: Floats) -> Iterator[Plan]:
@@ -300,7 +290,7 @@ def train_classifiers(
     """Return a planner that is trained on queries; equal queries give equal planners.
 
     Queries that remove a tool, or add a tool that their plan uses, are left out. ``weights`` are
-    ``ensemble`` and ``words`` of an earlier training on these queries.
+    the arrays ``ensemble`` and ``words`` of an earlier training on these queries.
 
     Raises:
         InputError: The remaining queries have fewer than two plans, or the weights do not fit.

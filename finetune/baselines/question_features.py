@@ -42,7 +42,7 @@ def fit_regression(features: Any, labels: Sequence[bool]) -> Floats:
         ) from error
     model = LogisticRegression(C=STRENGTH, tol=TOLERANCE, max_iter=ITERATIONS)
     with warnings.catch_warnings():
-        # An early stop only regularises a little more.
+        # Stopping early only regularises a little more.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(features, np.asarray(labels, dtype=np.int64))
     fitted: Floats = np.append(model.coef_[0], model.intercept_[0]).astype(np.float32)
@@ -56,7 +56,7 @@ _LENGTHS = ((re.compile(r"\?"), 3), (re.compile(r"[,.;!?]"), 6), (re.compile(r"\
 
 @dataclass(frozen=True, slots=True)
 class QuestionFeatures:
-    """Features of requests: ``rarity`` is the IDF of each word and bigram; context fields."""
+    """Features of requests: words and bigrams with their IDF (``rarity``), and context fields."""
 
     rarity: Mapping[str, float]
     fields: tuple[str, ...]
@@ -94,13 +94,14 @@ class QuestionFeatures:
         columns = {word: index for index, word in enumerate(self.rarity)}
         rows = [sorted(columns.keys() & _tokens(question)) for question in questions]
         weights = [np.array([self.rarity[w] for w in row], dtype=np.float32) for row in rows]
+        # A question without a known word has the norm 0.
         scaled = [WORDS_SCALE / (float(np.linalg.norm(row)) or 1.0) * row for row in weights]
         indices = [columns[word] for row in rows for word in row]
         starts = np.cumsum([0, *map(len, rows)])
         words = csr_array((np.concatenate(scaled), indices, starts), (len(rows), len(columns)))
         counts = [
             [
-                *(min(len(sign.findall(question)), most) / most for sign, most in _LENGTHS),
+                *(min(len(pattern.findall(question)), most) / most for pattern, most in _LENGTHS),
                 *(float(context.get(field) is not None) for field in self.fields),
             ]
             for question, context in zip(questions, contexts, strict=True)

@@ -61,7 +61,7 @@ class _File(BaseModel):
 
 
 def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
-    """Return the toolboxes of the given splits, by default of all, in the order of file names.
+    """Return the toolboxes of some splits, by default of all, in the order of file names.
 
     ``InputError`` names the file and the message if a file has another format, or a plan is not
     valid for its tools.
@@ -79,16 +79,14 @@ def training_toolboxes(*, follow_ups: bool = True) -> list[CorpusToolbox]:
     ``follow_ups`` includes the messages that need the history of a conversation.
     """
     boxes = read_corpus()
-    held_out = {
-        question_key(q.query) for box in boxes if box.split != "training" for q in box.queries
-    }
+    held_out = {question_key(q.query) for b in boxes if b.split != "training" for q in b.queries}
 
-    def usable(query: AnnotatedQuery) -> bool:
+    def is_usable(query: AnnotatedQuery) -> bool:
         is_included = follow_ups or not query.record.history
         return is_included and question_key(query.query) not in held_out
 
     training = [box for box in boxes if box.split == "training"]
-    return [replace(box, queries=tuple(filter(usable, box.queries))) for box in training]
+    return [replace(box, queries=tuple(filter(is_usable, box.queries))) for box in training]
 
 
 def _load(path: Path) -> _File:
@@ -101,15 +99,15 @@ def _load(path: Path) -> _File:
 
 
 def _toolbox(path: Path, file: _File) -> CorpusToolbox:
-    message = ""
+    location = ""
     try:
         toolbox = Toolbox(read_tool(tool, exact=True) for tool in file.tools)
         queries = tuple(map(AnnotatedQuery.read, file.queries))
         for query in queries:
-            message = f"{query.record.id}: "
+            location = f"{query.record.id}: "
             query.record.request(toolbox).validate(query.plan)
     except CasewrightError as error:
-        raise InputError(f"{path}: {message}{error}") from error
+        raise InputError(f"{path}: {location}{error}") from error
     return CorpusToolbox(
         file.name, file.field, file.writer, file.split, toolbox, file.pools, queries
     )
@@ -129,10 +127,8 @@ def export_corpus(boxes: Iterable[CorpusToolbox], folder: Path) -> list[Path]:
 
 def _export(box: CorpusToolbox, folder: Path) -> Path:
     dump = partial(json.dumps, ensure_ascii=False)
-    pools = {
-        name: pool.model_dump(mode="json", exclude_defaults=True)
-        for name, pool in box.pools.items()
-    }
+    options: dict[str, Any] = {"mode": "json", "exclude_defaults": True}
+    pools = {name: pool.model_dump(**options) for name, pool in box.pools.items()}
     files = {
         "tools.json": dump({"tools": toolbox_to_records(box.toolbox)}, indent=2),
         "queries.jsonl": "\n".join(dump(_record(query)) for query in box.queries),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from casewright.finetune.corpus.corpus import SPLITS, CorpusToolbox, Reading
 from casewright.finetune.evaluation.intervals import wilson
@@ -13,20 +13,21 @@ from casewright.planner import AnnotatedQuery, Literal
 from casewright.planner.plan import context_fields
 from casewright.tools import NO_EVIDENCE, Toolbox
 
-ONE, CHAIN, SEVERAL, NOTHING = "one look-up", "chain of look-ups", "several asks", "unanswerable"
+ONE, CHAIN, SEVERAL, NO_TOOL = "one look-up", "chain of look-ups", "several asks", "unanswerable"
 #: The classes of messages.
-CLASSES: Final = (ONE, CHAIN, SEVERAL, NOTHING)
+CLASSES = (ONE, CHAIN, SEVERAL, NO_TOOL)
+#: Other counted features of messages, and of the arguments of their plans.
 USED, DECOY = "open page used", "open page as decoy"
 FOLLOW_UP = "follow-ups of a conversation"
-CHAINS, OPTIONAL = "plans with a reference to a step", "optional arguments given"
+WITH_REFERENCE, OPTIONAL_GIVEN = "plans with a reference to a step", "optional arguments given"
 CHOICES, NUMBERS = "choices", "numbers"
 SHARES = ("mended, share", "mended, low", "mended, high")
 
 
 def class_of(query: AnnotatedQuery) -> str:
-    """Return a message's class; a chain has several steps, which lead to one last step."""
+    """Return a message's class; the last step of a chain depends on all other steps."""
     if NO_EVIDENCE.name in query.plan.tools:
-        return NOTHING
+        return NO_TOOL
     if plan_class(query.plan) == MULTI_STEP:
         return SEVERAL
     return CHAIN if len(query.plan.steps) > 1 else ONE
@@ -48,10 +49,10 @@ def corpus_counts(
     messages with a second reading. ``low`` and ``high`` are its 95 % interval (Wilson). All three
     are ``None`` without second readings.
     """
-    groups: dict[str, Sequence[CorpusToolbox]] = {
-        split: [box for box in boxes if box.split == split] for split in SPLITS
+    counts: dict[str, dict[str, Any]] = {
+        split: _counts([box for box in boxes if box.split == split], readings) for split in SPLITS
     }
-    return {name: _counts(group, readings) for name, group in {**groups, "all": boxes}.items()}
+    return {**counts, "all": _counts(boxes, readings)}
 
 
 def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict[str, Any]:
@@ -62,35 +63,32 @@ def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict
     names = {box.name for box in boxes}
     verdicts = Counter(reading.verdict for reading in readings if reading.toolbox in names)
     read, mended = verdicts.total(), verdicts["mended"]
-    shares: dict[str, float | None] = dict.fromkeys(SHARES)
-    if read:
-        values = (mended / read, *wilson(mended, read))
-        shares = {name: round(value, 4) for name, value in zip(SHARES, values, strict=True)}
+    shares = [round(n, 4) for n in (mended / read, *wilson(mended, read))] if read else [None] * 3
     return {
         "toolboxes": len(boxes),
         "writers": len({box.writer for box in boxes}),
         "tools": sum(tool.name != NO_EVIDENCE.name for box in boxes for tool in box.toolbox),
         "messages": sum(len(box.queries) for box in boxes),
-        **{name: features[name] for name in (*CLASSES, CHAINS, USED, DECOY, FOLLOW_UP)},
-        **{name: features[name] for name in (OPTIONAL, CHOICES, NUMBERS)},
+        **{name: features[name] for name in (*CLASSES, WITH_REFERENCE, USED, DECOY, FOLLOW_UP)},
+        **{name: features[name] for name in (OPTIONAL_GIVEN, CHOICES, NUMBERS)},
         "read again": read,
         "mended": mended,
         "dropped": verdicts["dropped"],
-        **shares,
+        **dict(zip(SHARES, shares, strict=True)),
     }
 
 
 def _features(query: AnnotatedQuery, toolbox: Toolbox) -> Counter[str]:
     """Return the features of a message, and the counts of three kinds of its plan's arguments."""
-    results = Counter([class_of(query), page_of(query)])
-    results[FOLLOW_UP] = bool(query.record.history)
-    results[CHAINS] = any(True for step in query.plan.steps for _ in step.references())
+    counts = Counter([class_of(query), page_of(query)])
+    counts[FOLLOW_UP] = bool(query.record.history)
+    counts[WITH_REFERENCE] = any(True for step in query.plan.steps for _ in step.references())
     for step in query.plan.steps:
         for name, value in step.arguments:
             parameter = toolbox[step.tool].parameter(name)
             assert parameter is not None
-            results[OPTIONAL] += not parameter.required
-            results[CHOICES] += bool(parameter.choices)
+            counts[OPTIONAL_GIVEN] += not parameter.required
+            counts[CHOICES] += bool(parameter.choices)
             # Not isinstance: a bool is an int.
-            results[NUMBERS] += isinstance(value, Literal) and type(value.value) in (int, float)
-    return results
+            counts[NUMBERS] += isinstance(value, Literal) and type(value.value) in (int, float)
+    return counts

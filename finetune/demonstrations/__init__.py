@@ -1,7 +1,7 @@
 """RAGSys's measures of demonstrations, and the calibration of its selection.
 
-What a retriever of demonstrations is worth is what they do to the model's probability of right and
-wrong answers (RAGSys, Contal and McGoldrick 2024, section 5)::
+A retriever of demonstrations is good if they raise the model's probability of right answers against
+wrong ones (RAGSys, Contal and McGoldrick 2024, section 5)::
 
     from casewright.finetune.demonstrations import ModelScorer, calibrate
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +56,8 @@ class AnswerNetwork:
         first = output.logits[:, -1].float().log_softmax(-1)
         rest = self._rest_of_answers(questions, output.past_key_values, mask)
         return [
-            [
-                [float(first[row, answer[0]]), *rest[row][index]]
-                for index, answer in enumerate(question.answers)
-            ]
-            for row, question in enumerate(questions)
+            [[float(first[row, answer[0]]), *rest[row][i]] for i, answer in enumerate(q.answers)]
+            for row, q in enumerate(questions)
         ]
 
     @torch.inference_mode()
@@ -76,24 +74,19 @@ class AnswerNetwork:
         )
         # Padded on the left: an answer's tokens are the last ones.
         targets, _ = self._padded([answer for _, answer in rows])
-        logprobs = _target_logprobs(output.logits, targets)
-        flat = (
-            row[len(row) - len(answer) :] for row, (_, answer) in zip(logprobs, rows, strict=True)
-        )
-        return [[next(flat) for _ in question.answers] for question in questions]
+        padded = iter(_target_logprobs(output.logits, targets))
+        return [[next(padded)[-len(answer) :] for answer in q.answers] for q in questions]
 
     def _rest_of_answers(
         self, questions: Sequence[AnswerTokens], cache: Any, mask: Tensor
     ) -> Logprobs:
         """Return the log-probabilities of each question's answers, without their first tokens."""
-        ids, numbers, offsets, targets = [], [], [], []
-        for question in questions:
-            lengths = [len(answer) - 1 for answer in question.answers]
-            numbers.append([index for index, n in enumerate(lengths, 1) for _ in range(n)])
-            offsets.append([offset for n in lengths for offset in range(n)])
-            ids.append([token for answer in question.answers for token in answer[:-1]])
-            targets.append([token for answer in question.answers for token in answer[1:]])
+        ids = [[token for a in q.answers for token in a[:-1]] for q in questions]
+        targets = [[token for a in q.answers for token in a[1:]] for q in questions]
+        lengths = [[len(answer) - 1 for answer in question.answers] for question in questions]
+        offsets = [[offset for n in row for offset in range(n)] for row in lengths]
         # Answers are numbered from 1: padding belongs to none.
+        numbers = [[i for i, n in enumerate(row, 1) for _ in range(n)] for row in lengths]
         number, offset = self._padded(numbers, "right")[0], self._padded(offsets, "right")[0]
         if not number.shape[1]:
             return [[[] for _ in question.answers] for question in questions]
@@ -101,23 +94,23 @@ class AnswerNetwork:
         in_answer &= offset[:, :, None] >= offset[:, None, :]
         in_context = mask.bool()[:, None, :].expand(-1, in_answer.shape[1], -1)
         visible = torch.cat([in_context, in_answer], dim=2)
+        # The mask as an additive bias of attention scores, array (rows, 1, new, all).
+        bias = torch.zeros(visible.shape, dtype=self._network.dtype, device=self._device)
+        bias = bias.masked_fill(~visible, torch.finfo(bias.dtype).min)[:, None]
         output = self._network(
             input_ids=self._padded(ids, "right")[0],
-            attention_mask=self._bias(visible),
+            attention_mask=bias,
             position_ids=mask.sum(1, keepdim=True) + offset,
             past_key_values=cache,
             use_cache=True,
         )
         logprobs = _target_logprobs(output.logits, self._padded(targets, "right")[0])
-        rows = [iter(row) for row in logprobs]
-        return [
-            [list(islice(row, len(answer) - 1)) for answer in question.answers]
-            for row, question in zip(rows, questions, strict=True)
-        ]
+        rows = zip(map(iter, logprobs), questions, strict=True)
+        return [[list(islice(row, len(a) - 1)) for a in q.answers] for row, q in rows]
 
     @torch.inference_mode()
     def _test_masks(self, vocabulary: int) -> bool:
-        """Return whether answers in one row get the same log-probabilities as in separate rows."""
+        """Return True if answers in one row get the same log-probabilities as in separate rows."""
         tokens = [token % vocabulary for token in (7, 11, 13, 17, 19, 23)]
         sample = AnswerTokens(tuple(tokens[:2]), (tuple(tokens[2:5]), tuple(tokens[3:])), (0, 0))
         self._takes_answer_masks = True
@@ -128,20 +121,12 @@ class AnswerNetwork:
         pairs = zip(chain.from_iterable(joined), chain.from_iterable(separate), strict=True)
         return all(abs(a - b) <= _TOLERANCE * max(1.0, abs(b)) for a, b in pairs)
 
-    def _bias(self, visible: Tensor) -> Tensor:
-        """Return a mask as an additive bias of attention scores, array (rows, 1, new, all)."""
-        dtype = self._network.dtype
-        bias = torch.zeros(visible.shape, dtype=dtype, device=self._device)
-        return bias.masked_fill(~visible, torch.finfo(dtype).min)[:, None]
-
     def _padded(self, rows: Sequence[Sequence[int]], side: str = "left") -> tuple[Tensor, Tensor]:
         """Return rows padded on one side, and the mask of what is not padding."""
         tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
-        ids, mask = (
-            pad_sequence(part, batch_first=True, padding_side=side).to(self._device)
-            for part in (tensors, [torch.ones_like(row) for row in tensors])
-        )
-        return ids, mask
+        masks = [torch.ones_like(row) for row in tensors]
+        pad = partial(pad_sequence, batch_first=True, padding_side=side)
+        return pad(tensors).to(self._device), pad(masks).to(self._device)
 
 
 def _positions(mask: Tensor) -> Tensor:

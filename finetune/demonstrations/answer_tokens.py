@@ -64,8 +64,8 @@ class AnswerTokenizer:
         encodings = self._plain.tokenizer.encode_batch(encodable, add_special_tokens=False)
         starts = []
         for answer, encoding in zip(answers, encodings, strict=True):
-            ends = [end for _, end in encoding.offsets]
-            start = next((index for index, end in enumerate(ends) if end > boundary), None)
+            offsets = enumerate(encoding.offsets)
+            start = next((index for index, (_, end) in offsets if end > boundary), None)
             if not answer.strip() or start is None:
                 raise InputError("An answer has no text. Leave it out, or write it.")
             starts.append(start)
@@ -73,9 +73,6 @@ class AnswerTokenizer:
         shared = min(starts)
         while any(other[:shared] != ids[0][:shared] for other in ids):
             shared -= 1
-        tokens = (*self._bos, *ids[0][:shared])
-        return AnswerTokens(
-            tokens,
-            tuple(tuple(item[shared:]) for item in ids),
-            tuple(start - shared for start in starts),
-        )
+        tokens = tuple(tuple(part[shared:]) for part in ids)
+        lead = tuple(start - shared for start in starts)
+        return AnswerTokens((*self._bos, *ids[0][:shared]), tokens, lead)

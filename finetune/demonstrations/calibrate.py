@@ -1,26 +1,25 @@
 """Calibration: a search for the shares of relevance, diversity and quality that help a model most.
 
-As in RAGSys (section 5.3, Figure 1), the benefit of the selected demonstrations is measured over
-λ_d. Each setting selects with the same class as a planner.
+The benefit of a setting is the mean of a measure over the questions, as in RAGSys (section 5.3,
+Figure 1). Each setting selects with ``MarginalSelector``, as a planner does.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations import measures
-from casewright.finetune.demonstrations.judged import AnswerScorer, CaseReading, JudgedQuestion
-from casewright.finetune.demonstrations.measures import AnswerMeasures, Floats
+from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, CaseReading
+from casewright.finetune.demonstrations.measures import AnswerMeasures, Floats, Questions
 from casewright.finetune.demonstrations.recorded import RecordedScorer
 from casewright.finetune.evaluation.intervals import Resamples, percentile_interval
 from casewright.stores import CaseStore, MarginalSelector
@@ -38,13 +37,8 @@ FOLDS = 5
 #: Number of prompts that are scored to estimate the time for all.
 _SAMPLED_PROMPTS = 8
 
-#: The measures that a calibration can optimise.
-MEASURES: dict[str, Callable[[AnswerMeasures], float]] = {
-    "margin": lambda answer: answer.margin,
-    "dpo": lambda answer: answer.preference,
-    "mass": lambda answer: math.nan if answer.mass is None else answer.mass,
-    "mc1": lambda answer: math.nan if answer.mc1 is None else answer.mc1,
-}
+#: The measures that a calibration can optimise, with their attributes of ``AnswerMeasures``.
+MEASURES = {"margin": "margin", "dpo": "preference", "mass": "mass", "mc1": "mc1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +161,7 @@ class PreparedCalibration:
     """
 
     sweep: Sweep
-    questions: Sequence[JudgedQuestion]
+    questions: Questions
     selections: Sequence[Sequence[measures.ChosenDemonstrations]]
     cost: Cost
 
@@ -175,70 +169,65 @@ class PreparedCalibration:
 def calibrate(
     store: CaseStore,
     scorer: AnswerScorer,
-    questions: Sequence[JudgedQuestion] | None = None,
+    questions: Questions | None = None,
     sweep: Sweep | None = None,
     *,
     reading: CaseReading | None = None,
-    progress: bool | None = None,
 ) -> Calibration:
     """Find the selection of a store's cases that helps a model most.
 
     Args:
         scorer: The model; a ``RecordedScorer`` resumes an interrupted run.
         questions: By default the store's own cases; cases of a question's group are not shown.
-        progress: Show progress bars; see ``progress_bar``.
 
     Raises:
         InputError: A case is not a demonstration, there are fewer than two questions, or questions
             lack the wrong answers that the measure needs.
     """
-    prepared = prepare(store, scorer, questions, sweep, reading=reading, progress=progress)
-    return run(prepared, scorer, progress=progress)
+    return run(prepare(store, scorer, questions, sweep, reading=reading), scorer)
 
 
 def prepare(
     store: CaseStore,
     scorer: AnswerScorer,
-    questions: Sequence[JudgedQuestion] | None = None,
+    questions: Questions | None = None,
     sweep: Sweep | None = None,
     *,
     reading: CaseReading | None = None,
-    progress: bool | None = None,
 ) -> PreparedCalibration:
-    """Select demonstrations for every setting, and estimate the cost of scoring.
-
-    See ``calibrate`` for the arguments.
-    """
+    """Select demonstrations for every setting, and estimate the cost; see ``calibrate``."""
     sweep, reading = sweep or Sweep(), reading or CaseReading.of(store)
     sample = list(questions) if questions is not None else reading.questions(store.all())
     if sweep.limit is not None and sweep.limit < len(sample):
         sample = random.Random(sweep.seed).sample(sample, sweep.limit)
     _check_questions(sample, sweep.measure)
-    select = partial(measures.select_by, store, progress=progress)
-    selectors = [MarginalSelector(d, b) for d, b in sweep.settings]
-    selections = [select(selector, sample, sweep.k, reading) for selector in selectors]
+    selections = [
+        measures.select_by(store, MarginalSelector(*setting), sample, sweep.k, reading)
+        for setting in sweep.settings
+    ]
     selections.append(measures.select_at_random(store, sample, sweep.k, reading, sweep.seed))
-    return PreparedCalibration(
-        sweep, sample, selections, _estimate_cost(scorer, sample, selections)
-    )
+    prompts = dict.fromkeys(measures.prompts_of(sample, selections))
+    cost = _estimate_cost(scorer, list(prompts))
+    return PreparedCalibration(sweep, sample, selections, cost)
 
 
-def run(
-    prepared: PreparedCalibration, scorer: AnswerScorer, *, progress: bool | None = None
-) -> Calibration:
+def run(prepared: PreparedCalibration, scorer: AnswerScorer) -> Calibration:
     """Score the prepared prompts, and choose the setting."""
     sweep, questions = prepared.sweep, prepared.questions
-    measured = measures.measure_all(scorer, questions, prepared.selections, progress=progress)
-    value = MEASURES[sweep.measure]
-    benefit = np.array([[value(answer) for answer in row] for row in measured])
+    count = len(questions)
+    logprobs = measures.score_all(scorer, measures.prompts_of(questions, prepared.selections))
+    alone, *rows = (logprobs[start : start + count] for start in range(0, len(logprobs), count))
+    measured = [[*map(measures.measure_question, questions, row, alone)] for row in rows]
+    value_of = attrgetter(MEASURES[sweep.measure])
+    benefit = np.array([[value_of(answers) for answers in row] for row in measured])
     # Questions of one group are resampled and held out together.
     numbers: dict[Any, int] = {}
     groups = [numbers.setdefault(q.group or q.question, len(numbers)) for q in questions]
-    resamples = Resamples(len(questions), groups=groups, seed=sweep.seed)
+    resamples = Resamples(count, groups=groups, seed=sweep.seed)
     return Calibration(
         model=scorer.name,
         measure=sweep.measure,
-        questions=len(questions),
+        questions=count,
         k=sweep.k,
         rows=_setting_results(prepared, measured, benefit, resamples),
         choice=_choose_setting(sweep.settings, benefit[:-1], resamples),
@@ -247,43 +236,37 @@ def run(
     )
 
 
-def _check_questions(questions: Sequence[JudgedQuestion], measure: str) -> None:
+def _check_questions(questions: Questions, measure: str) -> None:
     if len(questions) < 2:
         raise InputError(
             f"A calibration has {len(questions)} questions. Give at least two; some hundred are "
             "needed to tell settings apart."
         )
-    with_wrong = {bool(question.wrong) for question in questions}
-    if len(with_wrong) > 1:
+    has_wrong = {bool(question.wrong) for question in questions}
+    if len(has_wrong) > 1:
         raise InputError(
             "Some questions have wrong answers and some have none, so their margins cannot be "
             "compared. Give wrong answers for all of them, or for none."
         )
-    if measure in ("mass", "mc1") and False in with_wrong:
+    if measure in ("mass", "mc1") and False in has_wrong:
         raise InputError(
             f"The measure {measure!r} needs wrong answers, and the questions have none. Take "
             "margin or dpo, or give wrong answers."
         )
 
 
-def _estimate_cost(
-    scorer: AnswerScorer,
-    questions: Sequence[JudgedQuestion],
-    selections: Sequence[Sequence[measures.ChosenDemonstrations]],
-) -> Cost:
+def _estimate_cost(scorer: AnswerScorer, prompts: Sequence[Asked]) -> Cost:
     """Return the cost of scoring; the time is estimated from a sample of the prompts."""
-    prompts = list(dict.fromkeys(measures.prompts_of(questions, selections)))
-    recorded = scorer if isinstance(scorer, RecordedScorer) else None
-    missing = prompts if recorded is None else recorded.missing(prompts)
+    missing = scorer.missing(prompts) if isinstance(scorer, RecordedScorer) else prompts
     tokens = scorer.tokens(missing)
     seconds = None
     # Without a record, the sample would be scored twice.
-    if recorded and missing:
+    if isinstance(scorer, RecordedScorer) and missing:
         # An even sample, since prompts of different settings have different lengths.
         sample = missing[:: max(1, len(missing) // _SAMPLED_PROMPTS)][:_SAMPLED_PROMPTS]
         share = tokens / max(1, scorer.tokens(sample))
         started = time.perf_counter()
-        measures.score_all(scorer, sample, progress=False)
+        measures.score_all(scorer, sample)
         seconds = (time.perf_counter() - started) * share
     return Cost(len(missing), sum(len(prompt.answers) for prompt in missing), tokens, seconds)
 
@@ -294,19 +277,20 @@ def _setting_results(
     benefit: Floats,
     resamples: Resamples,
 ) -> list[SettingResult]:
-    rows = []
-    columns = zip(prepared.sweep.settings, benefit, measured, prepared.selections, strict=False)
-    for setting, benefits, row, selections in columns:
-        cosines = [item.cosine for item in selections if item.cosine is not None]
-        dpo = float(np.mean([answer.preference for answer in row]))
+    results = []
+    # The last row, of random cases, has no setting.
+    rows = zip(prepared.sweep.settings, benefit, measured, prepared.selections, strict=False)
+    for setting, benefits, answers, selections in rows:
+        cosines = [chosen.cosine for chosen in selections if chosen.cosine is not None]
+        dpo = float(np.mean([answer.preference for answer in answers]))
         interval = interval_of(benefits, resamples)
         cosine = float(np.mean(cosines)) if cosines else None
-        rows.append(SettingResult(*setting, float(benefits.mean()), interval, dpo, cosine))
-    return rows
+        results.append(SettingResult(*setting, float(benefits.mean()), interval, dpo, cosine))
+    return results
 
 
 def _best_of(settings: Sequence[Setting], means: Floats) -> int:
-    """Return the index of the highest mean; of equal means, that with the highest λ_d and λ_b."""
+    """Return the index of the highest mean; if means are equal, of the highest λ_d, then λ_b."""
     return max(range(len(settings)), key=lambda s: (round(float(means[s]), 12), *settings[s]))
 
 

@@ -48,12 +48,8 @@ def read_demonstrations(path: Path) -> list[Case]:
     groups. ``InputError`` names a line of another form.
     """
     return [
-        Case(
-            {"question": line.question},
-            line.answer,
-            metadata={"group": line.key, "wrong": list(line.wrong)},
-        )
-        for line in _lines(path, _Demonstration)
+        Case({"question": d.question}, d.answer, metadata={"group": d.key, "wrong": list(d.wrong)})
+        for d in _lines(path, _Demonstration)
     ]
 
 

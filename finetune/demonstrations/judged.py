@@ -90,8 +90,8 @@ class JudgedQuestion:
 class CaseReading:
     """Reads a store's cases as demonstrations, and as questions with answers.
 
-    ``component`` is the component of the problem that is the question, ``group`` the metadata field
-    with a case's group, see ``JudgedQuestion``.
+    ``component`` is the problem's component with the question, ``group`` the metadata field with
+    the case's group, see ``JudgedQuestion``.
     """
 
     component: str
@@ -129,22 +129,21 @@ class CaseReading:
                     "must be a text or a whole number: a prompt has no cases of its question's "
                     "group. Set it (CaseStore.update), or give a file of questions."
                 )
+            wrong_answers = case.metadata.get("wrong", ())
+            if not isinstance(wrong_answers, (list, tuple)) or not all(
+                isinstance(text, str) for text in wrong_answers
+            ):
+                raise InputError(
+                    f"Case {case.id} has {wrong_answers!r:.80} as 'wrong' in its metadata. Give a "
+                    "list of texts."
+                )
             right, wrong = answers.setdefault((group, pair.question), ({}, {}))
             right[pair.answer] = None
-            wrong.update(dict.fromkeys(_wrong_answers(case)))
+            wrong.update(dict.fromkeys(wrong_answers))
         return [
             JudgedQuestion(question, tuple(right), tuple(wrong), (self.group, group))
             for (group, question), (right, wrong) in answers.items()
         ]
-
-
-def _wrong_answers(case: Case) -> Sequence[str]:
-    value = case.metadata.get("wrong", ())
-    if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
-        raise InputError(
-            f"Case {case.id} has {value!r:.80} as 'wrong' in its metadata. Give a list of texts."
-        )
-    return value
 
 
 def context_of(question: str, demonstrations: Sequence[Demonstration]) -> str:
@@ -152,5 +151,5 @@ def context_of(question: str, demonstrations: Sequence[Demonstration]) -> str:
 
     An answer follows it after a space, which tokenizers join to a word.
     """
-    shown = [f"Q: {item.question}\nA: {item.answer}\n\n" for item in demonstrations]
-    return "".join([*shown, f"Q: {question}\nA:"])
+    shown = "".join(f"Q: {pair.question}\nA: {pair.answer}\n\n" for pair in demonstrations)
+    return f"{shown}Q: {question}\nA:"

@@ -1,8 +1,8 @@
 """RAGSys's measures of the effect of demonstrations (Contal and McGoldrick 2024, section 5).
 
-RAGSys and TruthfulQA (Lin et al. 2022) have different names for them:
+RAGSys and TruthfulQA (Lin et al. 2022) have different names for the measures:
 
-- ``mc1``: 1 if the best answer is likelier than every wrong one. MC1 in both.
+- ``mc1``: 1 if the best answer is likelier than every wrong one. MC1 in both papers.
 - ``share_above``: the share of right answers that are likelier than every wrong one. RAGSys's MC2,
   TruthfulQA's MC3.
 - ``mass_ratio``: Σp(a) / Σp(ā) over right and wrong answers. RAGSys's formula of MC3.
@@ -22,6 +22,7 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_expit
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.judged import (
@@ -36,6 +37,7 @@ from casewright.stores.progress import progress_bar
 
 Floats = NDArray[np.float64]
 Logprobs = tuple[float, ...]
+Questions = Sequence[JudgedQuestion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,42 +53,33 @@ class ChosenDemonstrations:
 
 
 def select_by(
-    store: CaseStore,
-    selector: MarginalSelector,
-    questions: Sequence[JudgedQuestion],
-    k: int,
-    reading: CaseReading,
-    *,
-    progress: bool | None = None,
+    store: CaseStore, selector: MarginalSelector, questions: Questions, k: int, reading: CaseReading
 ) -> list[ChosenDemonstrations]:
-    """Return the demonstrations that a selector chooses for each question."""
-    rows = []
+    """Return the ``k`` demonstrations that a selector chooses for each question."""
+    selections = []
     label = f"Selecting, λ_d {selector.lambda_d:g}, λ_b {selector.lambda_b:g}"
-    with progress_bar(label, len(questions), show=progress) as advance:
+    with progress_bar(label, len(questions)) as advance:
         for question in questions:
             hits = selector.select(store, question.question, k, question.where).hits
+            # The best one is last, next to the question.
             chosen = tuple(reading.demonstration(hit.case) for hit in reversed(hits))
-            rows.append(ChosenDemonstrations(chosen, _mean_cosine(hits, store, selector)))
+            selections.append(ChosenDemonstrations(chosen, _mean_cosine(hits, store, selector)))
             advance(1)
-    return rows
+    return selections
 
 
 def select_at_random(
-    store: CaseStore,
-    questions: Sequence[JudgedQuestion],
-    k: int,
-    reading: CaseReading,
-    seed: int = 0,
+    store: CaseStore, questions: Questions, k: int, reading: CaseReading, seed: int = 0
 ) -> list[ChosenDemonstrations]:
-    """Return demonstrations drawn at random for each question, as a control."""
+    """Return ``k`` random demonstrations for each question, as a control."""
     cases = store.all()
     rng = np.random.default_rng(seed)
-    rows = []
+    selections = []
     for question in questions:
         order = (cases[index] for index in rng.permutation(len(cases)))
         allowed = islice(filter(question.may_see, order), k)
-        rows.append(ChosenDemonstrations(tuple(map(reading.demonstration, allowed))))
-    return rows
+        selections.append(ChosenDemonstrations(tuple(map(reading.demonstration, allowed))))
+    return selections
 
 
 def _mean_cosine(hits: Sequence[Hit], store: CaseStore, selector: MarginalSelector) -> float | None:
@@ -121,8 +114,9 @@ class AnswerMeasures:
 
     @property
     def preferences(self) -> Floats:
-        """log σ of each margin, below 0."""
-        return _log_sigmoid(self.margins)
+        """The array of log σ(Δ), below 0, for the margins Δ."""
+        logarithms: Floats = log_expit(self.margins)
+        return logarithms
 
     @property
     def margin(self) -> float:
@@ -131,7 +125,7 @@ class AnswerMeasures:
 
     @property
     def preference(self) -> float:
-        """The mean of log σ of the margins."""
+        """The mean of the preferences."""
         return float(self.preferences.mean())
 
 
@@ -144,24 +138,22 @@ def measure(
     """Return the measures of one question from its answers' log-probabilities.
 
     Args:
-        right: Of right answers, the best one first, after the question with demonstrations.
-        wrong: The same of wrong answers; may be empty.
-        right_alone, wrong_alone: The same without demonstrations.
+        right: Log-probabilities of the right answers, the best one first, with demonstrations.
+        wrong: Log-probabilities of the wrong answers, with demonstrations; may be empty.
+        right_alone, wrong_alone: Log-probabilities of the same answers without demonstrations.
 
     Raises:
         InputError: There is no right answer, the lengths differ, or a number is not finite.
     """
-    r, w, r0, w0 = (
-        np.asarray(numbers, dtype=np.float64)
-        for numbers in (right, wrong, right_alone, wrong_alone)
-    )
+    r, w = np.asarray(right, np.float64), np.asarray(wrong, np.float64)
+    r0, w0 = np.asarray(right_alone, np.float64), np.asarray(wrong_alone, np.float64)
     if not len(r) or len(r) != len(r0) or len(w) != len(w0):
         raise InputError(
             f"A question has {len(r)} right and {len(w)} wrong answers with demonstrations, and "
             f"{len(r0)} and {len(w0)} without. Give at least one right answer, and the same "
             "answers both times."
         )
-    if not all(np.isfinite(numbers).all() for numbers in (r, w, r0, w0)):
+    if not all(np.isfinite(logprobs).all() for logprobs in (r, w, r0, w0)):
         raise InputError("A log-probability is not finite. Score the answers again.")
     if not len(w):
         return AnswerMeasures((r - r0)[:, None], None, None, None, None)
@@ -174,63 +166,35 @@ def measure(
         share_above=float((r > w.max()).mean()),
         mass_ratio=ratio,
         # The mass is σ of the difference of the logarithms, which cannot overflow.
-        mass=float(np.exp(_log_sigmoid(np.asarray(log_ratio)))),
+        mass=float(np.exp(log_expit(log_ratio))),
     )
 
 
-def _log_sigmoid(numbers: Floats) -> Floats:
-    from scipy.special import log_expit
-
-    logarithms: Floats = np.asarray(log_expit(np.asarray(numbers, dtype=np.float64)))
-    return logarithms
-
-
-def score_all(
-    scorer: AnswerScorer, questions: Sequence[Asked], *, progress: bool | None = None
-) -> list[Logprobs]:
+def score_all(scorer: AnswerScorer, questions: Sequence[Asked]) -> list[Logprobs]:
     """Return the log-probabilities of each question's answers; equal questions are scored once."""
-    indices: dict[Asked, int] = {}
-    for question in questions:
-        indices.setdefault(question, len(indices))
-    logprobs: list[Logprobs] = [()] * len(indices)
-    with progress_bar("Scoring questions", len(indices), show=progress) as advance:
-        for index, likelihoods in scorer.score(list(indices)):
-            logprobs[index] = tuple(likelihood.logprob for likelihood in likelihoods)
+    unique = list(dict.fromkeys(questions))
+    logprobs: dict[Asked, Logprobs] = {}
+    with progress_bar("Scoring questions", len(unique)) as advance:
+        for index, likelihoods in scorer.score(unique):
+            logprobs[unique[index]] = tuple(likelihood.logprob for likelihood in likelihoods)
             advance(1)
-    return [logprobs[indices[question]] for question in questions]
+    return [logprobs[question] for question in questions]
 
 
 def prompts_of(
-    questions: Sequence[JudgedQuestion], selections: Sequence[Sequence[ChosenDemonstrations]]
+    questions: Questions, selections: Sequence[Sequence[ChosenDemonstrations]]
 ) -> list[Asked]:
     """Return all questions without demonstrations, then with those of each row of selections."""
     rows = [[ChosenDemonstrations()] * len(questions), *selections]
-    return [item.asked(q) for row in rows for item, q in zip(row, questions, strict=True)]
-
-
-def measure_all(
-    scorer: AnswerScorer,
-    questions: Sequence[JudgedQuestion],
-    selections: Sequence[Sequence[ChosenDemonstrations]],
-    *,
-    progress: bool | None = None,
-) -> list[list[AnswerMeasures]]:
-    """Return the measures of each question, for each row of selections."""
-    logprobs = score_all(scorer, prompts_of(questions, selections), progress=progress)
-    count = len(questions)
-    alone = logprobs[:count]
-    return [
-        [
-            measure_question(*row)
-            for row in zip(questions, logprobs[start : start + count], alone, strict=True)
-        ]
-        for start in range(count, len(logprobs), count)
-    ]
+    return [chosen.asked(q) for row in rows for chosen, q in zip(row, questions, strict=True)]
 
 
 def measure_question(
     question: JudgedQuestion, logprobs: Logprobs, alone: Logprobs
 ) -> AnswerMeasures:
-    """Return a question's measures from its answers' log-probabilities, right answers first."""
+    """Return a question's measures from the log-probabilities of ``question.answers``.
+
+    ``alone`` are the log-probabilities without demonstrations.
+    """
     split = len(question.right)
     return measure(logprobs[:split], logprobs[split:], alone[:split], alone[split:])

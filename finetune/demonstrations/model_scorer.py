@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from casewright.finetune.demonstrations.answer_network import AnswerNetwork
     from casewright.planner.language_model import LanguageModel
 
-#: Maximum number of tokens of a forward pass, padding included; more exceed a CPU's caches.
+#: Maximum number of tokens of a forward pass, with padding; more would exceed a CPU's caches.
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
 #: Number of questions that are sorted by length together, so that a batch has similar lengths.
 WINDOW = 256
@@ -68,8 +68,13 @@ class ModelScorer:
         for start in range(0, len(questions), WINDOW):
             window = [self._tokens(question) for question in questions[start : start + WINDOW]]
             for batch in self._batches(window):
-                likelihoods = self._likelihoods([window[index] for index in batch])
-                yield from zip((start + index for index in batch), likelihoods, strict=True)
+                output = self._network.shared([window[index] for index in batch])
+                for index, answers in zip(batch, output, strict=True):
+                    likelihoods = [
+                        Likelihood(sum(logprobs[lead:]), len(logprobs) - lead)
+                        for logprobs, lead in zip(answers, window[index].lead, strict=True)
+                    ]
+                    yield start + index, likelihoods
 
     @cached_property
     def _network(self) -> AnswerNetwork:
@@ -90,18 +95,8 @@ class ModelScorer:
             )
         return tokens
 
-    def _likelihoods(self, batch: Sequence[AnswerTokens]) -> list[list[Likelihood]]:
-        output = self._network.shared(batch)
-        return [
-            [
-                Likelihood(sum(logprobs[lead:]), len(logprobs) - lead)
-                for logprobs, lead in zip(rows, tokens.lead, strict=True)
-            ]
-            for rows, tokens in zip(output, batch, strict=True)
-        ]
-
     def _batches(self, window: Sequence[AnswerTokens]) -> Iterator[list[int]]:
-        """Yield the indices of each batch: similar lengths, at most ``batch_tokens``."""
+        """Yield the indices of each batch: texts of similar lengths, at most ``batch_tokens``."""
         batch: list[int] = []
         for index in sorted(range(len(window)), key=lambda index: window[index].row_length):
             if batch and (len(batch) + 1) * window[index].row_length > self._batch_tokens:

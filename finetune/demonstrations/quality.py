@@ -19,11 +19,7 @@ _WRITTEN = 256
 
 
 def measure_quality(
-    store: CaseStore,
-    scorer: AnswerScorer,
-    reading: CaseReading | None = None,
-    *,
-    progress: bool | None = None,
+    store: CaseStore, scorer: AnswerScorer, reading: CaseReading | None = None
 ) -> int:
     """Measure the quality of a store's cases, write it to the store, and return their number.
 
@@ -31,8 +27,8 @@ def measure_quality(
     resumes. ``InputError`` if the schema's ``quality_range`` does not reach below 0, or a case is
     no demonstration.
     """
-    low, high = store.schema.quality_range
     if not can_hold_quality(store):
+        low, high = store.schema.quality_range
         raise InputError(
             f"The schema {store.schema.name!r} has a quality from {low:g} to {high:g}, and a log-"
             f"probability is below 0. Give the schema quality_range={QUALITY_RANGE}."
@@ -40,7 +36,7 @@ def measure_quality(
     reading = reading or CaseReading.of(store)
     source = f"{scorer.signature}, log p(answer | question)"
     cases = [case for case in store.all() if case.quality is None or case.quality_by != source]
-    # The answers of one question share its context.
+    # A question's answers by case ids, scored together since they share the question's context.
     answers: dict[str, dict[str, str]] = {}
     for case in cases:
         pair = reading.demonstration(case)
@@ -48,7 +44,7 @@ def measure_quality(
     questions = [Asked(question, tuple(by_id.values())) for question, by_id in answers.items()]
     ids = [tuple(by_id) for by_id in answers.values()]
     changes: dict[str, Change] = {}
-    with progress_bar("Measuring the cases' quality", len(cases), show=progress) as advance:
+    with progress_bar("Measuring the cases' quality", len(cases)) as advance:
         for index, likelihoods in scorer.score(questions):
             for id_, likelihood in zip(ids[index], likelihoods, strict=True):
                 quality = likelihood.logprob / likelihood.tokens

@@ -51,23 +51,22 @@ class RecordedScorer:
     def missing(self, questions: Sequence[Asked]) -> list[Asked]:
         """Return the questions that are not in the file, each once."""
         by_key = {self.key(question): question for question in questions}
-        known = self._known(by_key)
-        return [question for key, question in by_key.items() if key not in known]
+        stored = self._stored(by_key)
+        return [question for key, question in by_key.items() if key not in stored]
 
     def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each question's index and its answers' likelihoods; stored ones come first."""
         keys = [self.key(question) for question in questions]
-        known = self._known(keys)
+        stored = self._stored(keys)
         # The indices of equal questions, by their key.
-        unknown: dict[str, list[int]] = {}
+        missing: dict[str, list[int]] = {}
         for index, key in enumerate(keys):
-            if key in known:
-                yield index, known[key]
+            if key in stored:
+                yield index, stored[key]
             else:
-                unknown.setdefault(key, []).append(index)
-        pending = list(unknown.items())
-        unknown_questions = [questions[indices[0]] for _, indices in pending]
-        for number, likelihoods in self.scorer.score(unknown_questions):
+                missing.setdefault(key, []).append(index)
+        pending = list(missing.items())
+        for number, likelihoods in self.scorer.score([questions[i[0]] for i in missing.values()]):
             key, indices = pending[number]
             scores = json.dumps([astuple(likelihood) for likelihood in likelihoods])
             with self._file():
@@ -79,14 +78,12 @@ class RecordedScorer:
         """Close the file."""
         self._db.close()
 
-    def _known(self, keys: Iterable[str]) -> dict[str, list[Likelihood]]:
-        wanted = json.dumps(list(dict.fromkeys(keys)))
+    def _stored(self, keys: Iterable[str]) -> dict[str, list[Likelihood]]:
+        # A list in JSON, because SQLite limits the number of parameters.
+        query = "SELECT key, scores FROM prompts WHERE key IN (SELECT value FROM json_each(?))"
         with self._file():
-            rows = self._db.execute(
-                "SELECT key, scores FROM prompts WHERE key IN (SELECT value FROM json_each(?))",
-                (wanted,),
-            )
-            return {key: [Likelihood(*item) for item in json.loads(text)] for key, text in rows}
+            rows = self._db.execute(query, (json.dumps(list(dict.fromkeys(keys))),))
+            return {key: [Likelihood(*row) for row in json.loads(scores)] for key, scores in rows}
 
     @contextmanager
     def _file(self) -> Iterator[None]:

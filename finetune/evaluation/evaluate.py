@@ -85,10 +85,10 @@ def evaluate(
 
     Args:
         planners: Planners by their labels in tables; the others are compared with the first.
-        constrained: Labels of planners that, by a grammar or a check, cannot name tools outside the
-            toolbox; figures that this determines get the note "by construction".
-        removal: By label, planners without such a constraint, which also plan with a needed tool
-            removed; ``None`` omits this figure.
+        constrained: Labels of planners that a grammar or a check limits to the toolbox's tools;
+            figures that this determines get the note "by construction".
+        removal: By label, planners without such a limit, which are asked again with a needed tool
+            removed; ``None`` omits the figure ``only_provided``.
         groups: One number for each item; the bootstrap gives items of one group equal weights.
         seed: The seed of the bootstrap and of the removed tools.
 
@@ -106,7 +106,7 @@ def evaluate(
         raise InputError(f"There are {len(groups)} groups for {len(items)} items. Give one each.")
     bootstrap = Resamples(len(items), tuple(groups), seed, resamples)
     requests = [item.request for item in items]
-    reduced_items = with_a_tool_removed(items, seed) if removal is not None else []
+    reduced_items = [] if removal is None else with_a_tool_removed(items, seed)
     outcomes: dict[str, list[PlanOutcome]] = {}
     figures: dict[str, dict[str, Figure]] = {}
     for label, planner in planners.items():
@@ -129,7 +129,7 @@ def evaluate(
         {
             "items": len(items),
             "planners": list(planners),
-            "removal_items": len(reduced_items) if removal is not None else None,
+            "removal_items": None if removal is None else len(reduced_items),
             "groups": len(set(groups)) or None,
             "seed": seed,
             "resamples": resamples,

@@ -48,30 +48,25 @@ def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
 
 
 def _class_score(name: str, verdicts: Sequence[Verdict], *rates: float) -> ClassScore:
-    accuracies = (
-        float(np.mean(values)) if values else float("nan")
-        for values in (
-            [v.tools for v in verdicts],
-            [v.arguments for v in verdicts],
-            [v.arguments for v in verdicts if v.paper],
-        )
-    )
+    tools, arguments = [v.tools for v in verdicts], [v.arguments for v in verdicts]
+    groups = tools, arguments, [v.arguments for v in verdicts if v.paper]
+    accuracies = (float(np.mean(group)) if group else float("nan") for group in groups)
     return ClassScore(name, len(verdicts), *accuracies, *rates)
 
 
 def as_row(score: ClassScore) -> Mapping[str, str | int | float | None]:
     """Return a score as a JSON-plain row with short names and null for NaN."""
     names = ("tools", "arguments", "arguments_paper", "precision", "recall", "f1")
-    figures = zip(names, astuple(score)[2:], strict=True)
-    rounded = {name: None if np.isnan(value) else round(value, 4) for name, value in figures}
+    values = zip(names, astuple(score)[2:], strict=True)
+    rounded = {name: None if np.isnan(value) else round(value, 4) for name, value in values}
     return {"class": score.name, "count": score.count, **rounded}
 
 
 def _mean_f1(verdicts: Sequence[Verdict], resamples: Resamples) -> Floats:
     """Return the mean F1 over classes in each resample, array (resamples,)."""
     gold, predicted = [v.gold for v in verdicts], [v.predicted for v in verdicts]
-    result: Floats = intervals.f1_scores(gold, predicted, sorted(set(gold)), resamples).mean(axis=1)
-    return result
+    scores: Floats = intervals.f1_scores(gold, predicted, sorted(set(gold)), resamples).mean(axis=1)
+    return scores
 
 
 def class_rows(
@@ -128,7 +123,7 @@ def differences(
 def _compared(
     outcomes: Sequence[PlanOutcome], name: str, resamples: Resamples
 ) -> tuple[float, Floats]:
-    """Return a figure, and its values over the resamples."""
+    """Return one of the ``COMPARED`` figures, and its values over the resamples."""
     verdicts = [o.verdict for o in outcomes]
     if name == "f1":
         return score_classes(verdicts)[-1].f1, _mean_f1(verdicts, resamples)
@@ -175,7 +170,7 @@ class Figure:
     """A measured number.
 
     Attributes:
-        value: A share from 0 to 1, a score, milliseconds or tokens; ``None`` without measurement.
+        value: A share from 0 to 1, a score, milliseconds or tokens; ``None`` if not measured.
         low, high: The 95 % interval, if the figure has one.
         count: Number of measured items.
     """
@@ -189,7 +184,7 @@ class Figure:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""
         numbers = {"value": self.value, "low": self.low, "high": self.high}
-        rounded = {n: None if v is None else round(v, 4) for n, v in numbers.items()}
+        rounded = {k: None if v is None else round(v, 4) for k, v in numbers.items()}
         return {**rounded, "count": self.count, **({"note": self.note} if self.note else {})}
 
 
@@ -212,7 +207,7 @@ def planner_figures(
     overall = score_classes(verdicts)[-1]
     f1 = intervals.percentile_interval(_mean_f1(verdicts, resamples))
     count, note = len(outcomes), BY_CONSTRUCTION if constrained else ""
-    results = {
+    figures = {
         "tools": share([v.tools for v in verdicts]),
         "tools_own": share([o.verdict.tools and o.is_own_plan for o in outcomes]),
         "arguments": share([v.arguments for v in verdicts]),
@@ -230,21 +225,17 @@ def planner_figures(
     known_tools = {name for i in items for name in (*i.request.toolbox.names, *i.query.plan.tools)}
     inventions = [o.inventions(known_tools) for o in outcomes]
     for name, kind in (("steps", STEP), ("absent", ABSENT), ("arguments", ARGUMENT)):
-        results[f"invented_{name}"] = share([kind in kinds for kinds in inventions], note)
+        figures[f"invented_{name}"] = share([kind in kinds for kinds in inventions], note)
     new = [o.verdict for o in outcomes if o.item.new_tools]
-    results["new_tool_tools"] = share([v.tools for v in new])
-    results["new_tool_arguments"] = share([v.arguments for v in new])
-    return {**results, **_costs(outcomes)}
-
-
-def _costs(outcomes: Sequence[PlanOutcome]) -> dict[str, Figure]:
-    results = [o.result for o in outcomes if o.result is not None]
+    figures["new_tool_tools"] = share([v.tools for v in new])
+    figures["new_tool_arguments"] = share([v.arguments for v in new])
+    plan_results = [o.result for o in outcomes if o.result is not None]
     # 0 is a missing time, not a time of 0 ms.
-    times = [result.milliseconds for result in results if result.milliseconds]
-    figures = {f"ms_p{q}": _summary(times, partial(np.percentile, q=q)) for q in (50, 95)}
+    times = [result.milliseconds for result in plan_results if result.milliseconds]
+    figures |= {f"ms_p{q}": _summary(times, partial(np.percentile, q=q)) for q in (50, 95)}
     keys = {"input_tokens": "input", "output_tokens": "output", "model_steps": "model_steps"}
     for name, key in keys.items():
-        figures[name] = _summary([r.tokens[key] for r in results if key in r.tokens], np.mean)
+        figures[name] = _summary([r.tokens[key] for r in plan_results if key in r.tokens], np.mean)
     return figures
 
 

@@ -48,7 +48,7 @@ class Resamples:
 
     Every item has a random weight above 0 in every resample, so no resample lacks a rare class. Two
     planners' figures over the same resamples are paired. Items with the same number in ``groups``,
-    such as near-duplicates, have equal weights; without groups, each item is one.
+    such as near-duplicates, have equal weights; without ``groups``, each item is its own group.
     """
 
     items: int
@@ -64,8 +64,8 @@ class Resamples:
         step = max(1, _WEIGHTS // max(1, self.items))
         for start in range(0, self.count, step):
             size = min(step, self.count - start)
-            result = rng.dirichlet(np.ones(groups), size=size) * groups
-            yield result if group_of is None else result[:, group_of]
+            weights = rng.dirichlet(np.ones(groups), size=size) * groups
+            yield weights if group_of is None else weights[:, group_of]
 
 
 def shares(values: Sequence[bool], resamples: Resamples) -> Floats:
@@ -79,9 +79,9 @@ def f1_scores(
 ) -> Floats:
     """Return the F1 of classes that occur in ``gold``, array (resamples, classes)."""
     is_gold = np.array([[name == c for c in classes] for name in gold], dtype=np.float64)
-    claimed = np.array([[name == c for c in classes] for name in predicted], dtype=np.float64)
-    # 2PR / (P + R) with P = hits / claims and R = hits / items of the class.
-    hits, total = is_gold * claimed, is_gold + claimed
+    is_predicted = np.array([[name == c for c in classes] for name in predicted], dtype=np.float64)
+    # 2PR / (P + R) with P = hits / predictions of the class and R = hits / items of the class.
+    hits, total = is_gold * is_predicted, is_gold + is_predicted
     return np.concatenate([2 * (w @ hits) / (w @ total) for w in resamples.weights()])
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from casewright.errors import InputError, PlanError
 from casewright.finetune.plan_shape import plan_class
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, PlanResult
-from casewright.tools import NO_EVIDENCE, Toolbox, alias
+from casewright.tools import Toolbox, alias
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,6 @@ class EvaluationItem:
         """The tools of the gold plan that the record adds to the toolbox."""
         extra = {alias(str(tool.get("name", ""))) for tool in self.query.record.tools_extra}
         return frozenset(extra & set(self.query.plan.tools))
-
-    @property
-    def removable(self) -> tuple[str, ...]:
-        """The tools of the gold plan without ``no_evidence``, sorted."""
-        return tuple(sorted({*self.query.plan.tools} - {NO_EVIDENCE.name}))
 
     def without(self, tool: str) -> EvaluationItem:
         """Return the item with a tool removed."""
@@ -49,9 +44,9 @@ def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Evalua
             request = query.record.request(toolbox)
             request.validate(query.plan)
         except (InputError, PlanError) as error:
-            kind = ", its gold plan" if isinstance(error, PlanError) else ""
+            part = ", its gold plan" if isinstance(error, PlanError) else ""
             id_ = "" if query.record.id is None else f" (id {query.record.id})"
-            raise InputError(f"Query {number}{id_}{kind}: {error}") from error
+            raise InputError(f"Query {number}{id_}{part}: {error}") from error
         labelled = query if query.label else replace(query, label=plan_class(query.plan))
         items.append(EvaluationItem(labelled, request))
     return items
@@ -65,9 +60,8 @@ class ShuffledPlans:
     def __init__(self, items: Sequence[EvaluationItem], seed: int = 0) -> None:
         plans = [item.query.plan for item in items]
         random.Random(seed).shuffle(plans)
-        self._plans: dict[str, Plan] = {
-            _key(item.request): plan for item, plan in zip(items, plans, strict=True)
-        }
+        keys = [_key(item.request) for item in items]
+        self._plans: dict[str, Plan] = dict(zip(keys, plans, strict=True))
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return this question's random plan."""

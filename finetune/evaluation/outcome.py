@@ -15,6 +15,7 @@ from casewright.finetune.evaluation.verdict import Verdict, judge, same_graph
 from casewright.planner import Planner, PlanRequest, PlanResult, parse_plan
 from casewright.planner.request import BatchPlanner
 from casewright.stores.progress import progress_bar
+from casewright.tools import NO_EVIDENCE
 
 #: Number of batches in one call of a batch planner, which forms the batches.
 _BATCHES_AT_ONCE = 8
@@ -76,10 +77,12 @@ def _named_tools(result: PlanResult) -> tuple[str, ...]:
 def with_a_tool_removed(items: Sequence[EvaluationItem], seed: int = 0) -> list[EvaluationItem]:
     """Return the items without one tool of their gold plans, drawn at random.
 
-    The result has no item with the gold plan ``no_evidence()``: every toolbox has that tool.
+    Items with the gold plan ``no_evidence()`` are left out, since every toolbox has that tool.
     """
-    draw = random.Random(seed)
-    return [item.without(draw.choice(item.removable)) for item in items if item.removable]
+    rng = random.Random(seed)
+    tools_of_items = [sorted({*item.query.plan.tools} - {NO_EVIDENCE.name}) for item in items]
+    pairs = zip(items, tools_of_items, strict=True)
+    return [item.without(rng.choice(tools)) for item, tools in pairs if tools]
 
 
 def only_provided(item: EvaluationItem, answer: Answer) -> bool:
@@ -122,7 +125,7 @@ class PlanOutcome:
     is_own_plan: bool = False
 
     def inventions(self, known_tools: Collection[str]) -> frozenset[str]:
-        """Return the kinds of invented steps and arguments; ``known_tools`` are of all toolboxes.
+        """Return the kinds of inventions; ``known_tools`` are the tools of all toolboxes.
 
         Source: REAPER (Joshi et al. 2024, section 5, Figures 3 to 5 and Table 3).
         """
@@ -161,23 +164,19 @@ def wrong_plans(outcomes: Sequence[PlanOutcome]) -> list[dict[str, Any]]:
     ``wrong`` is ``arguments`` if the graph of the tools is right, else ``tools``. ``note`` is the
     reason of a fallback, or the planner's error.
     """
-    rows = []
-    for entry in outcomes:
-        if entry.graph_arguments:
-            continue
-        query, result = entry.item.query, entry.result
-        rows.append(
-            {
-                "id": query.record.id,
-                "query": query.query,
-                "context": query.record.context,
-                "class": query.label,
-                "wrong": "arguments" if entry.graph else "tools",
-                "right_plan": str(query.plan),
-                "plan": None if result is None else str(result.plan),
-                "confidence": None if result is None else result.confidence,
-                "asks_back": result is not None and result.asks_back,
-                "note": entry.error if result is None else result.fallback,
-            }
-        )
-    return rows
+    return [
+        {
+            "id": o.item.query.record.id,
+            "query": o.item.query.query,
+            "context": o.item.query.record.context,
+            "class": o.item.query.label,
+            "wrong": "arguments" if o.graph else "tools",
+            "right_plan": str(o.item.query.plan),
+            "plan": None if o.result is None else str(o.result.plan),
+            "confidence": None if o.result is None else o.result.confidence,
+            "asks_back": o.result is not None and o.result.asks_back,
+            "note": o.error if o.result is None else o.result.fallback,
+        }
+        for o in outcomes
+        if not o.graph_arguments
+    ]

@@ -23,8 +23,8 @@ class Table:
 
 def tables(evaluation: Evaluation) -> list[Table]:
     """Return tables of the figures, of the classes, and of several planners' differences."""
-    results = [_overview(evaluation), *_classes(evaluation)]
-    return [*results, _differences(evaluation)] if evaluation.differences else results
+    differences = [_differences(evaluation)] if evaluation.differences else []
+    return [_overview(evaluation), *_classes(evaluation), *differences]
 
 
 def _overview(evaluation: Evaluation) -> Table:
@@ -58,18 +58,19 @@ def _classes(evaluation: Evaluation) -> list[Table]:
     shown = sorted(names[:_MAX_CLASSES])
     many = len(names) > _MAX_CLASSES
     left_out = f"; the {_MAX_CLASSES} most frequent of {len(names)}" if many else ""
-    results = []
-    for figure, title in (("f1", "F1"), ("tools", "Tool sequence right")):
-        rows = []
-        for name in shown:
-            numbers = [
-                [by_class[planner, name][figure + end] for end in ("", "_low", "_high")]
-                for planner in planners
-            ]
-            cells = [f"{value:.3f} [{low:.3f}, {high:.3f}]" for value, low, high in numbers]
-            rows.append([f"{name} ({counts[name]})", *cells])
-        results.append(Table(f"{title} by class{left_out}", ["class", *planners], rows))
-    return results
+
+    def cell(planner: str, name: str, figure: str) -> str:
+        row = by_class[planner, name]
+        return f"{row[figure]:.3f} [{row[f'{figure}_low']:.3f}, {row[f'{figure}_high']:.3f}]"
+
+    return [
+        Table(
+            f"{title} by class{left_out}",
+            ["class", *planners],
+            [[f"{name} ({counts[name]})", *(cell(p, name, f) for p in planners)] for name in shown],
+        )
+        for f, title in (("f1", "F1"), ("tools", "Tool sequence right"))
+    ]
 
 
 def _differences(evaluation: Evaluation) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -72,10 +72,10 @@ def _arguments_right(query: AnnotatedQuery, number: int, gold: Step, step: Step)
 
 
 def _value_right(gold: Value, value: Value, must: Sequence[str]) -> bool:
-    """Return whether a value is the gold value, or a text with the words ``must``."""
+    """Return True if a value is the gold value, or a text with the words ``must``."""
     if not isinstance(gold, Literal) or not isinstance(gold.value, str):
         return gold == value
-    # ``question`` has every word, but the gold plan has a short literal.
+    # The value ``question`` has every word of ``must``, but is longer than the gold literal.
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
     text = normalized(value.value)
@@ -83,14 +83,14 @@ def _value_right(gold: Value, value: Value, must: Sequence[str]) -> bool:
 
 
 def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) -> bool:
-    """Return whether a plan's graph is isomorphic to the gold plan's graph, by an exact search.
+    """Return True if a plan's graph is isomorphic to the gold plan's graph, by an exact search.
 
     Source: the success rate of TinyAgent (Erdogan et al. 2024). The nodes are the steps, labelled
-    by their tools; a reference from one step to another is an edge. With arguments, labels of nodes
-    include the arguments, and labels of edges the reference's parameter, field and index.
+    by their tools; the edges are the references from one step to another. With ``arguments``, the
+    labels of nodes include the arguments, and those of edges the parameter, field and index.
 
     As in ``judge``, an accepted tool sequence with other tools counts as isomorphic, and a literal
-    with the words of ``must`` as the gold literal.
+    with the words of ``must`` counts as the gold literal.
     """
     gold = query.plan
     if plan == gold:
@@ -116,20 +116,20 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
 
 
 def _edges(plan: Plan, *, arguments: bool) -> _Edges:
-    edges: dict[tuple[int, int], set[Hashable]] = {}
+    edges: dict[tuple[int, int], frozenset[Hashable]] = defaultdict(frozenset)
     for number, step in enumerate(plan.steps):
         for name, value in step.arguments:
             for index, item in enumerate(value.items if isinstance(value, ListValue) else (value,)):
                 if isinstance(item, StepRef):
                     label = (name, index, item.field, item.index) if arguments else ()
-                    edges.setdefault((item.step - 1, number), set()).add(label)
-    return {ends: frozenset(labels) for ends, labels in edges.items()}
+                    edges[item.step - 1, number] |= {label}
+    return edges
 
 
 def _isomorphic(
     edges: tuple[_Edges, _Edges], colours: _Colours, allowed: Sequence[set[int]]
 ) -> bool:
-    """Return whether the graphs are isomorphic, by individualisation and refinement.
+    """Return True if the graphs are isomorphic, by individualisation and refinement.
 
     ``allowed`` has, for each gold step, the steps of the other plan with right arguments.
     """
@@ -171,7 +171,7 @@ def _refined(edges: tuple[_Edges, _Edges], colours: _Colours) -> _Colours:
 def _signatures(edges: _Edges, colours: Sequence[int]) -> list[Hashable]:
     neighbours: list[Counter[Hashable]] = [Counter() for _ in colours]
     for (referred, referring), labels in edges.items():
-        # A plan that is not valid may refer to a missing step.
+        # An invalid plan may refer to a missing step.
         if 0 <= referred < len(colours):
             neighbours[referring]["from", colours[referred], labels] += 1
             neighbours[referred]["to", colours[referring], labels] += 1

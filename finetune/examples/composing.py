@@ -16,8 +16,8 @@ from casewright.tools import NO_EVIDENCE
 
 #: Maximum steps and characters of a joined message.
 STEPS, CHARACTERS = 8, 320
-#: Templates that join two messages: {0} and {1} keep their end marks, {a} and {b} have none; {b}
-#: begins in lower case if its first word is in ``_ORDINARY``.
+#: Templates that join two messages, the first one with double probability: {0} and {1} keep their
+#: end marks, {a} and {b} have none; {b} begins in lower case if its first word is in ``_ORDINARY``.
 JOINS = (
     "{0} {1}",
     "{0} {1}",
@@ -54,8 +54,8 @@ def with_joined_queries(
 ) -> list[AnnotatedQuery]:
     """Return messages of one toolbox; a share of them is joined, in twos and threes."""
     order = rng.sample(queries, len(queries))
-    sample = [query for query in order if _composable(query)][: round(share * len(queries))]
-    sampled = {id(query) for query in sample}
+    sample = [query for query in order if _is_composable(query)][: round(share * len(queries))]
+    sampled = set(map(id, sample))
     others = [query for query in order if id(query) not in sampled]
     return [*others, *_join_at_random(sample, rng)]
 
@@ -64,9 +64,9 @@ def joined_queries(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random
 ) -> list[AnnotatedQuery]:
     """Return the joined messages of ``count`` random messages of one toolbox."""
-    candidates = [query for query in queries if _composable(query)]
+    candidates = [query for query in queries if _is_composable(query)]
     sample = rng.sample(candidates, min(count, len(candidates)))
-    sampled = {id(query) for query in sample}
+    sampled = set(map(id, sample))
     return [query for query in _join_at_random(sample, rng) if id(query) not in sampled]
 
 
@@ -75,21 +75,21 @@ def _join_at_random(unused: list[AnnotatedQuery], rng: random.Random) -> Iterato
     while unused:
         query = unused.pop()
         for _ in range(1 if rng.random() < 0.85 else 2):
-            other = next((other for other in unused if _joinable(query, other)), None)
+            other = next((other for other in unused if _are_joinable(query, other)), None)
             if other is not None:
                 unused.remove(other)
                 query = _join(query, other, rng.choice(JOINS))
         yield query
 
 
-def _composable(query: AnnotatedQuery) -> bool:
+def _is_composable(query: AnnotatedQuery) -> bool:
     """Return True if the plan stays correct as a part of a joined message's plan."""
-    values = [value for step in query.plan.steps for _, value in step.arguments]
-    whole_question = any(isinstance(value, QuestionRef) for value in values)
-    return not (whole_question or query.record.history or NO_EVIDENCE.name in query.plan.tools)
+    values = (value for step in query.plan.steps for _, value in step.arguments)
+    passes_question = any(isinstance(value, QuestionRef) for value in values)
+    return not (passes_question or query.record.history or NO_EVIDENCE.name in query.plan.tools)
 
 
-def _joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
+def _are_joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
     """Return True if two messages have compatible contexts, and are short enough together."""
     contexts = [present_fields(message.record.context) for message in (first, second)]
     return (
@@ -101,19 +101,19 @@ def _joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
 
 
 def _join(first: AnnotatedQuery, second: AnnotatedQuery, join: str) -> AnnotatedQuery:
-    parts = [first.query.strip(), second.query.strip()]
-    start, end = (text.rstrip(" .?!;") for text in parts)
-    word = end.split(maxsplit=1)[0].casefold().rstrip(",'s") if end else ""
-    if word in _ORDINARY:
+    texts = [first.query.strip(), second.query.strip()]
+    start, end = (text.rstrip(" .?!;") for text in texts)
+    first_word = end.split(maxsplit=1)[0].casefold().rstrip(",'s") if end else ""
+    if first_word in _ORDINARY:
         end = end[0].lower() + end[1:]
     record = first.record.model_copy(
         update={
             "id": f"{first.record.id}+{second.record.id}",
-            "query": join.format(*parts, a=start, b=end),
+            "query": join.format(*texts, a=start, b=end),
             "context": present_fields(first.record.context) | present_fields(second.record.context),
         }
     )
-    # A step that both plans have occurs once.
+    # A step that is in both plans occurs once.
     steps: list[Step] = list(first.plan.steps)
     numbers: dict[int, int] = {}
     for number, step in enumerate(second.plan.steps, 1):

@@ -1,16 +1,16 @@
 """Training examples of the corpus of toolboxes.
 
-A toolbox's messages are mixed with *guests*, messages of other toolboxes that bring their tools,
-and *strangers*, messages of other toolboxes that none of its tools answers.
+To the messages of a toolbox are added *guests*, messages of other toolboxes with their tools, and
+*strangers*, messages of other toolboxes that none of its tools answers.
 """
 
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -39,28 +39,17 @@ DESCRIPTIONS_ONLY = 0.7
 
 
 def guest_queries(
-    toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, rng: random.Random
+    toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, rng: Random
 ) -> list[AnnotatedQuery]:
     """Draw messages of ``others``; their records add the tools that their plans call."""
-    results: list[AnnotatedQuery] = []
     pool = [(box, query) for box in others for query in box.queries]
-    for box, query in rng.sample(pool, len(pool)):
-        if len(results) == count:
-            break
-        if (record := _guest_record(toolbox, box, query, rng)) is not None:
-            guest = AnnotatedQuery.read(record)
-            with suppress(CasewrightError):
-                guest.record.request(toolbox).validate(guest.plan)
-                results.append(guest)
-    return results
+    order = rng.sample(pool, len(pool))
+    guests = (_guest(toolbox, box, query, rng) for box, query in order)
+    return list(islice(filter(None, guests), count))
 
 
 def unanswerable_queries(
-    toolbox: Toolbox,
-    others: Sequence[CorpusToolbox],
-    count: int,
-    encoder: Encoder,
-    rng: random.Random,
+    toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, encoder: Encoder, rng: Random
 ) -> list[AnnotatedQuery]:
     """Draw messages whose embeddings resemble no tool's; their plan becomes no_evidence."""
     pool = [
@@ -75,14 +64,12 @@ def unanswerable_queries(
     unanswered = [query for query, row in zip(sample, cosines, strict=True) if np.max(row) < WANTED]
     plan, label = f"s1 = {NO_EVIDENCE.name}()", NO_EVIDENCE.name
     return [
-        AnnotatedQuery.read({**_record_of_query(query, "stranger"), "plan": plan, "class": label})
+        AnnotatedQuery.read({**_query_record(query, "stranger"), "plan": plan, "class": label})
         for query in unanswered[:count]
     ]
 
 
-def with_decoys(
-    queries: Sequence[AnnotatedQuery], count: int, rng: random.Random
-) -> list[AnnotatedQuery]:
+def with_decoys(queries: Sequence[AnnotatedQuery], count: int, rng: Random) -> list[AnnotatedQuery]:
     """Draw messages that need no history, and give each the history of another message.
 
     Messages with a context are omitted, since their pronouns could refer to the history.
@@ -91,47 +78,51 @@ def with_decoys(
     complete = [query for query in queries if not (query.record.history or query.record.context)]
     if not histories:
         return []
-    return [
-        replace(
-            query,
-            record=query.record.model_copy(
-                update={"id": f"{query.record.id}~after", "history": rng.choice(histories)}
-            ),
-        )
-        for query in rng.sample(complete, min(count, len(complete)))
-    ]
+    decoys = []
+    for query in rng.sample(complete, min(count, len(complete))):
+        update = {"id": f"{query.record.id}~after", "history": rng.choice(histories)}
+        decoys.append(replace(query, record=query.record.model_copy(update=update)))
+    return decoys
 
 
-def _guest_record(
-    toolbox: Toolbox, box: CorpusToolbox, query: AnnotatedQuery, rng: random.Random
-) -> dict[str, Any] | None:
-    """Return a guest's record; ``None`` if a record cannot add the guest's tools."""
+def _guest(
+    toolbox: Toolbox, box: CorpusToolbox, query: AnnotatedQuery, rng: Random
+) -> AnnotatedQuery | None:
+    """Return a message of ``box`` as a guest; ``None`` if a record cannot add its tools."""
     names = sorted(set(query.plan.tools))
-    known = {*toolbox.names, NO_EVIDENCE.name}
-    if len(names) > MAX_GUEST_TOOLS or not known.isdisjoint(names):
-        return None
-    if (parameters := _parameters(query.plan)) is None:
+    has_known_tool = any(name in toolbox or name == NO_EVIDENCE.name for name in names)
+    parameters = _parameters(query.plan)
+    if len(names) > MAX_GUEST_TOOLS or has_known_tool or parameters is None:
         return None
     bare = rng.random() < DESCRIPTIONS_ONLY
-    tools = [_record_of_tool(box.toolbox[name], parameters[name], bare=bare) for name in names]
+    tools = [_tool_record(box.toolbox[name], parameters[name], bare=bare) for name in names]
     if examples := list(_tool_examples(box, parameters, query)):
         rng.choice(tools)["example"] = rng.choice(examples)
-    return {
-        **_record_of_query(query, "guest"),
+    record = {
+        **_query_record(query, "guest"),
         "history": query.record.history,
         "plan": str(query.plan),
         "class": query.label,
         "tools_extra": rng.sample(tools, len(tools)),
     }
+    guest = AnnotatedQuery.read(record)
+    try:
+        guest.record.request(toolbox).validate(guest.plan)
+    except CasewrightError:
+        return None
+    return guest
 
 
-def _record_of_query(query: AnnotatedQuery, kind: str) -> dict[str, Any]:
+def _query_record(query: AnnotatedQuery, kind: str) -> dict[str, Any]:
     id_ = f"{query.record.id}~{kind}"
     return {"id": id_, "query": query.query, "context": query.record.context}
 
 
 def _parameters(plan: Plan) -> dict[str, frozenset[str]] | None:
-    """Return each tool's parameters; ``None`` if a tool's calls differ, since all are required."""
+    """Return the parameters of each called tool, all of which count as required.
+
+    ``None`` if two calls of a tool have different parameters.
+    """
     parameters: dict[str, frozenset[str]] = {}
     for step in plan.steps:
         names = frozenset(name for name, _ in step.arguments)
@@ -140,7 +131,7 @@ def _parameters(plan: Plan) -> dict[str, frozenset[str]] | None:
     return parameters
 
 
-def _record_of_tool(tool: ToolSpec, names: frozenset[str], *, bare: bool) -> dict[str, Any]:
+def _tool_record(tool: ToolSpec, names: frozenset[str], *, bare: bool) -> dict[str, Any]:
     """Return the record of a tool with these parameters; ``bare`` keeps only descriptions."""
     record = next(iter(toolbox_to_records(Toolbox([tool]))))
     record.pop("example", None)
@@ -163,7 +154,7 @@ def _description(parameter: Parameter) -> str:
 def _tool_examples(
     box: CorpusToolbox, parameters: dict[str, frozenset[str]], query: AnnotatedQuery
 ) -> Iterator[dict[str, str]]:
-    """Yield examples of other questions whose calls have only these tools and parameters."""
+    """Yield examples of other questions whose plans call only these tools with these parameters."""
     examples = [(tool.example.query, tool.example.plan) for tool in box.toolbox if tool.example]
     examples += [
         (other.query, str(other.plan))
@@ -218,7 +209,7 @@ def domain_queries(
     """Return the guests and strangers of the domain's toolbox."""
     if not (settings.domain_guests or settings.domain_strangers):
         return []
-    rng = random.Random(f"{seed}:domain guests")
+    rng = Random(f"{seed}:domain guests")
     boxes = training_toolboxes()
     return [
         *guest_queries(toolbox, boxes, settings.domain_guests, rng),
@@ -240,15 +231,14 @@ def corpus_examples(
         tevo: TevoSettings,
         ttg: TtgSettings,
     ) -> list[TrainingExample]:
-        # Plan cases of a prompt are other messages of its toolbox.
+        # The plan cases of a prompt are other messages of its toolbox.
         neighbours = Neighbours([*box.queries, *queries], encoder)
         variation = PromptVariation(box.toolbox, tevo, box.pools, neighbours)
+        groups = vary_in_groups(queries, variation, encoder, seed=seed, copies=copies)
         return without_duplicates(
             # Guests of two toolboxes may be the same message, so ids begin with the toolbox's name.
             replace(example, id=f"{box.name}:{example.id}@{copy}")
-            for copy, group, rng in vary_in_groups(
-                queries, variation, encoder, seed=seed, copies=copies
-            )
+            for copy, group, rng in groups
             for varied in group
             for example in tasks_of(varied, ttg, rng)
         )
@@ -258,7 +248,7 @@ def corpus_examples(
     all_queries: list[AnnotatedQuery] = []
     with progress_bar("Making examples of the corpus", len(boxes)) as advance:
         for index, box in enumerate(boxes):
-            rng = random.Random(f"{seed}:corpus:{box.name}")
+            rng = Random(f"{seed}:corpus:{box.name}")
             others = [*boxes[:index], *boxes[index + 1 :]]
             queries = [
                 *box.queries,
@@ -270,13 +260,12 @@ def corpus_examples(
             all_queries += queries
             train += make_examples(box, queries, settings.copies, tevo, ttg)
             advance(1)
-    served = tevo.model_copy(update={"enabled": False})
-    planning = TtgSettings(tasks_per_query=1)
+    as_served = tevo.model_copy(update={"enabled": False}), TtgSettings(tasks_per_query=1)
     validation = []
     for box in read_corpus("validation"):
         count = min(settings.validation, len(box.queries))
-        chosen = random.Random(f"{seed}:held:{box.name}").sample(box.queries, count)
-        validation += make_examples(box, chosen, 1, served, planning)
+        sample = Random(f"{seed}:held:{box.name}").sample(box.queries, count)
+        validation += make_examples(box, sample, 1, *as_served)
     facts = {
         "toolboxes": len(boxes),
         "queries": len(all_queries),

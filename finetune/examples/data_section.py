@@ -58,7 +58,7 @@ class DataSection(Section):
 
     @field_validator("domain")
     @classmethod
-    def _known(cls, domain: str | None, info: ValidationInfo) -> str | None:
+    def _domain_exists(cls, domain: str | None, info: ValidationInfo) -> str | None:
         names: Collection[str] | None = (info.context or {}).get(DOMAINS)
         if domain is None or names is None or domain in names:
             return domain

@@ -8,28 +8,18 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from casewright import __version__
 from casewright.finetune.example import TrainingExample, without_duplicates
-from casewright.finetune.examples import query_pool
-from casewright.finetune.examples.corpus_examples import (
-    corpus_examples,
-    domain_queries,
-    with_decoys,
-)
+from casewright.finetune.examples import corpus_examples, query_pool, training_set
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.shared_toolboxes import vary_in_groups
 from casewright.finetune.examples.tevo import PromptVariation
 from casewright.finetune.examples.toolset import toolset_examples
-from casewright.finetune.examples.training_set import (
-    FORMAT,
-    TRAIN,
-    VALIDATION,
-    TrainingSet,
-    file_entry,
-)
+from casewright.finetune.examples.training_set import TRAIN, VALIDATION, TrainingSet
 from casewright.finetune.examples.ttg import tasks_of
 from casewright.finetune.folds import similarity_groups
 from casewright.finetune.instructions import instructions
@@ -62,7 +52,7 @@ class TrainingInputs:
 
 @dataclass(slots=True)
 class _Facts:
-    """The facts for a manifest, collected on the way; ``validation`` are ids of planning tasks."""
+    """The facts for the manifest; ``validation`` are ids of planning tasks for validation."""
 
     pool: query_pool.QueryPool
     chosen: list[AnnotatedQuery] = field(default_factory=list)
@@ -75,13 +65,12 @@ class _Facts:
 
 
 def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encoder) -> TrainingSet:
-    """Return the training set of a recipe's ``[data]``.
+    """Return the training set of a recipe's ``[data]``; the encoder finds similar questions.
 
     The same arguments give the same set, byte for byte. The draw for a query depends on the seed,
     its id and the queries with the same toolbox, not on its position. All examples of a query and
     of similar queries are in one split, training or validation. Plan cases in prompts are training
-    queries. Queries of public tool-use sets are only for training. The encoder embeds questions to
-    find similar ones.
+    queries. Queries of public tool-use sets are only for training.
 
     Raises:
         InputError: The queries do not fit the toolbox, there are too few queries, too few
@@ -96,11 +85,12 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
     planning_ids = {example.id for example in planning}
     splits: dict[str, list[TrainingExample]] = {TRAIN: [], VALIDATION: []}
     for example in mixed:
-        validates = example.id in facts.validation
+        is_validation = example.id in facts.validation
         if example.id not in planning_ids:
             # The source decides, so that an instruction and its evolution are in one split.
-            validates = query_pool.in_validation(example.source, data.validation, seed=data.seed)
-        splits[VALIDATION if validates else TRAIN].append(example)
+            source = example.source
+            is_validation = query_pool.in_validation(source, data.validation, seed=data.seed)
+        splits[VALIDATION if is_validation else TRAIN].append(example)
     manifest = _manifest(splits, facts, data, inputs)
     return TrainingSet(tuple(splits[TRAIN]), tuple(splits[VALIDATION]), manifest)
 
@@ -110,18 +100,20 @@ def _planning(
 ) -> list[TrainingExample]:
     """Return the planning tasks of queries, tool-use sets and the corpus, in this order."""
     facts.chosen = choose_queries(facts.pool.queries, data.sampling, encoder, data.seed)
-    facts.chosen += domain_queries(inputs.toolbox, data.corpus, encoder, data.seed)
+    facts.chosen += corpus_examples.domain_queries(inputs.toolbox, data.corpus, encoder, data.seed)
     if data.corpus.copies:
         rng = random.Random(f"{data.seed}:decoys")
         facts.chosen += inputs.follow_ups
-        facts.chosen += with_decoys(facts.chosen, len(inputs.follow_ups), rng)
+        facts.chosen += corpus_examples.with_decoys(facts.chosen, len(inputs.follow_ups), rng)
     examples = _query_examples(facts, data, inputs, encoder)
     toolset_tasks, facts.toolsets = toolset_examples(
         *(data.toolsets, data.tevo, data.ttg, encoder),
         seed=data.seed,
         measuring=frozenset(map(question_key, inputs.measuring)),
     )
-    corpus = corpus_examples(data.corpus, data.tevo, data.ttg, encoder, seed=data.seed)
+    corpus = corpus_examples.corpus_examples(
+        data.corpus, data.tevo, data.ttg, encoder, seed=data.seed
+    )
     facts.corpus = corpus.facts
     facts.validation |= {example.id for example in corpus.validation}
     return [*examples, *toolset_tasks, *corpus.train, *corpus.validation]
@@ -165,13 +157,13 @@ def _manifest(
     inputs: TrainingInputs,
 ) -> dict[str, Any]:
     """Return the manifest, JSON-plain; without times and paths it is the same for equal sets."""
-    examples = [example for split in splits.values() for example in split]
-    generic = [example for example in examples if _is_instruction(example)]
-    planning = len(examples) - len(generic)
+    examples = list(chain.from_iterable(splits.values()))
+    generic = sum(map(_is_instruction, examples))
+    planning = len(examples) - generic
     toolsets = {entry["reader"] for entry in facts.toolsets}
     pools = {name: pool.model_dump(mode="json") for name, pool in inputs.pools.items()}
     return {
-        "format": FORMAT,
+        "format": training_set.FORMAT,
         "casewright": __version__,
         "prompt_hash": prompt_hash(),
         "seed": data.seed,
@@ -200,9 +192,9 @@ def _manifest(
         **({"corpus": dict(facts.corpus)} if facts.corpus else {}),
         "instructions": {
             "pool": facts.instructions,
-            "taken": len(generic),
+            "taken": generic,
             # The paper's Table 3 is best at six to one planning task.
-            "per_planning_task": round(len(generic) / planning, 4) if planning else None,
+            "per_planning_task": round(generic / planning, 4) if planning else None,
             "licences": {
                 Path(source.path).name: source.licence
                 for source in data.instructions.sources
@@ -211,7 +203,7 @@ def _manifest(
             "refused": dict(sorted(facts.refused.items())),
         },
         "data": _without_folders(data.model_dump(mode="python")),
-        "files": {name: file_entry(split) for name, split in splits.items()},
+        "files": {name: training_set.file_entry(split) for name, split in splits.items()},
     }
 
 
@@ -234,9 +226,7 @@ def _without_folders(value: Any) -> Any:
         case Path() | str() if Path(value).is_absolute():
             return Path(value).name
         case dict():
-            return {
-                name: _without_folders(inner) for name, inner in value.items() if inner is not None
-            }
+            return {k: _without_folders(v) for k, v in value.items() if v is not None}
         case list() | tuple():
-            return [_without_folders(inner) for inner in value]
+            return [_without_folders(v) for v in value]
     return value

@@ -40,19 +40,19 @@ def query_pool(
     usable = [query for query in with_ids if question_key(query.query) not in test_questions]
     seen: set[str] = set()
     for query in usable:
-        if str(query.record.id) in seen:
-            raise InputError(f"Two queries have the id {query.record.id!r}. Give each its own.")
-        seen.add(str(query.record.id))
+        id_ = str(query.record.id)
+        if id_ in seen:
+            raise InputError(f"Two queries have the id {id_!r}. Give each its own.")
+        seen.add(id_)
         try:
-            check_text(f"{query.record.id} {query.label}")
+            check_text(f"{id_} {query.label}")
         except InputError as error:
-            raise InputError(f"Id or class of query {query.record.id!r}: {error}") from error
+            raise InputError(f"Id or class of query {id_!r}: {error}") from error
         try:
             query.record.request(toolbox).validate(query.plan)
         except (InputError, PlanError) as error:
             raise InputError(
-                f"Query {query.record.id!r} ({query.query!r:.60}) is not right for the toolbox: "
-                f"{error}"
+                f"Query {id_!r} ({query.query!r:.60}) is not right for the toolbox: {error}"
             ) from error
     if not usable:
         raise InputError(
@@ -80,7 +80,8 @@ def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
 def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0) -> frozenset[int]:
     """Return the indices of items for validation: whole groups, up to a share of all items.
 
-    If every group exceeds the share, the smallest is drawn. Raises ``InputError`` for one group.
+    ``groups`` has each item's group. If every group exceeds the share, the smallest is drawn.
+    ``InputError`` if all items are in one group.
     """
     if share == 0:
         return frozenset()
@@ -104,6 +105,6 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
 
 
 def in_validation(key: str, share: float, *, seed: int = 0) -> bool:
-    """Return True if a key is for validation, by its hash; this holds for a share of all keys."""
+    """Return True if a key is for validation, by its hash: about a share of all keys is."""
     digest = hashlib.blake2b(f"{seed}:{key}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") < share * 2**64

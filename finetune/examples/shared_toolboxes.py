@@ -6,6 +6,7 @@ members: queries whose plans it can run, and whose plans are still right with th
 
 from __future__ import annotations
 
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -20,16 +21,16 @@ from casewright.stores import Encoder
 from casewright.tools import tool_from_record
 
 #: Cosines above which two tools may do the same, a question may need a tool, and two questions may
-#: need the same tool. Chosen by hand on the shop's queries with the packaged encoder: nearly all
-#: conflicting pairs exceed them, and few random pairs.
+#: need the same tool. They were chosen by hand on the shop's queries with the packaged encoder:
+#: nearly all conflicting pairs exceed them, and few random pairs.
 SAME_TOOL, WANTED, SAME_QUESTION = 0.35, 0.2, 0.25
 
 
 class AddedTools:
     """The tools that records add, and the queries whose prompts must not show these tools.
 
-    A gold plan is correct for the toolbox of its annotation, but may be wrong if another query adds
-    a tool: a question about the basket has the plan ``customer_support`` only if no tool shows the
+    A gold plan is right for the toolbox of its annotation, but may be wrong if another query adds a
+    tool: a question about the basket has the plan ``customer_support`` only if no tool shows the
     basket.
     """
 
@@ -102,7 +103,7 @@ def vary_in_groups(
 
 
 class _Queues:
-    """The queries of a copy that have no toolbox yet, in two queues: with added tools, without."""
+    """The queries without a toolbox yet in this copy; those that add tools have their own queue."""
 
     def __init__(
         self, queries: Sequence[AnnotatedQuery], variation: tevo.PromptVariation, encoder: Encoder
@@ -111,9 +112,9 @@ class _Queues:
         self._queries = sorted(queries, key=lambda query: str(query.record.id))
         self._added = AddedTools(self._queries if self._size > 1 else (), encoder)
         self._needs = {query.record.id: frozenset(query.plan.tools) for query in queries}
+        names = frozenset(variation.toolbox.names)
         self._removed = {
-            query.record.id: frozenset(variation.toolbox.names)
-            - frozenset(query.record.request(variation.toolbox).toolbox.names)
+            query.record.id: names.difference(query.record.request(variation.toolbox).toolbox.names)
             for query in queries
             if query.record.tools_removed
         }
@@ -130,7 +131,7 @@ class _Queues:
         limit = min(MAX_LEADERS, self._size)
         remaining = len(self._adding) + len(self._waiting)
         # With this probability, both queues become empty at the same time.
-        share = -(-len(self._adding) // limit) / max(1, -(-remaining // self._size))
+        share = math.ceil(len(self._adding) / limit) / max(1, math.ceil(remaining / self._size))
         if not self._adding or (self._waiting and self._rng.random() >= share):
             return [self._waiting.popleft()] if self._waiting else []
         results = [self._adding.popleft()]
@@ -150,12 +151,9 @@ class _Queues:
         tools = set(drawn.toolbox.names)
 
         def fits(query: AnnotatedQuery) -> bool:
-            name = query.record.id
-            return (
-                self._needs[name] <= tools
-                and tools.isdisjoint(self._removed.get(name, ()))
-                and self._added.may_see(query, leaders)
-            )
+            id_ = query.record.id
+            can_run = self._needs[id_] <= tools and tools.isdisjoint(self._removed.get(id_, ()))
+            return can_run and self._added.may_see(query, leaders)
 
         _move_fitting(self._waiting, results, self._size - len(leaders), fits)
         return results

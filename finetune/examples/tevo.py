@@ -7,10 +7,10 @@ The gold plan uses the prompt's names, so it is valid for that prompt.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from random import Random
 
 from pydantic import Field
 
@@ -29,7 +29,7 @@ class TevoSettings(Section):
 
     Attributes:
         enabled: If false, only the plan cases in the prompt's tail vary.
-        unchanged: Share of prompts with the toolbox of serving.
+        unchanged: Share of prompts with the toolbox as in serving.
         drop_tools: Share of changed prompts that have only a random subset of the other tools.
         rename_tools: Share of tools with another name.
         rename_parameters: Share of parameters with another name.
@@ -100,27 +100,26 @@ class Renaming:
         A parameter keeps its sources, choices and type, even if inferred from its old name.
         """
         names = self._names(tool.name)
-        parameters = (
-            replace(parameter, name=names.parameters.get(parameter.name, parameter.name))
-            for parameter in tool.parameters
-        )
-        results = (names.results.get(result, result) for result in tool.results)
-        return ToolSpec(names.tool, tool.description, tuple(parameters), tuple(results))
+        new = names.parameters
+        parameters = tuple(replace(p, name=new.get(p.name, p.name)) for p in tool.parameters)
+        results = tuple(names.results.get(result, result) for result in tool.results)
+        return ToolSpec(names.tool, tool.description, parameters, results)
 
     def _names(self, tool: str) -> ToolNames:
         return self.tools.get(tool) or ToolNames(tool)
 
     def _step(self, step: Step, tools: Sequence[str]) -> Step:
+        """Return a step with the new names; ``tools`` are the tools of all steps of its plan."""
         names = self._names(step.tool)
 
-        def renamed(value: Scalar) -> Scalar:
+        def rename(value: Scalar) -> Scalar:
             # An invalid plan may refer to a step that does not exist.
             if isinstance(value, StepRef) and 1 <= value.step <= len(tools):
                 results = self._names(tools[value.step - 1]).results
                 return replace(value, field=results.get(value.field, value.field))
             return value
 
-        arguments = step.mapped(renamed).arguments
+        arguments = step.mapped(rename).arguments
         return Step(names.tool, tuple((names.parameters.get(n, n), v) for n, v in arguments))
 
 
@@ -128,7 +127,7 @@ def draw_renaming(
     tools: Sequence[ToolSpec],
     pools: Mapping[str, ToolPool],
     settings: TevoSettings,
-    rng: random.Random,
+    rng: Random,
     *,
     fixed: Collection[str] = (),
 ) -> Renaming:
@@ -137,29 +136,30 @@ def draw_renaming(
     If several tools return a field and their pools have a common name for it, it is renamed equally
     in all of them. A tool without a pool keeps all names; a tool in ``fixed`` keeps its own name.
     """
-    taken = {key_of(tool.name) for tool in tools}
-    results = _draw_result_names(tools, pools, settings.rename_results, rng)
+    taken_names = {key_of(tool.name) for tool in tools}
+    result_names = _draw_result_names(tools, pools, settings.rename_results, rng)
     names: dict[str, ToolNames] = {}
     for tool in tools:
         if (pool := pools.get(tool.name)) is None:
             continue
         name = tool.name
         if name not in {*fixed, NO_EVIDENCE.name} and rng.random() < settings.rename_tools:
-            name = _draw_name(pool.names, taken, rng) or tool.name
+            name = _draw_name(pool.names, taken_names, rng) or tool.name
         parameters: dict[str, str] = {}
         taken_parameters = {key_of(parameter.name) for parameter in tool.parameters}
         for parameter in tool.parameters:
-            entry = pool.parameters.get(parameter.name)
-            if entry is not None and rng.random() < settings.rename_parameters:
-                new_name = _draw_name(entry.names, taken_parameters, rng)
+            words = pool.parameters.get(parameter.name)
+            if words is not None and rng.random() < settings.rename_parameters:
+                new_name = _draw_name(words.names, taken_parameters, rng)
                 parameters[parameter.name] = new_name or parameter.name
-        names[tool.name] = ToolNames(name, parameters, results[tool.name])
+        names[tool.name] = ToolNames(name, parameters, result_names[tool.name])
     return Renaming(names)
 
 
 def _draw_result_names(
-    tools: Sequence[ToolSpec], pools: Mapping[str, ToolPool], share: float, rng: random.Random
+    tools: Sequence[ToolSpec], pools: Mapping[str, ToolPool], share: float, rng: Random
 ) -> dict[str, dict[str, str]]:
+    """Return the new names of each tool's result fields, by the tool's name."""
     results: dict[str, dict[str, str]] = {tool.name: {} for tool in tools}
     taken = {tool.name: set(map(key_of, tool.results)) for tool in tools}
     for result in dict.fromkeys(result for tool in tools for result in tool.results):
@@ -181,7 +181,7 @@ def _draw_result_names(
     return results
 
 
-def _draw_name(names: Sequence[str], taken: set[str], rng: random.Random) -> str:
+def _draw_name(names: Sequence[str], taken: set[str], rng: Random) -> str:
     """Return a random name that is not in ``taken``, and add it there; empty if all are taken."""
     free = [name for name in names if key_of(name) not in taken]
     name = rng.choice(free) if free else ""
@@ -191,7 +191,7 @@ def _draw_name(names: Sequence[str], taken: set[str], rng: random.Random) -> str
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """A random toolbox, the new names of its tools, and whether it differs from serving's."""
+    """A random toolbox, the new names of its tools; ``changed`` if it differs from serving's."""
 
     toolbox: Toolbox
     names: Renaming
@@ -199,7 +199,7 @@ class DrawnToolbox:
 
 
 def draw_toolbox(
-    leaders: Sequence[AnnotatedQuery], variation: PromptVariation, rng: random.Random
+    leaders: Sequence[AnnotatedQuery], variation: PromptVariation, rng: Random
 ) -> DrawnToolbox:
     """Return a random toolbox with all tools that the plans of ``leaders`` (1 to n queries) need.
 
@@ -215,9 +215,8 @@ def draw_toolbox(
     if not settings.enabled or rng.random() < settings.unchanged:
         return DrawnToolbox(box, Renaming(), changed=False)
     tools = _subset({name for query in leaders for name in query.plan.tools}, box, settings, rng)
-    free = [
-        t for t in variation.distractors if t.name not in variation.toolbox and t.name not in box
-    ]
+    known = {*variation.toolbox.names, *box.names}
+    free = [tool for tool in variation.distractors if tool.name not in known]
     tools += rng.sample(free, rng.randint(0, min(settings.distractors, len(free))))
     rng.shuffle(tools)
     # As in serving, this tool is last.
@@ -229,7 +228,7 @@ def draw_toolbox(
 
 
 def _subset(
-    called: Collection[str], toolbox: Toolbox, settings: TevoSettings, rng: random.Random
+    called: Collection[str], toolbox: Toolbox, settings: TevoSettings, rng: Random
 ) -> list[ToolSpec]:
     """Return the called tools and a random subset of the others, without ``no_evidence``."""
     needed = {*called, NO_EVIDENCE.name}
@@ -246,6 +245,7 @@ def _subset(
 
 
 def _mentioned(tool: ToolSpec, names: Sequence[str]) -> list[str]:
+    """Return the other tools that the descriptions of a tool name."""
     texts = [tool.description, *(parameter.description for parameter in tool.parameters)]
     others = [name for name in names if name != tool.name]
     return [name for text in texts if text for name in named_tools(text, others)]
@@ -262,15 +262,12 @@ class VariedQuery:
 
 
 def vary_prompts(
-    queries: Sequence[AnnotatedQuery],
-    drawn: DrawnToolbox,
-    variation: PromptVariation,
-    rng: random.Random,
+    queries: Sequence[AnnotatedQuery], drawn: DrawnToolbox, variation: PromptVariation, rng: Random
 ) -> list[VariedQuery]:
     """Return queries with varied prompts, which share one toolbox and so one prompt head.
 
-    ``drawn`` has all tools that their plans need. The tools' examples contain no question of these
-    queries or of their plan cases.
+    ``drawn`` has all tools that the queries' plans need. The tools' examples contain no question of
+    these queries or of their plan cases.
     """
     settings, neighbours = variation.settings, variation.neighbours
     requests = [
@@ -279,10 +276,8 @@ def vary_prompts(
     ]
     plan_cases: list[list[AnnotatedQuery]] = [[] for _ in queries]
     if neighbours is not None and settings.shots:
-        most, share = settings.shots, settings.random_shots
-        plan_cases = [
-            neighbours.plan_cases(request, rng.randint(0, most), share, rng) for request in requests
-        ]
+        shots, share = settings.shots, settings.random_shots
+        plan_cases = [neighbours.plan_cases(r, rng.randint(0, shots), share, rng) for r in requests]
     questions = {question_key(query.query) for query in queries}
     excluded = questions | {question_key(case.query) for cases in plan_cases for case in cases}
     tools = []
@@ -290,8 +285,7 @@ def vary_prompts(
         spec = drawn.names.spec(tool)
         if drawn.changed:
             spec = _reword(spec, tool, variation.pools.get(tool.name), settings.reword, rng)
-        example = _example(tool, drawn, variation, questions, excluded, rng)
-        if example is not None:
+        if example := _example(tool, drawn, variation, questions, excluded, rng):
             question, plan = example
             spec = replace(spec, example=ToolExample(question, str(drawn.names.plan(plan))))
         tools.append(spec)
@@ -313,7 +307,7 @@ def _plan_case(case: AnnotatedQuery, names: Renaming) -> PlanExample:
 
 
 def _reword(
-    spec: ToolSpec, tool: ToolSpec, pool: ToolPool | None, share: float, rng: random.Random
+    spec: ToolSpec, tool: ToolSpec, pool: ToolPool | None, share: float, rng: Random
 ) -> ToolSpec:
     """Return the renamed tool ``spec`` with some descriptions from the pool of ``tool``."""
     if pool is None:
@@ -324,8 +318,8 @@ def _reword(
 
     parameters = []
     for renamed, parameter in zip(spec.parameters, tool.parameters, strict=True):
-        entry = pool.parameters.get(parameter.name)
-        text = draw_description(parameter.description, entry.descriptions if entry else ())
+        words = pool.parameters.get(parameter.name)
+        text = draw_description(parameter.description, words.descriptions if words else ())
         is_new = text != parameter.description
         parameters.append(replace(renamed, description=text) if is_new else renamed)
     text = draw_description(tool.description, pool.descriptions)
@@ -338,28 +332,28 @@ def _example(
     variation: PromptVariation,
     questions: Container[str],
     excluded: Container[str],
-    rng: random.Random,
+    rng: Random,
 ) -> tuple[str, Plan] | None:
-    """Return question and plan of a tool's example: its own one, or that of a sampled query.
+    """Return question and plan of a tool's example: its own example, or a sampled query.
 
-    The toolbox of serving has only the tools' own examples. The tool's own example is dropped if
-    its question is in ``questions``; no query in ``excluded`` is sampled.
+    An unchanged toolbox has only the tools' own examples. The tool's own example is dropped if its
+    question is in ``questions``; no query in ``excluded`` is sampled.
     """
     settings, neighbours = variation.settings, variation.neighbours
-    own: tuple[str, Plan] | None = None
+    own_example: tuple[str, Plan] | None = None
     if tool.example is not None and question_key(tool.example.query) not in questions:
         plan = example_plan(tool.example)
         if plan is not None and all(name in drawn.toolbox for name in plan.tools):
-            own = tool.example.query, plan
+            own_example = tool.example.query, plan
     if not drawn.changed:
-        return own
+        return own_example
     if rng.random() < settings.no_example:
         return None
-    if neighbours is not None and (own is None or rng.random() < settings.examples):
+    if neighbours is not None and (own_example is None or rng.random() < settings.examples):
         query = neighbours.draw_example(tool.name, drawn.toolbox, excluded, rng)
         if query is not None:
             return query.query, query.plan
-    return own
+    return own_example
 
 
 @lru_cache(maxsize=1024)

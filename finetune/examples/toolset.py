@@ -6,7 +6,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -42,11 +42,11 @@ def _absolute_path(path: str, info: ValidationInfo) -> str:
     """Return the absolute path of a set's files, which a recipe names relative to itself."""
     if info.context is None or not path:
         return path
-    resolved, used = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
-    if used and must_exist(info) and not resolved.exists():
+    resolved, origin = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
+    if origin and must_exist(info) and not resolved.exists():
         raise ValueError(
-            f'There is nothing at "{path}" in {folder_of(info)}. Give {used.files}, of '
-            f"{used.origin}, in the recipe's folder or in the folder of --sets."
+            f'There is nothing at "{path}" in {folder_of(info)}. Give {origin.files}, of '
+            f"{origin.origin}, in the recipe's folder or in the folder of --sets."
         )
     return str(resolved)
 
@@ -102,14 +102,13 @@ class Toolset:
     ) -> Self:
         """Read a set without questions in ``measuring`` or ``seen``; update ``seen``, ``refused``.
 
+        ``measuring`` and ``seen`` have ``question_key`` of questions, ``refused`` counts reasons.
         ``InputError`` if the set cannot be read, or has no usable query.
         """
         records = tool_queries(source.reader, Path(source.path), refused)
-        evaluated = []
-        if source.measuring:
-            evaluated = tool_queries(source.reader, Path(source.measuring))
-        test_questions = {*measuring, *(question_key(query.query) for query, _ in evaluated)}
-        test_tools = {name for _, toolbox in evaluated for name in _names_of(toolbox)}
+        test_set = tool_queries(source.reader, Path(source.measuring)) if source.measuring else []
+        test_questions = {*measuring, *(question_key(query.query) for query, _ in test_set)}
+        test_tools = {name for _, toolbox in test_set for name in _names_of(toolbox)}
         tools: dict[str, ToolSpec] = {}
         usable: list[tuple[AnnotatedQuery, list[str]]] = []
         for query, toolbox in records:
@@ -128,13 +127,13 @@ class Toolset:
                 refused[f"{source.reader}: {reason}"] += 1
                 continue
             seen.add(key)
-            tools.update({name: toolbox[name] for name in shown})
+            tools |= {name: toolbox[name] for name in shown}
             usable.append((query, shown))
         if not usable:
+            counts = "".join(f": {n:,} rejected, {reason}" for reason, n in refused.most_common(1))
             raise InputError(
-                f"{source.path} has no query to plan for"
-                + "".join(f": {n:,} rejected, {reason}" for reason, n in refused.most_common(1))
-                + ". Give another set, or remove it from data.toolsets."
+                f"{source.path} has no query to plan for{counts}. Give another set, or remove it "
+                "from data.toolsets."
             )
         if source.limit is not None and source.limit < len(usable):
             usable = [usable[i] for i in sorted(rng.sample(range(len(usable)), source.limit))]
@@ -155,8 +154,8 @@ CANDIDATES = 64
 class ToolsetGroups:
     """Groups of at most ``together`` queries of a set, each with one toolbox.
 
-    The tools of a query's annotation may be in its toolbox. Other tools may be there only if they
-    are no rivals: similar neither to the question nor to the tools that its plan calls.
+    A toolbox may have the tools of a query's annotation. It may have other tools only if they are
+    no rivals: similar neither to the question nor to the tools that the query's plan calls.
     """
 
     def __init__(self, toolset: Toolset, encoder: Encoder, together: int) -> None:
@@ -165,10 +164,8 @@ class ToolsetGroups:
             str(query.record.id): frozenset(query.plan.tools) - {NO_EVIDENCE.name}
             for query in toolset.queries
         }
-        self._tool_rows = {name: number for number, name in enumerate(toolset.tools)}
-        self._question_rows = {
-            str(query.record.id): row for row, query in enumerate(toolset.queries)
-        }
+        self._tool_rows = {name: row for row, name in enumerate(toolset.tools)}
+        self._question_rows = {id_: row for row, id_ in enumerate(self._needs)}
         if together > 1:
             self._tools = tool_embeddings(encoder, toolset.tools.values())
             self._questions = unit_embeddings(encoder, [query.query for query in toolset.queries])
@@ -191,11 +188,11 @@ class ToolsetGroups:
             yield group, Toolbox(self._set.tools[name] for name in rng.sample(tools, len(tools)))
 
     def _tools_for(self, leader: str, rng: random.Random) -> list[str]:
-        """Return the tools that a query needs, and some other tools of its annotation."""
+        """Return the tools that a query needs, and random other tools of its annotation."""
         needed = sorted(self._needs[leader])
         others = [name for name in self._set.shown[leader] if name not in self._needs[leader]]
         free = min(len(others), max(0, MAX_TOOLS - len(needed)))
-        # Fewer tools of its own leave room for those of other queries.
+        # Fewer tools of this query leave room for the tools of other queries.
         count = free if self._together == 1 or not needed else rng.randint(0, free)
         return [*needed, *rng.sample(others, count)]
 
@@ -224,16 +221,12 @@ class ToolsetGroups:
         """Add queries that need no further tools, in turn from the queries with the same needs."""
         needs = [need for need in by_need if need <= set(tools)]
 
-        def usable(id_: str) -> bool:
+        def is_usable(id_: str) -> bool:
             return id_ in waiting and id_ not in members and self._has_no_rival(id_, tools)
 
-        queues = [filter(usable, by_need[need]) for need in needs]
-        while queues and len(members) < self._together:
-            for queue in list(queues):
-                if (id_ := next(queue, None)) is None:
-                    queues.remove(queue)
-                elif len(members) < self._together:
-                    members.append(id_)
+        rows = zip_longest(*(filter(is_usable, by_need[need]) for need in needs))
+        usable = filter(None, chain.from_iterable(rows))
+        members += list(islice(usable, self._together - len(members)))
         for need in needs:
             by_need[need] = [n for n in by_need[need] if n in waiting and n not in members]
 
@@ -288,7 +281,7 @@ def toolset_examples(
         examples = without_duplicates(examples_of(toolset, source.copies, rng))
         results += examples
         origin = READERS[source.reader]
-        # The training data does not contaminate a test set whose questions and tools are omitted.
+        # The test set ``measuring`` is not contaminated: its questions and tools are omitted.
         exception = f" but {Path(source.measuring).name}" if source.measuring else ""
         facts.append(
             {

@@ -18,7 +18,7 @@ from casewright.stores.case import check_text
 
 FORMAT = 1
 MANIFEST, TRAIN, VALIDATION = "manifest.json", "train.jsonl", "validation.jsonl"
-_FILES = frozenset({MANIFEST, TRAIN, VALIDATION})
+_FILES = {MANIFEST, TRAIN, VALIDATION}
 _ADVICE = "Make the set again: casewright finetune data"
 
 
@@ -60,7 +60,7 @@ def check_target(folder: Path, *, force: bool = False) -> None:
         raise InputError(f"{folder} cannot be written: you may not write to {parent}.")
     names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
     if names and (MANIFEST not in names or not names <= _FILES):
-        foreign = sorted(names - _FILES or names)[0]
+        foreign = min(names - _FILES or names)
         raise InputError(
             f"{folder} is not empty: it holds {foreign}, which is no part of a training set. "
             "Give an empty or a new folder."
@@ -169,6 +169,5 @@ def _read_examples(file: Path, digest: str) -> tuple[TrainingExample, ...]:
             f"{file} is not the file that was written: its SHA-256 is not the manifest's. "
             f"{_ADVICE}."
         )
-    return tuple(
-        TrainingExample.from_row(json.loads(line)) for line in data.decode().split("\n") if line
-    )
+    lines = data.decode().split("\n")
+    return tuple(TrainingExample.from_row(json.loads(line)) for line in lines if line)

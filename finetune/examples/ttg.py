@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -102,8 +102,8 @@ def complete_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | Non
     lines = str(subject.varied.plan).split("\n")
     if len(lines) < 2:
         return None
-    first = "\n".join(lines[: rng.randrange(1, len(lines))])
-    return subject.plan_task(rng.choice(WORDINGS["begun"]), f"Beginning of the plan:\n{first}")
+    beginning = "\n".join(lines[: rng.randrange(1, len(lines))])
+    return subject.plan_task(rng.choice(WORDINGS["begun"]), f"Beginning of the plan:\n{beginning}")
 
 
 def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
@@ -119,7 +119,7 @@ def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
 
 
 def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Fill masked arguments; different values of one parameter are not masked together."""
+    """Fill masked arguments; two different values of one parameter are not both masked."""
     plan = subject.varied.plan
     arguments = [
         (number, step.tool, name, value)
@@ -129,23 +129,21 @@ def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | N
     if not arguments:
         return None
     mask = rng.choice(MASKS)
-    values: dict[tuple[str, str], Value] = {}
-    hidden = set()
-    for number, tool, name, value in rng.sample(arguments, rng.randint(1, len(arguments))):
-        if values.setdefault((tool, name), value) == value:
-            hidden.add((number, name))
-    lines = []
+    first_values: dict[tuple[str, str], Value] = {}
+    hidden = {
+        (number, name)
+        for number, tool, name, value in rng.sample(arguments, rng.randint(1, len(arguments)))
+        if first_values.setdefault((tool, name), value) == value
+    }
+    material = "Plan with gaps:"
     for number, step in enumerate(plan.steps, 1):
-        listed = ", ".join(
-            f"{name}={mask if (number, name) in hidden else value}"
-            for name, value in step.arguments
-        )
-        lines.append(f"s{number} = {step.tool}({listed})")
-    material = "Plan with gaps:\n" + "\n".join(lines)
+        values = {n: mask if (number, n) in hidden else v for n, v in step.arguments}
+        listed = ", ".join(f"{name}={value}" for name, value in values.items())
+        material += f"\ns{number} = {step.tool}({listed})"
     return subject.plan_task(rng.choice(WORDINGS["lost_values"]).format(mask=mask), material)
 
 
-#: Number of shuffles before the simplest permutation is used.
+#: Number of shuffles that are tried before two steps are swapped instead.
 TRIES = 20
 
 
@@ -182,13 +180,14 @@ def _list_order(plan: Plan, rng: random.Random) -> list[int] | None:
         order = rng.sample(steps, len(steps))
         if order != steps and _run_order(plan, order) == steps:
             return order
-    # A step that the list has directly before the step it needs still runs directly after it.
+    # If the list has a step directly before the step that it needs, it still runs directly after.
     later = rng.choice(dependent)
     steps[later - 1], steps[later] = later, later - 1
     return steps
 
 
-def _lettered_steps(plan: Plan, order: Sequence[int]) -> list[str]:
+def _lettered_steps(plan: Plan, order: Sequence[int]) -> Iterator[str]:
+    """Yield the steps in a listed order, with letters instead of their numbers."""
     letters = {step: ascii_uppercase[position] for position, step in enumerate(order)}
 
     def text_of(value: Value) -> str:
@@ -198,10 +197,10 @@ def _lettered_steps(plan: Plan, order: Sequence[int]) -> list[str]:
             return letters[value.step - 1] + str(value).removeprefix(f"s{value.step}")
         return str(value)
 
-    def call(step: Step) -> str:
-        return f"{step.tool}({', '.join(f'{name}={text_of(v)}' for name, v in step.arguments)})"
-
-    return [f"{letters[number]} = {call(plan.steps[number])}" for number in order]
+    for number in order:
+        step = plan.steps[number]
+        arguments = ", ".join(f"{name}={text_of(value)}" for name, value in step.arguments)
+        yield f"{letters[number]} = {step.tool}({arguments})"
 
 
 #: Share of tasks in which the plan does not need the removed tool.
@@ -297,8 +296,8 @@ def tasks_of(
         count += 1
     if not count:
         return []
-    query_id = varied.query.record.id
-    source = varied.query.query if query_id is None else str(query_id)
+    record = varied.query.record
+    source = record.query if record.id is None else str(record.id)
     suffix = f"@{copy}" if copy > 1 else ""
     head = _shared_head(varied.request.toolbox)
     prompt = Prompt(head, render_tail(varied.request, varied.plan_cases))
@@ -306,9 +305,7 @@ def tasks_of(
     subject = Subject(varied, Prompt(head, render_tail(varied.request, ())))
     names = list(dict.fromkeys(settings.tasks))
     for name in rng.sample(names, len(names)):
-        if len(tasks) >= count:
-            break
-        if (task := TASKS[name](subject, rng)) is not None:
+        if len(tasks) < count and (task := TASKS[name](subject, rng)) is not None:
             tasks.append((name, task))
     return [
         TrainingExample(f"{source}#{number}:{name}{suffix}", name, source, prompt, completion)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from casewright.errors import DependencyError, InputError, told
 from casewright.finetune.instructions.instruction import Instruction
 
-#: Kinds of columns; the ``input`` is the text to which an instruction applies.
+#: Kinds of columns; ``input`` is a text to which the instruction in ``prompt`` applies.
 Column = Literal["prompt", "input", "answer", "messages"]
 #: Usual names of prompt columns, and of their answer columns in order of preference: Alpaca, Dolly,
 #: TRL's prompt/completion, question answering.
@@ -47,10 +47,8 @@ def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping
             return {"messages": name}
     for prompt, answers in _ANSWER_NAMES.items():
         if prompt in names and (answer := next((a for a in answers if a in names), None)):
-            input_ = next(
-                (n for n in _INPUT_NAMES if n in names and n not in (prompt, answer)), None
-            )
-            return {"prompt": prompt, "answer": answer, **({"input": input_} if input_ else {})}
+            inputs = [n for n in _INPUT_NAMES if n in names and n not in (prompt, answer)]
+            return {"prompt": prompt, "answer": answer, **({"input": inputs[0]} if inputs else {})}
     raise InputError(
         f"No usual columns are among {sorted(names)}. Map them, for example "
         'columns = {prompt = "…", answer = "…"}.'
@@ -76,7 +74,7 @@ def _first_exchange(messages: Any) -> tuple[str, str]:
         if role in _MODEL_ROLES:
             return "\n\n".join(prompts), content
         if role not in _USER_ROLES:
-            # The message is a tool's, so the model's answer was a call instead of a text.
+            # The message is a tool's, so the model answered with a call instead of a text.
             break
         prompts.append(content)
     return "", ""

@@ -49,7 +49,7 @@ class Instruction:
         return len(self.prompt) + len(self.answer)
 
     @property
-    def readable(self) -> bool:
+    def is_readable(self) -> bool:
         """True if prompt and answer are Unicode without control characters."""
         return not (_UNREADABLE.search(self.prompt) or _UNREADABLE.search(self.answer))
 

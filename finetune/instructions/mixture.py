@@ -90,9 +90,9 @@ def instructions(
 ) -> Taken:
     """Return a share of the sources' instructions; equal arguments and files give equal results.
 
-    If the sources have enough instructions, none is used both evolved and unchanged. The share is
-    as in REAPER (Joshi et al. 2024, Table 3). ``refused`` counts the reasons for omitted records.
-    ``InputError`` if a source cannot be read, or has too few usable instructions.
+    If the sources have enough instructions, none is used both evolved and unchanged. ``refused``
+    counts the reasons for omitted records. ``InputError`` if a source cannot be read, or the
+    sources have too few usable instructions.
     """
     refused = Counter() if refused is None else refused
     if not settings.share:
@@ -100,21 +100,22 @@ def instructions(
     rng = random.Random(f"instructions {seed}")
     pool = _pool(settings, rng, refused)
     if not pool:
+        counts = "".join(f" Left out: {n:,}, {why}." for why, n in refused.most_common(1))
         raise InputError(
             "The sources of instructions hold none that can be used. Add sources, or set "
-            "share = 0." + "".join(f" Left out: {n:,}, {why}." for why, n in refused.most_common(1))
+            f"share = 0.{counts}"
         )
     count = round(settings.share * len(pool))
     evolved_count = round(count * settings.evolved)
     rng.shuffle(pool)
     plain, others = pool[: count - evolved_count], pool[count - evolved_count :]
-    taken: dict[str, Instruction] = {}
+    by_id: dict[str, Instruction] = {}
     occurrences: Counter[str] = Counter()
     for item in (*plain, *_evolved(settings, [*others, *plain], evolved_count, rng)):
         occurrences[item.id] += 1
-        id_ = item.id if item.id not in taken else f"{item.id}#{occurrences[item.id]}"
-        taken[id_] = replace(item, id=id_)
-    examples = [item.to_example() for item in taken.values()]
+        id_ = item.id if item.id not in by_id else f"{item.id}#{occurrences[item.id]}"
+        by_id[id_] = replace(item, id=id_)
+    examples = [item.to_example() for item in by_id.values()]
     rng.shuffle(examples)
     return Taken(examples, len(pool))
 
@@ -134,7 +135,7 @@ def _pool(
         for item in read_data_set(source.path, refuse, split=source.split, columns=source.columns):
             if item.characters > settings.max_characters:
                 refuse("longer than max_characters")
-            elif not item.readable:
+            elif not item.is_readable:
                 refuse("control characters, or no Unicode")
             elif item.key in seen:
                 refuse("a prompt that was there before")

@@ -36,10 +36,10 @@ Propose = Callable[[str, str, random.Random], Proposal]
 Check = Callable[[Mapping[str, Any], str], bool]
 #: Ends of prompts that the answer completes; a constraint must precede such a prompt.
 _CUES = (":", "=", ">", "-", "…", "...", ",", '"')
-#: Share of constraints that precede a question, if they may follow it.
+#: Share of prompts whose constraints precede the question, if they may follow it.
 _SHARE_BEFORE = 0.25
-#: Maximum number of words of an answer for a limit on its length; minimum number for a constraint
-#: on its words.
+#: Maximum number of words of an answer with a constraint on its length, and minimum number of words
+#: of an answer with a constraint on its words.
 _MAX_LIMITED_WORDS, _MIN_PROSE_WORDS = 150, 8
 #: Requests about the form of a text or an answer, which a constraint could contradict.
 _ABOUT_FORM = re.compile(
@@ -59,7 +59,7 @@ _MARKUP = re.compile(r"[{}\\<>`|=_#@~^]|https?:|www\.|\t|\[\[|\*\*|\w\(['\"]|\w\
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A kind of constraint with its proposal for an instruction and its check of an answer.
+    """A kind of constraint, with a proposal for an instruction and a check of an answer.
 
     Attributes:
         parts: The constrained parts of an answer; rules with a common part are not combined.
@@ -82,12 +82,12 @@ class Rule:
         parameters, answer = proposal
         wording = rng.choice(WORDINGS[self.kind]).format(**parameters)
         constraints = (*instruction.constraints, Constraint(self.kind, parameters, wording))
-        joined = (" " if rng.random() < 0.7 else "\n").join(c.wording for c in constraints)
-        before = original.rstrip().endswith(_CUES) or rng.random() < _SHARE_BEFORE
+        texts = (" " if rng.random() < 0.7 else "\n").join(c.wording for c in constraints)
+        is_before = original.rstrip().endswith(_CUES) or rng.random() < _SHARE_BEFORE
         return replace(
             instruction,
             id=f"{instruction.id.partition('~')[0]}~{'+'.join(c.kind for c in constraints)}",
-            prompt=f"{joined}\n\n{original}" if before else f"{original.rstrip()}\n\n{joined}",
+            prompt=f"{texts}\n\n{original}" if is_before else f"{original.rstrip()}\n\n{texts}",
             answer=answer,
             constraints=constraints,
             original=original,
@@ -96,8 +96,8 @@ class Rule:
 
 def _is_prose(answer: str, min_words: int = _MIN_PROSE_WORDS) -> bool:
     letters = sum(char.isalpha() or char.isspace() for char in answer)
-    enough = letters >= 0.75 * len(answer) and len(answer.split()) >= min_words
-    return enough and not _MARKUP.search(answer)
+    has_words = letters >= 0.75 * len(answer) and len(answer.split()) >= min_words
+    return has_words and not _MARKUP.search(answer)
 
 
 def has_word(answer: str, word: str) -> bool:
@@ -113,8 +113,8 @@ def _begins_with(question: str, answer: str, rng: random.Random) -> Proposal:
 
 def _ends_with(question: str, answer: str, rng: random.Random) -> Proposal:
     phrase = rng.choice(WORDINGS["an_end"])
-    joined = "\n" not in answer and answer.endswith((".", "!", "?"))
-    return {"phrase": phrase}, answer + (" " if joined else "\n") + phrase
+    is_one_line = "\n" not in answer and answer.endswith((".", "!", "?"))
+    return {"phrase": phrase}, answer + (" " if is_one_line else "\n") + phrase
 
 
 def _quoted(question: str, answer: str, rng: random.Random) -> Proposal:
@@ -148,13 +148,13 @@ def _no_commas(question: str, answer: str, rng: random.Random) -> Proposal:
 
 
 def _includes(question: str, answer: str, rng: random.Random) -> Proposal:
-    new = _new_words(answer, question)
-    return ({"word": rng.choice(new)}, answer) if new and _is_prose(answer) else None
+    words = _new_words(answer, question)
+    return ({"word": rng.choice(words)}, answer) if words and _is_prose(answer) else None
 
 
 def _excludes(question: str, answer: str, rng: random.Random) -> Proposal:
-    new = _new_words(question, answer)
-    return ({"word": rng.choice(new)}, answer) if new and _is_prose(answer) else None
+    words = _new_words(question, answer)
+    return ({"word": rng.choice(words)}, answer) if words and _is_prose(answer) else None
 
 
 def _new_words(text: str, other: str) -> list[str]:
@@ -166,7 +166,7 @@ def _new_words(text: str, other: str) -> list[str]:
 
 _START, _END = frozenset({"start"}), frozenset({"end"})
 _COMMA, _LENGTH, _WORDS = frozenset({"comma"}), frozenset({"length"}), frozenset({"words"})
-#: The rules by kind. In a check, p are the parameters, and a is the answer.
+#: The rules by kind. In a check, ``p`` are the parameters, and ``a`` is the answer.
 RULES: Mapping[str, Rule] = {
     rule.kind: rule
     for rule in (
@@ -198,13 +198,13 @@ class RuleEvolver:
 
     def __init__(self, rng: random.Random, max_constraints: int = MAX_CONSTRAINTS) -> None:
         self._rng = rng
-        self._most = max_constraints
+        self._max_constraints = max_constraints
         self.used: Counter[str] = Counter()
 
     def evolve(self, instruction: Instruction) -> Instruction | None:
         """Return the evolved instruction with verified constraints; ``None`` if no rule applies."""
         evolved = instruction
-        rules = self._pick_rules(instruction, self._rng.randint(1, self._most))
+        rules = self._pick_rules(instruction, self._rng.randint(1, self._max_constraints))
         for rule in sorted(rules, key=lambda rule: not rule.wraps):
             candidate = rule.evolved(evolved, self._rng)
             # A rule may break another constraint: an exact phrase may contain an excluded word.

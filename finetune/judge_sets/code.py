@@ -1,4 +1,4 @@
-"""Code of installed packages, and two sets of questions for whole functions.
+"""Two sets of questions that ask for whole functions of installed packages.
 
 Files are read and split as by ``ingest``. The relevant cases of a question are all chunks of its
 function, so the splitter determines the labels, not a search or a judge. Questions ask only for
@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
@@ -47,7 +47,7 @@ PACKAGES = (
     ("requests", "requests"),
     ("tenacity", "tenacity"),
 )
-#: Omitted files and folders; tests would name all functions.
+#: Omitted files and folders: tests contain the names of all functions.
 EXCLUDED = ("test", "tests", "test_*", "testing", "_vendor")
 #: Random seed for the functions and the wordings.
 SEED = 0
@@ -71,7 +71,7 @@ FUNCTION_WORDS = (
     "entire body of {name}{place}",
     "Give me the code of the function {name}{place}, all of it.",
 )
-#: Words for the function's location.
+#: Words for the function's location; half of the questions have none.
 PLACES = ("", "", " of {package}", " in {source}")
 
 
@@ -98,12 +98,12 @@ class Function:
 
     @property
     def key(self) -> str:
-        """File and symbol: the id of its question in every set, which determines the half."""
+        """File and symbol; the id of a question for the function, which determines its half."""
         return f"{self.source}:{self.symbol}"
 
     @property
     def is_cut(self) -> bool:
-        """True if it has several chunks, but not too many: then a question may ask for it."""
+        """True if it has 2 to ``MAX_CHUNKS`` chunks: then a question may ask for it."""
         return 2 <= len(self.chunks) <= MAX_CHUNKS
 
     def labelled(self, text: str) -> LabelledQuestion:
@@ -113,7 +113,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class CodeCorpus:
-    """The chunks of installed packages, all definitions of their files, and the versions."""
+    """The chunks of installed packages and all definitions in them; ``origin`` has the versions."""
 
     cases: Sequence[Case]
     functions: Sequence[Function]
@@ -134,19 +134,18 @@ class CodeCorpus:
 
 def code_set(corpus: CodeCorpus) -> FeedbackSet:
     """Return the set whose questions name their function; ``InputError`` without a question."""
-    cut = sum(len(function.chunks) > 1 for function in corpus.functions)
-    return corpus.feedback_set(CODE, ask_about(corpus.functions), functions_of_several_chunks=cut)
+    count = sum(len(function.chunks) > 1 for function in corpus.functions)
+    return corpus.feedback_set(CODE, ask_about(corpus.functions), functions_of_several_chunks=count)
 
 
 def described_set(corpus: CodeCorpus, written: Mapping[str, str] | None = None) -> FeedbackSet:
     """Return the set whose questions describe their function.
 
-    ``written`` are questions by file and symbol, by default the packaged ones. A function that the
-    installed version of its package lacks, or has in one chunk, is omitted and counted in the
-    settings; ``InputError`` if all are omitted.
+    ``written`` are questions by ``Function.key``, by default the packaged ones. A function that the
+    installed version of its package lacks, or has in one chunk, is omitted and counted in
+    ``origin``; ``InputError`` if all are omitted.
     """
-    if written is None:
-        written = written_questions()
+    written = written_questions() if written is None else written
     by_key = {function.key: function for function in corpus.functions if function.is_cut}
     questions = [by_key[key].labelled(text) for key, text in written.items() if key in by_key]
     left_out = len(written) - len(questions)
@@ -169,11 +168,11 @@ def ask_about(functions: Sequence[Function]) -> list[LabelledQuestion]:
     counts = Counter(function.symbol for function in functions)
     sample: list[Function] = []
     for package in sorted({function.package for function in functions}):
-        cut = [item for item in functions if item.package == package and item.is_cut]
-        cut.sort(key=lambda function: (function.source, function.symbol))
-        random.Random(f"{SEED} {package}").shuffle(cut)
-        sample += cut[:PER_PACKAGE]
-    # After this, the first questions are from all packages.
+        candidates = [f for f in functions if f.package == package and f.is_cut]
+        candidates.sort(key=lambda function: (function.source, function.symbol))
+        random.Random(f"{SEED} {package}").shuffle(candidates)
+        sample += candidates[:PER_PACKAGE]
+    # Shuffled again, so that the first questions are from all packages.
     random.Random(SEED).shuffle(sample)
     return [_question(function, unique=counts[function.symbol] == 1) for function in sample]
 
@@ -189,7 +188,7 @@ def _question(function: Function, *, unique: bool) -> LabelledQuestion:
 
 
 def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
-    """Return the split code of installed packages; the settings list missing packages.
+    """Return the split code of installed packages; ``origin`` lists missing packages.
 
     ``packages`` are distributions and their package folders. ``DependencyError`` without
     tree-sitter.
@@ -213,9 +212,9 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
                 missing.append(name)
                 continue
             versions[folder] = installed.version
-            for chunks, found in _read_package(folder, installed.version, path, store):
-                cases += chunks
-                functions += found
+            for new_cases, new_functions in _read_package(folder, installed.version, path, store):
+                cases += new_cases
+                functions += new_functions
     return CodeCorpus(cases, functions, {"packages": versions, "packages_missing": missing})
 
 
@@ -248,10 +247,10 @@ def definitions(source: bytes) -> dict[str, list[PythonDefinition]]:
 
     ``SyntaxError`` or ``ValueError`` if the file is not Python of this version.
     """
-    results: dict[str, list[PythonDefinition]] = {}
+    by_symbol: dict[str, list[PythonDefinition]] = defaultdict(list)
     for definition in _walk(ast.parse(source).body, ""):
-        results.setdefault(definition.symbol, []).append(definition)
-    return results
+        by_symbol[definition.symbol].append(definition)
+    return by_symbol
 
 
 def _walk(body: Iterable[ast.AST], prefix: str) -> Iterator[PythonDefinition]:

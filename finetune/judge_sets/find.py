@@ -38,40 +38,41 @@ def find_sets(
         DependencyError: A set of code is needed, and its splitter is not installed.
     """
     if data is not None and any((data / name).is_file() for name in (CASES, QUESTIONS)):
-        sets: Readers = {data.resolve().name: partial(labelled_set, data)}
+        readers: Readers = {data.resolve().name: partial(labelled_set, data)}
     else:
-        sets = _public_sets(data, only)
-    results = [read().limited(limit) for name, read in sets.items() if only in (None, name)]
-    if not results:
+        readers = _public_sets(data, only)
+    sets = [read().limited(limit) for name, read in readers.items() if only in (None, name)]
+    if not sets:
         raise InputError(
-            f"There is no set {only!r} here. There are: {', '.join(sets)}. Sets are: "
+            f"There is no set {only!r} here. There are: {', '.join(readers)}. Sets are: "
             f"{', '.join([*paragraphs.FILES, SCIFACT, CODE, DESCRIBED])}; all but the last two are "
             "read from --data."
         )
-    for item in results:
-        size = item.size()
-        if not (size["questions_training"] and size["questions_test"]):
+    for feedback_set in sets:
+        size = feedback_set.size()
+        training, test = size["questions_training"], size["questions_test"]
+        if not (training and test):
             raise InputError(
-                f"Set {item.name} has {size['questions_training']} questions to train with and "
-                f"{size['questions_test']} to test with. It needs one of each at least: give a "
-                "larger --limit, or a file with more questions."
+                f"Set {feedback_set.name} has {training} questions to train with and {test} to "
+                "test with. It needs one of each at least: give a larger --limit, or a file with "
+                "more questions."
             )
-    return results
+    return sets
 
 
 def _public_sets(data: Path | None, only: str | None) -> Readers:
-    sets: Readers = {}
+    readers: Readers = {}
     if data is not None:
         if not data.is_dir():
             raise InputError(f"--data {data}: there is no such folder. {_USAGE}")
         for name, file_name in paragraphs.FILES.items():
             files = (folder / file_name for folder in (data, data / "multihop"))
             if file := next(filter(Path.is_file, files), None):
-                sets[name] = partial(paragraphs.multihop_set, file, name)
+                readers[name] = partial(paragraphs.multihop_set, file, name)
         if folder := next(filter(paragraphs.holds_scifact, (data, data / "scifact")), None):
-            sets[SCIFACT] = partial(paragraphs.scifact_set, folder)
-        if not sets and only not in (CODE, DESCRIBED):
+            readers[SCIFACT] = partial(paragraphs.scifact_set, folder)
+        if not readers and only not in (CODE, DESCRIBED):
             raise InputError(f"--data {data}: it holds no set of questions. {_USAGE}")
     # Packages are split once for both sets, and only if needed.
     corpus = cache(read_code)
-    return sets | {CODE: lambda: code_set(corpus()), DESCRIBED: lambda: described_set(corpus())}
+    return readers | {CODE: lambda: code_set(corpus()), DESCRIBED: lambda: described_set(corpus())}

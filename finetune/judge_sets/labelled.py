@@ -45,11 +45,11 @@ def labelled_set(folder: Path) -> FeedbackSet:
         id_ = str(uuid.uuid5(CASE_NAMESPACE, json.dumps(["labelled", case.id])))
         cases[case.id] = Case(problem, case.text, metadata={"key": case.id}, id=id_)
     questions = []
-    for location, item in _lines(folder / QUESTIONS, _Question):
-        if unknown := [name for name in item.relevant if name not in cases]:
-            raise InputError(f"{location}: {CASES} has no case with the id {unknown[0]!r:.80}.")
-        relevant = frozenset(cases[name].id for name in item.relevant)
-        questions.append(LabelledQuestion(item.id, item.question, relevant))
+    for location, question in _lines(folder / QUESTIONS, _Question):
+        if missing := [id_ for id_ in question.relevant if id_ not in cases]:
+            raise InputError(f"{location}: {CASES} has no case with the id {missing[0]!r:.80}.")
+        relevant = frozenset(cases[id_].id for id_ in question.relevant)
+        questions.append(LabelledQuestion(question.id, question.question, relevant))
     return FeedbackSet(folder.resolve().name, "paragraphs", list(cases.values()), questions)
 
 

@@ -31,8 +31,8 @@ FILES = {
 }
 #: SciFact's files of abstracts and of claims.
 CORPUS, CLAIMS = "corpus.jsonl", "claims_*.jsonl"
-#: Maximum number of claims of each half (training and test), and of abstracts: to encode all 5,183
-#: takes long.
+#: Maximum number of claims of each half (training and test), and of abstracts; to encode all 5,183
+#: abstracts takes long.
 CLAIMS_PER_HALF, ABSTRACTS = 75, 1500
 
 
@@ -49,7 +49,7 @@ class Paragraph(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A question's record, its paragraphs, and the paragraphs that support its answer."""
+    """A question's record, its paragraphs, and those of them that support its answer."""
 
     record: Mapping[str, Any]
     paragraphs: set[Paragraph]
@@ -86,11 +86,8 @@ def _item(record: Mapping[str, Any]) -> Item:
             (Paragraph.of(title, " ".join(sentences)), title in titles)
             for title, sentences in record["context"]
         ]
-    return Item(
-        record,
-        {paragraph for paragraph, _ in labelled},
-        {paragraph for paragraph, supports in labelled if supports},
-    )
+    supporting = {paragraph for paragraph, supports in labelled if supports}
+    return Item(record, {paragraph for paragraph, _ in labelled}, supporting)
 
 
 def multihop_set(file: Path, name: str) -> FeedbackSet:
@@ -101,10 +98,8 @@ def multihop_set(file: Path, name: str) -> FeedbackSet:
     supporting paragraphs.
     """
     items = read_items(file)
-    cases = {
-        paragraph: _case(*paragraph, name)
-        for paragraph in sorted({paragraph for item in items for paragraph in item.paragraphs})
-    }
+    paragraphs = sorted({paragraph for item in items for paragraph in item.paragraphs})
+    cases = {paragraph: _case(*paragraph, name) for paragraph in paragraphs}
     questions: dict[str, LabelledQuestion] = {}
     for record, _, supporting in items:
         key = record.get("_id", record.get("id"))
@@ -133,7 +128,7 @@ def _case(title: str, text: str, name: str) -> Case:
 
 
 def holds_scifact(folder: Path) -> bool:
-    """Return true if a folder has the files of SciFact."""
+    """Return True if a folder has the files of SciFact."""
     return (folder / CORPUS).is_file() and any(folder.glob(CLAIMS))
 
 
@@ -174,8 +169,8 @@ def _claims(folder: Path) -> list[LabelledQuestion]:
     citing = [claims[id_] for id_ in sorted(claims, key=_hash_of) if claims[id_].relevant]
     if not citing:
         raise InputError(f"{folder}: no claim cites an abstract, so a search has none to find.")
-    halves = ([c for c in citing if is_training(c.id) is training] for training in (False, True))
-    return [claim for half in halves for claim in half[:CLAIMS_PER_HALF]]
+    test, training = ([c for c in citing if is_training(c.id) is half] for half in (False, True))
+    return test[:CLAIMS_PER_HALF] + training[:CLAIMS_PER_HALF]
 
 
 def _hash_of(id_: str) -> str:

@@ -21,7 +21,7 @@ SCIFACT = "scifact"
 
 
 def is_training(question_id: str) -> bool:
-    """Return true for a question of the training half, by the parity of its id's SHA-256.
+    """Return True for a question of the training half, by the parity of its id's SHA-256.
 
     The half is the same in every set, with any limit, on every machine.
     """
@@ -39,7 +39,7 @@ class LabelledQuestion:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """A store of cases, and labelled questions about them.
+    """A store of cases, and labelled questions about them, to train a judge with.
 
     ``strategies`` are the searches of later rounds; the judge is trained on the rounds of all.
     ``origin`` are facts about the set, which are stored with the judge.
@@ -76,8 +76,8 @@ class FeedbackSet:
 
     def store(self, encoder: Encoder, location: str | Path = ":memory:") -> CaseStore:
         """Return an open store with the cases; a folder is faster to search than memory."""
-        titled = any("title" in case.problem for case in self.cases)
-        store = CaseStore(schema_of(self.name, self.kind, encoder, titled=titled), location)
+        has_titles = any("title" in case.problem for case in self.cases)
+        store = CaseStore(schema_of(self.name, self.kind, encoder, titled=has_titles), location)
         try:
             store.add(self.cases)
         except BaseException:
@@ -99,7 +99,8 @@ class FeedbackSet:
         if limit is None:
             return self
         test = self.half(training=False)[: limit // 2]
-        ids = {q.id for q in (*test, *self.half(training=True)[: limit - limit // 2])}
+        training = self.half(training=True)[: limit - limit // 2]
+        ids = {question.id for question in (*test, *training)}
         return replace(self, questions=[q for q in self.questions if q.id in ids])
 
 

@@ -26,7 +26,7 @@ class Converted:
 
     @classmethod
     def of(cls, records: Iterable[tuple[str, Callable[[], EvaluationItem]]]) -> Converted:
-        """Return the conversions of records by id; a conversion that raises ``Unfit`` refuses."""
+        """Return the set of these records: ids with conversions, which may raise ``Unfit``."""
         items: list[EvaluationItem] = []
         refused: list[tuple[str, str]] = []
         for id_, convert in records:
@@ -56,7 +56,7 @@ def to_item(id_: str, question: str, toolbox: Toolbox, plan: Plan) -> Evaluation
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a set's JSON file; raise ``InputError`` for an unreadable one."""
+    """Return the content of a set's JSON file; ``InputError`` if it cannot be read."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

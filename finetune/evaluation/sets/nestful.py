@@ -26,14 +26,9 @@ from casewright.tools import Parameter, Source, Toolbox, ToolSpec, alias
 #: Fields of specifications that hold parameters.
 _PARAMETERS = ("query_parameters", "path_parameters", "parameters", "arguments")
 _KINDS = {**KINDS, "enum": "string", "int or float": "number"}
-#: Plain values need not stand in the question.
-_SOURCES = {
-    "string": {Source.LITERAL},
-    "number": {Source.NUMBER},
-    "integer": {Source.NUMBER},
-    "boolean": {Source.BOOLEAN},
-}
-_ANY_SOURCES = {Source.LITERAL, Source.NUMBER, Source.BOOLEAN}
+#: The source of plain values by kind; they need not be words of the question.
+_SOURCES = {"string": Source.LITERAL, "boolean": Source.BOOLEAN}
+_SOURCES |= {"number": Source.NUMBER, "integer": Source.NUMBER}
 
 
 def _tool(specification: Mapping[str, Any], *, required: bool) -> ToolSpec:
@@ -45,18 +40,15 @@ def _tool(specification: Mapping[str, Any], *, required: bool) -> ToolSpec:
     with unfit_on(KeyError, TypeError, AttributeError, ToolError, reason=_OTHER_FORM):
         parameters = []
         for key in _PARAMETERS:
-            declared, names = _declared(specification.get(key))
-            for name, item in declared.items():
-                needed = item.get("required", required if names is None else name in names)
-                parameters.append(_parameter(name, item, required=bool(needed)))
+            declared, required_names = _declared(specification.get(key))
+            for name, field in declared.items():
+                default = required if required_names is None else name in required_names
+                is_required = bool(field.get("required", default))
+                parameters.append(_parameter(name, field, required=is_required))
         returned = specification.get("output_parameters", specification.get("output_parameter"))
         fields = dict.fromkeys(_fields(_declared(returned)[0]))
-        return ToolSpec(
-            alias(str(specification["name"])),
-            str(specification.get("description", "")),
-            tuple(parameters),
-            tuple(alias(field) for field in fields),
-        )
+        name, description = alias(str(specification["name"])), specification.get("description", "")
+        return ToolSpec(name, str(description), tuple(parameters), tuple(map(alias, fields)))
 
 
 def _declared(fields: Any) -> tuple[Mapping[str, Any], Sequence[str] | None]:
@@ -71,22 +63,22 @@ def _declared(fields: Any) -> tuple[Mapping[str, Any], Sequence[str] | None]:
 
 
 def _parameter(name: str, declared: Mapping[str, Any], *, required: bool) -> Parameter:
-    facts = str(declared.get("type", "")).lower()
-    first = facts.removeprefix("typing.").partition("[")[0].strip()
-    kind = _KINDS.get(first, "any")
-    sources = _SOURCES.get(kind, _ANY_SOURCES)
-    choices = _choices(declared) if first in ("", "string", "str", "enum") else ()
+    full_type = str(declared.get("type", "")).lower()
+    base_type = full_type.removeprefix("typing.").partition("[")[0].strip()
+    kind = _KINDS.get(base_type, "any")
+    sources = {Source.STEP, *([_SOURCES[kind]] if kind in _SOURCES else _SOURCES.values())}
+    choices = _choices(declared) if base_type in ("", "string", "str", "enum") else ()
     if choices:
-        kind, sources = "string", set()
+        kind, sources = "string", {Source.STEP}
     description = str(declared.get("description", ""))
-    all_sources = frozenset({*sources, Source.STEP})
-    return Parameter(alias(name), description, kind, all_sources, choices, required)
+    return Parameter(alias(name), description, kind, frozenset(sources), choices, required)
 
 
 def _choices(declared: Mapping[str, Any]) -> tuple[str, ...]:
-    lists = [declared.get(key) for key in ("enum", "allowed_values", "possible_values")]
-    texts = (v for v in lists if isinstance(v, list) and v and all(isinstance(t, str) for t in v))
-    return tuple(dict.fromkeys(next(texts, ())))
+    """Return the first list of texts among the fields that may hold a parameter's choices."""
+    values = [declared.get(key) for key in ("enum", "allowed_values", "possible_values")]
+    lists = (v for v in values if isinstance(v, list) and v and all(isinstance(t, str) for t in v))
+    return tuple(dict.fromkeys(next(lists, ())))
 
 
 def _fields(declared: Mapping[str, Any], path: str = "") -> Iterator[str]:
@@ -215,10 +207,10 @@ def _reference(text: str, numbers: Mapping[str, int]) -> StepRef:
         if _REFERENCE.search(text):
             raise Unfit("arithmetic or text around a reference")
         raise Unfit("a reference that is malformed")
-    label, field, item = match.groups()
+    label, field, index = match.groups()
     if label not in numbers:
         raise Unfit("a reference to no earlier call")
-    if item:
+    if index:
         raise Unfit("a reference to an item of a list in a result")
     if field is None:
         raise Unfit("a reference to a whole output")

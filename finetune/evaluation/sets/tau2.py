@@ -37,19 +37,16 @@ class _Shop:
     def __init__(self, file: Path) -> None:
         content = read_json(file)
         try:
-            self._users, orders, products = (
-                dict(content[name]) for name in ("users", "orders", "products")
-            )
+            tables = (dict(content[name]) for name in ("users", "orders", "products"))
+            self._users, orders, products = tables
             variants = {key: _variants(product) for key, product in products.items()}
+            items = {row["item_id"]: [row] for rows in variants.values() for row in rows}
             #: By tool: its parameter, and its result's rows by that parameter's argument.
             self._rows: Mapping[str, tuple[str, Mapping[str, list[Row]]]] = {
                 "get_user_details": ("user_id", {k: _profile(v) for k, v in self._users.items()}),
                 "get_order_details": ("order_id", {k: _order(v) for k, v in orders.items()}),
                 "get_product_details": ("product_id", variants),
-                "get_item_details": (
-                    "item_id",
-                    {row["item_id"]: [row] for rows in variants.values() for row in rows},
-                ),
+                "get_item_details": ("item_id", items),
             }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
@@ -66,11 +63,8 @@ class _Shop:
             return [str(source.get(name)).casefold() for name in _FINDERS[tool]]
 
         wanted = facts(arguments)
-        return [
-            {"user_id": id_}
-            for id_, user in self._users.items()
-            if facts({**user, **user["name"], **user["address"]}) == wanted
-        ]
+        users = {id_: {**u, **u["name"], **u["address"]} for id_, u in self._users.items()}
+        return [{"user_id": id_} for id_, user in users.items() if facts(user) == wanted]
 
 
 #: Tools that find a user, and the facts of a user that are their parameters.
@@ -104,33 +98,19 @@ def _profile(user: Mapping[str, Any]) -> list[Row]:
 
 
 def _order(order: Mapping[str, Any]) -> list[Row]:
-    facts = {
-        **_select(order, "order_id", "user_id", "status"),
-        **_select(order["address"], *ADDRESS),
-    }
+    facts = _select(order, "order_id", "user_id", "status") | _select(order["address"], *ADDRESS)
     if payments := order["payment_history"]:
         facts["payment_method_id"] = payments[0]["payment_method_id"]
     if fulfillments := order["fulfillments"]:
         facts["tracking_id"] = ", ".join(fulfillments[0]["tracking_id"])
-    return [
-        {
-            **facts,
-            **_select(item, "item_id", "product_id", "name", "price"),
-            "options": _options(item),
-        }
-        for item in order["items"]
-    ]
+    names, items = ("item_id", "product_id", "name", "price"), order["items"]
+    return [{**facts, **_select(item, *names), "options": _options(item)} for item in items]
 
 
 def _variants(product: Mapping[str, Any]) -> list[Row]:
-    return [
-        {
-            **_select(product, "product_id", "name"),
-            **_select(variant, "item_id", "price", "available"),
-            "options": _options(variant),
-        }
-        for variant in product["variants"].values()
-    ]
+    facts, names = _select(product, "product_id", "name"), ("item_id", "price", "available")
+    variants = product["variants"].values()
+    return [{**facts, **_select(item, *names), "options": _options(item)} for item in variants]
 
 
 def _options(item: Mapping[str, Any]) -> str:
@@ -146,35 +126,29 @@ _FIELDS = {
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
-def read_tau2(folder: Path, split: str = "test") -> Converted:
-    """Return the tasks of a folder with ``tasks.json``, ``db.json`` and ``split_tasks.json``.
+def read_tau2(folder: Path) -> Converted:
+    """Return the test tasks of a folder with ``tasks.json``, ``db.json`` and ``split_tasks.json``.
 
-    ``split`` is ``test``, ``train`` or ``base``, which is both. ``InputError`` if a file cannot be
-    read or is malformed, or the split does not exist.
+    ``InputError`` if a file cannot be read or is malformed.
     """
     shop = _Shop(folder / "db.json")
     # The tools of gold actions; the file has no functions to run.
     toolbox = toolbox_from_file(Path(__file__).parent / "retail_tools.json")
     splits, tasks = read_json(folder / "split_tasks.json"), read_json(folder / "tasks.json")
-    if not isinstance(splits, dict) or not isinstance(tasks, list):
-        raise InputError(f"{folder} holds no tasks of tau2-bench's retail domain.")
-    if split not in splits:
-        raise InputError(f"There is no split {split!r}. There are: {', '.join(splits)}.")
-    wanted = set(map(str, splits[split]))
-    by_id = {str(task.get("id")): task for task in tasks if isinstance(task, dict)}
-    return Converted.of(
-        (f"retail-{id_}", partial(_item, f"retail-{id_}", task, shop, toolbox))
-        for id_, task in by_id.items()
-        if id_ in wanted
-    )
+    if not isinstance(splits, dict) or "test" not in splits or not isinstance(tasks, list):
+        raise InputError(f"{folder} holds no test tasks of tau2-bench's retail domain.")
+    wanted = {f"retail-{id_}" for id_ in splits["test"]}
+    by_id = {f"retail-{task.get('id')}": task for task in tasks if isinstance(task, dict)}
+    ids = (id_ for id_ in by_id if id_ in wanted)
+    return Converted.of((id_, partial(_item, id_, by_id[id_], shop, toolbox)) for id_ in ids)
 
 
 def _item(id_: str, task: Mapping[str, Any], shop: _Shop, toolbox: Toolbox) -> EvaluationItem:
     errors = (KeyError, TypeError, ValueError, AttributeError)
     with unfit_on(*errors, reason="the task has another form"):
-        facts = task["user_scenario"]["instructions"]
-        parts = (facts["reason_for_call"], facts.get("known_info"))
-        question = " ".join(part.strip() for part in parts if part)
+        instructions = task["user_scenario"]["instructions"]
+        texts = (instructions["reason_for_call"], instructions.get("known_info"))
+        question = " ".join(text.strip() for text in texts if text)
         gold = task["evaluation_criteria"]["actions"] or ()
         actions = [(str(action["name"]), dict(action["arguments"])) for action in gold]
     if not actions:
@@ -210,17 +184,20 @@ class _Replay:
         if not isinstance(value, (str, int, float)):
             raise Unfit("a value that no plan can hold")
         if name in _FIELDS:
-            return self._reference({_FIELDS[name]: value}) or self._in_question(value)
-        if name == "expression" and any(
-            number not in self.question for number in _NUMBER.findall(str(value))
-        ):
+            if reference := self._reference({_FIELDS[name]: value}):
+                return reference
+            # Customers omit the # at the start of an order's id.
+            if str(value).removeprefix("#") not in self.question:
+                raise Unfit("an id that neither the question nor an earlier result holds")
+        numbers = _NUMBER.findall(str(value)) if name == "expression" else ()
+        if any(number not in self.question for number in numbers):
             raise Unfit("a sum of numbers that only results hold")
         return Literal(value)
 
     def _reference(self, fields: Mapping[str, Any]) -> StepRef | None:
         """Return a reference to the first of these fields, in the first row that has all of them.
 
-        Steps that already got one of the values as an argument are passed over.
+        Steps that already got one of the values as an argument are skipped.
         """
         for number, (arguments, rows) in enumerate(self.steps, 1):
             if arguments.isdisjoint(map(str, fields.values())):
@@ -229,17 +206,11 @@ class _Replay:
                         return StepRef(number, next(iter(fields)), index)
         return None
 
-    def _in_question(self, value: Any) -> Literal:
-        # Customers omit the # at the start of an order's id.
-        if str(value).removeprefix("#") not in self.question:
-            raise Unfit("an id that neither the question nor an earlier result holds")
-        return Literal(value)
-
     def _address(self, arguments: Mapping[str, Any]) -> dict[str, Value]:
         """Return the parts of an address, all from one result, or all from the question."""
-        parts = {name: arguments[name] for name in ADDRESS if name in arguments}
-        if reference := self._reference(parts):
-            return {name: StepRef(reference.step, name, reference.index) for name in parts}
-        if str(parts["address1"]).casefold() not in self.question.casefold():
+        address = {name: arguments[name] for name in ADDRESS if name in arguments}
+        if reference := self._reference(address):
+            return {name: StepRef(reference.step, name, reference.index) for name in address}
+        if str(address["address1"]).casefold() not in self.question.casefold():
             raise Unfit("an address that neither the question nor an earlier result holds")
-        return {name: Literal(value) for name, value in parts.items()}
+        return {name: Literal(value) for name, value in address.items()}
