@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from casewright.errors import InputError
 from casewright.graph import Answer, build_graph
 from casewright.planner import parse_plan, pin_plan, read_pinned
+from casewright.planner.plan import context_fields
 from casewright.tools import Toolbox, tool_from_function
 
 
