@@ -21,8 +21,6 @@ from casewright.tools import Parameter, Source, ToolSpec
 #: The rule of references to earlier steps. Its parameter encodes the result fields of these steps.
 #: llguidance requires this parameter in every rule with a reference, and in no other rule.
 REFERENCE_RULE = "r::_"
-#: Kinds of parameters that take a list.
-_LIST_KINDS = ("array", "any")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +69,7 @@ class Calls:
         self._values: dict[tuple[object, ...], Expression | None] = {}
         self.rules: list[str] = []
         self.used_terminals: set[str] = set()
-        calls = ((tool, self._call(tool)) for tool in toolbox)
-        self.by_tool: list[tuple[ToolSpec, Expression]] = [
-            (tool, call) for tool, call in calls if call is not None
-        ]
+        self.by_tool = [(tool, call) for tool in toolbox if (call := self._call(tool)) is not None]
 
     def rule(self, name: str, alternatives: list[Expression]) -> Expression:
         """Define a rule and return the expression that refers to it."""
@@ -90,7 +85,7 @@ class Calls:
         return f"{option.text} {self._has_result}" if conditional else option.text
 
     def _optional(self, argument: str, value: Expression) -> str:
-        """Return an optional argument, which is left out if no earlier step has a needed result."""
+        """Return an optional argument; it is left out if it needs a result and there is none."""
         return f'({argument} {self._has_result}|"")' if value.needs_step else f"({argument})?"
 
     def _call(self, tool: ToolSpec) -> Expression | None:
@@ -144,7 +139,7 @@ class Calls:
     def _value(self, parameter: Parameter) -> Expression | None:
         """Return a parameter's possible arguments; ``None`` if there are none."""
         terminals = _terminals(parameter, self._request_terminals, in_list=False)
-        takes_list = parameter.kind in _LIST_KINDS
+        takes_list = parameter.kind in ("array", "any")
         items = _terminals(parameter, self._request_terminals, in_list=True) if takes_list else ()
         takes_step = self._chained and Source.STEP in parameter.sources
         key = (terminals, items, takes_step, takes_list)

@@ -22,6 +22,7 @@ CLS, SEP = 101, 102
 #: Number of features of a word, in addition to its tokens; see ``_features``.
 WORD_FEATURES = 6
 _BREAKS = frozenset(".?!;:\n")
+_QUOTES_AND_COMMA = frozenset("\"'“”«»‘’,")
 _PIECES = re.compile(r"\p{Lu}+(?!\p{Ll})|\p{Lu}?[^\W\d_\p{Lu}]+|\d+|\p{Lu}")
 
 
@@ -136,18 +137,19 @@ def stem(word: str) -> str:
 
 
 def _features(question: str, words: Sequence[tuple[int, int]]) -> list[list[float]]:
+    """Return features of words (words, WORD_FEATURES), from the words and the gaps before them."""
     features, end = [], 0
     for start, word_end in words:
         word, gap = question[start:word_end], question[end:start]
-        starts_sentence = not end or any(character in _BREAKS for character in gap)
+        starts_sentence = not end or not _BREAKS.isdisjoint(gap)
         features.append(
             [
                 float(word[0].isupper() and not starts_sentence),
                 float(word[0].isupper() and starts_sentence),
                 float(len(word) > 1 and word.isupper()),
-                float(any(character.isdigit() for character in word)),
+                float(any(map(str.isdigit, word))),
                 float(starts_sentence),
-                float(any(character in "\"'“”«»‘’," for character in gap)),
+                float(not _QUOTES_AND_COMMA.isdisjoint(gap)),
             ]
         )
         end = word_end

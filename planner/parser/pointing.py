@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.planner.parser.arrays import CaseData, Votes, field_likeness, number_arrays
-from casewright.planner.parser.graphs import (
-    ArgumentLayers,
-    LayerMemory,
-    Perceptrons,
-    StepLayers,
-)
+from casewright.planner.parser.graphs import ArgumentLayers, LayerMemory, Perceptrons, StepLayers
 from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.plan_reading import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -69,9 +69,8 @@ class Schema:
         for number, tool in enumerate(schema.tools):
             schema._write_card(number, tool, tokenizer)
         for node, texts in enumerate(schema._texts()):
-            for nodes, text in zip(
-                (schema.name_nodes, schema.description_nodes), texts, strict=True
-            ):
+            by_stem = (schema.name_nodes, schema.description_nodes)
+            for nodes, text in zip(by_stem, texts, strict=True):
                 for word in set(map(stem, words_in(text))):
                     nodes.setdefault(word, []).append(node)
         return schema
@@ -99,6 +98,11 @@ class Schema:
     def parameters_of(self, tool: int) -> list[int]:
         """Return the numbers of a tool's parameters."""
         return [n for n, (owner, _) in enumerate(self.parameters) if owner == tool]
+
+    def name_relations(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """Return the ``likeness`` of each parameter's name to each name (parameters, names)."""
+        rows = [[likeness(p.name, name) for name in names] for _, p in self.parameters]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), len(names))
 
     def _write_card(self, number: int, tool: ToolSpec, tokenizer: Tokenizer) -> None:
         ids, nodes, example = [CLS], [-1], [False]
@@ -150,10 +154,11 @@ class Schema:
         ]
         owner = np.array(owners, dtype=np.int64)
         relations = 6 * types[:, None] + types[None]
-        same = (owner[:, None] == owner[None]) & (types[:, None] == types[None])
-        relations[same & (types != CHOICES)[:, None]] = SAME_TOOL
-        with_tool = (types == TOOL)[:, None] ^ (types == TOOL)[None]
-        relations[with_tool & (owner[:, None] == owner[None])] = OWN_TOOL
+        same_tool = owner[:, None] == owner[None]
+        same_type = types[:, None] == types[None]
+        relations[same_tool & same_type & (types != CHOICES)[:, None]] = SAME_TOOL
+        one_is_tool = (types == TOOL)[:, None] ^ (types == TOOL)[None]
+        relations[same_tool & one_is_tool] = OWN_TOOL
         for choice, (slot, _) in enumerate(self.choices, self.first_choice):
             node = len(self.tools) + slot
             relations[choice, node] = relations[node, choice] = OWN_PARAM

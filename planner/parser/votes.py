@@ -16,13 +16,7 @@ from casewright.planner.parser.arrays import (
     tool_sequences,
 )
 from casewright.planner.parser.graphs import Perceptrons
-from casewright.planner.parser.layers import (
-    HIDDEN,
-    Floats,
-    Linear,
-    Weights,
-    softmax,
-)
+from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights, softmax
 from casewright.planner.parser.schema import Schema
 
 
