@@ -20,8 +20,15 @@ from casewright.planner.parser.plan_reading import (
     STEP,
     ReadStep,
 )
-from casewright.planner.parser.schema import CONTEXT as FIELD_NODE
-from casewright.planner.parser.schema import LIKE_NAME, NEAR, REACH, SAME_NAME, Schema, likeness
+from casewright.planner.parser.schema import (
+    FIELD_NODE,
+    LIKE_NAME,
+    NEAR,
+    REACH,
+    SAME_NAME,
+    Schema,
+    likeness,
+)
 
 Array = NDArray[Any]
 ReadCase = tuple[Message, Sequence[ReadStep]]
@@ -65,10 +72,10 @@ class CaseData:
         keys: Keys of the cases' messages, by which they are compared (cases, key).
         vectors: Vectors of the messages (cases, size).
         spans: Vectors of the words from which arguments were taken (spans, size).
-        owner: Number of the case of each span.
-        of: Number of the parameter of each span; in ``votes`` True if a span belongs to a parameter
-            (parameters, spans).
-        has, kinds, choices, fields, pairs: See ``case_arrays``.
+        span_case: Number of the case of each span.
+        span_parameter: Number of the parameter of each span; in ``votes`` True if a span belongs to
+            a parameter (parameters, spans).
+        calls, kinds, choices, fields, pairs: See ``case_arrays``.
         context: See ``case_fields``; in ``votes`` see ``context_uses``.
         sequences: See ``tool_sequences``.
         tool_of: Number of the tool of each parameter.
@@ -78,9 +85,9 @@ class CaseData:
     keys: Any
     vectors: Any
     spans: Any
-    owner: Any
-    of: Any
-    has: Any
+    span_case: Any
+    span_parameter: Any
+    calls: Any
     kinds: Any
     choices: Any
     fields: Any
@@ -230,7 +237,7 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
     """Return how cases use a toolbox's nodes.
 
     Returns:
-        ``has`` (cases, tools), 1 for the tools that a case calls; ``kinds`` (cases, parameters,
+        ``calls`` (cases, tools), 1 for the tools that a case calls; ``kinds`` (cases, parameters,
         kinds), ``choices`` (cases, choices) and ``fields`` (cases, parameters, result fields): of
         the steps of a case that call the tool, the share with this kind, choice or field;
         ``pairs`` (cases, tools + 1, tools + 1), 1 if the column's tool follows the row's, where
@@ -258,7 +265,7 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
     # The calls of each parameter's tool; a tool without a call has no uses to divide.
     call_counts = np.maximum(calls, 1)[:, tool_of]
     return {
-        "has": (calls > 0).astype(np.float32),
+        "calls": (calls > 0).astype(np.float32),
         "kinds": kinds / call_counts[..., None],
         "choices": chosen / call_counts[:, parameter_of],
         "fields": fields / call_counts[..., None],
@@ -266,9 +273,9 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
     }
 
 
-def case_spans(cases: Sequence[ReadCase]) -> list[tuple[int, int, int, int]]:
-    """Return case, parameter, first and last word of every argument that is words of a message."""
-    spans = []
+def case_spans(cases: Sequence[ReadCase]) -> NDArray[np.int64]:
+    """Return case, parameter, first and last word of every span or number (spans, 4)."""
+    spans: list[tuple[int, ...]] = []
     for row, (message, steps) in enumerate(cases):
         for step in steps:
             for argument in step.arguments:
@@ -277,7 +284,7 @@ def case_spans(cases: Sequence[ReadCase]) -> list[tuple[int, int, int, int]]:
                 elif argument.kind == NUMBER:
                     number = message.numbers[argument.numbers[0]]
                     spans.append((row, argument.parameter, number.first, number.last))
-    return spans
+    return np.array(spans, dtype=np.int64).reshape(-1, 4)
 
 
 def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:

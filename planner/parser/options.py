@@ -22,7 +22,7 @@ class Options:
     Attributes:
         plain: Mask of the PLAIN kinds (parameters, PLAIN).
         choices: Mask of choices (parameters, choices).
-        owner: Number of the tool of each result field (fields,).
+        result_tool: Number of the tool of each result field (fields,).
         steps: True for parameters that may refer to a step (parameters,).
         nothing: Number of the tool ``no_evidence``.
     """
@@ -35,7 +35,7 @@ class Options:
         self.choices: Mask = np.zeros((len(parameters), len(schema.choices)), dtype=bool)
         for choice, (number, _) in enumerate(schema.choices):
             self.choices[number, choice] = True
-        self.owner = np.array([tool for tool, _ in schema.results], dtype=np.int64)
+        self.result_tool = np.array([tool for tool, _ in schema.results], dtype=np.int64)
         self.steps: Mask = np.array(
             [Source.STEP in parameter.sources for parameter in parameters], dtype=bool
         )
@@ -90,7 +90,7 @@ class Options:
     def results_of(self, before: Sequence[int], places: int) -> Mask:
         """Return True for result fields of the step at each place (places, fields)."""
         tools = [*before, *[-1] * places][:places]
-        mask: Mask = np.array(tools)[:, None] == self.owner
+        mask: Mask = np.array(tools)[:, None] == self.result_tool
         return mask
 
 

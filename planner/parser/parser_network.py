@@ -211,7 +211,7 @@ class ParserNetwork(nn.Module):
         sizes: tuple[int, int, int, int],
         pairs: dict[str, Tensor],
         cases: CaseData,
-        known: Tensor,
+        allowed: Tensor,
     ) -> Memory:
         """Encode messages together with a toolbox's nodes.
 
@@ -219,10 +219,10 @@ class ParserNetwork(nn.Module):
             nodes: States of the nodes, from ``schema``.
             sizes: Numbers of tools, parameters, choices and result fields.
             pairs: See ``arrays.pair_arrays``.
-            known: True for the cases that each message may use (n, cases).
+            allowed: True for the cases that each message may use (n, cases).
         """
         count = len(encoded.words)
-        votes = self.cases(encoded.keys, cases, known)
+        votes = self.cases(encoded.keys, cases, allowed)
         types = self.node_type.weight
         states = torch.cat(
             [

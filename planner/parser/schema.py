@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 #: Maximum numbers of tokens of a card, and of its parts.
-CARD, DESCRIPTION, PARAMETER, CHOICE, FIELD, EXAMPLE = 256, 64, 32, 8, 6, 28
+MAX_CARD, MAX_DESCRIPTION, MAX_PARAMETER, MAX_CHOICE, MAX_FIELD, MAX_EXAMPLE = 256, 64, 32, 8, 6, 28
 #: Types of nodes in the joint layers.
-WORD, CONTEXT, TOOL, PARAM, CHOICES, RESULT = range(6)
+WORD_NODE, FIELD_NODE, TOOL_NODE, PARAMETER_NODE, CHOICE_NODE, RESULT_NODE = range(6)
 #: Relations of nodes: the 36 pairs of types, then these, then the distances of words from -REACH to
 #: REACH.
-OWN_TOOL, OWN_PARAM, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
+OWN_TOOL, OWN_PARAMETER, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
 NEAR = 41
 REACH = 4
 RELATIONS = NEAR + 2 * REACH + 1
@@ -113,23 +113,23 @@ class Schema:
             nodes.extend([node] * len(tokens))
             example.extend([is_example] * len(tokens))
 
-        add(f"{' '.join(words_in(tool.name))}: {tool.description}", number, DESCRIPTION)
+        add(f"{' '.join(words_in(tool.name))}: {tool.description}", number, MAX_DESCRIPTION)
         if tool.example is not None:
-            add(f"for example: {tool.example.query}", -1, EXAMPLE, is_example=True)
+            add(f"for example: {tool.example.query}", -1, MAX_EXAMPLE, is_example=True)
         for slot in self.parameters_of(number):
             parameter = self.parameters[slot][1]
             name = " ".join(words_in(parameter.name))
-            add(f"; {name}: {parameter.description}", len(self.tools) + slot, PARAMETER)
+            add(f"; {name}: {parameter.description}", len(self.tools) + slot, MAX_PARAMETER)
             for choice, (owner, text) in enumerate(self.choices):
                 if owner == slot:
                     spoken = " ".join(words_in(text)) or text
-                    add(f", {spoken}", self.first_choice + choice, CHOICE)
+                    add(f", {spoken}", self.first_choice + choice, MAX_CHOICE)
         for slot, (owner, name) in enumerate(self.results):
             if owner == number:
-                add(f"> {' '.join(words_in(name))}", self.first_result + slot, FIELD)
-        self.cards.append([*ids[: CARD - 1], SEP])
-        self.node_of.append([*nodes[: CARD - 1], -1])
-        self.example_of.append([*example[: CARD - 1], False])
+                add(f"> {' '.join(words_in(name))}", self.first_result + slot, MAX_FIELD)
+        self.cards.append([*ids[: MAX_CARD - 1], SEP])
+        self.node_of.append([*nodes[: MAX_CARD - 1], -1])
+        self.example_of.append([*example[: MAX_CARD - 1], False])
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield each node's name and description."""
@@ -140,7 +140,7 @@ class Schema:
 
     def types(self) -> NDArray[np.int64]:
         """Return each node's type (nodes,)."""
-        return np.repeat(np.array([TOOL, PARAM, CHOICES, RESULT]), self.sizes)
+        return np.repeat(np.arange(TOOL_NODE, RESULT_NODE + 1), self.sizes)
 
     @cached_property
     def relations(self) -> NDArray[np.int64]:
@@ -156,12 +156,12 @@ class Schema:
         relations = 6 * types[:, None] + types[None]
         same_tool = owner[:, None] == owner[None]
         same_type = types[:, None] == types[None]
-        relations[same_tool & same_type & (types != CHOICES)[:, None]] = SAME_TOOL
-        one_is_tool = (types == TOOL)[:, None] ^ (types == TOOL)[None]
+        relations[same_tool & same_type & (types != CHOICE_NODE)[:, None]] = SAME_TOOL
+        one_is_tool = (types == TOOL_NODE)[:, None] ^ (types == TOOL_NODE)[None]
         relations[same_tool & one_is_tool] = OWN_TOOL
         for choice, (slot, _) in enumerate(self.choices, self.first_choice):
             node = len(self.tools) + slot
-            relations[choice, node] = relations[node, choice] = OWN_PARAM
+            relations[choice, node] = relations[node, choice] = OWN_PARAMETER
         for slot, (tool, parameter) in enumerate(self.parameters, len(self.tools)):
             for result, (other, name) in enumerate(self.results, self.first_result):
                 if other != tool and (kind := likeness(parameter.name, name)):

@@ -157,7 +157,7 @@ class PlanSearch:
     def _usable(self, hypothesis: _Hypothesis, ends: bool) -> NDArray[np.bool_]:
         """Return True for each tool, and last for the end, that may come next (tools + 1,)."""
         called = {step.tool for step in hypothesis.steps}
-        results = not called.isdisjoint(self._options.owner.tolist())
+        results = not called.isdisjoint(self._options.result_tool.tolist())
         usable = np.append(self._callable[results], bool(called))
         if called:
             usable[self._options.nothing] = False
