@@ -86,9 +86,7 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
     for token, (start, end) in zip(encoded.ids, encoded.offsets, strict=True):
         while word < len(words) and words[word][1] <= start:
             word += 1
-        if word == len(words) and words and start >= words[-1][1] and len(words) == MAX_WORDS:
-            break
-        if len(ids) == MAX_TOKENS:
+        if word == MAX_WORDS or len(ids) == MAX_TOKENS:
             break
         ids.append(token)
         inside = word < len(words) and words[word][0] < end and start < words[word][1]
@@ -102,11 +100,11 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
     for number, name in enumerate(fields):
         value = str(context[name])[:VALUE_CHARACTERS]
         text = f"{' '.join(words_in(name))}: {value}"
-        tokens = tokenizer.encode(text, add_special_tokens=False).ids[:FIELD_TOKENS]
-        ids += [*tokens, SEP]
-        types += [1] * (len(tokens) + 1)
-        field_of += [number] * len(tokens) + [-1]
-        word_of += [-1] * (len(tokens) + 1)
+        tokens = [*tokenizer.encode(text, add_special_tokens=False).ids[:FIELD_TOKENS], SEP]
+        ids += tokens
+        types += [1] * len(tokens)
+        field_of += [number] * (len(tokens) - 1) + [-1]
+        word_of += [-1] * len(tokens)
         stems.append(frozenset(map(stem, words_in(value))))
     return Message(
         question,

@@ -105,13 +105,11 @@ class Schema:
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(names))
 
     def _write_card(self, number: int, tool: ToolSpec, tokenizer: Tokenizer) -> None:
-        ids, nodes, example = [CLS], [-1], [False]
+        tokens = [(CLS, -1, False)]
 
         def add(text: str, node: int, most: int, is_example: bool = False) -> None:
-            tokens = tokenizer.encode(text, add_special_tokens=False).ids[:most]
-            ids.extend(tokens)
-            nodes.extend([node] * len(tokens))
-            example.extend([is_example] * len(tokens))
+            ids = tokenizer.encode(text, add_special_tokens=False).ids[:most]
+            tokens.extend((id_, node, is_example) for id_ in ids)
 
         add(f"{' '.join(words_in(tool.name))}: {tool.description}", number, MAX_DESCRIPTION)
         if tool.example is not None:
@@ -127,9 +125,10 @@ class Schema:
         for slot, (owner, name) in enumerate(self.results):
             if owner == number:
                 add(f"> {' '.join(words_in(name))}", self.first_result + slot, MAX_FIELD)
-        self.cards.append([*ids[: MAX_CARD - 1], SEP])
-        self.node_of.append([*nodes[: MAX_CARD - 1], -1])
-        self.example_of.append([*example[: MAX_CARD - 1], False])
+        tokens[MAX_CARD - 1 :] = [(SEP, -1, False)]
+        self.cards.append([id_ for id_, _, _ in tokens])
+        self.node_of.append([node for _, node, _ in tokens])
+        self.example_of.append([is_example for _, _, is_example in tokens])
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield each node's name and description."""

@@ -96,18 +96,19 @@ class PlanSearch:
         self._pointers, self._options = pointers, options
         self._schema, self._message = options.schema, message
         self._beyond = beyond
-        context_mask = options.context_of(message, context, max(1, len(message.fields)))
+        #: Number of nodes of context fields.
+        self._field_count = max(1, len(message.fields))
+        context_mask = options.context_of(message, context, self._field_count)
         masks = [options.plain_of(message), options.choices, context_mask]
         #: Options of each parameter that need no earlier step (parameters, options).
         self._allowed = np.concatenate(masks, 1)
         self._fitting = options.numbers_of(message)
-        unlike = OTHER_FIELD_COST * options.unlike_of(message)
-        fields = context_mask.shape[1]
-        plain = np.zeros((len(unlike), self._allowed.shape[1] - fields))
-        #: Penalties of each parameter's options (parameters, options).
-        self._costs = np.concatenate(
-            [plain, unlike[:, :fields], np.tile(unlike[:, fields:], (1, PLACES))], 1
+        no_costs = np.zeros((len(masks[0]), masks[0].shape[1] + masks[1].shape[1]))
+        of_fields, of_results = np.split(
+            OTHER_FIELD_COST * options.unlike_of(message), [self._field_count], axis=1
         )
+        #: Penalties of each parameter's options (parameters, options).
+        self._costs = np.concatenate([no_costs, of_fields, np.tile(of_results, (1, PLACES))], 1)
         has_value = self._allowed.any(1)
         #: True for tools that may be called, if no earlier step has results and if one has.
         self._callable = [
@@ -120,7 +121,7 @@ class PlanSearch:
         active = [_Hypothesis((), 0.0, (self._pointers.start,), (len(self._schema.tools),))]
         plans: list[ScoredSteps] = []
         for number in range(min(most_steps, PLACES - 1) + 1):
-            states, tools = self._tools(active, ends=number >= most_steps)
+            states, tools = self._tools(active, must_end=number >= most_steps)
             top_tools = _top(tools[:, :-1], MAX_TOOLS)
             drafts = []
             for row, hypothesis in enumerate(active):
@@ -140,12 +141,12 @@ class PlanSearch:
                 break
         return plans
 
-    def _tools(self, active: Sequence[_Hypothesis], *, ends: bool) -> tuple[Floats, Floats]:
+    def _tools(self, active: Sequence[_Hypothesis], *, must_end: bool) -> tuple[Floats, Floats]:
         """Return each hypothesis's state, and log-probabilities of each tool and the end."""
         inputs = np.stack([np.stack(hypothesis.inputs) for hypothesis in active])
         earlier = np.array([hypothesis.tools for hypothesis in active], dtype=np.int64)
         states, logits = self._pointers.next(inputs, earlier)
-        usable = np.stack([self._usable(hypothesis, ends) for hypothesis in active])
+        usable = np.stack([self._usable(hypothesis, must_end) for hypothesis in active])
         tools = log_softmax(np.where(usable, logits, HIDDEN))
         nothing = self._options.nothing
         if not active[0].steps and (probability := np.exp(tools[0, nothing])) < MIN_NO_EVIDENCE:
@@ -154,14 +155,14 @@ class PlanSearch:
             tools[0, nothing] = 2 * IMPOSSIBLE
         return states, tools
 
-    def _usable(self, hypothesis: _Hypothesis, ends: bool) -> NDArray[np.bool_]:
+    def _usable(self, hypothesis: _Hypothesis, must_end: bool) -> NDArray[np.bool_]:
         """Return True for each tool, and last for the end, that may come next (tools + 1,)."""
         called = {step.tool for step in hypothesis.steps}
         results = not called.isdisjoint(self._options.result_tool.tolist())
         usable = np.append(self._callable[results], bool(called))
         if called:
             usable[self._options.nothing] = False
-        if ends or self._options.nothing in called:
+        if must_end or self._options.nothing in called:
             usable[:-1] = False
         if self._beyond is not unbounded:
             for tool in np.flatnonzero(usable[:-1]).tolist():
@@ -267,10 +268,9 @@ class PlanSearch:
         if option < len(self._schema.choices):
             return [(Argument(parameter, CHOICE, node=option), score)]
         option -= len(self._schema.choices)
-        fields = max(1, len(self._message.fields))
-        if option < fields:
+        if option < self._field_count:
             return [(Argument(parameter, CONTEXT, node=option), score)]
-        step, node = divmod(option - fields, len(self._schema.results))
+        step, node = divmod(option - self._field_count, len(self._schema.results))
         [(index, more)] = results
         return [(Argument(parameter, STEP, node=node, step=step, index=index), score + more)]
 
