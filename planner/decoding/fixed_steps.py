@@ -56,12 +56,9 @@ class FixedSteps:
             chunk = tokens[start : start + max_width]
             width = next(width for width in WIDTHS if width >= len(chunk))
             attended = min(-(-(cache.length + width) // BLOCK) * BLOCK, cache.capacity)
-            step = self._steps.get((width, attended))
-            if step is None:
-                step = self._steps[width, attended] = _FixedStep(
-                    self._model, cache, width, attended
-                )
-            logits = step.run(chunk, cache.length)
+            if (width, attended) not in self._steps:
+                self._steps[width, attended] = _FixedStep(self._model, cache, width, attended)
+            logits = self._steps[width, attended].run(chunk, cache.length)
             # Indexing makes a copy, since the next step of this shape overwrites the logits.
             logit_parts.append(logits[positions_within(positions, start, max_width)])
             cache.set_length(cache.length + len(chunk))

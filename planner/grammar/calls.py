@@ -43,9 +43,9 @@ class Calls:
 
     Args:
         request_terminals: Names of the terminals that the request defines.
-        chained: Use ``REFERENCE_RULE`` for references to earlier steps; otherwise only the terminal
-            ``REFERENCE`` matches them, if the request defines it.
-        has_result: Lark condition that an earlier step has results.
+        has_result: Lark condition that an earlier step has results, for ``REFERENCE_RULE``. If it
+            is empty, only the terminal ``REFERENCE`` matches references to earlier steps, if the
+            request defines it.
 
     Attributes:
         by_tool: The tools that can be called, each with its call. A tool is left out if a required
@@ -55,15 +55,9 @@ class Calls:
     """
 
     def __init__(
-        self,
-        toolbox: Sequence[ToolSpec],
-        request_terminals: Set[str],
-        *,
-        chained: bool,
-        has_result: str = "%if gt(_,0)",
+        self, toolbox: Sequence[ToolSpec], request_terminals: Set[str], has_result: str = ""
     ) -> None:
         self._request_terminals = request_terminals
-        self._chained = chained
         self._has_result = has_result
         self._terminals: dict[tuple[str, ...], str] = {}
         self._values: dict[tuple[object, ...], Expression | None] = {}
@@ -141,7 +135,7 @@ class Calls:
         terminals = _terminals(parameter, self._request_terminals, in_list=False)
         takes_list = parameter.kind in ("array", "any")
         items = _terminals(parameter, self._request_terminals, in_list=True) if takes_list else ()
-        takes_step = self._chained and Source.STEP in parameter.sources
+        takes_step = bool(self._has_result) and Source.STEP in parameter.sources
         key = (terminals, items, takes_step, takes_list)
         if key not in self._values:
             values = self._options(terminals, takes_step=takes_step)

@@ -65,7 +65,7 @@ class _StepClasses:
 
 def line_rules(toolbox: Sequence[ToolSpec], request_terminals: Set[str]) -> ToolboxRules:
     """Return the rules of a single call, named ``CALL``; terminals match its references."""
-    calls = Calls(toolbox, request_terminals, chained=False)
+    calls = Calls(toolbox, request_terminals)
     calls.rule(CALL, [call for _, call in calls.by_tool])
     return _rules(calls, [])
 
@@ -103,13 +103,13 @@ def plan_rules(
 ) -> ToolboxRules:
     """Return the rules of a whole plan; ``max_calls`` has the tools that a budget limits."""
     counters = _Counters(max_calls)
-    has_result = f"%if gt([0:{counters.first}],0)"
-    calls = Calls(toolbox, request_terminals, chained=max_steps > 1, has_result=has_result)
+    has_result = f"%if gt([0:{counters.first}],0)" if max_steps > 1 else ""
+    calls = Calls(toolbox, request_terminals, has_result)
     fields: set[tuple[str, ...]] = set()
     if any(call.parametric for _, call in calls.by_tool):
         fields = {_fields(tool) for tool, _ in calls.by_tool} - {()}
     if not fields:
-        calls = Calls(toolbox, request_terminals, chained=False)
+        calls = Calls(toolbox, request_terminals)
     classes = _StepClasses(sorted(fields), max_steps, counters.first)
     return _rules(calls, [*_line_rules(calls, classes, counters), *_reference_rules(classes)])
 
@@ -119,7 +119,10 @@ def _fields(tool: ToolSpec) -> tuple[str, ...]:
 
 
 def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str]:
-    """Return the rules of the lines: ``kN`` is step N, and ``mN`` the end or the line after it."""
+    """Return the rules of the lines: ``kN`` is step N, and ``mN`` the end or the line after it.
+
+    ``uNxC`` is step N with a call of group C, which is counted.
+    """
     # Tools in a group leave the same parameter: the same class, and the same count, if any.
     groups: dict[tuple[int, str], list[Expression]] = {}
     for tool, call in calls.by_tool:

@@ -232,7 +232,11 @@ class ParserNetwork(nn.Module):
             ],
             1,
         )
-        related, links = self._bias(pairs)
+        # Biases of attention scores in the shapes of ``JointLayer``, with a first axis of layers.
+        related = self.relation(pairs["relations"]).permute(2, 0, 1)
+        related = related.unflatten(0, (LAYERS, 1, HEADS))
+        links = self.link(pairs["links"]).permute(3, 0, 1, 2)
+        links = links.unflatten(0, (LAYERS, HEADS)).transpose(1, 2)
         hidden = hidden_bias(pairs["present"][:, None, None])
         for number, layer in enumerate(self.layers):
             states = layer(states, related[number], links[number], hidden)
@@ -245,18 +249,6 @@ class ParserNetwork(nn.Module):
             votes,
             cases,
         )
-
-    def _bias(self, pairs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the biases of attention scores.
-
-        Returns:
-            Those for relations (layers, 1, heads, nodes, nodes), and those for links (layers, n,
-            heads, words + context fields, context fields + the toolbox's nodes).
-        """
-        related = self.relation(pairs["relations"]).permute(2, 0, 1)
-        related = related.unflatten(0, (LAYERS, 1, HEADS))
-        links = self.link(pairs["links"]).permute(3, 0, 1, 2).unflatten(0, (LAYERS, HEADS))
-        return related, links.transpose(1, 2)
 
     def step_inputs(
         self, memory: Memory, rows: Tensor, tools: Tensor, places: Tensor, taken: Tensor
