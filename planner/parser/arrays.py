@@ -224,8 +224,8 @@ def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
 
 
 def _likeness(schema: Schema, names: Sequence[str]) -> Array:
-    relations = schema.name_relations(names)
-    return np.stack([relations == SAME_NAME, relations == LIKE_NAME], -1).astype(np.float32)
+    relations = schema.name_relations(names)[..., None]
+    return (relations == [SAME_NAME, LIKE_NAME]).astype(np.float32)
 
 
 def _axis_length(rows: Iterable[Sized]) -> int:
