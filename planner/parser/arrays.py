@@ -224,8 +224,9 @@ def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
 
 
 def _likeness(schema: Schema, names: Sequence[str]) -> Array:
-    relations = schema.name_relations(names)[..., None]
-    return (relations == [SAME_NAME, LIKE_NAME]).astype(np.float32)
+    equal = schema.name_relations(names)[..., None] == [SAME_NAME, LIKE_NAME]
+    likenesses: Array = equal.astype(np.float32)
+    return likenesses
 
 
 def _axis_length(rows: Iterable[Sized]) -> int:
