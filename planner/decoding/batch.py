@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from casewright.errors import CasewrightError, DecodingError
 from casewright.planner.decoding.kv_cache import KVCache
 from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.decoding.matcher import Choose, Matcher
-from casewright.planner.decoding.steps import CHUNK, to_numpy
+from casewright.planner.decoding.steps import CHUNK, forward, to_numpy
 from casewright.planner.decoding.writing import PartialPlan, Written
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model import LanguageModel
 
 
 class _BatchRow:
@@ -91,36 +90,30 @@ class _MaskedCache:
         self._positions = np.full(rows, cache.length)
 
     def read(
-        self, model: LanguageModel, tokens: Sequence[Sequence[int]], limits: DecodingLimits
+        self, model: LanguageModel, rows: Sequence[Sequence[int]], limits: DecodingLimits
     ) -> NDArray[np.float32]:
         """Read each row's new tokens; return the logits after its last, ``(rows, vocabulary)``."""
-        import torch
-
-        width = max(map(len, tokens))
-        ids = np.zeros((len(tokens), width), np.int64)
-        is_token = np.zeros((len(tokens), width), bool)
-        for row, row_tokens in enumerate(tokens):
-            ids[row, width - len(row_tokens) :] = row_tokens
-            is_token[row, width - len(row_tokens) :] = True
+        width = max(map(len, rows))
+        ids = np.array([[*[0] * (width - len(row)), *row] for row in rows])
+        is_token = np.arange(width) >= width - np.array([len(row) for row in rows])[:, None]
         positions = self._positions[:, None] + np.maximum(np.cumsum(is_token, axis=1) - 1, 0)
         self._positions = self._positions + is_token.sum(axis=1)
         logits: Any = None
-        with torch.no_grad():
-            for start in range(0, width, CHUNK):
-                limits.check_time()
-                chunk = slice(start, start + CHUNK)
-                self._mask = np.concatenate([self._mask, is_token[:, chunk]], axis=1)
-                logits = model.network(
-                    input_ids=torch.from_numpy(ids[:, chunk]).to(model.device),
-                    attention_mask=torch.from_numpy(self._mask).to(model.device),
-                    position_ids=torch.from_numpy(positions[:, chunk]).to(model.device),
-                    past_key_values=self._cache,
-                    use_cache=True,
-                    logits_to_keep=1,
-                ).logits[:, -1]
-        return to_numpy(logits)
+        for start in range(0, width, CHUNK):
+            limits.check_time()
+            chunk = slice(start, start + CHUNK)
+            self._mask = np.concatenate([self._mask, is_token[:, chunk]], axis=1)
+            tokens, places, mask = (
+                torch.from_numpy(array).to(model.device)
+                for array in (ids[:, chunk], positions[:, chunk], self._mask)
+            )
+            logits = forward(
+                model, self._cache, tokens, places, attention_mask=mask, logits_to_keep=1
+            )
+        return to_numpy(logits[:, -1])
 
     def keep(self, rows: Sequence[int]) -> None:
+        """Keep only these rows, in this order."""
         self._cache.keep(rows)
         self._mask = self._mask[list(rows)]
         self._positions = self._positions[list(rows)]

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from casewright.errors import CasewrightError, DecodingError, GrammarError
 from casewright.planner.decoding.batch import write_batch
@@ -19,10 +18,8 @@ from casewright.planner.decoding.prefix_cache import PrefixCache, PrefixFiles
 from casewright.planner.decoding.session import DecodingSession, Read
 from casewright.planner.decoding.steps import read
 from casewright.planner.decoding.writing import Written
+from casewright.planner.language_model import LanguageModel, PromptTokens
 from casewright.planner.model_limits import PREFIX_BYTES, PREFIX_FILE_BYTES
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel, PromptTokens
 
 #: Initial number of cache columns for steps of fixed shape.
 MIN_FIXED_COLUMNS = 2048
@@ -53,13 +50,11 @@ class Decoder:
             self._files = PrefixFiles(prefix_folder, model, PREFIX_FILE_BYTES)
         self._lock = threading.Lock()
         self._layers = layer_count(model)
-        self._read: Read = partial(read, model)
-        self._cache = KVCache(self._layers)
+        is_fixed = model.device.type == "cuda" if static is None else static
+        self._read: Read = FixedSteps(model) if is_fixed else partial(read, model)
+        # A CUDA graph works only with the tensors of its recording, so the cache rarely grows.
+        self._cache = KVCache(self._layers, MIN_FIXED_COLUMNS if is_fixed else 0)
         self._loaded: States | None = None
-        if static if static is not None else model.device.type == "cuda":
-            self._read = FixedSteps(model)
-            # A CUDA graph works only with the tensors of its recording, so the cache rarely grows.
-            self._cache = KVCache(self._layers, min_columns=MIN_FIXED_COLUMNS)
 
     def write(
         self,
@@ -140,13 +135,13 @@ class Decoder:
         limits = limits or DecodingLimits()
         with limits.lock(self._lock):
             states, cached = self._prefix_states(tuple(head), limits)
-            if self._loaded is states:
-                self._cache.set_length(states.length)
-            else:
+            if self._loaded is not states:
+                # After a failed load, the cache has the states of no prefix.
                 self._loaded = None
                 self._cache.load(states)
                 self._loaded = states
-            yield DecodingSession(self._model, self._cache, self._read, prefix_cached=cached)
+            self._cache.set_length(states.length)
+            yield DecodingSession(self._model, self._cache, self._read, cached)
 
     def _prefix_states(
         self, tokens: tuple[int, ...], limits: DecodingLimits

@@ -9,13 +9,10 @@ section 3).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from casewright.errors import GrammarError
 from casewright.planner.decoding.matcher import Matcher
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model import LanguageModel
 
 #: Minimum number of characters at the end of the written text that a draft must contain.
 MIN_OVERLAP = 4

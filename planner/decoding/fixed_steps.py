@@ -9,17 +9,16 @@ Other devices, as in tests, use the same shapes without recording.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from casewright.planner.decoding.kv_cache import BLOCK, KVCache, sliding_window_size
 from casewright.planner.decoding.limits import DecodingLimits
-from casewright.planner.decoding.steps import positions_within, read, to_numpy
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
+from casewright.planner.decoding.steps import forward, positions_within, read, to_numpy
+from casewright.planner.language_model import LanguageModel
 
 #: Widths to which the number of new tokens of a step is rounded up.
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -41,8 +40,6 @@ class FixedSteps:
         positions: Sequence[int],
     ) -> NDArray[np.float32]:
         """Read the tokens after the cache's content; return logits as ``steps.read`` does."""
-        import torch
-
         max_width = WIDTHS[-1]
         end = cache.length + len(tokens) + max_width
         sliding_window = sliding_window_size(self._model)
@@ -59,12 +56,9 @@ class FixedSteps:
             chunk = tokens[start : start + max_width]
             width = next(width for width in WIDTHS if width >= len(chunk))
             attended = min(-(-(cache.length + width) // BLOCK) * BLOCK, cache.capacity)
-            step = self._steps.get((width, attended))
-            if step is None:
-                step = self._steps[width, attended] = _FixedStep(
-                    self._model, cache, width, attended
-                )
-            logits = step.run(chunk, cache.length)
+            if (width, attended) not in self._steps:
+                self._steps[width, attended] = _FixedStep(self._model, cache, width, attended)
+            logits = self._steps[width, attended].run(chunk, cache.length)
             # Indexing makes a copy, since the next step of this shape overwrites the logits.
             logit_parts.append(logits[positions_within(positions, start, max_width)])
             cache.set_length(cache.length + len(chunk))
@@ -80,8 +74,6 @@ class _FixedStep:
     """
 
     def __init__(self, model: LanguageModel, cache: KVCache, width: int, attended: int) -> None:
-        import torch
-
         self._model = model
         self._cache = cache
         self._attended = attended
@@ -95,8 +87,6 @@ class _FixedStep:
 
     def run(self, tokens: Sequence[int], start: int) -> Any:
         """Return the logits after each token, padding included, ``(width, vocabulary)``."""
-        import torch
-
         padded = [*tokens, *[0] * (self._tokens.shape[1] - len(tokens))]
         self._tokens.copy_(torch.tensor([padded]))
         self._start.fill_(start)
@@ -108,25 +98,17 @@ class _FixedStep:
         return self._logits
 
     def _forward(self) -> Any:
-        import torch
-
         new_columns = self._start + self._offsets
         self._cache.write_columns, self._cache.attended = new_columns, self._attended
         try:
-            with torch.no_grad():
-                return self._model.network(
-                    input_ids=self._tokens,
-                    attention_mask=(self._attended_columns <= new_columns[:, None])[None, None],
-                    position_ids=new_columns[None],
-                    past_key_values=self._cache,
-                    use_cache=True,
-                ).logits[0]
+            mask = (self._attended_columns <= new_columns[:, None])[None, None]
+            return forward(
+                self._model, self._cache, self._tokens, new_columns[None], attention_mask=mask
+            )[0]
         finally:
             self._cache.write_columns = None
 
     def _record(self) -> None:
-        import torch
-
         # Libraries choose their kernels during the first runs, which must not be recorded.
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())

@@ -5,15 +5,13 @@ It is the control that shows what a grammar guarantees, such as that a plan name
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import GrammarError
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model import LanguageModel
 
 
 def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
@@ -22,24 +20,21 @@ def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
     Other special tokens, and output rows of the network without a token, are left out.
     """
     tokenizer = model.grammar_tokenizer
-    ends = frozenset(model.ends)
     ids = range(tokenizer.vocab_size)
-    allowed = [id_ for id_ in ids if id_ in ends or not tokenizer.is_special_token(id_)]
+    allowed = [id_ for id_ in ids if id_ in model.ends or not tokenizer.is_special_token(id_)]
     return np.array(allowed, dtype=np.intp)
 
 
+@dataclass(slots=True, eq=False)
 class FreeMatcher:
     """Allows every text; see ``Matcher``. ``tokens`` has the tokens so far."""
 
-    def __init__(self, allowed: NDArray[np.intp]) -> None:
-        self._allowed = allowed
-        self.tokens: list[int] = []
+    _allowed: NDArray[np.intp]
+    tokens: list[int] = field(default_factory=list)
 
     def copy(self) -> FreeMatcher:
         """Return an independent matcher at the same position."""
-        matcher = FreeMatcher(self._allowed)
-        matcher.tokens = list(self.tokens)
-        return matcher
+        return FreeMatcher(self._allowed, [*self.tokens])
 
     def forced(self) -> list[int]:
         """Return no tokens, since the model can always choose."""

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model import LanguageModel
 
 #: A cache allocates columns in multiples of this number.
 BLOCK = 256

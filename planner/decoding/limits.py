@@ -7,13 +7,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from casewright.errors import DecodingError
+from casewright.planner.language_model import LanguageModel
 from casewright.planner.model_limits import MAX_TOKENS
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)

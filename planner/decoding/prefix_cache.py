@@ -12,16 +12,18 @@ import os
 import tempfile
 import zlib
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import torch
+import transformers
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
 
 from casewright.planner.decoding.kv_cache import States, layer_count
 from casewright.planner.decoding.steps import CHUNK
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model import LanguageModel
 
 #: Version of the file format.
 FORMAT = 1
@@ -60,64 +62,56 @@ class PrefixCache:
                 del self._states[next(iter(self._states))]
 
 
+@dataclass(frozen=True, slots=True)
 class PrefixFiles:
     """The prefixes of one model in a folder, which other models and processes may share.
 
     A damaged or unreadable file is ignored, and written again. If the folder is not writable,
     nothing is cached.
 
-    Args:
+    Attributes:
         folder: The folder; it is created if it is missing.
         model: The model, with an ``identity``.
         max_bytes: Maximum size of the folder's files; the least recently used ones are removed.
     """
 
-    def __init__(self, folder: Path, model: LanguageModel, max_bytes: int) -> None:
-        self._folder = folder
-        self._model = model
-        self._max_bytes = max_bytes
+    folder: Path
+    model: LanguageModel
+    max_bytes: int
 
     def load(self, tokens: tuple[int, ...]) -> States | None:
         """Return the states of a prefix on the model's device, or ``None``."""
-        from safetensors import SafetensorError, safe_open
-
         file = self._file(tokens)
         try:
             with safe_open(file, "pt") as content:
                 metadata = content.metadata() or {}
-                names = _tensor_names(layer_count(self._model))
+                names = _tensor_names(layer_count(self.model))
                 tensors = [content.get_tensor(name) for name in names]
             if metadata != self._metadata(tokens, tensors):
                 return None
             os.utime(file)
         except (OSError, SafetensorError, RuntimeError):
             return None
-        on_device = [tensor.to(self._model.device) for tensor in tensors]
+        on_device = [tensor.to(self.model.device) for tensor in tensors]
         return States(tuple(zip(on_device[::2], on_device[1::2], strict=True)), len(tokens))
 
     def save(self, tokens: tuple[int, ...], states: States) -> None:
         """Write the states of a prefix, and remove the least recently used files if necessary."""
-        from safetensors import SafetensorError
-        from safetensors.torch import save
-
-        if states.bytes > self._max_bytes:
+        if states.bytes > self.max_bytes:
             return
         tensors = [tensor.cpu().contiguous() for pair in states.layers for tensor in pair]
         named_tensors = dict(zip(_tensor_names(len(states.layers)), tensors, strict=True))
         with suppress(OSError, SafetensorError):
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             content = save(named_tensors, self._metadata(tokens, tensors))
             _write_atomically(self._file(tokens), content)
             self._remove_least_recent()
 
     def _file(self, tokens: tuple[int, ...]) -> Path:
-        return self._folder / f"{self._digest(tokens)}.safetensors"
+        return self.folder / f"{self._digest(tokens)}.safetensors"
 
     def _digest(self, tokens: tuple[int, ...]) -> str:
-        import torch
-        import transformers
-
-        model = self._model
+        model = self.model
         format_and_device = [FORMAT, CHUNK, str(model.network.dtype), model.device.type]
         versions = [torch.__version__, transformers.__version__]
         text = json.dumps([model.identity, *format_and_device, *versions, tokens])
@@ -125,13 +119,16 @@ class PrefixFiles:
 
     def _metadata(self, tokens: tuple[int, ...], tensors: list[Tensor]) -> dict[str, str]:
         # Without the checksum, a flipped bit on the disk would change plans unnoticed.
-        return {"head": self._digest(tokens), "crc32": str(_checksum(tensors))}
+        checksum = 0
+        for tensor in tensors:
+            checksum = zlib.crc32(tensor.view(torch.uint8).numpy().data, checksum)
+        return {"head": self._digest(tokens), "crc32": str(checksum)}
 
     def _remove_least_recent(self) -> None:
         # Processes that were killed leave .part files.
-        cached = [f for f in self._folder.iterdir() if f.suffix in (".safetensors", ".part")]
+        cached = [f for f in self.folder.iterdir() if f.suffix in (".safetensors", ".part")]
         files = sorted((file.stat().st_mtime, file.stat().st_size, file) for file in cached)
-        excess = sum(size for _, size, _ in files) - self._max_bytes
+        excess = sum(size for _, size, _ in files) - self.max_bytes
         for _, size, file in files:
             if excess <= 0:
                 break
@@ -143,21 +140,11 @@ def _tensor_names(layers: int) -> list[str]:
     return [f"{layer}.{kind}" for layer in range(layers) for kind in ("keys", "values")]
 
 
-def _checksum(tensors: list[Tensor]) -> int:
-    import torch
-
-    checksum = 0
-    for tensor in tensors:
-        checksum = zlib.crc32(tensor.contiguous().view(torch.uint8).numpy().data, checksum)
-    return checksum
-
-
 def _write_atomically(file: Path, content: bytes) -> None:
     handle, part = tempfile.mkstemp(suffix=".part", dir=file.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
         Path(part).replace(file)
-    except BaseException:
+    finally:
         Path(part).unlink(missing_ok=True)
-        raise

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from casewright.planner.decoding.kv_cache import KVCache
 from casewright.planner.decoding.matcher import Matcher, greedy
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
+from casewright.planner.decoding.steps import forward, to_numpy
+from casewright.planner.language_model import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,6 @@ class PrefixTree:
 
     def log_probability(self, text: Sequence[int]) -> float:
         """Return the model's log-probability of one of the texts."""
-        import torch
-
         path = [0]
         for token in text[:-1]:
             path.append(self.children[path[-1], token])
@@ -77,8 +74,6 @@ def read_tree(
         unread: Tokens before all texts; at least one.
         texts: Texts in tokens, none of them empty. Their last tokens are not read.
     """
-    import torch
-
     children: dict[tuple[int, int], int] = {}
     nodes, paths = [unread[-1]], [[0]]
     for text in texts:
@@ -94,20 +89,16 @@ def read_tree(
     # Each token attends to the cache, to the common tokens before it, and to its path.
     mask = torch.zeros(n_new, n_cached + n_new, dtype=torch.bool)
     mask[:, :n_cached] = True
-    mask[:n_common, n_cached : n_cached + n_common] = torch.ones(
-        n_common, n_common, dtype=torch.bool
-    ).tril()
-    mask[n_common:, n_cached : n_cached + n_common] = True
+    mask[:, n_cached : n_cached + n_common] = torch.ones(n_new, n_common, dtype=torch.bool).tril()
     for row, path in enumerate(paths, n_common):
         mask[row, [n_cached + n_common + node for node in path]] = True
     positions = [*range(n_common), *(n_common + len(path) - 1 for path in paths)]
-    with torch.no_grad():
-        logits = model.network(
-            input_ids=torch.tensor([[*unread[:-1], *nodes]], device=model.device),
-            position_ids=torch.tensor([positions], device=model.device) + n_cached,
-            attention_mask=mask[None, None].to(model.device),
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=len(nodes),
-        ).logits[0]
-    return PrefixTree(children, logits.float().cpu().numpy())
+    logits = forward(
+        model,
+        cache,
+        torch.tensor([[*unread[:-1], *nodes]], device=model.device),
+        torch.tensor([positions], device=model.device) + n_cached,
+        attention_mask=mask[None, None].to(model.device),
+        logits_to_keep=len(nodes),
+    )
+    return PrefixTree(children, to_numpy(logits[0]))

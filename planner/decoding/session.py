@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate, chain, zip_longest
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,25 +14,21 @@ from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.decoding.matcher import Choose, Matcher, greedy
 from casewright.planner.decoding.prefix_tree import PrefixTree, read_tree
 from casewright.planner.decoding.writing import PartialPlan, Written
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model import LanguageModel
 
 #: Type of ``steps.read`` without its model; ``FixedSteps`` has it too.
 Read = Callable[[KVCache, Sequence[int], DecodingLimits, Sequence[int]], NDArray[np.float32]]
 
 
+@dataclass(slots=True, eq=False)
 class DecodingSession:
     """A token sequence whose key/value states are kept while it is extended."""
 
-    def __init__(
-        self, model: LanguageModel, cache: KVCache, read: Read, *, prefix_cached: bool
-    ) -> None:
-        self._model = model
-        self._cache = cache
-        self._read = read
-        self._prefix_cached = prefix_cached
-        self._unread: list[int] = []
+    _model: LanguageModel
+    _cache: KVCache
+    _read: Read
+    _prefix_cached: bool
+    _unread: list[int] = field(default_factory=list)
 
     def feed(self, tokens: Sequence[int]) -> None:
         """Add tokens to the sequence, which the next ``write`` or ``read_tree`` reads."""

@@ -1,21 +1,34 @@
-"""Forward passes that read the tokens of one sequence."""
+"""Forward passes of a model, which read new tokens after the content of a cache."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from casewright.planner.decoding.kv_cache import KVCache
 from casewright.planner.decoding.limits import DecodingLimits
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model import LanguageModel
 
 #: Number of tokens that are read in one call; the deadline is checked between calls.
 CHUNK = 512
+
+
+def forward(
+    model: LanguageModel, cache: KVCache, tokens: Tensor, positions: Tensor, **settings: Any
+) -> Any:
+    """Return the logits of one forward pass over tokens (rows, tokens).
+
+    The pass adds the states of the tokens to the cache. ``settings`` are further arguments of the
+    network.
+    """
+    inputs = {"input_ids": tokens, "position_ids": positions, **settings}
+    with torch.no_grad():
+        return model.network(**inputs, past_key_values=cache, use_cache=True).logits
 
 
 def read(
@@ -38,24 +51,16 @@ def read(
     Raises:
         DecodingError: The deadline passed between two calls.
     """
-    import torch
-
     logit_parts: list[Any] = []
-    with torch.no_grad():
-        for start in range(0, len(tokens), CHUNK):
-            limits.check_time()
-            chunk = torch.tensor([tokens[start : start + CHUNK]], device=model.device)
-            columns = torch.arange(cache.length, cache.length + chunk.shape[1]).to(model.device)
-            in_chunk = positions_within(positions, start, CHUNK)
-            only_last = in_chunk in ([], [chunk.shape[1] - 1])
-            logits = model.network(
-                input_ids=chunk,
-                position_ids=columns[None],
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=1 if only_last else torch.tensor(in_chunk, device=model.device),
-            ).logits[0]
-            logit_parts.append(logits[: len(in_chunk)])
+    for start in range(0, len(tokens), CHUNK):
+        limits.check_time()
+        chunk = torch.tensor([tokens[start : start + CHUNK]], device=model.device)
+        columns = torch.arange(cache.length, cache.length + chunk.shape[1]).to(model.device)
+        in_chunk = positions_within(positions, start, CHUNK)
+        only_last = in_chunk in ([], [chunk.shape[1] - 1])
+        kept = 1 if only_last else torch.tensor(in_chunk, device=model.device)
+        logits = forward(model, cache, chunk, columns[None], logits_to_keep=kept)[0]
+        logit_parts.append(logits[: len(in_chunk)])
     return to_numpy(torch.cat(logit_parts))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +10,7 @@ from numpy.typing import NDArray
 from casewright.planner.decoding.draft import propose
 from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.decoding.matcher import Choose, Matcher
-
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +34,19 @@ class Written:
     prefix_cached: bool
 
 
+@dataclass(slots=True, eq=False)
 class PartialPlan:
     """Plan that is written token by token, given logits; forced tokens need no logits."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        matcher: Matcher,
-        prompt_tokens: int,
-        limits: DecodingLimits,
-        choose: Choose,
-    ) -> None:
-        self._model = model
-        self._matcher = matcher
-        self._prompt_tokens = prompt_tokens
-        self._limits = limits
-        self._choose = choose
-        self._tokens: list[int] = []
-        self._forced = 0
-        self._choices = 0
-        self.ended = False
+    _model: LanguageModel
+    _matcher: Matcher
+    _prompt_tokens: int
+    _limits: DecodingLimits
+    _choose: Choose
+    ended: bool = False
+    _tokens: list[int] = field(default_factory=list)
+    _forced: int = 0
+    _choices: int = 0
 
     def begin(self) -> list[int]:
         """Write the forced tokens at the start of the plan; return them."""
@@ -65,9 +55,7 @@ class PartialPlan:
     def extend(self, logits: NDArray[np.float32]) -> list[int]:
         """Choose a token by logits ``(vocabulary,)``; return it with the forced tokens after it.
 
-        Raises:
-            DecodingError: A limit was reached, or the sequence exceeds the model's context.
-            GrammarError: The model's tokens cannot write the required text.
+        For errors see ``Decoder.write``.
         """
         self._choices += 1
         token = self._choose(logits, self._matcher)

@@ -21,8 +21,6 @@ from casewright.tools import Parameter, Source, ToolSpec
 #: The rule of references to earlier steps. Its parameter encodes the result fields of these steps.
 #: llguidance requires this parameter in every rule with a reference, and in no other rule.
 REFERENCE_RULE = "r::_"
-#: Kinds of parameters that take a list.
-_LIST_KINDS = ("array", "any")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +43,9 @@ class Calls:
 
     Args:
         request_terminals: Names of the terminals that the request defines.
-        chained: Use ``REFERENCE_RULE`` for references to earlier steps; otherwise only the terminal
-            ``REFERENCE`` matches them, if the request defines it.
-        has_result: Lark condition that an earlier step has results.
+        has_result: Lark condition that an earlier step has results, for ``REFERENCE_RULE``. If it
+            is empty, only the terminal ``REFERENCE`` matches references to earlier steps, if the
+            request defines it.
 
     Attributes:
         by_tool: The tools that can be called, each with its call. A tool is left out if a required
@@ -57,24 +55,15 @@ class Calls:
     """
 
     def __init__(
-        self,
-        toolbox: Sequence[ToolSpec],
-        request_terminals: Set[str],
-        *,
-        chained: bool,
-        has_result: str = "%if gt(_,0)",
+        self, toolbox: Sequence[ToolSpec], request_terminals: Set[str], has_result: str = ""
     ) -> None:
         self._request_terminals = request_terminals
-        self._chained = chained
         self._has_result = has_result
         self._terminals: dict[tuple[str, ...], str] = {}
         self._values: dict[tuple[object, ...], Expression | None] = {}
         self.rules: list[str] = []
         self.used_terminals: set[str] = set()
-        calls = ((tool, self._call(tool)) for tool in toolbox)
-        self.by_tool: list[tuple[ToolSpec, Expression]] = [
-            (tool, call) for tool, call in calls if call is not None
-        ]
+        self.by_tool = [(tool, call) for tool in toolbox if (call := self._call(tool)) is not None]
 
     def rule(self, name: str, alternatives: list[Expression]) -> Expression:
         """Define a rule and return the expression that refers to it."""
@@ -90,7 +79,7 @@ class Calls:
         return f"{option.text} {self._has_result}" if conditional else option.text
 
     def _optional(self, argument: str, value: Expression) -> str:
-        """Return an optional argument, which is left out if no earlier step has a needed result."""
+        """Return an optional argument; it is left out if it needs a result and there is none."""
         return f'({argument} {self._has_result}|"")' if value.needs_step else f"({argument})?"
 
     def _call(self, tool: ToolSpec) -> Expression | None:
@@ -144,9 +133,9 @@ class Calls:
     def _value(self, parameter: Parameter) -> Expression | None:
         """Return a parameter's possible arguments; ``None`` if there are none."""
         terminals = _terminals(parameter, self._request_terminals, in_list=False)
-        takes_list = parameter.kind in _LIST_KINDS
+        takes_list = parameter.kind in ("array", "any")
         items = _terminals(parameter, self._request_terminals, in_list=True) if takes_list else ()
-        takes_step = self._chained and Source.STEP in parameter.sources
+        takes_step = bool(self._has_result) and Source.STEP in parameter.sources
         key = (terminals, items, takes_step, takes_list)
         if key not in self._values:
             values = self._options(terminals, takes_step=takes_step)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import TYPE_CHECKING
 
 import numpy as np
+from llguidance import LLMatcher, LLTokenizer
+from numpy.typing import NDArray
 
 from casewright.errors import GrammarError
-
-if TYPE_CHECKING:
-    from llguidance import LLMatcher, LLTokenizer
-    from numpy.typing import NDArray
 
 
 def compile_grammar(tokenizer: LLTokenizer, grammar: str) -> LLMatcher:
     """Return a matcher for a Lark grammar; raise ``GrammarError`` if it cannot be compiled."""
-    from llguidance import LLMatcher
-
     matcher = LLMatcher(tokenizer, LLMatcher.grammar_from_lark(grammar), log_level=0)
     _check(matcher)
     return matcher
@@ -28,7 +23,7 @@ class PlanMatcher:
     """Tracks the tokens of one plan. Not thread-safe.
 
     Every method raises ``GrammarError`` if a limit of llguidance is reached or no token can follow.
-    The given ``matcher`` is changed.
+    The methods change the ``matcher``.
     """
 
     def __init__(self, matcher: LLMatcher, tokenizer: LLTokenizer) -> None:

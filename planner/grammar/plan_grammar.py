@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+
+from llguidance import LLTokenizer
 
 from casewright.errors import InputError
 from casewright.planner.grammar.matcher import PlanMatcher, compile_grammar
@@ -20,9 +21,6 @@ from casewright.planner.grammar.toolbox_rules import CALL, ToolboxRules, line_ru
 from casewright.planner.plan import Plan, Step
 from casewright.planner.request import PlanRequest
 from casewright.tools import Source, ToolSpec
-
-if TYPE_CHECKING:
-    from llguidance import LLTokenizer
 
 #: The last line, instead of a step, of a plan that is written line by line.
 DONE = "done"

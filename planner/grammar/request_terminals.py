@@ -39,12 +39,11 @@ def context_terminals(context: Mapping[str, Any]) -> dict[str, str]:
         if value is not None and len(field) <= MAX_FIELD_NAME and NAME.fullmatch(field)
     )
     fields = list(islice(usable, MAX_CONTEXT_FIELDS))
-    definitions = {}
-    for terminal, parameter in _PARAMETERS.items():
-        matching = [f'"{field}"' for field, value in fields if parameter.fits(value)]
-        if matching:
-            definitions[terminal] = f'{terminal}:"context."({"|".join(matching)})'
-    return definitions
+    return {
+        terminal: f'{terminal}:"context."({"|".join(names)})'
+        for terminal, parameter in _PARAMETERS.items()
+        if (names := [f'"{field}"' for field, value in fields if parameter.fits(value)])
+    }
 
 
 def span_terminal(question: str) -> str:

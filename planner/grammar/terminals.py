@@ -36,7 +36,7 @@ _LATER_CHARACTER = r'([^"\\\x00-\x1f]|\\["\\nt])'
 #: trailing zero in a fraction.
 DEFINITIONS = {
     LITERAL: f'{LITERAL}:/"{_FIRST_CHARACTER}{_LATER_CHARACTER}{{0,{MAX_TEXT_CHARACTERS - 1}}}"/',
-    NUMBER: (rf"{NUMBER}:/0|-?[1-9][0-9]{{0,14}}|-?(0|[1-9][0-9]{{0,10}})\.(0|[0-9]{{0,3}}[1-9])/"),
+    NUMBER: rf"{NUMBER}:/0|-?[1-9][0-9]{{0,14}}|-?(0|[1-9][0-9]{{0,10}})\.(0|[0-9]{{0,3}}[1-9])/",
     INTEGER: f"{INTEGER}:/0|-?[1-9][0-9]{{0,14}}/",
 }
 

@@ -65,7 +65,7 @@ class _StepClasses:
 
 def line_rules(toolbox: Sequence[ToolSpec], request_terminals: Set[str]) -> ToolboxRules:
     """Return the rules of a single call, named ``CALL``; terminals match its references."""
-    calls = Calls(toolbox, request_terminals, chained=False)
+    calls = Calls(toolbox, request_terminals)
     calls.rule(CALL, [call for _, call in calls.by_tool])
     return _rules(calls, [])
 
@@ -74,27 +74,25 @@ class _Counters:
     """Bits of the parameter, above those of the classes, that count calls of tools with a budget.
 
     If the bits do not suffice, the tools that may be called most often are not counted.
+
+    Attributes:
+        ranges: The range of bits of each counted tool, in Lark.
+        first: The lowest of these bits.
     """
 
     def __init__(self, max_calls: Mapping[str, int]) -> None:
         self._max_calls = max_calls
-        self._ranges: dict[str, tuple[int, int]] = {}
+        self.ranges: dict[str, str] = {}
         self.first = BITS
         for tool, calls in sorted(max_calls.items(), key=lambda item: item[1]):
-            if self.first - calls.bit_length() >= BITS - COUNTER_BITS:
-                self._ranges[tool] = self.first - calls.bit_length(), self.first
-                self.first -= calls.bit_length()
-
-    def __contains__(self, tool: str) -> bool:
-        return tool in self._ranges
-
-    def range(self, tool: str) -> str:
-        first, end = self._ranges[tool]
-        return f"[{first}:{end}]"
+            first = self.first - calls.bit_length()
+            if first >= BITS - COUNTER_BITS:
+                self.ranges[tool] = f"[{first}:{self.first}]"
+                self.first = first
 
     def condition(self, tool: str) -> str:
-        """Return the condition that another call of a tool is within the budget."""
-        return f" %if lt({self.range(tool)},{self._max_calls[tool]})" if tool else ""
+        """Return the condition that another call of a counted tool is within the budget."""
+        return f" %if lt({self.ranges[tool]},{self._max_calls[tool]})" if tool else ""
 
 
 def plan_rules(
@@ -105,13 +103,13 @@ def plan_rules(
 ) -> ToolboxRules:
     """Return the rules of a whole plan; ``max_calls`` has the tools that a budget limits."""
     counters = _Counters(max_calls)
-    has_result = f"%if gt([0:{counters.first}],0)"
-    calls = Calls(toolbox, request_terminals, chained=max_steps > 1, has_result=has_result)
+    has_result = f"%if gt([0:{counters.first}],0)" if max_steps > 1 else ""
+    calls = Calls(toolbox, request_terminals, has_result)
     fields: set[tuple[str, ...]] = set()
     if any(call.parametric for _, call in calls.by_tool):
         fields = {_fields(tool) for tool, _ in calls.by_tool} - {()}
     if not fields:
-        calls = Calls(toolbox, request_terminals, chained=False)
+        calls = Calls(toolbox, request_terminals)
     classes = _StepClasses(sorted(fields), max_steps, counters.first)
     return _rules(calls, [*_line_rules(calls, classes, counters), *_reference_rules(classes)])
 
@@ -121,11 +119,14 @@ def _fields(tool: ToolSpec) -> tuple[str, ...]:
 
 
 def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str]:
-    """Return the rules of the lines: ``kN`` is step N, and ``mN`` the end or the line after it."""
+    """Return the rules of the lines: ``kN`` is step N, and ``mN`` the end or the line after it.
+
+    ``uNxC`` is step N with a call of group C, which is counted.
+    """
     # Tools in a group leave the same parameter: the same class, and the same count, if any.
     groups: dict[tuple[int, str], list[Expression]] = {}
     for tool, call in calls.by_tool:
-        counted = tool.name if tool.name in counters else ""
+        counted = tool.name if tool.name in counters.ranges else ""
         groups.setdefault((classes.number(_fields(tool)), counted), []).append(call)
     names = {key: calls.rule(f"c{n}", group).text for n, (key, group) in enumerate(groups.items())}
     last = classes.max_steps
@@ -141,7 +142,7 @@ def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> lis
             if counted:
                 # The rule contains the whole line: llguidance removes a rule of a single symbol.
                 lines.append(f"u{step}x{n}::_:{line}")
-                line = f"u{step}x{n}::incr({counters.range(counted)}){counters.condition(counted)}"
+                line = f"u{step}x{n}::incr({counters.ranges[counted]}){counters.condition(counted)}"
             alternatives.append(line)
         lines += [
             f"k{step}::_:{'|'.join(alternatives)}",

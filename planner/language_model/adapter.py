@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from casewright.errors import DependencyError, InputError, told
+from casewright.errors import InputError, told
 from casewright.planner.language_model.source import ADAPTER, ADAPTER_WEIGHTS, read_json
 
 
@@ -17,7 +17,7 @@ def merge_adapter(network: Any, folder: Path) -> Any:
     dtype.
 
     Raises:
-        DependencyError: PEFT is not installed.
+        ImportError: PEFT is not installed.
         InputError: The adapter is a pickle, cannot be read, is not for this network, or changes
             prompts instead of weights.
     """
@@ -27,13 +27,9 @@ def merge_adapter(network: Any, folder: Path) -> Any:
             f"The adapter {str(folder)!r} has no {ADAPTER_WEIGHTS}. A pickle (*.bin) could run "
             "code when it is read, and is not loaded: save it with PEFT's save_pretrained."
         )
-    try:
-        from peft import PeftModel, get_peft_model_state_dict
-        from safetensors import safe_open
-    except ImportError as error:
-        raise DependencyError(
-            "A model with an adapter needs PEFT. Run: pip install 'casewright[local]'"
-        ) from error
+    from peft import PeftModel, get_peft_model_state_dict
+    from safetensors import safe_open
+
     task = read_json(folder / ADAPTER).get("task_type")
     if task not in (None, "CAUSAL_LM"):
         raise _adapter_error(folder, f"it is for the task {task}")

@@ -65,11 +65,8 @@ class LanguageModel:
         _check_vocabulary(name, tokenizer, n_vocab)
         plain = PlainTokenizer.of(tokenizer.backend_tokenizer.to_str())
         template = ChatTemplate.of(tokenizer)
-        configured = (
-            tokenizer.eos_token_id,
-            getattr(network.generation_config, "eos_token_id", None),
-            getattr(config, "eos_token_id", None),
-        )
+        owners = (tokenizer, network.generation_config, config)
+        configured = [getattr(owner, "eos_token_id", None) for owner in owners]
         self.ends = tuple(dict.fromkeys(_ends(configured, tokenizer, template, plain)))
         if not self.ends:
             raise InputError(

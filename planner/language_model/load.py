@@ -56,14 +56,14 @@ def load_language_model(
         DependencyError: A package that the model needs is not installed.
     """
     check_names(device, dtype)
-    found_device = find_device(device)
+    network_device = find_device(device)
     source = find_source(name, adapter)
     check_card(source)
-    found_dtype = find_dtype(dtype, found_device)
+    network_dtype = find_dtype(dtype, network_device)
     title = title or (str(name) if adapter is None else f"{name} + {adapter}")
     # The dtype is part of the identity, since states depend on it.
-    identity = f"{source.identity()} {found_dtype}"
-    return load_source(source, title, found_device, found_dtype, identity=identity)
+    identity = f"{source.identity()} {network_dtype}"
+    return load_source(source, title, network_device, network_dtype, identity=identity)
 
 
 def load_source(

@@ -47,7 +47,7 @@ class PlainTokenizer:
         names = {content: f"<{nonce}-{id_}>" for id_, content in special.items()}
         for token in state["added_tokens"]:
             if token["id"] in special:
-                token.update(content=names[token["content"]], special_ids=True)
+                token.update(content=names[token["content"]], special=True)
         _rename(state["model"], names)
         state |= {"truncation": None, "padding": None, "post_processor": None}
         state["normalizer"] = _without_prefix(state["normalizer"])

@@ -100,21 +100,20 @@ def _find_folder(name: str | Path, markers: tuple[str, ...]) -> Path:
     Raises:
         InputError: The folder does not exist, or contains none of the marker files.
     """
-    if not str(name).strip():
+    text = str(name)
+    if not text.strip():
         raise InputError("The language model's name is empty. Give a folder or a model's name.")
-    if str(name) == SMOLLM2:
+    if text == SMOLLM2:
         return smollm2_folder()
     folder = Path(name).expanduser()
     if not folder.is_dir():
-        text = str(name)
         is_path = isinstance(name, Path) or text.startswith((".", "/", "~")) or text.count("/") > 1
         if folder.exists() or is_path:
             raise InputError(f"There is no folder {text!r}. Give a model's folder, or its name.")
         folder = _download(text)
     if not any((folder / file).is_file() for file in markers):
         raise InputError(
-            f"{str(name)!r} holds no {' or '.join(markers)}. Give a folder as save_pretrained "
-            "writes it."
+            f"{text!r} holds no {' or '.join(markers)}. Give a folder as save_pretrained writes it."
         )
     return folder
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -19,8 +20,15 @@ from casewright.planner.parser.plan_reading import (
     STEP,
     ReadStep,
 )
-from casewright.planner.parser.schema import CONTEXT as FIELD_NODE
-from casewright.planner.parser.schema import LIKE_NAME, NEAR, REACH, SAME_NAME, Schema, likeness
+from casewright.planner.parser.schema import (
+    FIELD_NODE,
+    LIKE_NAME,
+    NEAR,
+    REACH,
+    SAME_NAME,
+    Schema,
+    likeness,
+)
 
 Array = NDArray[Any]
 ReadCase = tuple[Message, Sequence[ReadStep]]
@@ -64,10 +72,10 @@ class CaseData:
         keys: Keys of the cases' messages, by which they are compared (cases, key).
         vectors: Vectors of the messages (cases, size).
         spans: Vectors of the words from which arguments were taken (spans, size).
-        owner: Number of the case of each span.
-        of: Number of the parameter of each span; in ``votes`` True if a span belongs to a parameter
-            (parameters, spans).
-        has, kinds, choices, fields, pairs: See ``case_arrays``.
+        span_case: Number of the case of each span.
+        span_parameter: Number of the parameter of each span; in ``votes`` True if a span belongs to
+            a parameter (parameters, spans).
+        calls, kinds, choices, fields, pairs: See ``case_arrays``.
         context: See ``case_fields``; in ``votes`` see ``context_uses``.
         sequences: See ``tool_sequences``.
         tool_of: Number of the tool of each parameter.
@@ -77,9 +85,9 @@ class CaseData:
     keys: Any
     vectors: Any
     spans: Any
-    owner: Any
-    of: Any
-    has: Any
+    span_case: Any
+    span_parameter: Any
+    calls: Any
     kinds: Any
     choices: Any
     fields: Any
@@ -97,31 +105,26 @@ def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
         ``ids``, ``types``, ``mask`` (n, tokens); ``words`` (n, words, tokens) and ``fields``
         (n, fields, tokens), rows of weights that sum to one; ``features`` (n, words, features).
     """
-    message_count, width = len(messages), max(len(message.ids) for message in messages)
+    count, width = len(messages), max(len(message.ids) for message in messages)
     word_count = _axis_length(message.words for message in messages)
     field_count = _axis_length(message.fields for message in messages)
-    arrays: dict[str, Array] = {
-        "ids": np.zeros((message_count, width), dtype=np.int64),
-        "types": np.zeros((message_count, width), dtype=np.int64),
-        "mask": np.zeros((message_count, width), dtype=np.int64),
-        "words": np.zeros((message_count, word_count, width), dtype=np.float32),
-        "fields": np.zeros((message_count, field_count, width), dtype=np.float32),
-        "features": np.zeros((message_count, word_count, WORD_FEATURES), dtype=np.float32),
-    }
+    ids, types, mask = np.zeros((3, count, width), dtype=np.int64)
+    words = np.zeros((count, word_count, width), dtype=np.float32)
+    fields = np.zeros((count, field_count, width), dtype=np.float32)
+    features = np.zeros((count, word_count, WORD_FEATURES), dtype=np.float32)
     for row, message in enumerate(messages):
         length = len(message.ids)
-        arrays["ids"][row, :length] = message.ids
-        arrays["types"][row, :length] = message.types
-        arrays["mask"][row, :length] = 1
-        for name, number_of_token in (("words", message.word_of), ("fields", message.field_of)):
-            for token, owner in enumerate(number_of_token):
-                if owner >= 0:
-                    arrays[name][row, owner, token] = 1
+        ids[row, :length] = message.ids
+        types[row, :length] = message.types
+        mask[row, :length] = 1
+        for weights, number_of_token in ((words, message.word_of), (fields, message.field_of)):
+            for token, number in enumerate(number_of_token):
+                if number >= 0:
+                    weights[row, number, token] = 1
         if message.words:
-            arrays["features"][row, : len(message.words)] = message.features
-    for name in ("words", "fields"):
-        arrays[name] /= np.maximum(arrays[name].sum(-1, keepdims=True), 1)
-    return arrays
+            features[row, : len(message.words)] = message.features
+    pooling = {"words": _normalised(words), "fields": _normalised(fields)}
+    return {"ids": ids, "types": types, "mask": mask, **pooling, "features": features}
 
 
 def card_arrays(schema: Schema) -> dict[str, Array]:
@@ -142,27 +145,30 @@ def card_arrays(schema: Schema) -> dict[str, Array]:
             if node >= 0:
                 nodes[node, tool, token] = 1
         examples[tool, tool, : len(card)] = schema.example_of[tool]
-    pooling = {"nodes": nodes.reshape(schema.size, -1), "examples": examples.reshape(count, -1)}
     return {
         "ids": ids,
         "mask": (ids != 0).astype(np.int64),
-        **{
-            name: weights / np.maximum(weights.sum(-1, keepdims=True), 1)
-            for name, weights in pooling.items()
-        },
+        "nodes": _normalised(nodes.reshape(schema.size, -1)),
+        "examples": _normalised(examples.reshape(count, -1)),
         "parameters": schema.parameter_features(),
         "tools": schema.tool_features(),
     }
+
+
+def _normalised(weights: Array) -> Array:
+    """Return weights whose rows sum to one; a row of zeros stays as it is."""
+    normalised: Array = weights / np.maximum(weights.sum(-1, keepdims=True), 1)
+    return normalised
 
 
 def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]:
     """Return the relations of words, context fields and the toolbox's nodes.
 
     Returns:
-        ``relations`` (nodes, nodes) between words, context fields and the toolbox's nodes, which
-        are the same for all messages; ``links`` (n, words + context fields, context fields + the
-        toolbox's nodes, LINKS): of words to nodes whose name or description has the word, and of
-        fields to nodes with an equal or a similar name; ``present`` (n, nodes), False for padding.
+        ``relations`` (nodes, nodes), the same for all messages; ``links`` (n, words + context
+        fields, context fields + the toolbox's nodes, LINKS): of words to nodes whose name or
+        description has the word, and of fields to nodes with an equal or a similar name;
+        ``present`` (n, nodes), False for padding.
     """
     words = _axis_length(message.words for message in messages)
     fields = _axis_length(message.fields for message in messages)
@@ -218,11 +224,8 @@ def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
 
 
 def _likeness(schema: Schema, names: Sequence[str]) -> Array:
-    likenesses = np.zeros((len(schema.parameters), len(names), 2), dtype=np.float32)
-    for slot, (_, parameter) in enumerate(schema.parameters):
-        for column, name in enumerate(names):
-            kind = likeness(parameter.name, name)
-            likenesses[slot, column] = (kind == SAME_NAME, kind == LIKE_NAME)
+    equal = schema.name_relations(names)[..., None] == [SAME_NAME, LIKE_NAME]
+    likenesses: Array = equal.astype(np.float32)
     return likenesses
 
 
@@ -235,47 +238,45 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
     """Return how cases use a toolbox's nodes.
 
     Returns:
-        ``has`` (cases, tools), 1 for the tools that a case calls; ``kinds`` (cases, parameters,
+        ``calls`` (cases, tools), 1 for the tools that a case calls; ``kinds`` (cases, parameters,
         kinds), ``choices`` (cases, choices) and ``fields`` (cases, parameters, result fields): of
         the steps of a case that call the tool, the share with this kind, choice or field;
         ``pairs`` (cases, tools + 1, tools + 1), 1 if the column's tool follows the row's, where
         the last row is the start of a plan and the last column its end.
     """
-    count, tools = len(cases), len(schema.tools)
-    parameters, results = len(schema.parameters), len(schema.results)
-    arrays: dict[str, Array] = {
-        "has": np.zeros((count, tools), dtype=np.float32),
-        "kinds": np.zeros((count, parameters, KIND_COUNT), dtype=np.float32),
-        "choices": np.zeros((count, len(schema.choices)), dtype=np.float32),
-        "fields": np.zeros((count, parameters, results), dtype=np.float32),
-        "pairs": np.zeros((count, tools + 1, tools + 1), dtype=np.float32),
-    }
+    tools, parameters, choices, results = schema.sizes
+    calls = np.zeros((len(cases), tools), dtype=np.float32)
+    kinds = np.zeros((len(cases), parameters, KIND_COUNT), dtype=np.float32)
+    chosen = np.zeros((len(cases), choices), dtype=np.float32)
+    fields = np.zeros((len(cases), parameters, results), dtype=np.float32)
+    pairs = np.zeros((len(cases), tools + 1, tools + 1), dtype=np.float32)
     for row, (_, steps) in enumerate(cases):
-        previous = tools
+        for previous, tool in pairwise([tools, *(step.tool for step in steps), tools]):
+            pairs[row, previous, tool] = 1
         for step in steps:
-            arrays["has"][row, step.tool] += 1
-            arrays["pairs"][row, previous, step.tool] = 1
-            previous = step.tool
+            calls[row, step.tool] += 1
             for argument in step.arguments:
-                arrays["kinds"][row, argument.parameter, argument.kind] += 1
+                kinds[row, argument.parameter, argument.kind] += 1
                 if argument.kind == CHOICE:
-                    arrays["choices"][row, argument.node] += 1
+                    chosen[row, argument.node] += 1
                 elif argument.kind == STEP:
-                    arrays["fields"][row, argument.parameter, argument.node] += 1
-        arrays["pairs"][row, previous, tools] = 1
-    call_counts = np.maximum(arrays["has"], 1)
+                    fields[row, argument.parameter, argument.node] += 1
     tool_of = np.array([tool for tool, _ in schema.parameters], dtype=np.int64)
-    choice_tool = np.array([tool_of[slot] for slot, _ in schema.choices], dtype=np.int64)
-    arrays["kinds"] /= call_counts[:, tool_of][..., None]
-    arrays["choices"] /= call_counts[:, choice_tool]
-    arrays["fields"] /= call_counts[:, tool_of][..., None]
-    arrays["has"] = (arrays["has"] > 0).astype(np.float32)
-    return arrays
+    parameter_of = np.array([slot for slot, _ in schema.choices], dtype=np.int64)
+    # The calls of each parameter's tool; a tool without a call has no uses to divide.
+    call_counts = np.maximum(calls, 1)[:, tool_of]
+    return {
+        "calls": (calls > 0).astype(np.float32),
+        "kinds": kinds / call_counts[..., None],
+        "choices": chosen / call_counts[:, parameter_of],
+        "fields": fields / call_counts[..., None],
+        "pairs": pairs,
+    }
 
 
-def case_spans(cases: Sequence[ReadCase]) -> list[tuple[int, int, int, int]]:
-    """Return case, parameter, first and last word of every argument that is words of a message."""
-    spans = []
+def case_spans(cases: Sequence[ReadCase]) -> NDArray[np.int64]:
+    """Return case, parameter, first and last word of every span or number (spans, 4)."""
+    spans: list[tuple[int, ...]] = []
     for row, (message, steps) in enumerate(cases):
         for step in steps:
             for argument in step.arguments:
@@ -284,14 +285,14 @@ def case_spans(cases: Sequence[ReadCase]) -> list[tuple[int, int, int, int]]:
                 elif argument.kind == NUMBER:
                     number = message.numbers[argument.numbers[0]]
                     spans.append((row, argument.parameter, number.first, number.last))
-    return spans
+    return np.array(spans, dtype=np.int64).reshape(-1, 4)
 
 
 def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
     """Return for each context field's name 1 where it is an argument (parameters, cases)."""
     uses: dict[str, Array] = {}
     for row, (message, steps) in enumerate(cases):
-        for argument in (argument for step in steps for argument in step.arguments):
+        for argument in chain.from_iterable(step.arguments for step in steps):
             if argument.kind == CONTEXT:
                 name = message.fields[argument.node]
                 if name not in uses:

@@ -35,23 +35,22 @@ class Cases(nn.Module):
         """Return the messages' keys (n, KEY), unit vectors."""
         return functional.normalize(self.key(vectors).float(), dim=-1)
 
-    def forward(self, keys: Tensor, cases: CaseData, known: Tensor) -> Votes[Tensor]:
+    def forward(self, keys: Tensor, cases: CaseData, allowed: Tensor) -> Votes[Tensor]:
         """Return votes for messages.
 
         Args:
             keys: Keys of the messages (n, KEY).
-            known: True for the cases that each message may use (n, cases).
+            allowed: True for the cases that each message may use (n, cases).
         """
         likeness = keys @ cases.keys.T
-        scores = (likeness * self.sharpness.exp()).masked_fill(~known, FAR)
+        scores = (likeness * self.sharpness.exp()).masked_fill(~allowed, FAR)
         nothing = (self.nothing * self.sharpness.exp()).expand(len(scores), 1)
         weights = torch.cat([scores, nothing], 1).softmax(-1)[:, :-1]
-        has = cases.has.T[None] > 0
-        usable = known[:, None] & has
+        usable = allowed[:, None] & (cases.calls.T[None] > 0)
         by_tool = scores[:, None].masked_fill(~usable, FAR).softmax(-1) * usable
         count = usable.sum(-1).float()
         best_likeness = likeness[:, None].masked_fill(~usable, -1).amax(-1)
-        weight = torch.einsum("nc,ct->nt", weights, cases.has)
+        weight = torch.einsum("nc,ct->nt", weights, cases.calls)
         log_count = torch.log1p(count) / 3
         tools = torch.stack([weight, best_likeness, log_count, torch.log(weight + 0.02) / 4], -1)
         by_parameter = by_tool[:, cases.tool_of]
@@ -71,8 +70,8 @@ class Cases(nn.Module):
 
     def _spans(self, by_parameter: Tensor, cases: CaseData) -> Tensor:
         """Return the mean vector of the words that each parameter got (n, parameters, size)."""
-        of_parameter = cases.of[None] == torch.arange(by_parameter.shape[1])[:, None]
-        weights = by_parameter[:, :, cases.owner] * of_parameter
+        of_parameter = cases.span_parameter[None] == torch.arange(by_parameter.shape[1])[:, None]
+        weights = by_parameter[:, :, cases.span_case] * of_parameter
         weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-6)
         means: Tensor = weights.to(cases.spans.dtype) @ self.span(cases.spans)
         return means

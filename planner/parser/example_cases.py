@@ -26,12 +26,10 @@ class PlanCase:
 
 def example_cases(toolbox: Toolbox) -> Iterator[PlanCase]:
     """Yield the tools' examples whose plans can be parsed."""
-    for tool in toolbox:
-        if tool.example is None:
-            continue
+    for example in (tool.example for tool in toolbox if tool.example is not None):
         try:
-            plan = parse_plan(tool.example.plan)
+            plan = parse_plan(example.plan)
         except PlanError:
             # Examples are not checked when tools are declared.
             continue
-        yield PlanCase(tool.example.query, plan, dict.fromkeys(context_fields(plan), GIVEN))
+        yield PlanCase(example.query, plan, dict.fromkeys(context_fields(plan), GIVEN))

@@ -22,6 +22,7 @@ CLS, SEP = 101, 102
 #: Number of features of a word, in addition to its tokens; see ``_features``.
 WORD_FEATURES = 6
 _BREAKS = frozenset(".?!;:\n")
+_QUOTES_AND_COMMA = frozenset("\"'“”«»‘’,")
 _PIECES = re.compile(r"\p{Lu}+(?!\p{Ll})|\p{Lu}?[^\W\d_\p{Lu}]+|\d+|\p{Lu}")
 
 
@@ -85,9 +86,7 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
     for token, (start, end) in zip(encoded.ids, encoded.offsets, strict=True):
         while word < len(words) and words[word][1] <= start:
             word += 1
-        if word == len(words) and words and start >= words[-1][1] and len(words) == MAX_WORDS:
-            break
-        if len(ids) == MAX_TOKENS:
+        if word == MAX_WORDS or len(ids) == MAX_TOKENS:
             break
         ids.append(token)
         inside = word < len(words) and words[word][0] < end and start < words[word][1]
@@ -101,11 +100,11 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
     for number, name in enumerate(fields):
         value = str(context[name])[:VALUE_CHARACTERS]
         text = f"{' '.join(words_in(name))}: {value}"
-        tokens = tokenizer.encode(text, add_special_tokens=False).ids[:FIELD_TOKENS]
-        ids += [*tokens, SEP]
-        types += [1] * (len(tokens) + 1)
-        field_of += [number] * len(tokens) + [-1]
-        word_of += [-1] * (len(tokens) + 1)
+        tokens = [*tokenizer.encode(text, add_special_tokens=False).ids[:FIELD_TOKENS], SEP]
+        ids += tokens
+        types += [1] * len(tokens)
+        field_of += [number] * (len(tokens) - 1) + [-1]
+        word_of += [-1] * len(tokens)
         stems.append(frozenset(map(stem, words_in(value))))
     return Message(
         question,
@@ -136,18 +135,19 @@ def stem(word: str) -> str:
 
 
 def _features(question: str, words: Sequence[tuple[int, int]]) -> list[list[float]]:
+    """Return features of words (words, WORD_FEATURES), from the words and the gaps before them."""
     features, end = [], 0
     for start, word_end in words:
         word, gap = question[start:word_end], question[end:start]
-        starts_sentence = not end or any(character in _BREAKS for character in gap)
+        starts_sentence = not end or not _BREAKS.isdisjoint(gap)
         features.append(
             [
                 float(word[0].isupper() and not starts_sentence),
                 float(word[0].isupper() and starts_sentence),
                 float(len(word) > 1 and word.isupper()),
-                float(any(character.isdigit() for character in word)),
+                float(any(map(str.isdigit, word))),
                 float(starts_sentence),
-                float(any(character in "\"'“”«»‘’," for character in gap)),
+                float(not _QUOTES_AND_COMMA.isdisjoint(gap)),
             ]
         )
         end = word_end

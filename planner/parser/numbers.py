@@ -13,7 +13,7 @@ _SMALL = (
 )
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
-#: Other words that mean a number, grouped by the number.
+#: Other words that may mean a number, grouped by the number: ``my last order`` means one result.
 _OTHERS = {
     0.0: "no none nothing",
     0.25: "quarter",

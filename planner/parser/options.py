@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.plan_reading import NUMBER, PLAIN, QUESTION, SPAN, number_for
-from casewright.planner.parser.schema import SAME_NAME, Schema, likeness
+from casewright.planner.parser.schema import SAME_NAME, Schema
 from casewright.tools import NO_EVIDENCE, Parameter, Source
 
 Mask = NDArray[np.bool_]
@@ -22,7 +22,7 @@ class Options:
     Attributes:
         plain: Mask of the PLAIN kinds (parameters, PLAIN).
         choices: Mask of choices (parameters, choices).
-        owner: Number of the tool of each result field (fields,).
+        result_tool: Number of the tool of each result field (fields,).
         steps: True for parameters that may refer to a step (parameters,).
         nothing: Number of the tool ``no_evidence``.
     """
@@ -35,14 +35,14 @@ class Options:
         self.choices: Mask = np.zeros((len(parameters), len(schema.choices)), dtype=bool)
         for choice, (number, _) in enumerate(schema.choices):
             self.choices[number, choice] = True
-        self.owner = np.array([tool for tool, _ in schema.results], dtype=np.int64)
+        self.result_tool = np.array([tool for tool, _ in schema.results], dtype=np.int64)
         self.steps: Mask = np.array(
             [Source.STEP in parameter.sources for parameter in parameters], dtype=bool
         )
         self.nothing = next(
             n for n, tool in enumerate(schema.tools) if tool.name == NO_EVIDENCE.name
         )
-        self._names = self._likeness([name for _, name in schema.results])
+        self._name_relations = schema.name_relations([name for _, name in schema.results])
 
     def plain_of(self, message: Message) -> Mask:
         """Return ``plain`` for a message: a span needs words, and a number one that fits."""
@@ -66,8 +66,8 @@ class Options:
         mask = np.zeros((len(self.schema.parameters), width), dtype=bool)
         for number, (_, parameter) in enumerate(self.schema.parameters):
             if Source.CONTEXT in parameter.sources:
-                for field, name in enumerate(message.fields):
-                    mask[number, field] = parameter.fits(context[name])
+                fits = [parameter.fits(context[name]) for name in message.fields]
+                mask[number, : len(fits)] = fits
         return mask
 
     def unlike_of(self, message: Message) -> Mask:
@@ -75,14 +75,10 @@ class Options:
 
         Shape (parameters, max(1, context fields) + result fields).
         """
-        kinds = np.concatenate([self._likeness(message.fields or [""]), self._names], 1)
-        unlike: Mask = (kinds == 0) & (kinds == SAME_NAME).any(1, keepdims=True)
+        of_fields = self.schema.name_relations(message.fields or [""])
+        relations = np.concatenate([of_fields, self._name_relations], 1)
+        unlike: Mask = (relations == 0) & (relations == SAME_NAME).any(1, keepdims=True)
         return unlike
-
-    def _likeness(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """Return the relation of each parameter's name to each other name (parameters, names)."""
-        rows = [[likeness(p.name, name) for name in names] for _, p in self.schema.parameters]
-        return np.array(rows, dtype=np.int64).reshape(len(rows), len(names))
 
     def callable_with(self, has_values: Mask) -> Mask:
         """Return True for tools that may be called, given True for parameters with a value."""
@@ -94,7 +90,7 @@ class Options:
     def results_of(self, before: Sequence[int], places: int) -> Mask:
         """Return True for result fields of the step at each place (places, fields)."""
         tools = [*before, *[-1] * places][:places]
-        mask: Mask = np.array(tools)[:, None] == self.owner
+        mask: Mask = np.array(tools)[:, None] == self.result_tool
         return mask
 
 

@@ -20,7 +20,16 @@ from casewright.planner.parser.layers_network import (
     perceptron,
 )
 from casewright.planner.parser.message import WORD_FEATURES
-from casewright.planner.parser.plan_reading import KIND_COUNT, LONGEST, PLACES, PLAIN, RESULTS
+from casewright.planner.parser.plan_reading import (
+    CHOICE,
+    CONTEXT,
+    KIND_COUNT,
+    LONGEST,
+    PLACES,
+    PLAIN,
+    RESULTS,
+    STEP,
+)
 from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
 
 SIZE, HEADS, LAYERS = 256, 8, 3
@@ -151,8 +160,7 @@ class ParserNetwork(nn.Module):
 
     def _encoded(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Return the encoder's token states (n, tokens, encoder)."""
-        lower = self.lower if self.kept is None else self.kept
-        states = lower(ids, mask, types)
+        states = (self.kept or self.lower)(ids, mask, types)
         return self._layers(states, mask, self.split, None) if self.split < self.depth else states
 
     def lower(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
@@ -203,7 +211,7 @@ class ParserNetwork(nn.Module):
         sizes: tuple[int, int, int, int],
         pairs: dict[str, Tensor],
         cases: CaseData,
-        known: Tensor,
+        allowed: Tensor,
     ) -> Memory:
         """Encode messages together with a toolbox's nodes.
 
@@ -211,10 +219,10 @@ class ParserNetwork(nn.Module):
             nodes: States of the nodes, from ``schema``.
             sizes: Numbers of tools, parameters, choices and result fields.
             pairs: See ``arrays.pair_arrays``.
-            known: True for the cases that each message may use (n, cases).
+            allowed: True for the cases that each message may use (n, cases).
         """
         count = len(encoded.words)
-        votes = self.cases(encoded.keys, cases, known)
+        votes = self.cases(encoded.keys, cases, allowed)
         types = self.node_type.weight
         states = torch.cat(
             [
@@ -224,7 +232,11 @@ class ParserNetwork(nn.Module):
             ],
             1,
         )
-        related, links = self._bias(pairs)
+        # Biases of attention scores in the shapes of ``JointLayer``, with a first axis of layers.
+        related = self.relation(pairs["relations"]).permute(2, 0, 1)
+        related = related.unflatten(0, (LAYERS, 1, HEADS))
+        links = self.link(pairs["links"]).permute(3, 0, 1, 2)
+        links = links.unflatten(0, (LAYERS, HEADS)).transpose(1, 2)
         hidden = hidden_bias(pairs["present"][:, None, None])
         for number, layer in enumerate(self.layers):
             states = layer(states, related[number], links[number], hidden)
@@ -237,18 +249,6 @@ class ParserNetwork(nn.Module):
             votes,
             cases,
         )
-
-    def _bias(self, pairs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the biases of attention scores.
-
-        Returns:
-            Those for relations (layers, 1, heads, nodes, nodes), and those for links (layers, n,
-            heads, words + context fields, context fields + the toolbox's nodes).
-        """
-        related = self.relation(pairs["relations"]).permute(2, 0, 1)
-        related = related.unflatten(0, (LAYERS, 1, HEADS))
-        links = self.link(pairs["links"]).permute(3, 0, 1, 2).unflatten(0, (LAYERS, HEADS))
-        return related, links.transpose(1, 2)
 
     def step_inputs(
         self, memory: Memory, rows: Tensor, tools: Tensor, places: Tensor, taken: Tensor
@@ -365,26 +365,26 @@ class ParserNetwork(nn.Module):
         votes = memory.votes
         kind_logits = self.plain(states).float() + self.kind_votes(votes.kinds[rows, parameters])
         query = states[:, None]
-        choice = dots(query, self.choice_key(memory.part(2))[rows])[:, 0]
-        choice = choice + self.choice_votes(with_sign(votes.choices[rows]))[..., 0]
+
+        def scores(keys: Tensor, evidence: Tensor) -> Tensor:
+            return dots(query, keys[rows])[:, 0] + evidence[..., 0]
+
+        choice_votes = self.choice_votes(with_sign(votes.choices[rows]))
+        choice = scores(self.choice_key(memory.part(2)), choice_votes)
         fields = memory.states[:, memory.words : memory.first]
         evidence = with_sign(votes.context[rows, parameters])
         evidence = torch.cat([evidence, likeness[1][rows, parameters]], -1)
-        context = dots(query, self.context_key(fields)[rows])[:, 0]
-        context = context + self.context_votes(evidence)[..., 0]
+        context = scores(self.context_key(fields), self.context_votes(evidence))
         evidence = with_sign(votes.fields[rows, parameters])
         evidence = torch.cat([evidence, likeness[0][parameters]], -1)
-        result = dots(query, self.field_key(memory.part(3))[rows])[:, 0]
-        result = result + self.field_votes(evidence)[..., 0]
-        steps = torch.arange(PLACES)
-        distances = (places[:, None] - steps[None]).clamp(min=0, max=PLACES)
+        result = scores(self.field_key(memory.part(3)), self.field_votes(evidence))
+        distances = (places[:, None] - torch.arange(PLACES)).clamp(min=0, max=PLACES)
         step = dots(query, self.place.weight[None, 1:] + self.distance(distances))[:, 0]
-        result = result[:, None] + step[..., None] + kind_logits[:, None, None, 8]
         return (
             kind_logits[:, :PLAIN],
-            choice + kind_logits[:, 6:7],
-            context + kind_logits[:, 7:8],
-            result,
+            choice + kind_logits[:, CHOICE, None],
+            context + kind_logits[:, CONTEXT, None],
+            result[:, None] + step[..., None] + kind_logits[:, None, None, STEP],
         )
 
     def spans(self, memory: Memory, states: Tensor, rows: Tensor) -> Tensor:

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 
 from casewright.planner.parser.message import Message, Number, stem, words_in
 from casewright.planner.parser.schema import Schema
-from casewright.planner.plan import (
-    ContextRef,
-    Literal,
-    Plan,
-    QuestionRef,
-    Step,
-    StepRef,
-    Value,
-)
+from casewright.planner.plan import ContextRef, Literal, Plan, QuestionRef, Step, StepRef, Value
 from casewright.tools import Parameter
 
 #: Kinds of an argument. The first six are complete or point to words; the others point to a node.
@@ -147,22 +139,15 @@ def _closest(text: str, message: Message) -> tuple[tuple[int, int], ...]:
 
 def write_plan(steps: Sequence[ReadStep], schema: Schema, message: Message) -> Plan:
     """Return the plan of steps with pointers."""
-    return Plan(
-        tuple(
-            Step(
-                schema.tools[step.tool].name,
-                tuple(
-                    (
-                        schema.parameters[argument.parameter][1].name,
-                        _value(argument, schema, message),
-                    )
-                    for argument in step.arguments
-                    if argument.kind != OMIT
-                ),
-            )
-            for step in steps
+    written = []
+    for step in steps:
+        arguments = (
+            (schema.parameters[argument.parameter][1].name, _value(argument, schema, message))
+            for argument in step.arguments
+            if argument.kind != OMIT
         )
-    )
+        written.append(Step(schema.tools[step.tool].name, tuple(arguments)))
+    return Plan(tuple(written))
 
 
 def _value(argument: Argument, schema: Schema, message: Message) -> Value:

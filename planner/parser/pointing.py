@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.planner.parser.arrays import CaseData, Votes, field_likeness, number_arrays
-from casewright.planner.parser.graphs import (
-    ArgumentLayers,
-    LayerMemory,
-    Perceptrons,
-    StepLayers,
-)
+from casewright.planner.parser.graphs import ArgumentLayers, LayerMemory, Perceptrons, StepLayers
 from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.plan_reading import (
@@ -92,12 +87,11 @@ class Pointers:
     def __init__(self, layers: PointerLayers, joint: JoinedMessage) -> None:
         self._layers, self._joint = layers, joint
         schema, message, states, votes = joint.schema, joint.message, joint.states, joint.votes
-        first = len(message.words)
-        ends = [0, first, joint.fields, *schema.sizes]
-        parts = [states[start:stop] for start, stop in pairwise(np.cumsum(ends))]
-        words, fields, self._tools, self._parameters, choices, results = parts
+        word_count = len(message.words)
+        ends = np.cumsum([word_count, joint.fields, *schema.sizes[:-1]])
+        words, fields, self._tools, self._parameters, choices, results = np.split(states, ends)
         linear = layers.linear
-        weights, facts, _ = number_arrays([message], first)
+        weights, number_features, _ = number_arrays([message], word_count)
         likeness = field_likeness(schema, [message])[0]
         tools, self._kinds, choice, context, field, numbers = layers.votes(
             votes.tools,
@@ -105,7 +99,7 @@ class Pointers:
             with_sign(votes.choices),
             np.concatenate([with_sign(votes.context), likeness], -1),
             np.concatenate([with_sign(votes.fields), joint.names], -1),
-            facts[0],
+            number_features[0],
         )
         #: Sum of the weights of the cases in which a tool follows another (tools + 1, tools + 1).
         self._pairs = np.tensordot(votes.weights, joint.cases.pairs, 1)
@@ -128,12 +122,13 @@ class Pointers:
         tool_keys: Floats = linear["tool_key"](tools_and_end) / layers.root
         self._tool_keys = (tool_keys @ layers.query[0]).T
         self._tool_votes = tool_keys @ layers.query[1] + np.append(tools, np.float32(0))
+        # Divided by the root of the size of these keys, 64.
         self._begins: Floats = linear["span_ends.0"](words) / np.float32(8)
         self._ends = linear["span_ends.1"](words).T
-        self._starts = np.arange(first)[:, None]
+        self._starts = np.arange(word_count)[:, None]
         stop = self._starts + np.arange(LONGEST)
-        self._stops = stop.clip(max=first - 1)
-        self._lengths: Floats = np.where(stop < first, layers.length, np.float32(HIDDEN))
+        self._stops = stop.clip(max=word_count - 1)
+        self._lengths: Floats = np.where(stop < word_count, layers.length, np.float32(HIDDEN))
 
     @property
     def start(self) -> Floats:

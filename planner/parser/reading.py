@@ -19,8 +19,7 @@ from casewright.planner.parser.graphs import JointLayers
 from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.pointing import JoinedMessage, PointerLayers, Pointers
-from casewright.planner.parser.schema import CONTEXT as FIELD
-from casewright.planner.parser.schema import WORD, Schema
+from casewright.planner.parser.schema import FIELD_NODE, WORD_NODE, Schema
 from casewright.planner.parser.votes import CaseVoting
 from casewright.stores.encoders.onnx_graph import Bert, fitting_bits
 
@@ -42,7 +41,7 @@ class ReadToolbox:
     schema: Schema
     nodes: Floats
     names: Floats
-    known: CaseData
+    cases: CaseData
 
 
 class ArrayNetwork:
@@ -67,20 +66,19 @@ class ArrayNetwork:
 
     def toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> ReadToolbox:
         """Return an encoded toolbox with its cases, at least one."""
-        read = [self._read(message) for message, _ in cases]
-        vectors = np.stack([vector for vector, _, _ in read])
-        known = self._votes.known(schema, cases, vectors, [words for _, words, _ in read])
-        return ReadToolbox(schema, self._nodes(schema), name_likeness(schema), known)
+        vectors, words, _ = zip(*(self._read(message) for message, _ in cases), strict=True)
+        case_data = self._votes.case_data(schema, cases, np.stack(vectors), words)
+        return ReadToolbox(schema, self._nodes(schema), name_likeness(schema), case_data)
 
     def join(self, toolbox: ReadToolbox, message: Message) -> Pointers:
         """Return the scores for the plans of a message, which has at least one word."""
-        schema, known = toolbox.schema, toolbox.known
+        schema, cases = toolbox.schema, toolbox.cases
         vector, words, fields = self._read(message)
-        votes = self._votes(vector, known, message.fields)
+        votes = self._votes(vector, cases, message.fields)
         features = self._linear["word_features"](np.array(message.features, np.float32))
         states = [
-            self._linear["word"](words) + features + self._types[WORD],
-            self._linear["field"](fields) + self._types[FIELD],
+            self._linear["word"](words) + features + self._types[WORD_NODE],
+            self._linear["field"](fields) + self._types[FIELD_NODE],
             toolbox.nodes + votes.states,
         ]
         pairs = pair_arrays(schema, [message])
@@ -93,12 +91,10 @@ class ArrayNetwork:
         bias[:, -last:, :first] += links.transpose(0, 2, 1)
         bias = bias.reshape(self._joint.count, -1, *bias.shape[1:])
         joined, memory = self._joint(np.concatenate(states), bias, present)
-        return Pointers(
-            self._pointing,
-            JoinedMessage(
-                message, schema, joined, memory, len(fields), votes, known, toolbox.names
-            ),
+        joint = JoinedMessage(
+            message, schema, joined, memory, len(fields), votes, cases, toolbox.names
         )
+        return Pointers(self._pointing, joint)
 
     def _read(self, message: Message) -> tuple[Floats, Floats, Floats]:
         """Return a message's mean state (encoder,), and those of its words and context fields."""

@@ -19,7 +19,7 @@ from casewright.planner.parser.plan_reading import read_plan
 from casewright.planner.parser.reading import ArrayNetwork
 from casewright.planner.parser.schema import Schema
 from casewright.planner.parser.search import PlanSearch, ScoredSteps
-from casewright.planner.parser.weights import FOLDER, read_weights, unfit
+from casewright.planner.parser.weights import FOLDER, read_weights, weights_error
 from casewright.planner.reader import reader_tokenizer
 from casewright.tools import Toolbox
 
@@ -117,7 +117,7 @@ def open_runtime(folder: Path = FOLDER) -> ParserRuntime:
     try:
         return ParserRuntime(ArrayNetwork(read_weights(folder)))
     except KeyError as error:
-        raise unfit(folder, error) from error
+        raise weights_error(folder, error) from error
 
 
 def parser_tokenizer() -> Tokenizer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 #: Maximum numbers of tokens of a card, and of its parts.
-CARD, DESCRIPTION, PARAMETER, CHOICE, FIELD, EXAMPLE = 256, 64, 32, 8, 6, 28
+MAX_CARD, MAX_DESCRIPTION, MAX_PARAMETER, MAX_CHOICE, MAX_FIELD, MAX_EXAMPLE = 256, 64, 32, 8, 6, 28
 #: Types of nodes in the joint layers.
-WORD, CONTEXT, TOOL, PARAM, CHOICES, RESULT = range(6)
+WORD_NODE, FIELD_NODE, TOOL_NODE, PARAMETER_NODE, CHOICE_NODE, RESULT_NODE = range(6)
 #: Relations of nodes: the 36 pairs of types, then these, then the distances of words from -REACH to
 #: REACH.
-OWN_TOOL, OWN_PARAM, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
+OWN_TOOL, OWN_PARAMETER, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
 NEAR = 41
 REACH = 4
 RELATIONS = NEAR + 2 * REACH + 1
@@ -69,9 +69,8 @@ class Schema:
         for number, tool in enumerate(schema.tools):
             schema._write_card(number, tool, tokenizer)
         for node, texts in enumerate(schema._texts()):
-            for nodes, text in zip(
-                (schema.name_nodes, schema.description_nodes), texts, strict=True
-            ):
+            by_stem = (schema.name_nodes, schema.description_nodes)
+            for nodes, text in zip(by_stem, texts, strict=True):
                 for word in set(map(stem, words_in(text))):
                     nodes.setdefault(word, []).append(node)
         return schema
@@ -100,32 +99,36 @@ class Schema:
         """Return the numbers of a tool's parameters."""
         return [n for n, (owner, _) in enumerate(self.parameters) if owner == tool]
 
+    def name_relations(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """Return the ``likeness`` of each parameter's name to each name (parameters, names)."""
+        rows = [[likeness(p.name, name) for name in names] for _, p in self.parameters]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), len(names))
+
     def _write_card(self, number: int, tool: ToolSpec, tokenizer: Tokenizer) -> None:
-        ids, nodes, example = [CLS], [-1], [False]
+        tokens = [(CLS, -1, False)]
 
         def add(text: str, node: int, most: int, is_example: bool = False) -> None:
-            tokens = tokenizer.encode(text, add_special_tokens=False).ids[:most]
-            ids.extend(tokens)
-            nodes.extend([node] * len(tokens))
-            example.extend([is_example] * len(tokens))
+            ids = tokenizer.encode(text, add_special_tokens=False).ids[:most]
+            tokens.extend((id_, node, is_example) for id_ in ids)
 
-        add(f"{' '.join(words_in(tool.name))}: {tool.description}", number, DESCRIPTION)
+        add(f"{' '.join(words_in(tool.name))}: {tool.description}", number, MAX_DESCRIPTION)
         if tool.example is not None:
-            add(f"for example: {tool.example.query}", -1, EXAMPLE, is_example=True)
+            add(f"for example: {tool.example.query}", -1, MAX_EXAMPLE, is_example=True)
         for slot in self.parameters_of(number):
             parameter = self.parameters[slot][1]
             name = " ".join(words_in(parameter.name))
-            add(f"; {name}: {parameter.description}", len(self.tools) + slot, PARAMETER)
+            add(f"; {name}: {parameter.description}", len(self.tools) + slot, MAX_PARAMETER)
             for choice, (owner, text) in enumerate(self.choices):
                 if owner == slot:
                     spoken = " ".join(words_in(text)) or text
-                    add(f", {spoken}", self.first_choice + choice, CHOICE)
+                    add(f", {spoken}", self.first_choice + choice, MAX_CHOICE)
         for slot, (owner, name) in enumerate(self.results):
             if owner == number:
-                add(f"> {' '.join(words_in(name))}", self.first_result + slot, FIELD)
-        self.cards.append([*ids[: CARD - 1], SEP])
-        self.node_of.append([*nodes[: CARD - 1], -1])
-        self.example_of.append([*example[: CARD - 1], False])
+                add(f"> {' '.join(words_in(name))}", self.first_result + slot, MAX_FIELD)
+        tokens[MAX_CARD - 1 :] = [(SEP, -1, False)]
+        self.cards.append([id_ for id_, _, _ in tokens])
+        self.node_of.append([node for _, node, _ in tokens])
+        self.example_of.append([is_example for _, _, is_example in tokens])
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield each node's name and description."""
@@ -136,7 +139,7 @@ class Schema:
 
     def types(self) -> NDArray[np.int64]:
         """Return each node's type (nodes,)."""
-        return np.repeat(np.array([TOOL, PARAM, CHOICES, RESULT]), self.sizes)
+        return np.repeat(np.arange(TOOL_NODE, RESULT_NODE + 1), self.sizes)
 
     @cached_property
     def relations(self) -> NDArray[np.int64]:
@@ -150,13 +153,14 @@ class Schema:
         ]
         owner = np.array(owners, dtype=np.int64)
         relations = 6 * types[:, None] + types[None]
-        same = (owner[:, None] == owner[None]) & (types[:, None] == types[None])
-        relations[same & (types != CHOICES)[:, None]] = SAME_TOOL
-        with_tool = (types == TOOL)[:, None] ^ (types == TOOL)[None]
-        relations[with_tool & (owner[:, None] == owner[None])] = OWN_TOOL
+        same_tool = owner[:, None] == owner[None]
+        same_type = types[:, None] == types[None]
+        relations[same_tool & same_type & (types != CHOICE_NODE)[:, None]] = SAME_TOOL
+        one_is_tool = (types == TOOL_NODE)[:, None] ^ (types == TOOL_NODE)[None]
+        relations[same_tool & one_is_tool] = OWN_TOOL
         for choice, (slot, _) in enumerate(self.choices, self.first_choice):
             node = len(self.tools) + slot
-            relations[choice, node] = relations[node, choice] = OWN_PARAM
+            relations[choice, node] = relations[node, choice] = OWN_PARAMETER
         for slot, (tool, parameter) in enumerate(self.parameters, len(self.tools)):
             for result, (other, name) in enumerate(self.results, self.first_result):
                 if other != tool and (kind := likeness(parameter.name, name)):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
-from typing import TYPE_CHECKING, Any
+from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,7 @@ from casewright.planner.parser.plan_reading import (
     ReadStep,
     write_plan,
 )
-from casewright.planner.parser.schema import Schema
-
-if TYPE_CHECKING:
-    from casewright.planner.parser.pointing import Pointers
+from casewright.planner.parser.pointing import Pointers
 
 #: Width of the beam; maximum numbers of next tools per hypothesis, and of options per argument.
 BEAM, MAX_TOOLS, MAX_VALUES = 3, 3, 2
@@ -44,10 +41,12 @@ OTHER_FIELD_COST = 5.8
 #: Minimum probability of ``no_evidence`` for a plan with it; chosen on the validation toolboxes,
 #: since training has more messages without an answer than people send.
 MIN_NO_EVIDENCE = 0.8
-#: One option of a parameter, as arguments with their log-probabilities.
-_Scored = list[tuple[Argument, float]]
 #: Log-probability below which an option counts as masked.
 IMPOSSIBLE = -50.0
+#: One option of a parameter, as arguments with their log-probabilities.
+_ScoredOption = list[tuple[Argument, float]]
+#: Indices with their log-probabilities, the most probable first.
+_Ranking = list[tuple[int, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,12 @@ class ScoredSteps:
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """The first steps of a plan: with the start, the decoder's inputs and the tools so far."""
+    """The first steps of a plan.
+
+    Attributes:
+        inputs: The decoder's inputs for the start and for each step.
+        tools: The number of the start, then the tools of the steps.
+    """
 
     steps: tuple[ReadStep, ...]
     score: float
@@ -92,18 +96,19 @@ class PlanSearch:
         self._pointers, self._options = pointers, options
         self._schema, self._message = options.schema, message
         self._beyond = beyond
-        context_mask = options.context_of(message, context, max(1, len(message.fields)))
+        #: Number of nodes of context fields.
+        self._field_count = max(1, len(message.fields))
+        context_mask = options.context_of(message, context, self._field_count)
         masks = [options.plain_of(message), options.choices, context_mask]
         #: Options of each parameter that need no earlier step (parameters, options).
         self._allowed = np.concatenate(masks, 1)
         self._fitting = options.numbers_of(message)
-        unlike = OTHER_FIELD_COST * options.unlike_of(message)
-        fields = context_mask.shape[1]
-        plain = np.zeros((len(unlike), self._allowed.shape[1] - fields))
-        #: Penalties of each parameter's options (parameters, options).
-        self._costs = np.concatenate(
-            [plain, unlike[:, :fields], np.tile(unlike[:, fields:], (1, PLACES))], 1
+        no_costs = np.zeros((len(masks[0]), masks[0].shape[1] + masks[1].shape[1]))
+        of_fields, of_results = np.split(
+            OTHER_FIELD_COST * options.unlike_of(message), [self._field_count], axis=1
         )
+        #: Penalties of each parameter's options (parameters, options).
+        self._costs = np.concatenate([no_costs, of_fields, np.tile(of_results, (1, PLACES))], 1)
         has_value = self._allowed.any(1)
         #: True for tools that may be called, if no earlier step has results and if one has.
         self._callable = [
@@ -116,7 +121,7 @@ class PlanSearch:
         active = [_Hypothesis((), 0.0, (self._pointers.start,), (len(self._schema.tools),))]
         plans: list[ScoredSteps] = []
         for number in range(min(most_steps, PLACES - 1) + 1):
-            states, tools = self._tools(active, ends=number >= most_steps)
+            states, tools = self._tools(active, must_end=number >= most_steps)
             top_tools = _top(tools[:, :-1], MAX_TOOLS)
             drafts = []
             for row, hypothesis in enumerate(active):
@@ -132,19 +137,16 @@ class PlanSearch:
             drafts = sorted(drafts, key=lambda draft: -draft.score)[: 2 * BEAM]
             if len(plans) >= BEAM:
                 drafts = [draft for draft in drafts if draft.score > plans[BEAM - 1].score]
-            if not drafts:
-                break
-            active = self._continued(active, states, drafts, number)
-            if not active:
+            if not drafts or not (active := self._continued(active, states, drafts, number)):
                 break
         return plans
 
-    def _tools(self, active: Sequence[_Hypothesis], *, ends: bool) -> tuple[Floats, Floats]:
+    def _tools(self, active: Sequence[_Hypothesis], *, must_end: bool) -> tuple[Floats, Floats]:
         """Return each hypothesis's state, and log-probabilities of each tool and the end."""
         inputs = np.stack([np.stack(hypothesis.inputs) for hypothesis in active])
         earlier = np.array([hypothesis.tools for hypothesis in active], dtype=np.int64)
         states, logits = self._pointers.next(inputs, earlier)
-        usable = np.stack([self._usable(hypothesis, ends) for hypothesis in active])
+        usable = np.stack([self._usable(hypothesis, must_end) for hypothesis in active])
         tools = log_softmax(np.where(usable, logits, HIDDEN))
         nothing = self._options.nothing
         if not active[0].steps and (probability := np.exp(tools[0, nothing])) < MIN_NO_EVIDENCE:
@@ -153,14 +155,14 @@ class PlanSearch:
             tools[0, nothing] = 2 * IMPOSSIBLE
         return states, tools
 
-    def _usable(self, hypothesis: _Hypothesis, ends: bool) -> NDArray[np.bool_]:
+    def _usable(self, hypothesis: _Hypothesis, must_end: bool) -> NDArray[np.bool_]:
         """Return True for each tool, and last for the end, that may come next (tools + 1,)."""
         called = {step.tool for step in hypothesis.steps}
-        results = not called.isdisjoint(self._options.owner.tolist())
+        results = not called.isdisjoint(self._options.result_tool.tolist())
         usable = np.append(self._callable[results], bool(called))
         if called:
             usable[self._options.nothing] = False
-        if ends or self._options.nothing in called:
+        if must_end or self._options.nothing in called:
             usable[:-1] = False
         if self._beyond is not unbounded:
             for tool in np.flatnonzero(usable[:-1]).tolist():
@@ -177,11 +179,11 @@ class PlanSearch:
         self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], number: int
     ) -> list[_Hypothesis]:
         """Return the most probable hypotheses that are one step longer."""
-        filled = self._filled(active, states, drafts, number)
+        options_by_draft = self._options_of(active, states, drafts, number)
         candidates = [
             (draft.score + score, draft, arguments)
-            for draft, values in zip(drafts, filled, strict=True)
-            for arguments, score in _combinations(values)
+            for draft, options in zip(drafts, options_by_draft, strict=True)
+            for arguments, score in _combinations(options)
         ]
         # The budget is checked again, since the critical path depends on the step's arguments.
         affordable = (
@@ -199,75 +201,66 @@ class PlanSearch:
             for (score, old, step), added in zip(best, inputs, strict=True)
         ]
 
-    def _filled(
+    def _options_of(
         self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], number: int
-    ) -> list[list[list[_Scored]]]:
+    ) -> list[list[list[_ScoredOption]]]:
         """Return the most probable options of each draft's parameters."""
-        filled: list[list[list[_Scored]]] = [[] for _ in drafts]
+        options_by_draft: list[list[list[_ScoredOption]]] = [[] for _ in drafts]
         most = max(len(draft.parameters) for draft in drafts)
-        owners = [n for n, draft in enumerate(drafts) for _ in draft.parameters]
+        draft_of = [n for n, draft in enumerate(drafts) for _ in draft.parameters]
         if not most:
-            return filled
+            return options_by_draft
         padded = [[*d.parameters, *[-1] * (most - len(d.parameters))] for d in drafts]
         parameters = np.array(padded, dtype=np.int64)
-        encoded = self._pointers.arguments(
+        rows = self._pointers.arguments(
             states[[draft.row for draft in drafts]], [draft.tool for draft in drafts], parameters
         )
         slots = parameters[parameters >= 0]
         by_row = [self._options.results_of(h.tools[1:], PLACES).ravel() for h in active]
-        results = np.stack(by_row)[[drafts[n].row for n in owners]]
+        results = np.stack(by_row)[[drafts[n].row for n in draft_of]]
         results &= self._options.steps[slots, None]
         allowed = np.concatenate([self._allowed[slots], results], 1)
-        logits = self._pointers.options(encoded, slots, number)
-        values = _Values(
-            self._pointers,
-            self._schema,
-            self._message,
-            encoded,
-            slots.tolist(),
-            self._fitting[slots],
+        logits = self._pointers.options(rows, slots, number)
+        scores = log_softmax(np.where(allowed, logits, HIDDEN)) - self._costs[slots]
+        numbers = np.where(self._fitting[slots], self._pointers.numbers(rows), HIDDEN)
+        rankings = zip(
+            _top(log_softmax(self._pointers.runs(rows).reshape(len(rows), -1)), MAX_RUNS),
+            _top(log_softmax(numbers), 1),
+            _top(log_softmax(self._pointers.results(rows)), 1),
+            strict=True,
         )
-        scored = log_softmax(np.where(allowed, logits, HIDDEN)) - self._costs[slots]
-        for row, options in enumerate(_top(scored, MAX_VALUES)):
-            filled[owners[row]].append([values.of(row, *option) for option in options])
-        return filled
+        best = zip(draft_of, slots.tolist(), _top(scores, MAX_VALUES), rankings, strict=True)
+        for draft, parameter, options, ranking in best:
+            arguments = [self._arguments(parameter, *option, *ranking) for option in options]
+            options_by_draft[draft].append(arguments)
+        return options_by_draft
 
-
-class _Values:
-    """Converts options to arguments, with the best words, number or result of each."""
-
-    def __init__(
+    def _arguments(
         self,
-        pointers: Pointers,
-        schema: Schema,
-        message: Message,
-        rows: Floats,
-        parameters: Sequence[int],
-        fitting: NDArray[np.bool_],
-    ) -> None:
-        self._schema, self._message, self._parameters = schema, message, parameters
-        runs = pointers.runs(rows).reshape(len(rows), -1)
-        self._runs = _top(log_softmax(runs), MAX_RUNS)
-        self._results = _top(log_softmax(pointers.results(rows)), 1)
-        numbers = np.where(fitting, pointers.numbers(rows), HIDDEN)
-        self._numbers = _top(log_softmax(numbers), 1)
-
-    def of(self, row: int, option: int, score: float) -> _Scored:
+        parameter: int,
+        option: int,
+        score: float,
+        runs: _Ranking,
+        numbers: _Ranking,
+        results: _Ranking,
+    ) -> _ScoredOption:
         """Return an option as arguments with log-probabilities; several if it is a span.
 
         Args:
             option: Its index in plain kinds, choices, context fields and results.
+            runs: The best runs of words, as cells of the array (words, LONGEST).
+            numbers: The best number of the message.
+            results: The best index of a result.
         """
-        parameter = self._parameters[row]
         if option == SPAN:
-            runs = []
-            for cell, more in self._runs[row]:
+            arguments = []
+            for cell, more in runs:
                 first, length = divmod(cell, LONGEST)
                 span = first, first + length
-                runs.append((Argument(parameter, SPAN, spans=(span,)), score + more))
-            return runs
+                arguments.append((Argument(parameter, SPAN, spans=(span,)), score + more))
+            return arguments
         if option == NUMBER:
-            [(number, more)] = self._numbers[row]
+            [(number, more)] = numbers
             return [(Argument(parameter, NUMBER, numbers=(number,)), score + more)]
         if option < PLAIN:
             return [(Argument(parameter, option), score)]
@@ -275,15 +268,14 @@ class _Values:
         if option < len(self._schema.choices):
             return [(Argument(parameter, CHOICE, node=option), score)]
         option -= len(self._schema.choices)
-        fields = max(1, len(self._message.fields))
-        if option < fields:
+        if option < self._field_count:
             return [(Argument(parameter, CONTEXT, node=option), score)]
-        step, node = divmod(option - fields, len(self._schema.results))
-        [(index, more)] = self._results[row]
+        step, node = divmod(option - self._field_count, len(self._schema.results))
+        [(index, more)] = results
         return [(Argument(parameter, STEP, node=node, step=step, index=index), score + more)]
 
 
-def _top(scores: Floats, count: int) -> list[list[tuple[int, float]]]:
+def _top(scores: Floats, count: int) -> list[_Ranking]:
     """Return index and value of each row's highest log-probabilities, without masked ones."""
     best = np.argsort(-scores, axis=1, kind="stable")[:, :count]
     values = np.take_along_axis(scores, best, 1)
@@ -294,7 +286,7 @@ def _top(scores: Floats, count: int) -> list[list[tuple[int, float]]]:
 
 
 def _combinations(
-    by_parameter: Sequence[Sequence[_Scored]],
+    by_parameter: Sequence[Sequence[_ScoredOption]],
 ) -> Iterator[tuple[tuple[Argument, ...], float]]:
     """Yield the best options of all parameters, then with one replaced by its second best."""
     best = [options[0] for options in by_parameter]
@@ -304,25 +296,20 @@ def _combinations(
             yield _without_overlap([*best[:number], other, *best[number + 1 :]])
 
 
-def _without_overlap(options: Sequence[_Scored]) -> tuple[tuple[Argument, ...], float]:
+def _without_overlap(options: Sequence[_ScoredOption]) -> tuple[tuple[Argument, ...], float]:
     """Return the most probable arguments, one of each option, that do not share a word."""
-    first = [arguments[0] for arguments in options]
-    spans = [argument.spans[0] for argument, _ in first if argument.kind == SPAN]
-    if all(one[1] < other[0] or other[1] < one[0] for one, other in combinations(spans, 2)):
-        return tuple(argument for argument, _ in first), sum(score for _, score in first)
+    best = [arguments[0] for arguments in options]
+    spans = sorted(argument.spans[0] for argument, _ in best if argument.kind == SPAN)
+    if all(end < start for (_, end), (start, _) in pairwise(spans)):
+        return tuple(argument for argument, _ in best), sum(score for _, score in best)
     beam: list[tuple[float, tuple[Argument, ...], frozenset[int]]] = [(0.0, (), frozenset())]
     for arguments in options:
         candidates = []
         for argument, more in arguments:
             words = frozenset(n for first, last in argument.spans for n in range(first, last + 1))
-            candidates += [
-                (
-                    score + more - OVERLAP_COST * bool(words & taken),
-                    (*rest, argument),
-                    words | taken,
-                )
-                for score, rest, taken in beam
-            ]
+            for score, earlier, taken in beam:
+                penalty = OVERLAP_COST * bool(words & taken)
+                candidates.append((score + more - penalty, (*earlier, argument), words | taken))
         beam = sorted(candidates, key=lambda item: -item[0])[:MAX_RUNS]
     if beam[0][0] < -OVERLAP_COST:
         return beam[0][1], beam[0][0]

@@ -43,13 +43,13 @@ def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: Encoded) ->
     for row, (_, _, first, last) in enumerate(spans):
         array[row, first : last + 1] = 1 / (last + 1 - first)
     weights = tensor(array).to(words.dtype)
-    owner = torch.tensor([row for row, *_ in spans], dtype=torch.long)
+    span_case = tensor(spans[:, 0])
     return CaseData(
         keys=encoded.keys,
         vectors=encoded.vectors,
-        spans=(weights[:, None] @ words[owner])[:, 0],
-        owner=owner,
-        of=torch.tensor([parameter for _, parameter, *_ in spans], dtype=torch.long),
+        spans=(weights[:, None] @ words[span_case])[:, 0],
+        span_case=span_case,
+        span_parameter=tensor(spans[:, 1]),
         context=torch.zeros(0),
         sequences=tensor(tool_sequences(cases, len(schema.tools))),
         tool_of=torch.tensor([tool for tool, _ in schema.parameters], dtype=torch.long),

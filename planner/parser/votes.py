@@ -16,13 +16,7 @@ from casewright.planner.parser.arrays import (
     tool_sequences,
 )
 from casewright.planner.parser.graphs import Perceptrons
-from casewright.planner.parser.layers import (
-    HIDDEN,
-    Floats,
-    Linear,
-    Weights,
-    softmax,
-)
+from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights, softmax
 from casewright.planner.parser.schema import Schema
 
 
@@ -43,7 +37,7 @@ class CaseVoting:
         unit: Floats = keys / np.linalg.norm(keys, axis=-1, keepdims=True).clip(1e-12)
         return unit
 
-    def known(
+    def case_data(
         self, schema: Schema, cases: Sequence[ReadCase], vectors: Floats, words: Sequence[Floats]
     ) -> CaseData:
         """Return a toolbox's cases in the form from which votes are computed.
@@ -55,15 +49,14 @@ class CaseVoting:
         """
         arrays = case_arrays(schema, cases)
         spans = case_spans(cases)
-        means = [words[row][first : last + 1].mean(0) for row, _, first, last in spans]
-        of = np.array([parameter for _, parameter, _, _ in spans], dtype=np.int64)
+        means = [words[case][first : last + 1].mean(0) for case, _, first, last in spans]
         return CaseData(
             keys=self.keys(vectors),
             vectors=self._vector(vectors),
             spans=self._span(np.array(means, np.float32).reshape(-1, vectors.shape[1])),
-            owner=np.array([row for row, *_ in spans], dtype=np.int64),
-            of=of == np.arange(len(schema.parameters))[:, None],
-            has=arrays["has"].T > 0,
+            span_case=spans[:, 0],
+            span_parameter=spans[:, 1] == np.arange(len(schema.parameters))[:, None],
+            calls=arrays["calls"].T > 0,
             kinds=arrays["kinds"].swapaxes(0, 1),
             choices=arrays["choices"].T,
             fields=arrays["fields"].swapaxes(0, 1),
@@ -74,36 +67,36 @@ class CaseVoting:
             parameter_of=np.array([parameter for parameter, _ in schema.choices], dtype=np.int64),
         )
 
-    def __call__(self, vector: Floats, known: CaseData, fields: Sequence[str]) -> Votes[Floats]:
+    def __call__(self, vector: Floats, cases: CaseData, fields: Sequence[str]) -> Votes[Floats]:
         """Return the votes for a message.
 
         Args:
             vector: Mean of the message's token states (encoder,).
             fields: Names of the message's context fields.
         """
-        likeness = known.keys @ self.keys(vector[None])[0]
+        likeness = cases.keys @ self.keys(vector[None])[0]
         scores = likeness * self._sharpness
         weights = softmax(np.append(scores, self._nothing))[:-1]
-        by_tool = softmax(np.where(known.has, scores, HIDDEN)) * known.has
-        vote = known.has @ weights
-        best = np.where(known.has, likeness, -1).max(-1)
-        count = np.log1p(known.has.sum(-1)) / 3
+        by_tool = softmax(np.where(cases.calls, scores, HIDDEN)) * cases.calls
+        vote = cases.calls @ weights
+        best = np.where(cases.calls, likeness, -1).max(-1)
+        count = np.log1p(cases.calls.sum(-1)) / 3
         tools = np.stack([vote, best, count, np.log(vote + 0.02) / 4], -1).astype(np.float32)
-        by_parameter = by_tool[known.tool_of]
-        kinds = (by_parameter[:, None] @ known.kinds)[:, 0]
-        kinds = np.concatenate([kinds, tools[known.tool_of, 2:3]], -1)
-        choices = (by_parameter[known.parameter_of] * known.choices).sum(-1)
-        results = (by_parameter[:, None] @ known.fields)[:, 0]
+        by_parameter = by_tool[cases.tool_of]
+        kinds = (by_parameter[:, None] @ cases.kinds)[:, 0]
+        kinds = np.concatenate([kinds, tools[cases.tool_of, 2:3]], -1)
+        choices = (by_parameter[cases.parameter_of] * cases.choices).sum(-1)
+        results = (by_parameter[:, None] @ cases.fields)[:, 0]
         context = np.zeros((len(by_parameter), max(1, len(fields))), np.float32)
         for number, name in enumerate(fields):
-            if name in known.context:
-                context[:, number] = (by_parameter * known.context[name]).sum(-1)
-        shares = by_parameter[:, known.owner] * known.of
+            if name in cases.context:
+                context[:, number] = (by_parameter * cases.context[name]).sum(-1)
+        shares = by_parameter[:, cases.span_case] * cases.span_parameter
         shares = shares / shares.sum(-1, keepdims=True).clip(1e-6)
         likeliest = results.max(0, initial=0)
         states = list(self._nodes(tools, kinds, with_sign(choices), with_sign(likeliest)))
-        states[0] += by_tool @ known.vectors
-        states[1] += shares @ known.spans
+        states[0] += by_tool @ cases.vectors
+        states[1] += shares @ cases.spans
         return Votes(np.concatenate(states), weights, tools, kinds, choices, results, context)
 
 

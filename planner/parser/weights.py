@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from casewright.stores.encoders.minilm import minilm_weights
 
 if TYPE_CHECKING:
     from torch import Tensor
-
 
 #: Folder of the packaged parser.
 FOLDER = Path(__file__).parent / "weights"
@@ -107,14 +106,7 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
     from safetensors.torch import save_file
 
     halves = {name: w.detach().to(torch.bfloat16).contiguous() for name, w in weights.items()}
-    content = {
-        "format": card.format,
-        "encoder": "all-MiniLM-L6-v2",
-        "slope": card.slope,
-        "shift": card.shift,
-        "asks_below": card.asks_below,
-        "training": card.training,
-    }
+    content = {"format": card.format, "encoder": "all-MiniLM-L6-v2", **asdict(card)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         save_file(halves, folder / WEIGHTS)
@@ -133,7 +125,7 @@ def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:
         InputError: The folder's file cannot be read.
     """
     base = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
-    return base | _trained(folder)
+    return base | _read_trained(folder)
 
 
 def trained_weights(folder: Path) -> dict[str, Tensor]:
@@ -144,10 +136,10 @@ def trained_weights(folder: Path) -> dict[str, Tensor]:
     """
     import torch
 
-    return {name: torch.from_numpy(weight) for name, weight in _trained(folder).items()}
+    return {name: torch.from_numpy(weight) for name, weight in _read_trained(folder).items()}
 
 
-def _trained(folder: Path) -> dict[str, NDArray[np.float32]]:
+def _read_trained(folder: Path) -> dict[str, NDArray[np.float32]]:
     # The import adds the type bfloat16 to NumPy.
     import ml_dtypes  # noqa: F401
     from safetensors import SafetensorError
@@ -156,11 +148,11 @@ def _trained(folder: Path) -> dict[str, NDArray[np.float32]]:
     try:
         halves = load_file(folder / WEIGHTS)
     except (OSError, SafetensorError) as error:
-        raise unfit(folder, error) from error
+        raise weights_error(folder, error) from error
     return {name: weight.astype(np.float32) for name, weight in halves.items()}
 
 
-def unfit(folder: Path, error: Exception) -> InputError:
+def weights_error(folder: Path, error: Exception) -> InputError:
     """Return the error for weights that do not fit the network, with the reason."""
     missing = "there is no " if isinstance(error, KeyError) else ""
     reason = f"{missing}{' '.join(str(error).split())[:200]}"

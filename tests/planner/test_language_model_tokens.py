@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from casewright.errors import InputError
 from casewright.planner import Prompt
 from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model.plain_tokenizer import PlainTokenizer
 from tests.support import tiny_tokenizers as kinds
 
 KINDS: dict[str, Callable[[], Any]] = {
@@ -103,6 +105,13 @@ def test_text_that_looks_like_a_special_token_is_text(kind: str) -> None:
     assert language_model.tokenizer.decode(hostile).count(MARKUP) == 2
     plan = f's1 = prod_search(query="{MARKUP}")'
     assert special(language_model, language_model.encode_plan(plan)) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_plain_copy_of_a_tokenizer_declares_all_markup_special(kind: str) -> None:
+    plain = PlainTokenizer.of(model(kind).tokenizer.backend_tokenizer.to_str())
+    added = json.loads(plain.definition)["added_tokens"]
+    assert {token["id"] for token in added if token["special"]} == plain.special_ids
 
 
 @pytest.mark.parametrize("kind", KINDS)
