@@ -26,29 +26,31 @@ FOLDER = Path(__file__).parent / SHIPPED
 _EXAMPLES_PATH = ("data", "manifest", "data", "tevo", "shots")
 
 
-def shipped_planner(folder: Path = FOLDER) -> Path:
-    """Return an adapter's folder; raise ``InputError`` if it contains no adapter."""
-    if not is_shipped(folder):
+def shipped_planner(folder: Path | None = None) -> Path:
+    """Return the adapter's folder, by default the packaged one; raise ``InputError`` if missing."""
+    adapter = folder or FOLDER
+    if not is_shipped(adapter):
         raise InputError(
             f"The language model {SHIPPED!r} is not in this installation. Train it: casewright "
             "finetune data --recipe small --output DATA, then casewright finetune train --recipe "
-            f"small --data DATA --output {folder}; or choose another planner."
+            f"small --data DATA --output {adapter}; or choose another planner."
         )
-    return folder
+    return adapter
 
 
-def shipped_examples(folder: Path = FOLDER) -> int:
-    """Return the number of plan cases in an adapter's prompts, as in its training."""
+def shipped_examples(folder: Path | None = None) -> int:
+    """Return the number of plan cases in an adapter's prompts, which is that of its training."""
     value: Any = read_card(shipped_planner(folder))
     for key in _EXAMPLES_PATH:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, int) and value >= 0 else EXAMPLES
 
 
-def is_shipped(folder: Path = FOLDER) -> bool:
-    """Return True if a folder contains an adapter."""
+def is_shipped(folder: Path | None = None) -> bool:
+    """Return True if a folder, by default the packaged one, contains an adapter."""
+    adapter = folder or FOLDER
     # Training writes the card last.
-    return (folder / CARD).is_file() and (folder / ADAPTER_WEIGHTS).is_file()
+    return (adapter / CARD).is_file() and (adapter / ADAPTER_WEIGHTS).is_file()
 
 
 def is_runnable() -> bool:
@@ -57,7 +59,10 @@ def is_runnable() -> bool:
 
 
 def load_shipped(
-    folder: Path = FOLDER, device: str | None = None, dtype: str | None = None, title: str = SHIPPED
+    folder: Path | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    title: str = SHIPPED,
 ) -> LanguageModel:
     """Load the packaged adapter, or another one that Casewright trained, merged into its base.
 
@@ -68,11 +73,11 @@ def load_shipped(
             device or dtype is not available.
         DependencyError: The base is not installed; the message has the command that installs it.
     """
-    shipped_planner(folder)
+    adapter = shipped_planner(folder)
     from casewright.planner.language_model import load_language_model
     from casewright.planner.language_model.device import check_names, find_device
 
     check_names(device, dtype)
     if dtype is None and find_device(device).type == "cpu":
         dtype = "int8"
-    return load_language_model(folder, device=device, dtype=dtype, title=title)
+    return load_language_model(adapter, device=device, dtype=dtype, title=title)
