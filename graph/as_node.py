@@ -44,7 +44,7 @@ def as_node(
             to functions of the ``Answer``, such as ``{"reply": "text", "sources": "citations"}``;
             or a function of the ``Answer`` that returns the parent's update.
         run_context: Returns this run's ``RunContext``, given the parent's context. By default, the
-            parent's fields that have names of ``RunContext`` fields are passed on.
+            fields of the parent's context that ``RunContext`` has too are passed on.
 
     Raise ``InputError`` if ``answer`` names an unknown field; when the node runs, if the state
     lacks a named key or a value is invalid.

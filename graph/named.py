@@ -7,7 +7,6 @@ An entry point of the group ``casewright.generators`` names a function from an e
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from casewright.extensions import check_extension, extension, extensions
@@ -39,8 +38,12 @@ def make_generator(
     the domain's quoting generator, if any; with ``full``, the default one quotes whole results.
     """
     check_generator(name)
-    make_default = partial(extension("generator", EXTRACTIVE), encoder, full=full)
-    quoting: Generator = (make_quoting or make_default)()
+    quoting: Generator
+    if make_quoting:
+        quoting = make_quoting()
+    else:
+        # A generator of another package may not take ``full``.
+        quoting = extension("generator", EXTRACTIVE)(encoder, **({"full": True} if full else {}))
     if name == EXTRACTIVE:
         return quoting
     if name in extensions("generator"):

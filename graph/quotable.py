@@ -1,6 +1,7 @@
 """Segmentation of texts into parts that can be quoted: sentences, lists, table rows, code.
 
-A list has its introductory line in front, and a table row the column names. Code is never split.
+A list item has the list's introductory line in front, and a table row the column names. Code is
+never split.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class NamedPlanner:
         takes: Names of the ``ModelSettings`` that the planner takes; a planner that takes
             ``device`` has a language model in this process.
         reads: True if the planner uses the domain's reader.
-        shared: True if the planner can serve several users, since it calls no tools.
+        shared: True if the planner can serve several users: it calls no tools while it plans.
         model: Loads the planner's language model in this process, if it has one, given name and
             settings; raises ``InputError`` if the model does not exist.
     """

@@ -125,8 +125,7 @@ class SubQueryReuse:
                 best = best or scored
                 if untrained.isdisjoint(scored.plan.tools):
                     continue
-                deficit = (best.score or 0.0) - (scored.score or -math.inf)
-                if scored is best or deficit <= tolerance:
+                if scored is best or _deficit(best, scored) <= tolerance:
                     yield scored
                 return
 
@@ -166,6 +165,13 @@ class SubQueryReuse:
             if not active:
                 break
         return sorted(finished + active, key=lambda hypothesis: -hypothesis.score)
+
+
+def _deficit(best: ScoredPlan, scored: ScoredPlan) -> float:
+    """Return the nats by which a plan is less probable than the best; infinite without scores."""
+    if best.score is None or scored.score is None:
+        return math.inf
+    return best.score - scored.score
 
 
 def _add_literals(question: EncodedQuestion, candidates: Sequence[_Candidate]) -> list[_Hypothesis]:

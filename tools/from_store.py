@@ -56,7 +56,8 @@ def tool_from_store(
             the search returns nothing.
         per_tenant: True if each request searches the cases of its tenant (``store.for_tenant``),
             whichever tenant the store was opened for; a request without a tenant fails. If false,
-            the store is searched as it was opened, and refuses requests of other tenants.
+            the store is searched as it was opened; one that was opened for a tenant refuses
+            requests of others.
         sources, example: As for ``tool_from_function``.
         k: The maximum number of results.
         min_relevance: The minimum weighted cosine of a result.

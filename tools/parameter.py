@@ -111,7 +111,9 @@ def parameters_of(
     """Return a tool's parameters from their JSON Schemas.
 
     Args:
+        tool: The tool's name, for messages.
         schemas: Parameter name to schema; a schema may have its own ``$defs``.
+        required: Names of the required parameters.
         sources: Parameter name to the allowed sources of its argument.
         definitions: ``$defs`` of all schemas.
 

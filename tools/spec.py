@@ -35,9 +35,11 @@ class CallContext:
     A tool with several rounds may report each round: ``context.report({"round": 1, …})``.
 
     Attributes:
+        run_id: The run's id.
         step: The step's name, for example ``"s2"``.
         key: The idempotency key: the same for every attempt of this step in this run, also after a
             resume.
+        question: The user's question.
         scope: The user's identity from the caller of the graph: customer, tenant, ….
         report: Reports a JSON-plain object as an event of the run; the step's outcome keeps the
             reports of the last attempt.
