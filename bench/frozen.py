@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import mean
 from typing import Any
 
-from casewright.bench.harness import load_domain, p50, verdicts_of
+from casewright.bench.harness import load_domain, mean, p50, verdicts_of
 from casewright.bench.planner import planner_figures, share_right
 from casewright.bench.report import Report
 from casewright.finetune.corpus import read_corpus
@@ -26,8 +25,10 @@ FROZEN, ADDED = "frozen", "added tools"
 NOTES = (
     "The queries took no part in training, tuning or plan cases. A neighbour is a training query "
     f"with a similarity above {SAME_GROUP}.",
+)
+ADDED_NOTE = (
     "added tools: messages of the measuring toolboxes, each with the tools that its plan calls; "
-    "beside added tools: the test queries, each with the added tools of one such message.",
+    "beside added tools: the test queries, each with the added tools of one such message."
 )
 
 
@@ -47,6 +48,7 @@ def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
     groups = similarity_groups([query.query for query in (*known, *frozen)], encoder)
     known_groups = set(groups[: len(known)])
     has_neighbour = [group in known_groups for group in groups[len(known) :]]
+    with_added = _with_added_tools(tested.toolbox, frozen, guests, seed)
     rows: list[dict[str, Any]] = []
     figures = {"queries": float(len(frozen)), "queries_with_a_neighbour": float(sum(has_neighbour))}
     with plan_store(known, tested.uncached) as store:
@@ -63,15 +65,16 @@ def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
             figures |= planner_figures(f"_{name}", verdicts)
             figures[f"tool_accuracy_{name}_without_neighbours"] = share_right(distant)
             figures[f"plan_ms_p50_{name}"] = p50([v.milliseconds for v in verdicts])
-            for kind, queries in _with_added_tools(tested.toolbox, frozen, guests, seed).items():
+            for kind, queries in with_added.items():
                 verdicts = verdicts_of(planner, queries, tested.toolbox, f"{name}, {kind}")
                 accuracy = mean([v.arguments for v in verdicts])
                 row = {"planner": name, "messages": kind, "count": len(queries)}
                 row |= {"tools": share_right(verdicts), "arguments": accuracy}
                 rows.append({"table": ADDED, **row})
     settings = {"domain": domain.name, "same_group_above": SAME_GROUP}
-    titles = {FROZEN: FROZEN, ADDED: ADDED}
-    return Report(FROZEN, settings, figures, rows, NOTES, titles=titles)
+    settings |= {"guests": guests, "seed": seed}
+    notes = [*NOTES, *([ADDED_NOTE] if guests else [])]
+    return Report(FROZEN, settings, figures, rows, notes, titles={FROZEN: FROZEN, ADDED: ADDED})
 
 
 def _with_added_tools(
@@ -82,9 +85,10 @@ def _with_added_tools(
         return {}
     rng = random.Random(seed)
     guests = guest_queries(toolbox, read_corpus("measuring"), count, rng)
-    added = [rng.choice(guests).record.tools_extra for _ in frozen]
     beside = [
         replace(query, record=query.record.model_copy(update={"tools_extra": tools}))
-        for query, tools in zip(frozen, added, strict=True)
+        for query in frozen
+        if not query.record.tools_extra
+        for tools in [rng.choice(guests).record.tools_extra]
     ]
     return {ADDED: guests, f"beside {ADDED}": beside}

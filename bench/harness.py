@@ -252,6 +252,8 @@ def running(
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(GRACE_SECONDS)
                 process.kill()
+                # At Ctrl-C, the process's block waits only for a moment.
+                process.wait()
 
 
 def serving(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,11 +116,12 @@ class Question:
         """
         condition = with_tenant({**where, **(self.where or {})}, self.finder.tenant)
         excluded = set(exclude)
-        with suppress(NoCollectionError):
+        try:
             points = self.finder.engine.scroll(self.finder.collection, condition)
-            hits = self.hits([point.id for point in points if point.id not in excluded])
-            return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
-        return []
+        except NoCollectionError:
+            return []
+        hits = self.hits([point.id for point in points if point.id not in excluded])
+        return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
 
     def _weighted(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the engine's query vectors: weighted vectors, with 0 for the quality."""

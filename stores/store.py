@@ -251,7 +251,10 @@ class CaseStore:
     def question(
         self, text: str, *, weights: Mapping[str, float] | None = None, where: Where | None = None
     ) -> Question | None:
-        """Return a question, embedded once for several searches; ``None`` for an empty store."""
+        """Return a question, embedded once for several searches; ``None`` for an empty store.
+
+        See ``search`` for the arguments and errors.
+        """
         query = self._query(text, weights, 1.0, where)
         return None if query is None else Question(text, query, self._finder, where)
 

@@ -22,7 +22,6 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.judged import (
@@ -115,7 +114,7 @@ class AnswerMeasures:
     @property
     def preferences(self) -> Floats:
         """The array of log σ(Δ), below 0, for the margins Δ."""
-        logarithms: Floats = log_expit(self.margins)
+        logarithms: Floats = -np.logaddexp(0.0, -self.margins)
         return logarithms
 
     @property
@@ -166,7 +165,7 @@ def measure(
         share_above=float((r > w.max()).mean()),
         mass_ratio=ratio,
         # The mass is σ of the difference of the logarithms, which cannot overflow.
-        mass=float(np.exp(log_expit(log_ratio))),
+        mass=float(np.exp(-np.logaddexp(0.0, -log_ratio))),
     )
 
 

@@ -63,10 +63,15 @@ def blocks(count: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
-def _cosines(rows: Vectors, columns: Vectors) -> Iterator[tuple[slice, slice, Floats]]:
-    """Yield the cosines of rows (n, d) and columns (m, d) block by block, with their places."""
-    for row_part in blocks(len(rows), ROWS):
-        block = unit_vectors(rows[row_part])
+def _cosines(
+    vectors: Vectors, columns: Vectors, rows: NDArray[np.int64] | None = None
+) -> Iterator[tuple[slice, slice, Floats]]:
+    """Yield the cosines of vectors (n, d) and columns (m, d) block by block, with their places.
+
+    With ``rows``, only these vectors are compared; a copy of all of them would fill the memory.
+    """
+    for row_part in blocks(len(vectors) if rows is None else len(rows), ROWS):
+        block = unit_vectors(vectors[row_part if rows is None else rows[row_part]])
         for column_part in blocks(len(columns), COLUMNS):
             yield row_part, column_part, block @ unit_vectors(columns[column_part]).T
 
@@ -129,7 +134,7 @@ def _gain_decreases(
 ) -> Floats:
     """Return the fall (N) of each candidate's gain if the coverage of ``rows`` rises."""
     falls = np.zeros(len(vectors))
-    for row_part, column_part, cosines in _cosines(vectors[rows], vectors):
+    for row_part, column_part, cosines in _cosines(vectors, vectors, rows):
         low, high = before[row_part, None], after[row_part, None]
         falls[column_part] += np.clip(cosines, low, high, out=cosines).sum(axis=0) - low.sum()
     return falls

@@ -139,7 +139,7 @@ def _ask_without_question(values: DomainValues, generator: str, *, as_json: bool
     from casewright.graph.named import EXTRACTIVE, check_generator
     from casewright.planner import chat_model
     from casewright.planner.chat_call import chat_text
-    from casewright.serve.session.session import open_stores
+    from casewright.serve.session.defaults import open_stores
 
     assert values.domain.answer is not None
     check_generator(generator)

@@ -50,7 +50,7 @@ def own_tools(
         yield OwnTools(toolbox_from_file(toolbox), file_queries, encoder)
         return
     from casewright.domains import find_domain
-    from casewright.serve.session.session import open_stores
+    from casewright.serve.session.defaults import open_stores
 
     source = find_domain(str(domain))
     with closing(open_stores(source)) as opened:

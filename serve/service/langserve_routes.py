@@ -21,8 +21,8 @@ from casewright.serve.service.runs import Runs, Waiting
 from casewright.serve.service.tokens import tenant_of
 
 PATH = "/casewright"
-#: Key of the tenant in LangServe's configuration.
-_TENANT = "casewright_tenant"
+#: Key of the tenant in LangServe's configuration; LangChain traces no keys with this prefix.
+_TENANT = "__casewright_tenant"
 #: Questions of a batch that run at a time.
 BATCH_AT_ONCE = 4
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import pathlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
@@ -140,7 +140,9 @@ def _list(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[str, Any]]
         return plans_json
     for name in pinned_names(folder):
         # A damaged plan must not hide the others; its own routes report the damage.
-        with suppress(InputError):
+        try:
             pinned = read_pinned(folder, name)
-            plans_json.append({**pinned.to_json(), "differences": pinned.differences(toolbox)})
+        except InputError:
+            continue
+        plans_json.append({**pinned.to_json(), "differences": pinned.differences(toolbox)})
     return plans_json

@@ -27,8 +27,9 @@ PAGE = "/page/"
 
 
 def tenant_of(scope: Scope) -> str:
-    """Return a request's tenant; empty on open paths, or without authentication."""
-    return str(scope.get("state", {}).get("tenant", ""))
+    """Return the tenant of an authenticated request."""
+    # Without authentication the state has none: the request fails, and is not somebody else's.
+    return str(scope["state"]["tenant"])
 
 
 class Tokens:

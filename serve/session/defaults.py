@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from casewright.domains import Domain
+from casewright.domains import Domain, OpenDomain
 from casewright.planner.named import CASE_PLANNER, ENSEMBLE, PARSER
 from casewright.planner.shipped import SHIPPED, is_runnable
 from casewright.stores.paths import data_folder
@@ -27,3 +27,10 @@ def store_folder(domain: str, encoder: str | None = None) -> Path:
     if encoder is None:
         return data_folder() / domain
     return data_folder() / f"{domain}-{re.sub(r'[^A-Za-z0-9.-]+', '-', encoder).strip('-.')}"
+
+
+def open_stores(domain: Domain, *, rebuild: bool = False) -> OpenDomain:
+    """Return a domain, opened with the packaged encoder and without a planner."""
+    from casewright.stores import default_encoder
+
+    return domain.open(store_folder(domain.name), default_encoder(), rebuild)

@@ -12,7 +12,7 @@ from casewright.errors import InputError
 from casewright.graph.named import OFF, check_judge, make_generator, make_judge
 from casewright.planner import Planner, named
 from casewright.planner.named import ModelSettings
-from casewright.serve.session.defaults import default_planner, store_folder
+from casewright.serve.session.defaults import default_planner, open_stores, store_folder
 from casewright.serve.session.scopes import default_scope
 
 if TYPE_CHECKING:
@@ -155,13 +155,6 @@ def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenD
         return FeedbackSearch(store, judge, strategy, weights=weights, fallback=False)
 
     return domain.looping(opened, make)
-
-
-def open_stores(domain: Domain, *, rebuild: bool = False) -> OpenDomain:
-    """Return a domain, opened with the packaged encoder and without a planner."""
-    from casewright.stores import default_encoder
-
-    return domain.open(store_folder(domain.name), default_encoder(), rebuild)
 
 
 def rebuild(domain_name: str) -> dict[str, int]:

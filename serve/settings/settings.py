@@ -37,7 +37,8 @@ PREFIX = "CASEWRIGHT_"
 #: Variables with the prefix that are not settings, such as those of domains. Packages declare
 #: their variables as entry points of the group ``casewright.variables``.
 OTHER_VARIABLES = frozenset(
-    PREFIX + name for name in ("CONFIG", "DEBUG", "ALQA", "LEGAL_CONTEXT", "LEGAL_EXTRACTOR")
+    {settings_file.VARIABLE}
+    | {PREFIX + name for name in ("DEBUG", "ALQA", "LEGAL_CONTEXT", "LEGAL_EXTRACTOR")}
 )
 #: Settings that are paths; in a file they are relative to the file's folder.
 PATHS = ("home", "cache_folder", "tokens_file", "threads_file", "corrections_file", "plans_folder")

@@ -157,10 +157,11 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
                 marked = any(os.path.exists(os.path.join(entry.path, n)) for n in MARKER_FILES)
                 if entry.name not in SKIPPED_FOLDERS and not marked:
                     folders.append(Path(entry.path))
-            elif chosen(source, include) and entry.is_symlink():
-                _add_link(Path(entry.path), source, root, content)
             elif chosen(source, include):
-                _add_file(Path(entry.path), source, content)
+                if entry.is_symlink():
+                    _add_link(Path(entry.path), source, root, content)
+                else:
+                    _add_file(Path(entry.path), source, content)
     content.failed.sort()
     content.skipped.sort()
     content.files.sort(key=lambda file: file.source)

@@ -209,13 +209,16 @@ def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None
     try:
         with closing(sqlite3.connect(file, timeout=5)) as db:
             db.execute(CREATE)
-            rows = [(key, _is_intact(key, blob)) for key, blob in db.execute(SELECT_ROWS)]
-            # Vectors of an older version, without checksum, count as unusable too.
-            damaged = [(key,) for key, is_intact in rows if not is_intact]
+            total, damaged = 0, []
+            for key, blob in db.execute(SELECT_ROWS):
+                total += 1
+                # Vectors of an older version, without checksum, count as unusable too.
+                if not _is_intact(key, blob):
+                    damaged.append((key,))
             if remove:
                 with db:
                     db.executemany("DELETE FROM embedding WHERE key = ?", damaged)
-            return len(rows), len(damaged)
+            return total, len(damaged)
     except sqlite3.OperationalError as error:
         raise StoreError(f"{file} cannot be checked: {error}. Try again.") from error
     except sqlite3.DatabaseError:

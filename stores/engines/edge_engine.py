@@ -71,7 +71,9 @@ class EdgeEngine(InProcess):
 
         rows = self._finite(collection, vectors, (len(ids),))
         keys = uuids(ids)
-        stored = list(map(edge_payload, payloads, map(str, keys), rows))
+        stored = [
+            edge_payload(p, str(i), row) for i, row, p in zip(keys, rows, payloads, strict=True)
+        ]
         points = [EdgePoint(i, row, p) for i, row, p in zip(keys, rows, stored, strict=True)]
         size = rows.nbytes + sum(len(payload["json"].encode()) for payload in stored)
         check_room(self._folder, WRITE_FACTOR * size)

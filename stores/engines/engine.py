@@ -40,7 +40,10 @@ class Engine(Protocol):
 
     @property
     def writing(self) -> AbstractContextManager[Any]:
-        """The lock of this process's threads for writes that depend on earlier reads."""
+        """The lock of this process's threads for writes that depend on earlier reads.
+
+        It does not exclude other users of a server.
+        """
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         """Return the layout given to ``create``; ``None`` if there is no such collection.

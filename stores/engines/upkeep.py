@@ -67,8 +67,12 @@ def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResu
             check_engine(folder)
         except StoreDamagedError:
             write_whole(folder / ENGINE_FILE, json.dumps({"engine": ENGINE}))
-        damaged = [disk for disk in _shards(folder) if _check_shard(disk, lock).damage]
-        return [_repair_result(folder, disk.collection, rebuild(disk, lock)) for disk in damaged]
+        # Each is repaired before the next is checked: a check that fails ends the repair.
+        return [
+            _repair_result(folder, disk.collection, rebuild(disk, lock))
+            for disk in _shards(folder)
+            if _check_shard(disk, lock).damage
+        ]
 
 
 @contextmanager

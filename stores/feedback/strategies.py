@@ -56,7 +56,8 @@ class Strategy(Protocol):
 class TextStrategy:
     """A search for the question followed by all relevant texts, as one query.
 
-    An encoder reads only the beginning of a long query (the packaged one 256 tokens).
+    An encoder reads only the beginning of a long query (the packaged one 256 tokens), so texts that
+    are found later have little effect.
 
     Source: the RepoGPT post on semi-supervised retrieval (2023).
     """

@@ -97,7 +97,7 @@ def training_inputs(data: DataSection) -> TrainingInputs:
 def domain_toolbox(name: str) -> Toolbox:
     """Return a domain's toolbox, whose stores are closed: its tools cannot be called."""
     from casewright.domains import find_domain
-    from casewright.serve.session.session import open_stores
+    from casewright.serve.session.defaults import open_stores
 
     with closing(open_stores(find_domain(name))) as opened:
         return opened.toolbox

@@ -49,7 +49,7 @@ def finetune_encoder(
 def _pairs(name: str) -> Iterator[Pair]:
     from casewright.domains import find_domain
     from casewright.finetune.encoder_training import case_pairs
-    from casewright.serve.session.session import open_stores
+    from casewright.serve.session.defaults import open_stores
 
     with closing(open_stores(find_domain(name))) as opened:
         for store in opened.stores.values():

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from casewright.errors import InputError
 from casewright.planner import Reader, named
 from casewright.planner.named import AGENT, CASE_PLANNER, CLASSIFIERS, PARSER, ModelSettings
+from casewright.serve.session.defaults import open_stores
 from casewright.serve.session.scopes import default_scope
-from casewright.serve.session.session import open_stores
 
 if TYPE_CHECKING:
     from casewright.domains import OpenDomain

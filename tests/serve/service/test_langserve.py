@@ -39,7 +39,7 @@ def test_a_thread_is_the_token_s_own_there_too(service: Served) -> None:
 
 
 def test_a_client_cannot_say_whose_request_it_is(service: Served) -> None:
-    given = {"configurable": {"casewright_tenant": "other", "thread_id": "x"}}
+    given = {"configurable": {"__casewright_tenant": "other", "thread_id": "x"}}
     with service.client() as client:
         reply = client.post(
             "/casewright/invoke", json={"input": {"question": QUICK}, "config": given}
