@@ -252,7 +252,8 @@ def test_models_that_cannot_be_had_are_refused() -> None:
 
 
 def test_step_reads_all_weights_but_the_embedding(model: LanguageModel) -> None:
-    count = sum(p.numel() for p in model.network.parameters())
+    network = model.network
+    count = sum(w.numel() for w in (*network.parameters(), *network.buffers()))
     assert weight_bytes(model) == 4 * (count - 8192 * 32)
     assert measure_bandwidth(model.device, 2**20) > 1e6
 

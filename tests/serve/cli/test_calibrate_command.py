@@ -187,7 +187,8 @@ def test_a_killed_run_goes_on_and_scores_nothing_twice(
     resumed = result(run(home, *map(str, arguments)))
     assert rows(scores).items() >= kept.items()
     alone = [str(tmp_path / "other.sqlite") if a == scores else str(a) for a in arguments]
-    fresh = result(run(home, *alone))
+    # A home of its own, since the measured qualities of the cases are kept in the home.
+    fresh = result(run(tmp_path / "home", *alone))
     # The quality of the cases is the likelihood of their answers without demonstrations.
     assert len(rows(tmp_path / "other.sqlite")) == len(rows(scores))
     # Other prompts were read together, which changes the last digits.
@@ -202,7 +203,7 @@ def rows(file: Path) -> dict[str, int]:
         return {}
     with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=10) as database:
         try:
-            return dict(database.execute("SELECT key, rowid FROM likelihoods"))
+            return dict(database.execute("SELECT key, rowid FROM prompts"))
         except sqlite3.OperationalError:
             # The table is not there yet.
             return {}
