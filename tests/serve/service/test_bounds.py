@@ -151,6 +151,7 @@ def test_requests_without_a_question_are_bounded_too() -> None:
                 statuses.append(message["status"])
 
         scope: Any = {"type": "http", "method": method, "path": path, "headers": []}
+        scope["state"] = {"tenant": "acme"}  # as after authentication
         await admission(scope, receive, send)
 
     async def ask() -> None:
