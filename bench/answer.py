@@ -16,7 +16,8 @@ from casewright.bench.harness import first_scope, open_tested_domain, p50, p95, 
 from casewright.bench.layers import LayerSampler
 from casewright.bench.report import Report
 from casewright.graph import ExtractiveGenerator, RunContext, build_graph
-from casewright.planner import CasePlanner, plan_schema
+from casewright.planner import plan_schema
+from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.stores import CaseStore
 
 #: Number of cold starts of each timed command.
@@ -34,7 +35,8 @@ NOTES = (
 def measure_answer(domain_name: str, count: int) -> Report:
     """Time whole answers (planning, look-ups, generation) to uncached questions, and cold starts.
 
-    Accuracy is not measured, because the queries are plan cases.
+    The case planner plans, with the domain's reader if there is one, as for ``ask``. Accuracy is
+    not measured, because the queries are plan cases.
     """
     rows: list[dict[str, Any]] = []
     sampler = LayerSampler()
@@ -45,7 +47,8 @@ def measure_answer(domain_name: str, count: int) -> Report:
         domain, queries = tested.domain, tested.domain.queries()
         sample = random.Random(0).sample(queries, min(count, len(queries)))
         plans.add(tested.opened.plan_cases.all())
-        graph = build_graph(tested.toolbox, CasePlanner(plans), ExtractiveGenerator(tested.encoder))
+        planner = make_planner(CASE_PLANNER, plans, domain.open_reader())
+        graph = build_graph(tested.toolbox, planner, ExtractiveGenerator(tested.encoder))
         questions: list[Any] = [{"question": q.query, "context": q.record.context} for q in sample]
         ask = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
         ask(questions[0])
@@ -74,7 +77,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
         {"table": "layers", "layer": layer, "share": count / sampler.counts.total()}
         for layer, count in sampler.counts.most_common()
     ]
-    settings = {"domain": domain.name, "planner": "case", "queries": len(sample)}
+    settings = {"domain": domain.name, "planner": CASE_PLANNER, "queries": len(sample)}
     figures = {"answer_warm_ms_p50": p50(times), "answer_warm_ms_p95": p95(times)}
     figures["answer_warm_cpu_ms_p50"] = p50([row["cpu"] for row in rows])
     figures |= {"ask_cold_s_p50": p50(cold), "ask_cold_s_max": max(cold)}
