@@ -57,7 +57,10 @@ class ModelPlanner:
 
     Args:
         model: The language model; see ``load_language_model``.
-        fallback, plan_cases, examples, selection: As for ``ChatPlanner``.
+        fallback: As for ``ChatPlanner``, like the next three.
+        plan_cases: Store of the cases in the prompt.
+        examples: Maximum number of plan cases in a prompt.
+        selection: Selects these cases.
         seconds: Deadline of a plan, or of a batch of plans.
         tokens: Maximum number of tokens of a plan; the default is smaller without a grammar.
         batch: Maximum number of questions that ``plan_many`` decodes together.

@@ -181,7 +181,8 @@ def pin_plan(
 
     Args:
         name: Letters, digits, hyphens and underscores.
-        question, plan: With values, which become placeholders.
+        question: A question with the values, which become placeholders.
+        plan: A plan with the values, which become placeholders.
         parameters: Parameter to its value in the question and the plan. A text matches whole words
             in any case; a number or a boolean also matches an argument.
     """

@@ -55,7 +55,11 @@ def tool_from_function(
         example: A question that the tool helps to answer, with the plan.
         process: Call the function in its own process, which is killed when the call is cancelled or
             exceeds its time limit; see ``casewright.tools.process``.
-        latency, cost, tokens, approval, finds: As in ``ToolSpec``.
+        latency: As in ``ToolSpec``, like the next four.
+        cost: As in ``ToolSpec``.
+        tokens: As in ``ToolSpec``.
+        approval: As in ``ToolSpec``.
+        finds: As in ``ToolSpec``.
 
     Raises:
         ToolError: A parameter has a type that JSON cannot represent, ``sources`` names an unknown

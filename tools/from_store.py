@@ -58,7 +58,8 @@ def tool_from_store(
             whichever tenant the store was opened for; a request without a tenant fails. If false,
             the store is searched as it was opened; one that was opened for a tenant refuses
             requests of others.
-        sources, example: As for ``tool_from_function``.
+        sources: As for ``tool_from_function``.
+        example: As for ``tool_from_function``.
         k: The maximum number of results.
         min_relevance: The minimum weighted cosine of a result.
         near_best: The minimum weighted cosine of a result, as a share of the best hit's.

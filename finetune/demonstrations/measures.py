@@ -139,7 +139,8 @@ def measure(
     Args:
         right: Log-probabilities of the right answers, the best one first, with demonstrations.
         wrong: Log-probabilities of the wrong answers, with demonstrations; may be empty.
-        right_alone, wrong_alone: Log-probabilities of the same answers without demonstrations.
+        right_alone: Log-probabilities of the right answers without demonstrations.
+        wrong_alone: Those of the wrong answers without demonstrations.
 
     Raises:
         InputError: There is no right answer, the lengths differ, or a number is not finite.

@@ -39,7 +39,9 @@ def export_onnx(
     os.close(descriptor)
     try:
         names: Any = {"input_names": list(inputs), "output_names": list(outputs)}
-        settings: Any = {"dynamo": True, "dynamic_shapes": dict(dynamic), "verbose": False}
+        # By place, since by name they would be those of the module's parameters.
+        shapes = tuple(dynamic.get(name) for name in inputs)
+        settings: Any = {"dynamo": True, "dynamic_shapes": shapes, "verbose": False}
         with quiet(), torch.no_grad():
             program = torch.onnx.export(module, tuple(example), **names, **settings)
             assert program is not None

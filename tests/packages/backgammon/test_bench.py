@@ -178,7 +178,7 @@ def test_bert_score_is_one_for_the_same_words_and_less_for_others() -> None:
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["--data", "nowhere"], "is_unlikely decisions-dev.jsonl"),
+        (["--data", "nowhere"], "lacks decisions-dev.jsonl"),
         (["--data", "DATA", "--chat", "nobody"], "nobody"),
     ],
 )
