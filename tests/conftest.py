@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import importlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -97,31 +95,11 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """
     gc.disable()
     try:
-        _import_own_part_first(session.config)
         return (yield)
     finally:
         gc.collect()
         gc.freeze()
         gc.enable()
-
-
-def _import_own_part_first(config: pytest.Config) -> None:
-    """Import the files of tests, each of several processes another part of them first.
-
-    In a new checkout pytest rewrites each file, which takes twice as long as all else that gathers
-    the tests, and keeps what it wrote: so a process finds there what the others rewrote.
-    """
-    worker = getattr(config, "workerinput", None)
-    if worker is None:
-        return
-    places = [Path(argument.partition("::")[0]) for argument in config.args]
-    files = sorted({f for p in places for f in (p.rglob("test_*.py") if p.is_dir() else [p])})
-    first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
-    for file in [*files[first:], *files[:first]]:
-        # What cannot be imported is told where it is gathered.
-        with contextlib.suppress(Exception, pytest.skip.Exception):
-            named = file.resolve().relative_to(config.rootpath).with_suffix("")
-            importlib.import_module(".".join(named.parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
