@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.planner.parser.listed_choices import with_listed_choices
 from casewright.planner.parser.message import CLS, SEP, stem, words_in
 from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolSpec
 from casewright.tools.parameter import KINDS
@@ -62,7 +63,7 @@ class Schema:
         schema = cls(list(toolbox))
         for number, tool in enumerate(schema.tools):
             schema.results.extend((number, name) for name in tool.results)
-            for parameter in tool.parameters:
+            for parameter in map(with_listed_choices, tool.parameters):
                 slot = len(schema.parameters)
                 schema.parameters.append((number, parameter))
                 schema.choices.extend((slot, choice) for choice in parameter.choices)

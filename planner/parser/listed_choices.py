@@ -1,0 +1,55 @@
+"""Choices that the description of a parameter lists in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import regex as re
+
+from casewright.tools import Parameter, Source
+
+#: Maximum numbers of words of a choice, of choices, and of characters of a description.
+MAX_WORDS, MAX_CHOICES, MAX_CHARACTERS = 3, 16, 400
+#: A list at the end of a description: "kind: new, used or both", "one of new, used", "(new|used)".
+_LIST = re.compile(
+    r"(?:[:(]|\b(?:one|any) of\b|\beither\b)\s*(?:one of\b|either\b)?:?\s*([^:()]+?)\)?[.\s]*$",
+    re.IGNORECASE,
+)
+_SEPARATOR = re.compile(r"\s*[,;]\s*or\s+|\s*[,;/|]\s*|\s+or\s+", re.IGNORECASE)
+#: A list of examples has no such mark of an alternative.
+_ALTERNATIVE = re.compile(r"\bor\b|[|/]|\b(?:one|any) of\b|\beither\b", re.IGNORECASE)
+_EXAMPLES = re.compile(r"\be\.?g\b|\bfor (?:example|instance)\b|\bsuch as\b|…|\.\.\.")
+#: A kind of value, as in "where: place or postcode", which is no choice.
+_KIND = re.compile(
+    r"^(?:an?|the|any|some|its)\b|\b(?:address|age|amount|area|article|author|brand|call|category|"
+    r"city|code|colou?r|company|country|customer|date|day|description|destination|district|e?mail|"
+    r"event|field|file|floor|hour|id|identifier|isbn|item|keyword|kind|label|language|line|link|"
+    r"location|make|model|month|name|node|number|object|part|path|period|person|phone|phrase|place|"
+    r"postcode|product|purpose|range|region|room|season|size|sku|span|street|subject|surname|tag|"
+    r"text|theme|thing|time|title|topic|town|trip|type|url|user|username|value|village|week|"
+    r"weekday|word|year|zip)(?:e?s)?\b",
+    re.IGNORECASE,
+)
+_QUOTES = "\"'`“”‘’«»"
+
+
+def with_listed_choices(parameter: Parameter) -> Parameter:
+    """Return a parameter with the choices that its description lists, without the list.
+
+    Tools of a request and of an OpenAPI file often list the values of a text in words only. Other
+    values stay valid. The parameter itself is returned if it has choices, takes no text, or if
+    its description has no list of two or more alternatives.
+    """
+    if parameter.choices or Source.LITERAL not in parameter.sources or not parameter.fits(""):
+        return parameter
+    text = parameter.description
+    listed = _LIST.search(text) if len(text) <= MAX_CHARACTERS else None
+    if listed is None or not _ALTERNATIVE.search(listed[0]) or _EXAMPLES.search(text):
+        return parameter
+    choices = [part.strip(_QUOTES + " ") for part in _SEPARATOR.split(listed[1])]
+    if not (2 <= len(set(choices)) == len(choices) <= MAX_CHOICES) or not all(
+        0 < len(choice.split()) <= MAX_WORDS and not _KIND.search(choice) for choice in choices
+    ):
+        return parameter
+    head = text[: listed.start()].rstrip(" ,;:(")
+    return replace(parameter, description=head, choices=tuple(choices))

@@ -1,0 +1,60 @@
+"""Choices that a parameter's description lists only in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from casewright.planner import PlanRequest
+from casewright.planner.parser.listed_choices import with_listed_choices
+from casewright.planner.parser_planner import ParserPlanner
+from casewright.tools import Parameter, Toolbox, ToolSpec
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "fact of a life: birth, marriage or occupation",
+        "fact of a life: birth, marriage, or occupation.",
+        "fact of a life; one of 'birth', 'marriage', 'occupation'",
+        "fact of a life (birth | marriage | occupation)",
+    ],
+)
+def test_a_list_of_alternatives_at_the_end_of_a_description_is_read(description: str) -> None:
+    parameter = with_listed_choices(Parameter("event", description))
+    assert parameter.choices == ("birth", "marriage", "occupation")
+    assert parameter.description.startswith("fact of a life")
+    assert "birth" not in parameter.description
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        Parameter("where", "where to look: place or postcode"),
+        Parameter("start", "where the walk begins: a hut or a summit"),
+        Parameter("hall", "the hall, for example: east or west"),
+        Parameter("town", "what is asked: Lyon, Paris"),
+        Parameter("note", "the note: whatever comes to the mind of a visitor or nothing at all"),
+        Parameter("event", "birth or death: as declared", choices=("birth", "death")),
+        Parameter("person_id", "the person: father or mother"),
+        Parameter("count", "how many: one or two", kind="integer"),
+    ],
+)
+def test_kinds_of_values_examples_and_declared_choices_are_left_alone(parameter: Parameter) -> None:
+    assert with_listed_choices(parameter) is parameter
+
+
+def test_the_plan_parser_chooses_a_listed_value_that_the_message_says_in_other_words() -> None:
+    facts = ToolSpec(
+        "life_facts",
+        "A fact of a person's life.",
+        (
+            Parameter("person_id", "the person"),
+            Parameter("event", "which fact: birth, marriage, occupation or burial"),
+        ),
+        ("evidence",),
+    )
+    request = PlanRequest(
+        "what did he do for a living", Toolbox([facts]), context={"person_id": "P7"}
+    )
+    plan = ParserPlanner().plan(request).plan
+    assert str(plan) == 's1 = life_facts(person_id=context.person_id, event="occupation")'
