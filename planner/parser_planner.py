@@ -103,7 +103,13 @@ class ParserReuse:
         message, plans = self.runtime.plans(
             prepared, request.question, request.context, request.max_steps, request.beyond
         )
-        return [(write_plan(plan.steps, prepared.schema, message), plan.score) for plan in plans]
+        ends = self.runtime.prepare(request.toolbox, self._cases).span_ends
+        scores: dict[Plan, float] = {}
+        for plan in plans:
+            steps = ends.moved(plan.steps, message)
+            # Two plans may become equal by moved spans.
+            scores.setdefault(write_plan(steps, prepared.schema, message), plan.score)
+        return list(scores.items())
 
 
 class ParserPlanner(ReusePlanner):

@@ -19,6 +19,7 @@ from casewright.planner.parser.plan_reading import read_plan
 from casewright.planner.parser.reading import ArrayNetwork
 from casewright.planner.parser.schema import Schema
 from casewright.planner.parser.search import PlanSearch, ScoredSteps
+from casewright.planner.parser.span_ends import SpanEnds
 from casewright.planner.parser.weights import FOLDER, read_weights, weights_error
 from casewright.planner.reader import reader_tokenizer
 from casewright.tools import Toolbox
@@ -38,6 +39,7 @@ class Prepared:
     schema: Schema
     options: Options
     encoded: Any
+    span_ends: SpanEnds
 
 
 class ParserRuntime:
@@ -102,7 +104,8 @@ class ParserRuntime:
         if not readable:
             # Arrays need at least one case: this one is similar to no message.
             readable = [(read_message(self._tokenizer, "-", {}), [])]
-        return Prepared(cases, schema, Options(schema), self._network.toolbox(schema, readable))
+        encoded = self._network.toolbox(schema, readable)
+        return Prepared(cases, schema, Options(schema), encoded, SpanEnds(readable))
 
 
 def open_runtime(folder: Path = FOLDER) -> ParserRuntime:
