@@ -13,6 +13,7 @@ from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery, PlanRequest, plan_store
 from casewright.planner.parser.weights import ParserCard, read_card, save_parser
 from casewright.planner.parser_planner import ParserPlanner
+from casewright.planner.plan import Literal
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec
 from tests.planner.helpers import ROWS, SHOP
 from tests.support.encoders import HashingEncoder
@@ -129,3 +130,15 @@ def test_an_identifier_comes_from_the_field_of_its_name_whatever_was_learned(fol
             identifiers += [(name, str(value)) for name, value in arguments if name.endswith("_id")]
     assert identifiers
     assert [value for name, value in identifiers if not value.endswith(name)] == []
+
+
+def test_a_number_is_no_text_for_a_parameter_that_takes_both() -> None:
+    search = ToolSpec(
+        "person_search",
+        "Finds a person in the registers.",
+        (Parameter("name", "name of the person"), Parameter("born", "year of birth")),
+        ("person_id",),
+    )
+    question = "looking for my great great gran Keziah Blewitt, born 1849"
+    plan = ParserPlanner().plan(PlanRequest(question, Toolbox([search]))).plan
+    assert dict(plan.steps[0].arguments)["born"] == Literal(1849)

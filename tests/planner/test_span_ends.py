@@ -11,7 +11,12 @@ from casewright.planner.parser_planner import ParserPlanner
 from casewright.tools import Parameter, Toolbox, ToolSpec
 from tests.support.encoders import HashingEncoder
 
-FIND = ToolSpec("find_book", "Finds a book of the library by its title.", (Parameter("title", "title of the book"),), ("book_id",))
+FIND = ToolSpec(
+    "find_book",
+    "Finds a book of the library by its title.",
+    (Parameter("title", "title of the book"),),
+    ("book_id",),
+)
 NOUNS = ("green rivers", "stone recipes", "copper birds", "hidden maps", "summer orchard")
 
 
