@@ -25,11 +25,12 @@ from casewright.bench.feedback.runs import (
     SearchState,
     ShuffledJudge,
     SymbolFilter,
+    judgement_ms,
     loop_run,
     post_loop,
     single_search,
 )
-from casewright.bench.harness import mean
+from casewright.bench.harness import mean, p50
 from casewright.bench.report import Report
 from casewright.finetune.judge_sets.find import find_sets
 from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, FeedbackSet, LabelledQuestion
@@ -68,6 +69,7 @@ LINE_STYLES = {GOLD: "-", OFFLINE: "--", SHUFFLED: ":", BLIND: "-."}
 _NOTES = (
     "Test questions only. The offline judge was trained on the other half of each set's questions, "
     "over the same cases.",
+    "ms for ten cases: median time in which the offline judge reads ten cases.",
     "first two, unread: a control that marks the first two cases without reading them. A judge's "
     "gain over this control is the gain of reading.",
     "judged: number of cases per question; found: recall of the judged cases; single: recall of "
@@ -108,6 +110,7 @@ class Trial(NamedTuple):
     post: Mapping[int, Sequence[Run]]  # runs of the post's loop by the number of cases per round
     filtered: Sequence[SearchState]  # the states of the symbol filter
     single: Mapping[int, float]  # mean recall of one search by the number of results
+    judgement_ms: float  # median time of the offline judge for ten cases, in milliseconds
 
     def mean(self, measure: Measure, states: Sequence[SearchState]) -> float:
         """Return the mean of a measure over the questions, each with its state."""
@@ -212,7 +215,8 @@ def _trial(
         chunk_ids = [symbols.find(question.text) for question in labelled]
         filtered = [SearchState(ids, frozenset(ids)) for ids in chunk_ids]
     means = {k: mean(values) for k, values in recalls.items()}
-    return Trial(name, data, labelled, loops, post, filtered, means)
+    times = p50([judgement_ms(question, OfflineJudge()) for _, question in pairs])
+    return Trial(name, data, labelled, loops, post, filtered, means, times)
 
 
 def _summary(trial: Trial) -> dict[str, Any]:
@@ -226,6 +230,7 @@ def _summary(trial: Trial) -> dict[str, Any]:
         "questions": len(trial.questions),
         "the judge's training questions": len(trial.data.half(training=True)),
         **{judge: f"{gain:+.1f} ± {error:.1f}" for judge, (gain, error) in gains.items()},
+        "ms for ten cases": trial.judgement_ms,
     }
 
 
@@ -283,6 +288,7 @@ def _figures(trial: Trial) -> dict[str, float]:
 
     name = slug(trial.name)
     figures = {f"single_recall_at_{k}_{name}": share for k, share in trial.single.items()}
+    figures[f"judgement_ms_p50_{name}"] = trial.judgement_ms
     gains = {(loop.strategy, loop.judge): trial.gain(loop)[0] for loop in trial.loops}
     for loop in trial.loops:
         key, gain = slug(f"{name}_{loop.strategy}_{loop.judge}"), gains[loop.strategy, loop.judge]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from casewright.bench.harness import timed
 from casewright.finetune.judge_sets.sets import LabelledQuestion
 from casewright.graph.feedback import FeedbackResult
 from casewright.graph.feedback.state import estimated_tokens
@@ -75,11 +76,21 @@ def loop_run(result: FeedbackResult) -> Run:
 
 def single_search(question: Question, judge: Judge, judged: int) -> SearchState:
     """Return the state after one search for ``judged`` cases, and one call of the judge."""
-    nearest = question.best(judged)
-    candidates = [Candidate(n.hit, case_text(n.hit.case), n.nearness, 1) for n in nearest]
-    request = JudgeRequest(question.text, (), candidates)
+    request = _request(question, judged)
     verdicts = checked(judge.judge(request), request)
-    return SearchState([candidate.id for candidate in candidates], verdicts.relevant)
+    return SearchState([candidate.id for candidate in request.candidates], verdicts.relevant)
+
+
+def judgement_ms(question: Question, judge: Judge, count: int = 10) -> float:
+    """Return the milliseconds in which a judge reads ``count`` cases, without their search."""
+    request = _request(question, count)
+    return timed(lambda: judge.judge(request))[1]
+
+
+def _request(question: Question, count: int) -> JudgeRequest:
+    nearest = question.best(count)
+    candidates = [Candidate(n.hit, case_text(n.hit.case), n.nearness, 1) for n in nearest]
+    return JudgeRequest(question.text, (), candidates)
 
 
 def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
