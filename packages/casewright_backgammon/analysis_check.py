@@ -321,13 +321,13 @@ _FACTS: Mapping[str, _Holds] = {
     _HIT + f" (?:loose )?on {_POINTS}": lambda match, play, _: (
         _points(match) <= set(play.hit_points)
     ),
-    _HIT + " loose": lambda _, play, after: bool(play.loose),
+    _HIT + " loose": lambda _, play, after: bool(play.loose_hits),
     _MAKE + _POINTS: lambda match, play, _: _points(match) <= set(play.points_made),
     _MAKE + "the golden anchor": lambda _, play, after: GOLDEN_ANCHOR in play.points_made,
     _MAKE + "an anchor on " + _POINTS: lambda match, play, _: (
         _points(match) <= set(play.anchors_made)
     ),
-    _BREAK + _POINTS: lambda match, play, _: _points(match) <= set(play.broken),
+    _BREAK + _POINTS: lambda match, play, _: _points(match) <= set(play.points_broken),
     r"\bgiv(?:es?|ing) up the anchor on " + _POINTS: lambda match, play, _: (
         _points(match) <= set(play.anchors_broken)
     ),

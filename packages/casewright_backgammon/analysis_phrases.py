@@ -124,7 +124,7 @@ def _hit(features: PlayFeatures) -> Fact:
     if features.hits > 1:
         return Fact("hit", "hit", f"{NUMBERS[features.hits]} checkers")
     point = features.hit_points[0]
-    loose = "loose " if features.loose and point <= HOME else ""
+    loose = "loose " if features.loose_hits and point <= HOME else ""
     return Fact("hit", "hit", f"{loose}on the {_point(point)}")
 
 
@@ -148,7 +148,7 @@ def _points(features: PlayFeatures) -> list[Fact]:
             for point in features.anchors_broken
             if point < POINTS
         ]
-    broken = [point for point in features.broken if point < BACK]
+    broken = [point for point in features.points_broken if point < BACK]
     if broken:
         facts.append(
             Fact("break " + " ".join(map(str, broken)), "break", f"the {_listed(broken)}", -1)
@@ -198,7 +198,9 @@ def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
         if fact.good < 0
         and fact.key != "shots"
         and fact.key not in keys
-        and not (fact.key.startswith("break") and _numbers(fact.key) <= set(best.features.broken))
+        and not (
+            fact.key.startswith("break") and _numbers(fact.key) <= set(best.features.points_broken)
+        )
     ]
     if other.shots >= best.shots + _SHOTS:
         compared = f" against {best.shots}" if best.shots else ""

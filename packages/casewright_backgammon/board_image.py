@@ -25,7 +25,7 @@ from casewright_backgammon.board_layout import (
     signed_counts,
 )
 from casewright_backgammon.board_style import PLAIN, BoardStyle, Rgb, luminance
-from casewright_backgammon.position import POINTS, Position, checked
+from casewright_backgammon.position import POINTS, Position, require_possible
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -73,7 +73,7 @@ def draw_board(
         the field's upper edge, and then those where they meet its lower edge.
     """
     checked_view(own, home)
-    checked(position)
+    require_possible(position)
     sheet = _blank_sheet(style)
     _draw_field(sheet)
     labels = [point_of_slice(index, home) for index in range(POINTS)]

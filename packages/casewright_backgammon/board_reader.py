@@ -31,7 +31,7 @@ from casewright_backgammon.board_slices import (
     view_of,
     whole_box,
 )
-from casewright_backgammon.position import Position, in_words
+from casewright_backgammon.position import Position, position_text
 from casewright_mcbr.layers import open_network
 from casewright_mcbr.picture import ExpectedPicture, open_picture
 
@@ -158,7 +158,7 @@ class BoardReader:
             )
         if reading.confidence >= self.least_confidence:
             return ""
-        words = in_words(reading.position).replace("\n", " ")
+        words = position_text(reading.position).replace("\n", " ")
         refusal = f"was read with too little confidence, {reading.confidence:.2f}"
         if off is None and (doubt := reading_doubt(reading.counts, own, home)):
             return (

@@ -16,7 +16,7 @@ from casewright_backgammon.decision import Decision, decision_of
 from casewright_backgammon.latent import PositionNetwork, mean_latents
 from casewright_backgammon.moves import Dice
 from casewright_backgammon.play_text import parse_play
-from casewright_backgammon.position import Position, in_words, position_of_id
+from casewright_backgammon.position import Position, position_of_id, position_text
 from casewright_mcbr.layers import UNITS
 
 #: Names of the facets.
@@ -55,7 +55,7 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
             dimension=UNITS,
             embed_case=embed,
             embed_query=embed,
-            describe=lambda problem: in_words(position_of(problem, read)),
+            describe=lambda problem: position_text(position_of(problem, read)),
             model=network.name,
             optional=optional,
             takes_text=False,
@@ -106,7 +106,7 @@ def position_of(problem: Components, read: ReadBoard) -> Position:
 def case_text(case: Case) -> str:
     """Return a case as text: the position, the roll, the analysis."""
     decision = decision_in(case)
-    return f"{in_words(decision.position)}\nRoll: {roll_text(decision.dice)}.\n{case.solution}"
+    return f"{position_text(decision.position)}\nRoll: {roll_text(decision.dice)}.\n{case.solution}"
 
 
 def flaw_of(case: Case) -> str | None:

@@ -7,12 +7,12 @@ from typing import Any
 from casewright.stores import Hit
 from casewright_backgammon.answerer import AdvisedPlay, BoardAnswer
 from casewright_backgammon.cases import decision_in, roll_text
-from casewright_backgammon.position import in_words
+from casewright_backgammon.position import position_text
 
 
 def lines_of(answer: BoardAnswer) -> list[str]:
     """Return the lines of an answer: the reading, the roll, the cases, the advice, the check."""
-    lines = [f"Read: {line}" for line in in_words(answer.position).splitlines()]
+    lines = [f"Read: {line}" for line in position_text(answer.position).splitlines()]
     question = f"Roll: {roll_text(answer.dice)}."
     if answer.played is not None:
         question += f" Play asked about: {answer.played.text}."

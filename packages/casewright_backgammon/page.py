@@ -8,7 +8,7 @@ from casewright_backgammon.answerer import BoardAnswer
 from casewright_backgammon.board_image import board_png
 from casewright_backgammon.cases import decision_in, roll_text
 from casewright_backgammon.lines import attempt_line
-from casewright_backgammon.position import in_words
+from casewright_backgammon.position import position_text
 from casewright_mcbr.page import figure, item, page
 
 
@@ -17,7 +17,7 @@ def page_of(answer: BoardAnswer, image: bytes) -> str:
     title = f"Roll {roll_text(answer.dice)}"
     if answer.played is not None:
         title += f", play {answer.played.text}"
-    reading = figure(board_png(answer.position), in_words(answer.position))
+    reading = figure(board_png(answer.position), position_text(answer.position))
     boards = figure(image, "The picture") + reading
     cases = "".join(
         figure(

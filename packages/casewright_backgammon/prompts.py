@@ -14,7 +14,7 @@ from casewright_backgammon.analysis import best_play_of
 from casewright_backgammon.cases import roll_text
 from casewright_backgammon.moves import Dice, Play
 from casewright_backgammon.play_text import legal_play
-from casewright_backgammon.position import Position, in_words
+from casewright_backgammon.position import Position, position_text
 from casewright_mcbr.dialogue import dialogue
 
 ROLE = """You are a strong teacher of backgammon. You are told a position from the side of the
@@ -27,7 +27,7 @@ Best play: 8/5 6/5"""
 
 def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[str] = ()) -> str:
     """Return the user's prompt for a decision; ``cases`` are texts, the nearest case first."""
-    question = f"{in_words(position)}\nRoll: {roll_text(dice)}."
+    question = f"{position_text(position)}\nRoll: {roll_text(dice)}."
     if played is not None:
         question += f"\nThe player made the play {played.text}."
     question += "\nAnalyse this decision."
