@@ -1,4 +1,4 @@
-"""Reuse of cases: for the best play of a case, the legal play with the most similar result."""
+"""Reuse of cases: the legal play whose resulting position is most similar to a case's."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from casewright_mcbr.layers import unit_rows
 def most_similar_plays(
     plays: Sequence[Play], cases: Sequence[Decision], network: PositionNetwork
 ) -> list[Play]:
-    """Return for each case the one of the legal ``plays`` that is most similar to its best play.
+    """Return for each case the legal play in ``plays`` that is most similar to its best play.
 
-    The similarity of two plays is the cosine of the network's latents of the positions after them,
-    from the side of the player who is then on roll (``casewright bench backgammon`` measures it).
+    The similarity of two plays is the cosine of the latents of the positions after them, from the
+    side of the player who is then on roll (``casewright bench backgammon`` measures it).
     """
     if not cases:
         return []

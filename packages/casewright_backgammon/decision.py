@@ -28,6 +28,12 @@ def chances_after_win(after: Position) -> Chances:
     return 1.0, float(gammon), float(gammon and any(after.other[POINTS - HOME :])), 0.0, 0.0
 
 
+def flipped_chances(chances: Chances) -> Chances:
+    """Return the chances of the other player."""
+    win, win_g, win_bg, lose_g, lose_bg = chances
+    return 1 - win, lose_g, lose_bg, win_g, win_bg
+
+
 @dataclass(frozen=True, slots=True)
 class AnalysedPlay:
     """A play with its analysis."""

@@ -1,4 +1,4 @@
-"""Answers as HTML: the board, the cases with their boards, the advice and the check."""
+"""Answers as HTML pages: the board, the cases with their boards, the advice and the check."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from casewright_mcbr.page import figure, item, page
 
 
 def page_of(answer: BoardAnswer, image: bytes) -> str:
-    """Return an answer as one HTML document that needs no other file."""
+    """Return an answer as one HTML document; ``image`` is the file of the board's picture."""
     title = f"Roll {roll_text(answer.dice)}"
     if answer.played is not None:
         title += f", play {answer.played.text}"
-    reading = figure(board_png(answer.position), position_text(answer.position))
-    boards = figure(image, "The picture") + reading
+    boards = figure(image, "The picture")
+    boards += figure(board_png(answer.position), position_text(answer.position))
     cases = "".join(
         figure(
             board_png(decision.position),
@@ -28,7 +28,7 @@ def page_of(answer: BoardAnswer, image: bytes) -> str:
         for decision in [decision_in(hit.case)]
     )
     attempts = "".join(
-        item(escape(attempt_line(number, answer.answered_by, attempt)), right=attempt.good)
+        item(escape(attempt_line(number, answer.answered_by, attempt)), right=attempt.is_right)
         for number, attempt in enumerate(answer.attempts, 1)
     )
     return page(

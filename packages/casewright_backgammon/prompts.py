@@ -38,10 +38,12 @@ def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[
     return f"{intro}\n\n{examples}\n\nNow another one.\n{question}"
 
 
-def tries(chat: Chat, query: str, position: Position, dice: Dice) -> Iterator[tuple[str, str]]:
-    """Yield a chat model's answers without end, each with the flaw of its play (empty if legal).
+def chat_attempts(
+    chat: Chat, query: str, position: Position, dice: Dice
+) -> Iterator[tuple[str, str]]:
+    """Yield answers of a chat model without end, each with the flaw of its play (empty if legal).
 
-    The model gets ``query``, a ``prompt``, and after each answer its flaw.
+    The model gets ``query``, the text of ``prompt``, and after each answer the answer's flaw.
     """
     for answer in dialogue(
         chat, ROLE, query, lambda answer: f"{_flaw(answer, position, dice)} Try once more."
