@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from casewright.bench.report import Report
 from casewright.stores import Encoder, default_encoder
 from casewright.stores.encoders.sources import named_encoder
@@ -17,24 +19,24 @@ from casewright_backgammon.bench_retrieval import (
     COMBINED,
     ENCODING,
     LABELS,
-    MEAN_FIGURES,
     NO_CASES,
     POSITION_LABELS,
     POSITIONS_ONLY,
     RANDOM,
     SHUFFLED,
-    WITH_PLAY,
+    TABLES,
     MeasuredSplit,
     comparison_rows,
     latent_name,
     representations,
 )
 from casewright_backgammon.decision import read_decisions
-from casewright_backgammon.games import DECISIONS, Split, part_of, read_split, split_games
+from casewright_backgammon.games import DECISIONS, part_of, read_split, split_games
 from casewright_backgammon.latent_training import EPOCHS, WEIGHTS
 
+#: Names of the tables of board reading and of answers.
 BOARDS, ANSWERS = "boards", "4"
-#: The representation whose training is that of the shipped network.
+#: Name of the latent whose training has the shipped network's weights of the losses.
 SHIPPED = latent_name(1, 0)
 _NOTES = (
     "The games of the queries took no part in training and are not cases, and no case has the "
@@ -70,9 +72,13 @@ def measure_backgammon(
 ) -> Report:
     """Measure the reading of boards, retrieval, and answers.
 
-    ``choosing`` measures only retrieval, with a quarter of the training games as queries.
+    ``choosing`` measures only retrieval, with a quarter of the training games as queries, as for
+    the choice of the shipped network.
     """
-    split = _training_split(data) if choosing else read_split(data)
+    split = read_split(data)
+    if choosing:
+        training = [d for d in read_decisions(data / DECISIONS) if part_of(d.game) != 0]
+        split = split_games(training, split.pool, part=1)
     # The models are loaded before the training, which takes minutes, so that errors show early.
     encoders: dict[str, Encoder] = {"packaged": default_encoder()}
     if encoder is not None:
@@ -85,14 +91,14 @@ def measure_backgammon(
         chat_answerers = [by_chat(chat, chat_text(chat_model(chat)))]
     started = time.perf_counter()
     measured = MeasuredSplit(split)
-    with progress_bar("Training networks", len(WEIGHTS) + 1, show=None) as advance:
+    with progress_bar("Training networks", len(WEIGHTS) + 1) as advance:
         compared = representations(split, epochs=epochs, advance=advance)
-    trained = time.perf_counter() - started
+    training_seconds = time.perf_counter() - started
     rows = comparison_rows(measured, compared)
     if not choosing:
         board_rows = reading_rows([decision.position for decision in split.queries], count=boards)
         rows = [{"table": BOARDS, **row} for row in board_rows] + rows
-        shipped = next(each for each in compared if each.name == SHIPPED)
+        shipped = next(other for other in compared if other.name == SHIPPED)
         assert shipped.network is not None
         answerers = [reuse(shipped.network), by_network(shipped.network), *chat_answerers]
         rows += answer_rows(measured, shipped, answerers, encoders, answers)
@@ -105,30 +111,21 @@ def measure_backgammon(
             "epochs": epochs,
             "choosing": choosing,
         },
-        figures={**_figures(rows), "training_seconds": trained},
+        figures={**_figures(rows), "training_seconds": training_seconds},
         rows=rows,
         notes=_NOTES[:4] if choosing else _NOTES,
         draw=lambda axes: _draw(axes, rows),
         titles={
             BOARDS: "Boards read",
-            MEAN_FIGURES: f"Table {MEAN_FIGURES}",
-            COMBINED: f"Table {COMBINED}",
-            POSITIONS_ONLY: f"Table {POSITIONS_ONLY}",
-            WITH_PLAY: f"Table {WITH_PLAY}",
+            **{name: f"Table {name}" for name in TABLES},
             NO_CASES: "Equity lost without cases",
             ANSWERS: "Table 4: answers",
         },
     )
 
 
-def _training_split(data: Path) -> Split:
-    """Return a split of the training games; a quarter of these games are queries."""
-    decisions = [d for d in read_decisions(data / DECISIONS) if part_of(d.game) != 0]
-    return split_games(decisions, read_split(data).pool, part=1)
-
-
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    slugs = {
+    suffixes = {
         ENCODING: "encoding",
         SHIPPED: "latent",
         SHUFFLED: "shuffled",
@@ -136,11 +133,11 @@ def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     }
     figures: dict[str, float] = {}
     for row in rows:
-        slug = slugs.get(row.get("compared by", ""))
-        if row["table"] == COMBINED and slug:
-            figures[f"labels_{slug}"] = row["mean"]
-        if row["table"] == POSITIONS_ONLY and slug:
-            figures[f"lost_same_roll_{slug}"] = row["lost, same roll"]
+        suffix = suffixes.get(row.get("compared by", ""))
+        if row["table"] == COMBINED and suffix:
+            figures[f"labels_{suffix}"] = row["mean"]
+        if row["table"] == POSITIONS_ONLY and suffix:
+            figures[f"lost_same_roll_{suffix}"] = row["lost, same roll"]
     losses = {row["chosen by"]: row["lost"] for row in rows if row["table"] == NO_CASES}
     figures["lost_random_candidate"] = losses["a listed candidate at random"]
     figures["lost_by_people"] = losses["the play that was made"]
@@ -148,13 +145,13 @@ def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
-    lines = [row for row in rows if row["table"] == COMBINED]
-    names = [row["compared by"] for row in lines]
+    """Draw the precisions of ``COMBINED``, a group of bars for each representation."""
+    shown = [row for row in rows if row["table"] == COMBINED]
+    starts = np.arange(len(shown))
     height = 0.8 / len(LABELS)
     for number, label in enumerate(LABELS):
-        positions = [line + number * height for line in range(len(names))]
-        axes.barh(positions, [row[label] for row in lines], height, label=label)
-    axes.set_yticks([line + 0.4 for line in range(len(names))], names)
+        axes.barh(starts + number * height, [row[label] for row in shown], height, label=label)
+    axes.set_yticks(starts + 0.4, [row["compared by"] for row in shown])
     axes.invert_yaxis()
     axes.set_xlabel("precision, mean over 1 to 5 cases")
     axes.set_xlim(0, 1.2)
