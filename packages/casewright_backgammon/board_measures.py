@@ -33,12 +33,12 @@ MIN_THRESHOLD, MAX_THRESHOLD = 0.1, 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The reading of a drawn board; ``slices`` is the share of slices that are read right."""
+    """The outcome of reading a drawn board."""
 
     reading: BoardReading
-    right: bool
-    impossible: bool
-    slices: float
+    is_right: bool
+    is_impossible: bool
+    slices: float  # the share of slices that are read right
 
 
 def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, float]:
@@ -46,15 +46,15 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
 
     Args:
         folder: The folder of the networks' files.
-        seed: Random seed of the pictures; it must differ from that of the training.
+        seed: Random seed of the pictures; it must differ from the seed of the training.
         count: Number of boards, of pictures of trained kinds, and of pictures of unseen kinds.
 
     Returns:
-        Shares of boards, for which the borne-off checkers are given: ``boards_right`` (all checkers
-        are read right, and the reading is accepted), ``boards_refused``, and ``slices_right`` (of
-        slices). ``wrong_caught`` is the share of wrong readings that are refused. Shares of
-        pictures without a board that are refused: ``non_boards_refused`` for trained kinds,
-        ``unseen_kinds_refused`` for other kinds. And the thresholds ``least_board`` and
+        Shares of boards, with given borne-off checkers: ``boards_right`` (all checkers are read
+        right, and the reading is accepted) and ``boards_refused``. ``slices_right`` is the share of
+        slices that are read right, ``wrong_caught`` the share of wrong readings that are refused.
+        Shares of pictures without a board that are refused: ``non_boards_refused`` for trained
+        kinds, ``unseen_kinds_refused`` for other kinds. And the thresholds ``least_board`` and
         ``least_confidence``.
     """
     reader = BoardReader(folder)
@@ -62,13 +62,13 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
     outcomes = _read_boards(reader, rng, count)
     refused = np.array(
         [
-            outcome.impossible
+            outcome.is_impossible
             or outcome.reading.board < reader.least_board
             or outcome.reading.confidence < reader.least_confidence
             for outcome in outcomes
         ]
     )
-    right = np.array([outcome.right for outcome in outcomes])
+    right = np.array([outcome.is_right for outcome in outcomes])
     return {
         "boards_right": float((right & ~refused).mean()),
         "boards_refused": float(refused.mean()),
@@ -88,14 +88,14 @@ def choose_thresholds(
 
     The board threshold is the highest one that refuses at most one board in 500. The confidence
     threshold minimises the number of refused right readings plus ``WRONG_COST`` times the number of
-    accepted wrong readings. ``seed`` must differ from that of the training.
+    accepted wrong readings. ``seed`` must differ from the seed of the training.
     """
     outcomes = _read_boards(BoardReader(folder), np.random.default_rng(seed), count)
     boards = np.array([outcome.reading.board for outcome in outcomes])
     least_board = float(np.quantile(boards, 0.002).clip(MIN_THRESHOLD, MAX_THRESHOLD))
-    possible = [outcome for outcome in outcomes if not outcome.impossible]
+    possible = [outcome for outcome in outcomes if not outcome.is_impossible]
     confidence = np.array([outcome.reading.confidence for outcome in possible])
-    right = np.array([outcome.right for outcome in possible], dtype=bool)
+    right = np.array([outcome.is_right for outcome in possible], dtype=bool)
     limits = np.linspace(MIN_THRESHOLD, MAX_THRESHOLD, 81)
     costs = [
         np.where(right, confidence < limit, WRONG_COST * (confidence >= limit)).sum()
@@ -109,7 +109,7 @@ def choose_thresholds(
 
 
 def _read_boards(reader: BoardReader, rng: np.random.Generator, count: int) -> list[_Outcome]:
-    """Draw ``count`` random boards, and return their readings."""
+    """Return the outcomes of reading ``count`` random boards."""
     fonts: list[Path | None] = [None, *training_fonts()]
     outcomes = []
     for position in islice(random_positions(rng), count):
@@ -131,7 +131,7 @@ def _read_boards(reader: BoardReader, rng: np.random.Generator, count: int) -> l
 def _refused_share(
     reader: BoardReader, kinds: Mapping[str, Kind], rng: np.random.Generator, count: int
 ) -> float:
-    """Draw ``count`` pictures without a board, and return the share that the reader refuses."""
+    """Return the share of ``count`` pictures without a board that the reader refuses."""
     pictures = (draw_non_board(kinds, rng) for _ in range(count))
     readings = (reader.likeliest_readings(picture)[0] for picture in pictures)
     return sum(bool(reader.refusal(reading)) for reading in readings) / count

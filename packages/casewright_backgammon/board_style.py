@@ -43,7 +43,7 @@ class BoardStyle:
     taper: float = 1.0  # shape of a point: the power by which it narrows; 1 is a triangle
     blunt: float = 0.0  # width of a point's tip, as a share of its base
     point_width: float = 0.98  # width of a point's base
-    #: Pattern of the second colour's points: "plain", "hatched" or "outlined".
+    #: Pattern of the points with the second colour: "plain", "hatched" or "outlined".
     pattern: str = "plain"
     outline: float = 0.0  # width of lines around points
     rim: float = 0.1  # width of a checker's edge, as a share of its radius
@@ -57,12 +57,12 @@ class BoardStyle:
     number_at: str = "top"
     number_from: int = 16  # the smallest number that is written on a stack
     bar_from: str = "middle"  # start of stacks on the bar: "middle", "edge" or "centre" of its half
-    own_bar_below: bool = True  # true if the player on roll has the lower half of the bar
+    own_bar_below: bool = True  # True if the player on roll has the lower half of the bar
     trays: str = "right"  # trays of borne-off checkers: "none", "left", "right" or "both"
     tray: float = 1.1  # width of a tray
     off: str = "edge"  # form of borne-off checkers: "edge", "number" or "none"
-    labels: bool = True  # number the points
-    hinges: bool = False  # draw hinges on the bar
+    labels: bool = True  # True to number the points
+    hinges: bool = False  # True to draw hinges on the bar
     dice: str = "none"  # position of the dice: "none", "halves", "bar" or "tray"
     cube: str = "none"  # position of the doubling cube: "none", "bar", "tray" or "field"
     texts: int = 0  # number of lines of text around the board
@@ -80,7 +80,6 @@ class BoardStyle:
     seed: int = 0  # random seed of dice, texts, grain and noise
 
 
-#: The style that users see.
 PLAIN = BoardStyle()
 
 
@@ -92,9 +91,9 @@ def luminance(colour: Rgb) -> float:
 def draw_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,)) -> BoardStyle:
     """Return a random style with one of the fonts; ``None`` is Pillow's default font."""
     style = _with_random_shapes(rng, _random_colours(rng))
-    distance = style.size * style.spacing
     fit = int(rng.choice([4, 5, 5, 5, 5, 5, 5, 6, 7]))
-    half = max(fit * distance + style.gap + _between(rng, -0.05, 1.6), 4.0)
+    stack_height = fit * (style.size * style.spacing) + style.gap
+    half = max(stack_height + _between(rng, -0.05, 1.6), 4.0)
     return replace(
         style,
         fit=fit,
@@ -124,22 +123,22 @@ def _four(rng: np.random.Generator, low: float, high: float) -> tuple[float, flo
 
 
 def _pick(rng: np.random.Generator, **weights: float) -> str:
-    """Return a random one of the names, with probabilities in proportion to the weights."""
+    """Return one of the names at random, with probabilities in proportion to the weights."""
     values = np.array(list(weights.values()))
     return str(rng.choice(list(weights), p=values / values.sum()))
 
 
 def _with_random_shapes(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
-    """Return a style with random sizes, shapes and parts, and with the given style's colours."""
+    """Return a style with random sizes, shapes and parts, and the colours of ``style``."""
     tall = _pick(rng, number=0.55, overlap=0.25, layers=0.2)
-    flat = rng.random() < 0.45
+    is_flat = rng.random() < 0.45
     # Overlapping checkers can only be counted if they have an edge.
     rim = _between(rng, 0.04, 0.25) if tall != "number" or rng.random() < 0.75 else 0.0
     if _low_contrast(style):
         rim = max(rim, 0.06)
     frames = _four(rng, 0.05, 0.9)
     if rng.random() < 0.4:
-        frames = (frames[0], frames[1], frames[0], frames[1])
+        frames = (*frames[:2], *frames[:2])
     elif rng.random() < 0.2:
         frames = _four(rng, 0.6, 2.2)
     return replace(
@@ -157,7 +156,7 @@ def _with_random_shapes(rng: np.random.Generator, style: BoardStyle) -> BoardSty
         outline=_between(rng, 0.015, 0.08) if rng.random() < 0.35 else 0.0,
         rim=rim,
         rings=int(rng.integers(0, 4)) if rng.random() < 0.4 else 0,
-        shade=0.0 if flat else _between(rng, 0.1, 1.0),
+        shade=0.0 if is_flat else _between(rng, 0.1, 1.0),
         shadow=0.0 if rng.random() < 0.5 else _between(rng, 0.1, 0.7),
         opacity=1.0 if rng.random() < 0.78 else _between(rng, 0.5, 1.0),
         tall=tall,
@@ -181,21 +180,21 @@ def _with_random_shapes(rng: np.random.Generator, style: BoardStyle) -> BoardSty
 def _low_contrast(style: BoardStyle) -> bool:
     """Return True if a checker's colour is close to a background colour."""
     return any(
-        max(abs(a - b) for a, b in zip(checker, ground, strict=True)) < 70
+        max(abs(a - b) for a, b in zip(checker, background, strict=True)) < 70
         for checker in (style.light, style.dark)
-        for ground in (style.field, style.bar_colour, *style.points)
+        for background in (style.field, style.bar_colour, *style.points)
     )
 
 
 def _random_colours(rng: np.random.Generator) -> BoardStyle:
     """Return a style with random colours."""
-    printed = rng.random() < 0.25
+    is_printed = rng.random() < 0.25
     light = _random_light(rng)
     dark = _random_dark(rng, luminance(light))
     field = _random_colour(rng)
     points = (_random_colour(rng), _random_colour(rng))
     frame, bar = _random_colour(rng), _random_colour(rng)
-    if printed:
+    if is_printed:
         # Printed boards have few greys, and lines.
         paper, *greys = sorted(rng.choice([255, 250, 235, 220, 190, 160, 120, 80, 0], 5))[::-1]
         field = frame = bar = _grey(paper)
@@ -206,12 +205,12 @@ def _random_colours(rng: np.random.Generator) -> BoardStyle:
             points = (_random_colour(rng), _random_colour(rng))
     elif rng.random() < 0.3:
         bar = frame
-    light_rim = _edge_colour(rng, light, printed)
+    light_rim = _rim_colour(rng, light, is_printed)
     return BoardStyle(
         light=light,
         dark=dark,
         light_rim=light_rim,
-        dark_rim=_edge_colour(rng, dark, printed) if rng.random() < 0.7 else light_rim,
+        dark_rim=_rim_colour(rng, dark, is_printed) if rng.random() < 0.7 else light_rim,
         points=points if rng.random() < 0.5 else points[::-1],
         field=field,
         frame=frame,
@@ -243,29 +242,28 @@ def _random_colour(rng: np.random.Generator) -> Rgb:
 
 def _random_light(rng: np.random.Generator) -> Rgb:
     if rng.random() < 0.5:
-        level = rng.integers(205, 256)
-        warm = rng.uniform(0, 40)
-        return int(level), int(level - warm / 3), int(level - warm)
-    while True:
-        colour = _random_colour(rng)
-        if luminance(colour) > 90:
-            return colour
+        level, warmth = rng.integers(205, 256), rng.uniform(0, 40)
+        return int(level), int(level - warmth / 3), int(level - warmth)
+    while luminance(colour := _random_colour(rng)) <= 90:
+        pass
+    return colour
 
 
-def _random_dark(rng: np.random.Generator, below: float) -> Rgb:
-    if rng.random() < 0.35 and below > 90:
+def _random_dark(rng: np.random.Generator, light_luminance: float) -> Rgb:
+    """Return a random colour for dark checkers, clearly darker than the light checkers."""
+    if rng.random() < 0.35 and light_luminance > 90:
         return _grey(rng.integers(0, 50))
     while True:
         colour = _random_colour(rng)
         if rng.random() < 0.3:
             colour = (colour[0] // 2, colour[1] // 2, colour[2] // 2)
-        if luminance(colour) < below - 65:
+        if luminance(colour) < light_luminance - 65:
             return colour
 
 
-def _edge_colour(rng: np.random.Generator, colour: Rgb, printed: bool) -> Rgb:
+def _rim_colour(rng: np.random.Generator, colour: Rgb, is_printed: bool) -> Rgb:
     """Return a random colour for the edge of checkers, different from the checkers' colour."""
-    if printed or rng.random() < 0.3:
+    if is_printed or rng.random() < 0.3:
         return _grey(0 if luminance(colour) > 70 else rng.integers(110, 256))
     target = 0 if luminance(colour) > 80 and rng.random() < 0.8 else 255
     share = rng.uniform(0.3, 0.8)

@@ -1,4 +1,4 @@
-"""Training of the board reader on drawn boards, in minutes on one core."""
+"""Training of the board reader on drawn boards."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 #: The maximum learning rate of both networks.
 RATE = 4e-3
-#: Number of boards, of other pictures, and of training steps of each network.
+#: Number of boards, of pictures without a board, and of training steps of each network.
 POOL, OTHERS, LANDMARK_STEPS, CHECKER_STEPS = 5000, 900, 1100, 1700
-#: Standard deviation of a landmark's target heat map, in cells.
+#: Standard deviation of the target heat map of a landmark, in cells.
 SPREAD = 0.8
 
 
@@ -45,17 +45,17 @@ def train_board_reader(
 ) -> dict[str, float]:
     """Train the networks that read boards, and write them as ONNX files.
 
-    The networks learn from boards with random styles and positions. The same arguments give the
-    same files on one machine.
+    The boards have random styles and positions. The same arguments give the same files on one
+    machine.
 
     Args:
         folder: The folder for ``landmarks.onnx`` and ``checkers.onnx``, which is created.
         seed: Random seed of weights, positions and styles.
-        boards: Number of boards; 15 per second on one core.
+        boards: Number of boards; 15 are drawn per second on one core.
         others: Number of pictures without a board.
         landmark_steps: Training steps of 32 views; 3 per second on one core.
-        checker_steps: Training steps of 16 boards' slices; 1.7 per second on one core.
-        measured: Number of boards on which the thresholds are chosen, and the figures measured.
+        checker_steps: Training steps of the slices of 16 boards; 1.7 per second on one core.
+        measured: Number of boards for the choice of the thresholds, and for the figures.
         progress: See ``progress_bar``.
 
     Returns:
@@ -81,8 +81,8 @@ def train_board_reader(
     network, shape = LandmarkPositions(landmarks), (3, VIEW[1], VIEW[0])
     export_batched(network, shape, folder / LANDMARKS_FILE, "views", ["landmarks", "board"])
     checkers = Probabilities(_train_checkers(pool, seed, checker_steps, progress))
-    slices = (SLICES, 3, SLICE[1], SLICE[0])
-    export_batched(checkers, slices, folder / CHECKERS_FILE, "slices", ["probabilities"])
+    slices_shape = (SLICES, 3, SLICE[1], SLICE[0])
+    export_batched(checkers, slices_shape, folder / CHECKERS_FILE, "slices", ["probabilities"])
     for name, thresholds in choose_thresholds(folder, seed=seed + 1, count=measured).items():
         write_metadata(folder / name, thresholds)
     return measure(folder, seed=seed + 2, count=measured)
@@ -105,14 +105,14 @@ def _train_landmarks(pool: Pool, seed: int, steps: int, progress: bool | None) -
 def _landmark_loss(
     network: LandmarkNetwork, maps: Tensor, board: Tensor, landmarks: Tensor, is_whole: Tensor
 ) -> Tensor:
-    """Return the sum of the losses of heat maps, of landmarks, and of the logit of a board."""
+    """Return the sum of the losses of heat maps, of landmarks, and of the logits of a board."""
     import torch
     from torch.nn import functional
 
     from casewright_backgammon.landmark_network import CELL
 
-    rows = is_whole > 0.5
-    maps, landmarks = maps[rows], landmarks[rows]
+    has_board = is_whole > 0.5
+    maps, landmarks = maps[has_board], landmarks[has_board]
     distances = (network.cell_centres - landmarks.unsqueeze(2)).square().sum(-1)
     targets = torch.softmax(-distances / (2 * (SPREAD * CELL) ** 2), dim=-1)
     map_loss = -(targets * functional.log_softmax(maps, dim=-1)).sum(-1).mean()

@@ -1,7 +1,7 @@
-"""The torch network that counts the checkers in a slice, as in MCBR-RAG (Marom 2024).
+"""The torch network that counts the checkers in the slices of a board (MCBR-RAG, Marom 2024).
 
-The same network reads all slices. Its last layers also receive a summary of all 26 slices, from
-which they learn the colours of checkers and of empty points.
+All slices have the same weights. The last layers also receive a summary of all 26 slices, which
+shows the colours of checkers and of empty points.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HIDDEN = 128
 
 
 class CheckerNetwork(nn.Module):
-    """A network from the colours of slices to logits of their checkers."""
+    """A network from the pixels of slices to logits of the classes of their checkers."""
 
     def __init__(self) -> None:
         super().__init__()

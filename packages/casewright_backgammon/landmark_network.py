@@ -1,7 +1,7 @@
 """The torch network that finds a board: heat maps of eight landmarks, and a board's probability.
 
-It follows the landmark network of MCBR-RAG (Marom 2024). A landmark is the mean position under its
-heat map (integral regression, Sun et al. 2018), so its precision is finer than a pixel.
+It follows the landmark network of MCBR-RAG (Marom 2024). A landmark is the mean of the cells'
+centres, weighted by its heat map (integral regression, Sun et al. 2018).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COLUMNS, _ROWS = VIEW[0] // CELL, VIEW[1] // CELL
 
 
 class LandmarkNetwork(nn.Module):
-    """A network from the colours of a view to heat maps of landmarks and the logit of a board."""
+    """A network from the pixels of a view to heat maps of landmarks and the logit of a board."""
 
     cell_centres: Tensor  # the centres of a heat map's cells, in pixels of the view (1280, 2)
 
