@@ -9,7 +9,6 @@ from math import inf
 
 from casewright.planner.chat_call import Chat
 from casewright.stores import Binary, CaseStore, Hit, Retained
-from casewright_backgammon.advice import most_similar_plays
 from casewright_backgammon.analysis import analysis_text, best_play_of
 from casewright_backgammon.analysis_check import analysis_flaws
 from casewright_backgammon.cases import (
@@ -27,6 +26,7 @@ from casewright_backgammon.moves import Dice, Play, legal_plays
 from casewright_backgammon.play_text import legal_play
 from casewright_backgammon.position import Position
 from casewright_backgammon.prompts import chat_attempts, prompt
+from casewright_mcbr.layers import unit_rows
 
 #: Number of retrieved cases (MCBR-RAG, Table 4).
 NEAREST = 3
@@ -169,6 +169,23 @@ class BoardAnswerer:
         if len(answer.decision.candidates) < 2:
             return replace(answer, not_retained="There is one legal play: nothing to learn from.")
         return replace(answer, retained=self.store.retain(decision_case(answer.decision, picture)))
+
+
+def most_similar_plays(
+    plays: Sequence[Play], cases: Sequence[Decision], network: PositionNetwork
+) -> list[Play]:
+    """Return for each case the legal play in ``plays`` that is most similar to its best play.
+
+    The similarity of two plays is the cosine of the latents of the positions after them, from the
+    side of the player who is then on roll (``casewright bench backgammon`` measures it).
+    """
+    if not cases:
+        return []
+    legal, best = (
+        unit_rows(network.latents([after.flipped for after in afters]))
+        for afters in ([play.after for play in plays], [case.after(0) for case in cases])
+    )
+    return [plays[int(index)] for index in (best @ legal.T).argmax(axis=1)]
 
 
 def _attempt(decision: Decision, play: str) -> AdvisedPlay:

@@ -13,23 +13,9 @@ from casewright.bench.report import Report
 from casewright.stores import Encoder, default_encoder
 from casewright.stores.encoders.sources import named_encoder
 from casewright.stores.progress import progress_bar
+from casewright_backgammon import bench_retrieval as retrieval
 from casewright_backgammon.bench_answers import answer_rows, by_chat, by_network, reuse
 from casewright_backgammon.bench_boards import reading_rows
-from casewright_backgammon.bench_retrieval import (
-    COMBINED,
-    ENCODING,
-    LABELS,
-    NO_CASES,
-    POSITION_LABELS,
-    POSITIONS_ONLY,
-    RANDOM,
-    SHUFFLED,
-    TABLES,
-    MeasuredSplit,
-    comparison_rows,
-    latent_name,
-    representations,
-)
 from casewright_backgammon.decision import read_decisions
 from casewright_backgammon.games import DECISIONS, part_of, read_split, split_games
 from casewright_backgammon.latent_training import EPOCHS, WEIGHTS
@@ -37,14 +23,14 @@ from casewright_backgammon.latent_training import EPOCHS, WEIGHTS
 #: Names of the tables of board reading and of answers.
 BOARDS, ANSWERS = "boards", "4"
 #: Name of the latent whose training has the shipped network's weights of the losses.
-SHIPPED = latent_name(1, 0)
+SHIPPED = retrieval.latent_name(1, 0)
 _NOTES = (
     "The games of the queries took no part in training and are not cases, and no case has the "
     "position of a query.",
     "Table 3, labels: precision, the mean over 1 to 5 nearest cases. Each value of a label has the "
     "same weight, so that random cases score 1 / (number of values). The paper's labels are from a "
-    f"closed collection; here {', '.join(POSITION_LABELS)} are labels of the position, the others "
-    "of the engine's best play, which a query does not contain.",
+    f"closed collection; here {', '.join(retrieval.POSITION_LABELS)} are labels of the position, "
+    "the others of the engine's best play, which a query does not contain.",
     "lost: equity loss of the candidate whose resulting position is most similar to that of the "
     "nearest case's best play, by the same representation; same roll: only cases with the query's "
     "roll; near by checkers: for these cases, the similarity is the number of moved checkers. "
@@ -90,11 +76,11 @@ def measure_backgammon(
 
         chat_answerers = [by_chat(chat, chat_text(chat_model(chat)))]
     started = time.perf_counter()
-    measured = MeasuredSplit(split)
+    measured = retrieval.MeasuredSplit(split)
     with progress_bar("Training networks", len(WEIGHTS) + 1) as advance:
-        compared = representations(split, epochs=epochs, advance=advance)
+        compared = retrieval.representations(split, epochs=epochs, advance=advance)
     training_seconds = time.perf_counter() - started
-    rows = comparison_rows(measured, compared)
+    rows = retrieval.comparison_rows(measured, compared)
     if not choosing:
         board_rows = reading_rows([decision.position for decision in split.queries], count=boards)
         rows = [{"table": BOARDS, **row} for row in board_rows] + rows
@@ -117,8 +103,8 @@ def measure_backgammon(
         draw=lambda axes: _draw(axes, rows),
         titles={
             BOARDS: "Boards read",
-            **{name: f"Table {name}" for name in TABLES},
-            NO_CASES: "Equity lost without cases",
+            **{name: f"Table {name}" for name in retrieval.TABLES},
+            retrieval.NO_CASES: "Equity lost without cases",
             ANSWERS: "Table 4: answers",
         },
     )
@@ -126,30 +112,30 @@ def measure_backgammon(
 
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     suffixes = {
-        ENCODING: "encoding",
+        retrieval.ENCODING: "encoding",
         SHIPPED: "latent",
-        SHUFFLED: "shuffled",
-        RANDOM: "random_cases",
+        retrieval.SHUFFLED: "shuffled",
+        retrieval.RANDOM: "random_cases",
     }
     figures: dict[str, float] = {}
     for row in rows:
         suffix = suffixes.get(row.get("compared by", ""))
-        if row["table"] == COMBINED and suffix:
+        if row["table"] == retrieval.COMBINED and suffix:
             figures[f"labels_{suffix}"] = row["mean"]
-        if row["table"] == POSITIONS_ONLY and suffix:
+        if row["table"] == retrieval.POSITIONS_ONLY and suffix:
             figures[f"lost_same_roll_{suffix}"] = row["lost, same roll"]
-    losses = {row["chosen by"]: row["lost"] for row in rows if row["table"] == NO_CASES}
+    losses = {row["chosen by"]: row["lost"] for row in rows if row["table"] == retrieval.NO_CASES}
     figures["lost_random_candidate"] = losses["a listed candidate at random"]
     figures["lost_by_people"] = losses["the play that was made"]
     return figures
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
-    """Draw the precisions of ``COMBINED``, a group of bars for each representation."""
-    shown = [row for row in rows if row["table"] == COMBINED]
+    """Draw the precisions of ``retrieval.COMBINED``, a group of bars for each representation."""
+    shown = [row for row in rows if row["table"] == retrieval.COMBINED]
     starts = np.arange(len(shown))
-    height = 0.8 / len(LABELS)
-    for number, label in enumerate(LABELS):
+    height = 0.8 / len(retrieval.LABELS)
+    for number, label in enumerate(retrieval.LABELS):
         axes.barh(starts + number * height, [row[label] for row in shown], height, label=label)
     axes.set_yticks(starts + 0.4, [row["compared by"] for row in shown])
     axes.invert_yaxis()

@@ -22,9 +22,9 @@ from casewright.stores import Encoder
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.advice import most_similar_plays
 from casewright_backgammon.analysis import BEST_PLAY, analysis_text, best_play_of
 from casewright_backgammon.analysis_check import analysis_flaws
+from casewright_backgammon.answerer import most_similar_plays
 from casewright_backgammon.bench_retrieval import MeasuredSplit, Representation, nearest
 from casewright_backgammon.cases import case_text, decision_case
 from casewright_backgammon.decision import Decision

@@ -7,10 +7,9 @@ most likely possible position; uncertain and impossible readings are refused.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,31 +63,21 @@ class BoardReading:
     board: float  # the probability that the picture shows a whole board
 
 
-@dataclass(frozen=True, slots=True)
-class _Networks:
-    landmarks: InferenceSession
-    checkers: InferenceSession
-    least_board: float
-    least_confidence: float
-
-
 class BoardReader:
     """Reads boards with the networks of a folder, by default the shipped networks. Thread-safe."""
 
     def __init__(self, folder: Path = WEIGHTS) -> None:
         self._folder = folder
-        self._loaded: _Networks | None = None
-        self._lock = threading.Lock()
 
     @property
     def least_board(self) -> float:
         """The least probability of a board; pictures below it are refused."""
-        return self._load().least_board
+        return self._landmarks[1]
 
     @property
     def least_confidence(self) -> float:
         """The least confidence; readings below it are refused."""
-        return self._load().least_confidence
+        return self._checkers[1]
 
     def read(
         self,
@@ -185,7 +174,7 @@ class BoardReader:
     def _find_in(self, picture: Image.Image, box: Box) -> tuple[Corners, float]:
         """Return the landmarks in a part of a picture, and the probability of a board in it."""
         view = view_of(picture, box).transpose(2, 0, 1).astype(np.float32) / np.float32(255)
-        landmarks, board = self._load().landmarks.run(None, {"views": view[None]})
+        landmarks, board = self._landmarks[0].run(None, {"views": view[None]})
         scale = ((box[2] - box[0]) / VIEW[0], (box[3] - box[1]) / VIEW[1])
         return (landmarks[0].astype(np.float64) + 0.5) * scale + box[:2], float(board[0])
 
@@ -194,23 +183,20 @@ class BoardReader:
         board = rectify_board(picture, corners)
         slices = np.stack([slices_of(board, shift) for shift in SHIFTS])
         mean: NDArray[np.float32]
-        mean = self._load().checkers.run(None, {"slices": slices})[0].mean(axis=0)
+        mean = self._checkers[0].run(None, {"slices": slices})[0].mean(axis=0)
         return mean
 
-    def _load(self) -> _Networks:
-        with self._lock:
-            if self._loaded is None:
-                (landmarks, board), (checkers, confidence) = (
-                    open_network(self._folder / name, "backgammon")
-                    for name in (LANDMARKS_FILE, CHECKERS_FILE)
-                )
-                self._loaded = _Networks(
-                    landmarks,
-                    checkers,
-                    float(board.get(LEAST_BOARD, 0.5)),
-                    float(confidence.get(LEAST_CONFIDENCE, 0.5)),
-                )
-            return self._loaded
+    @cached_property
+    def _landmarks(self) -> tuple[InferenceSession, float]:
+        """The landmark network, and its threshold."""
+        session, metadata = open_network(self._folder / LANDMARKS_FILE, "backgammon")
+        return session, float(metadata.get(LEAST_BOARD, 0.5))
+
+    @cached_property
+    def _checkers(self) -> tuple[InferenceSession, float]:
+        """The checker network, and its threshold."""
+        session, metadata = open_network(self._folder / CHECKERS_FILE, "backgammon")
+        return session, float(metadata.get(LEAST_CONFIDENCE, 0.5))
 
 
 @cache

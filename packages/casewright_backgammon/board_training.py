@@ -21,8 +21,7 @@ from casewright_mcbr.training import export_batched, train_one_cycle
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from casewright_backgammon.checker_network import CheckerNetwork
-    from casewright_backgammon.landmark_network import LandmarkNetwork
+    from casewright_backgammon.board_network import CheckerNetwork, LandmarkNetwork
 
 #: The maximum learning rate of both networks.
 RATE = 4e-3
@@ -65,7 +64,7 @@ def train_board_reader(
         InputError: A number is below 1, or the folder is a file.
         DependencyError: matplotlib, which has the fonts, is not installed.
     """
-    from casewright_backgammon.landmark_network import LandmarkPositions
+    from casewright_backgammon.board_network import LandmarkPositions
     from casewright_mcbr.blocks_network import Probabilities
 
     if min(boards, others, landmark_steps, checker_steps, measured) < 1:
@@ -89,7 +88,7 @@ def train_board_reader(
 
 
 def _train_landmarks(pool: Pool, seed: int, steps: int, progress: bool | None) -> LandmarkNetwork:
-    from casewright_backgammon.landmark_network import LandmarkNetwork
+    from casewright_backgammon.board_network import LandmarkNetwork
 
     rng = np.random.default_rng([seed, 1])
 
@@ -109,7 +108,7 @@ def _landmark_loss(
     import torch
     from torch.nn import functional
 
-    from casewright_backgammon.landmark_network import CELL
+    from casewright_backgammon.board_network import CELL
 
     has_board = is_whole > 0.5
     maps, landmarks = maps[has_board], landmarks[has_board]
@@ -124,7 +123,7 @@ def _landmark_loss(
 def _train_checkers(pool: Pool, seed: int, steps: int, progress: bool | None) -> CheckerNetwork:
     from torch.nn import functional
 
-    from casewright_backgammon.checker_network import CheckerNetwork
+    from casewright_backgammon.board_network import CheckerNetwork
 
     rng = np.random.default_rng([seed, 2])
 

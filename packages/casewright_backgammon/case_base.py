@@ -96,7 +96,7 @@ def generate_decisions(
             unfinished = []
             analysed = engine.analyse(situations, PLIES, MAX_PLAYS)
             for game, candidates in zip(games, analysed, strict=True):
-                decision = _decision(game, [_rounded(candidate) for candidate in candidates])
+                decision = _decision(game, candidates)
                 if decision.equity_loss(len(candidates) - 1) > 0:
                     key = (decision.position.id, max(decision.dice), min(decision.dice))
                     decisions.setdefault(key, decision)
@@ -138,13 +138,16 @@ def case_file() -> Path:
 
 
 def _decision(game: _Game, candidates: Sequence[AnalysedPlay]) -> Decision:
-    """Return a game's decision, with a play drawn by the softmax of the equities."""
+    """Return a game's decision with rounded figures, and a play drawn by the softmax."""
+    candidates = [
+        AnalysedPlay(
+            candidate.play,
+            round(candidate.equity, _DIGITS),
+            chances_of(round(chance, _DIGITS) for chance in candidate.chances),
+        )
+        for candidate in candidates
+    ]
     best = candidates[0].equity
     weights = [exp((candidate.equity - best) / _TEMPERATURE) for candidate in candidates]
     played = game.rng.choices(range(len(candidates)), weights)[0]
     return Decision(game.name, game.position, game.dice, tuple(candidates), played)
-
-
-def _rounded(candidate: AnalysedPlay) -> AnalysedPlay:
-    chances = chances_of(round(chance, _DIGITS) for chance in candidate.chances)
-    return AnalysedPlay(candidate.play, round(candidate.equity, _DIGITS), chances)

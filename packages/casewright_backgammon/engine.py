@@ -87,7 +87,12 @@ def find_engine() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class GnuBackgammon:
-    """The program GNU Backgammon; each run is a separate process."""
+    """The program GNU Backgammon; each run is a separate process.
+
+    The methods raise ``InputError`` for an impossible position or roll, or a number of plies that
+    is not 0 to 4, and ``ToolError`` if the program crashes, takes too long, or writes an unknown
+    format.
+    """
 
     #: The path of the program, by default of the installed program.
     path: Path = field(default_factory=lambda: _installed_path())
@@ -106,10 +111,6 @@ class GnuBackgammon:
 
         Returns:
             At least one play for each decision: ``cannot move`` if no checker can move.
-
-        Raises:
-            InputError: A position or a roll is impossible.
-            ToolError: The program crashed, took too long, or wrote an unknown format.
         """
         _check_plies(plies)
         plays = [legal_plays(require_possible(position), dice) for position, dice in decisions]
@@ -130,12 +131,7 @@ class GnuBackgammon:
         return candidates
 
     def values(self, positions: Sequence[Position], plies: int = 2) -> list[PositionValue]:
-        """Return the values of positions for the player on roll, before the roll.
-
-        Raises:
-            InputError: A position is impossible, or the game is over.
-            ToolError: The program crashed, took too long, or wrote an unknown format.
-        """
+        """Return the values of positions of unfinished games, for the player on roll."""
         _check_plies(plies)
         for position in positions:
             require_possible(position)
@@ -149,18 +145,16 @@ class GnuBackgammon:
     def equity_of_play(
         self, position: Position, dice: Dice, play: str, plies: int = 2
     ) -> AnalysedPlay:
-        """Return a legal play with its analysis, even if ``analyse`` does not list it.
+        """Return the analysis of a play, even if ``analyse`` does not list it.
 
-        Raises:
-            InputError: The play is not legal, or the position or the roll is impossible.
-            ToolError: The program crashed, took too long, or wrote an unknown format.
+        ``InputError`` if the play is not legal.
         """
         _check_plies(plies)
         legal = legal_play(require_possible(position), dice, play)
         return self._analyse_by_value([legal], plies)[0]
 
     def draw(self, positions: Sequence[Position], folder: Path) -> list[Path]:
-        """Draw boards as PNG files in the positions' order; ``ToolError`` if the program fails."""
+        """Draw boards as PNG files in a folder, and return the files in the positions' order."""
         files = [folder / f"{number}.png" for number in range(len(positions))]
         commands = ["new game"]
         for position, file in zip(positions, files, strict=True):

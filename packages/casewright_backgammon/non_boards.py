@@ -23,7 +23,7 @@ Ink = tuple[int, int, int]
 
 
 def draw_non_board(kinds: Mapping[str, Kind], rng: np.random.Generator) -> Image.Image:
-    """Return a picture of one of the kinds, chosen at random, 200 to 640 pixels wide, mode "RGB"."""
+    """Return a picture of a randomly chosen kind, 200 to 640 pixels wide, of mode "RGB"."""
     return kinds[str(rng.choice(list(kinds)))](rng)
 
 

@@ -16,9 +16,8 @@ from casewright.errors import InputError
 from casewright.stores import Binary, Case, CaseStore
 from casewright.tools import Toolbox
 from casewright_backgammon import domain
-from casewright_backgammon.advice import most_similar_plays
 from casewright_backgammon.analysis import analysis_text
-from casewright_backgammon.answerer import BoardAnswer, BoardAnswerer
+from casewright_backgammon.answerer import BoardAnswer, BoardAnswerer, most_similar_plays
 from casewright_backgammon.board_image import board_png, render_board
 from casewright_backgammon.board_reader import shipped_reader
 from casewright_backgammon.case_base import shipped_decisions
