@@ -82,7 +82,7 @@ def measure_backgammon(
     training_seconds = time.perf_counter() - started
     rows = retrieval.comparison_rows(measured, compared)
     if not choosing:
-        board_rows = reading_rows([decision.position for decision in split.queries], count=boards)
+        board_rows = reading_rows([decision.position for decision in split.queries], boards)
         rows = [{"table": BOARDS, **row} for row in board_rows] + rows
         shipped = next(other for other in compared if other.name == SHIPPED)
         assert shipped.network is not None

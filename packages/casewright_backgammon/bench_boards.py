@@ -15,7 +15,7 @@ from casewright.stores.progress import progress_bar
 from casewright_backgammon.bench_renderer import LOOKS, render
 from casewright_backgammon.board_image import render_board
 from casewright_backgammon.board_layout import Colour, signed_counts
-from casewright_backgammon.board_reader import BoardReader, shipped_reader
+from casewright_backgammon.board_reader import shipped_reader
 from casewright_backgammon.board_style import draw_style
 from casewright_backgammon.engine import GnuBackgammon, find_engine
 from casewright_backgammon.position import Position
@@ -26,45 +26,35 @@ if TYPE_CHECKING:
 
 #: Number of positions that one run of GNU Backgammon draws.
 BATCH = 50
+#: Random seed of the choice of positions, and of the styles of our renderer.
+SEED = 7
 #: Draws the boards of positions.
 Renderer = Callable[[Sequence[Position]], Iterable["Image.Image"]]
 #: A reading of a board: True if it is right, why it is refused, and the share of right slices.
 _Outcome = tuple[bool, str, float]
 
 
-def gnubg_boards(
-    positions: Sequence[Position], engine: GnuBackgammon | None = None
-) -> Iterator[Image.Image]:
+def gnubg_boards(positions: Sequence[Position]) -> Iterator[Image.Image]:
     """Yield the boards of positions, drawn by GNU Backgammon, as images of mode "RGB".
 
     The player on roll sits below, bears off at the lower right, and has the darker checkers.
     """
     from PIL import Image
 
-    program = engine or GnuBackgammon()
+    engine = GnuBackgammon()
     for start in range(0, len(positions), BATCH):
         with TemporaryDirectory(prefix="casewright-boards-") as folder:
-            for file in program.draw(positions[start : start + BATCH], Path(folder)):
+            for file in engine.draw(positions[start : start + BATCH], Path(folder)):
                 with Image.open(file) as image:
                     yield image.convert("RGB")
 
 
-def reading_rows(
-    positions: Sequence[Position],
-    *,
-    count: int,
-    seed: int = 7,
-    reader: BoardReader | None = None,
-    progress: bool | None = None,
-) -> list[dict[str, Any]]:
-    """Return the accuracy of a board reader for each renderer.
+def reading_rows(positions: Sequence[Position], count: int) -> list[dict[str, Any]]:
+    """Return the accuracy of the shipped reader for each renderer.
 
     Args:
         positions: The positions to choose from.
         count: Number of boards of each renderer, chosen at random without repetition.
-        seed: Random seed of the choice, and of the styles of our renderer.
-        reader: By default the shipped reader.
-        progress: See ``progress_bar``.
 
     Returns:
         Two rows for each ``renderer``: with ``off_known``, the reader is given the numbers of
@@ -74,22 +64,22 @@ def reading_rows(
         wrong readings: those that are refused, and those refused as impossible. ``slices`` is the
         share of slices that are read right.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     unique = list(dict.fromkeys(positions))
     sample = [unique[int(index)] for index in rng.permutation(len(unique))[:count]]
     rows = []
-    renderers = _renderers(seed)
-    with progress_bar("Reading boards", len(renderers) * len(sample), show=progress) as advance:
+    renderers = _renderers()
+    with progress_bar("Reading boards", len(renderers) * len(sample)) as advance:
         for name, (own, draw) in renderers.items():
-            rows += _rows(reader or shipped_reader(), name, own, draw, sample, advance)
+            rows += _rows(name, own, draw, sample, advance)
     return rows
 
 
-def _renderers(seed: int) -> Mapping[str, tuple[Colour, Renderer]]:
+def _renderers() -> Mapping[str, tuple[Colour, Renderer]]:
     """Return each renderer by name, with its colour of the player on roll."""
 
     def draw_random_styles(positions: Sequence[Position]) -> Iterator[Image.Image]:
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(SEED)
         fonts: list[Path | None] = [*unseen_fonts()]
         for position in positions:
             yield render_board(position, draw_style(rng, fonts))
@@ -103,7 +93,6 @@ def _renderers(seed: int) -> Mapping[str, tuple[Colour, Renderer]]:
 
 
 def _rows(
-    reader: BoardReader,
     name: str,
     own: Colour,
     draw: Renderer,
@@ -111,6 +100,7 @@ def _rows(
     advance: Callable[[int], None],
 ) -> list[dict[str, Any]]:
     """Return a renderer's two rows: borne-off checkers unknown, and known."""
+    reader = shipped_reader()
     outcomes: dict[bool, list[_Outcome]] = {False: [], True: []}
     for position, image in zip(positions, draw(positions), strict=True):
         offs = (None, position.off)

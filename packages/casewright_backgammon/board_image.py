@@ -53,12 +53,10 @@ def render_board(
     return draw_board(position, style, own, home)[0]
 
 
-def board_png(
-    position: Position, style: BoardStyle = PLAIN, own: Colour = "light", home: Home = "right"
-) -> bytes:
-    """Return the picture of a board as a PNG file; see ``render_board``."""
+def board_png(position: Position) -> bytes:
+    """Return the picture of a board in the plain style, as a PNG file."""
     buffer = io.BytesIO()
-    render_board(position, style, own, home).save(buffer, "PNG")
+    render_board(position).save(buffer, "PNG")
     return buffer.getvalue()
 
 

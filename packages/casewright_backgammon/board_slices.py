@@ -39,7 +39,7 @@ def whole_box(size: tuple[int, int]) -> Box:
     return width / 2 - right, height / 2 - down, width / 2 + right, height / 2 + down
 
 
-def board_box(corners: Corners, share: float = 0.09) -> Box:
+def board_box(corners: Corners, share: float) -> Box:
     """Return the box around landmarks, with a share of its size as margin."""
     low, high = corners.min(axis=0), corners.max(axis=0)
     pad = share * (high - low)
@@ -119,7 +119,7 @@ def slice_starts() -> list[tuple[int, int, bool]]:
     return starts
 
 
-def slices_of(board: NDArray[np.uint8], shift: tuple[int, int] = (0, 0)) -> NDArray[np.float32]:
+def slices_of(board: NDArray[np.uint8], shift: tuple[int, int]) -> NDArray[np.float32]:
     """Return the slices of a rectified board, levels from 0 to 1, array (26, 3, 96, 24).
 
     The slices are moved by ``shift``: pixels to the right and down, at most 4.

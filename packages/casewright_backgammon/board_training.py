@@ -40,7 +40,6 @@ def train_board_reader(
     landmark_steps: int = LANDMARK_STEPS,
     checker_steps: int = CHECKER_STEPS,
     measured: int = 150,
-    progress: bool | None = None,
 ) -> dict[str, float]:
     """Train the networks that read boards, and write them as ONNX files.
 
@@ -55,7 +54,6 @@ def train_board_reader(
         landmark_steps: Training steps of 32 views; 3 per second on one core.
         checker_steps: Training steps of the slices of 16 boards; 1.7 per second on one core.
         measured: Number of boards for the choice of the thresholds, and for the figures.
-        progress: See ``progress_bar``.
 
     Returns:
         The figures of ``board_measures.measure``.
@@ -74,12 +72,12 @@ def train_board_reader(
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     fonts: list[Path | None] = [None, *training_fonts()]
-    with progress_bar("Drawing boards", boards + others, show=progress) as advance:
+    with progress_bar("Drawing boards", boards + others) as advance:
         pool = draw_pool(rng, fonts, boards, others, advance)
-    landmarks = _train_landmarks(pool, seed, landmark_steps, progress)
+    landmarks = _train_landmarks(pool, seed, landmark_steps)
     network, shape = LandmarkPositions(landmarks), (3, VIEW[1], VIEW[0])
     export_batched(network, shape, folder / LANDMARKS_FILE, "views", ["landmarks", "board"])
-    checkers = Probabilities(_train_checkers(pool, seed, checker_steps, progress))
+    checkers = Probabilities(_train_checkers(pool, seed, checker_steps))
     slices_shape = (SLICES, 3, SLICE[1], SLICE[0])
     export_batched(checkers, slices_shape, folder / CHECKERS_FILE, "slices", ["probabilities"])
     for name, thresholds in choose_thresholds(folder, seed=seed + 1, count=measured).items():
@@ -87,7 +85,7 @@ def train_board_reader(
     return measure(folder, seed=seed + 2, count=measured)
 
 
-def _train_landmarks(pool: Pool, seed: int, steps: int, progress: bool | None) -> LandmarkNetwork:
+def _train_landmarks(pool: Pool, seed: int, steps: int) -> LandmarkNetwork:
     from casewright_backgammon.board_network import LandmarkNetwork
 
     rng = np.random.default_rng([seed, 1])
@@ -98,7 +96,7 @@ def _train_landmarks(pool: Pool, seed: int, steps: int, progress: bool | None) -
         return _landmark_loss(network, maps, board, landmarks, is_whole)
 
     label = "Training the landmark network"
-    return train_one_cycle(LandmarkNetwork, loss, RATE, steps, seed, label, progress)
+    return train_one_cycle(LandmarkNetwork, loss, RATE, steps, seed, label, None)
 
 
 def _landmark_loss(
@@ -120,7 +118,7 @@ def _landmark_loss(
     return map_loss + landmark_loss + board_loss
 
 
-def _train_checkers(pool: Pool, seed: int, steps: int, progress: bool | None) -> CheckerNetwork:
+def _train_checkers(pool: Pool, seed: int, steps: int) -> CheckerNetwork:
     from torch.nn import functional
 
     from casewright_backgammon.board_network import CheckerNetwork
@@ -132,4 +130,4 @@ def _train_checkers(pool: Pool, seed: int, steps: int, progress: bool | None) ->
         return functional.cross_entropy(network(slices).flatten(0, 1), classes.flatten())
 
     label = "Training the checker network"
-    return train_one_cycle(CheckerNetwork, loss, RATE, steps, seed, label, progress)
+    return train_one_cycle(CheckerNetwork, loss, RATE, steps, seed, label, None)

@@ -66,9 +66,7 @@ class _Game:
         return True
 
 
-def generate_decisions(
-    engine: GnuBackgammon, count: int, seed: int = 0, show: bool | None = None
-) -> list[Decision]:
+def generate_decisions(engine: GnuBackgammon, count: int, seed: int = 0) -> list[Decision]:
     """Return decisions of games that the engine plays against itself.
 
     Each play is drawn from the best plays by a softmax of their equities, so that games differ and
@@ -85,7 +83,7 @@ def generate_decisions(
     decisions: dict[tuple[str, int, int], Decision] = {}
     games: list[_Game] = []
     names = (f"s{seed}-{number:04}" for number in itertools.count(1))
-    with progress_bar("Playing decisions", count, show=show) as advance:
+    with progress_bar("Playing decisions", count) as advance:
         while len(decisions) < count:
             count_before = len(decisions)
             for name in itertools.islice(names, _GAMES - len(games)):

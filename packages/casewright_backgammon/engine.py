@@ -185,7 +185,8 @@ class GnuBackgammon:
     ) -> list[str]:
         """Return the program's output for each decision."""
         commands = [f"set evaluation chequerplay evaluation plies {plies}"]
-        # Without these filters the program analyses plays that are much worse less deeply.
+        # By default, the program looks less deeply at plays that are much worse. These filters keep
+        # ``max_plays`` plays at the first level, and skip the later levels.
         for depth in range(1, plies + 1):
             commands.append(f"set evaluation movefilter {depth} 0 {max_plays} 0 0")
             commands += [

@@ -37,12 +37,9 @@ class Examples:
     encoded: NDArray[np.float32]
     chances: NDArray[np.float32]
 
-    def __len__(self) -> int:
-        return len(self.encoded)
-
     def shuffled(self, seed: int) -> Examples:
         """Return the same positions with shuffled chances, for a control."""
-        order = np.random.default_rng(seed).permutation(len(self))
+        order = np.random.default_rng(seed).permutation(len(self.encoded))
         return Examples(self.encoded, self.chances[order])
 
 
@@ -100,10 +97,10 @@ def train_network(
         network = MultiTaskNetwork(WIDTH)
         encoded, chances = torch.tensor(examples.encoded), torch.tensor(examples.chances)
         optimizer = torch.optim.AdamW(network.parameters(), RATE, weight_decay=DECAY)
-        steps = epochs * -(-len(examples) // BATCH)
+        steps = epochs * -(-len(encoded) // BATCH)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for _ in range(epochs):
-            for batch in torch.randperm(len(examples)).split(BATCH):
+            for batch in torch.randperm(len(encoded)).split(BATCH):
                 value, decoded = network(encoded[batch])
                 value_loss = functional.binary_cross_entropy_with_logits(value, chances[batch])
                 decoder_loss = functional.mse_loss(decoded, encoded[batch])

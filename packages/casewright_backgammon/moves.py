@@ -44,11 +44,6 @@ class Play:
         counts = Counter(sorted((_chain_key(chain) for chain in chains), reverse=True))
         return " ".join(f"{text}({n})" if n > 1 else text for (_, _, text), n in counts.items())
 
-    @property
-    def hits(self) -> int:
-        """The number of checkers that the play hits."""
-        return sum(is_hit for _, _, is_hit in self.steps)
-
 
 def legal_plays(position: Position, dice: Dice) -> list[Play]:
     """Return the legal plays of a roll, one for each resulting position.

@@ -20,7 +20,7 @@ WEIGHTING = 1.0
 
 
 def train_backgammon(
-    folder: Path, data: Path, *, seed: int = 0, epochs: int = EPOCHS, progress: bool | None = None
+    folder: Path, data: Path, *, seed: int = 0, epochs: int = EPOCHS
 ) -> dict[str, float]:
     """Train all networks, write them with their figures to a folder, and return the figures.
 
@@ -30,7 +30,6 @@ def train_backgammon(
     Args:
         data: The analysed games; see ``games.read_split``.
         epochs: Number of epochs of the position network's training.
-        progress: See ``progress_bar``.
 
     Returns:
         The figures of ``board_measures.measure`` and of ``latent_figures``.
@@ -45,12 +44,10 @@ def train_backgammon(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror}.") from error
-    network = train_network(
-        examples_of(split.cases, split.pool), WEIGHTING, seed=seed, epochs=epochs
-    )
+    examples = examples_of(split.cases, split.pool)
+    network = train_network(examples, WEIGHTING, seed=seed, epochs=epochs)
     network.save(folder / FILE.name)
-    boards = train_board_reader(folder, seed=seed, progress=progress)
-    figures = {**boards, **latent_figures(network, split)}
+    figures = train_board_reader(folder, seed=seed) | latent_figures(network, split)
     write_figures(folder, figures)
     return figures
 

@@ -426,9 +426,7 @@ def test_training_writes_the_same_networks_for_the_same_seed(tmp_path: Path) -> 
         "checker_steps": 2,
         "measured": 4,
     }
-    figures = [
-        train_board_reader(tmp_path / name, seed=1, progress=False, **few) for name in ("a", "b")
-    ]
+    figures = [train_board_reader(tmp_path / name, seed=1, **few) for name in ("a", "b")]
     assert figures[0] == figures[1]
     assert set(figures[0]) >= {"boards_right", "non_boards_refused", "least_confidence"}
     for name in ("landmarks.onnx", "checkers.onnx"):
@@ -442,7 +440,7 @@ def test_training_on_nothing_is_refused(wrong: str, tmp_path: Path) -> None:
 
 
 def test_measurement_has_a_row_for_each_renderer() -> None:
-    rows = reading_rows([START, HITTING], count=2, progress=False)
+    rows = reading_rows([START, HITTING], 2)
     names = [row["renderer"] for row in rows]
     assert names[:6] == ["plain"] * 2 + ["own styles"] * 2 + ["matplotlib"] * 2
     assert rows[0]["right"] == rows[0]["slices"] == 1.0

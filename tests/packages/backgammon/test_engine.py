@@ -191,7 +191,7 @@ def test_a_play_is_listed_once_however_the_program_writes_it() -> None:
     position = position_of_id("4HPiASSwZ/ABMA")
     dice = (3, 3)
     played = legal_play(position, dice, "13/10(2) 6/3*(2)")
-    decision = EngineJudge(GnuBackgammon()).analysed(position, dice, played, ())
+    decision = EngineJudge(GnuBackgammon()).analyse(position, dice, played, ())
     afters = [decision.after(rank) for rank in range(len(decision.candidates))]
     assert len(set(afters)) == len(afters)
     assert decision.candidates[decision.played_rank].play == played.text
