@@ -156,16 +156,15 @@ def _value_sentence(writer: _Writer) -> str:
     best = writer.decision.best
     win, win_gammon, _, lose_gammon, _ = best.chances
     equity, wins = equity_text(best.equity), chance_text(win)
-    gammons = max(
-        max(candidate.chances[1], candidate.chances[3]) for candidate in writer.decision.candidates
-    )
-    if gammons < _MIN_GAMMONS:
+    candidates = writer.decision.candidates
+    if all(max(play.chances[1], play.chances[3]) < _MIN_GAMMONS for play in candidates):
         return writer.variant(
             f"It is worth {equity} and wins {wins} of the games; gammons play no part.",
             f"Its equity is {equity}: it wins {wins} of the games, and gammons play no part.",
             f"It is put at {equity}, with {wins} wins and hardly a gammon.",
         )
     won, lost = chance_text(win_gammon), chance_text(lose_gammon)
+    # The same chances as verbs, as nouns, and as chances.
     verbs, nouns = [f"wins {wins} of the games"], [f"{wins} wins"]
     chances = [f"{wins} winning chances"]
     if win_gammon >= _MIN_GAMMONS:

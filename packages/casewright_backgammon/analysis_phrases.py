@@ -187,17 +187,14 @@ def missing_gains(best: CandidateFacts, other: CandidateFacts) -> list[Fact]:
 
 def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
     """Return the other play's costs that the best play does not have, as finite phrases."""
-    keys = {fact.key for fact in best.facts}
+    keys, broken = {fact.key for fact in best.facts}, set(best.features.points_broken)
     phrases = [
         fact.finite
         for fact in other.facts
         if fact.good < 0
         and fact.key != "shots"
         and fact.key not in keys
-        and not (
-            fact.key.startswith("break")
-            and _key_points(fact.key) <= set(best.features.points_broken)
-        )
+        and not (fact.key.startswith("break") and _key_points(fact.key) <= broken)
     ]
     if other.shots >= best.shots + _MIN_SHOTS:
         phrases.append(f"leaves {_compared_shots(best, other)}")

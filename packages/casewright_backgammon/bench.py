@@ -111,12 +111,8 @@ def measure_backgammon(
 
 
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    suffixes = {
-        retrieval.ENCODING: "encoding",
-        SHIPPED: "latent",
-        retrieval.SHUFFLED: "shuffled",
-        retrieval.RANDOM: "random_cases",
-    }
+    suffixes = {retrieval.ENCODING: "encoding", SHIPPED: "latent"}
+    suffixes |= {retrieval.SHUFFLED: "shuffled", retrieval.RANDOM: "random_cases"}
     figures: dict[str, float] = {}
     for row in rows:
         suffix = suffixes.get(row.get("compared by", ""))

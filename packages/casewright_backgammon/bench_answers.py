@@ -87,11 +87,8 @@ def answer_rows(
     vectors = representation.positions(split.queries), representation.positions(split.cases)
     order = nearest(measured, *vectors, CASES, same_roll=True)[indices]
     # The control uses the cases of a distant query, mostly with another roll.
-    contexts = {
-        NONE: order[:, :0],
-        THREE: order,
-        OTHERS: np.roll(order, len(order) // 2, axis=0),
-    }
+    others = np.roll(order, len(order) // 2, axis=0)
+    contexts = {NONE: order[:, :0], THREE: order, OTHERS: others}
     rows = []
     total = sum(len(answerer.contexts) for answerer in answerers)
     with progress_bar("Answering", total) as advance:
@@ -223,15 +220,10 @@ def _token_vectors(texts: Sequence[str]) -> list[NDArray[np.float64]]:
     import torch
 
     tokenizer, model = _minilm()
-    options = {
-        "return_tensors": "pt",
-        "padding": True,
-        "truncation": True,
-        "max_length": CUTOFF,
-    }
+    options = {"padding": True, "truncation": True, "max_length": CUTOFF}
     token_vectors: list[NDArray[np.float64]] = []
     for start in range(0, len(texts), BATCH):
-        batch = tokenizer(list(texts[start : start + BATCH]), **options)
+        batch = tokenizer(list(texts[start : start + BATCH]), return_tensors="pt", **options)
         with torch.inference_mode():
             hidden: Tensor = model(**batch).last_hidden_state
         vectors = torch.nn.functional.normalize(hidden, dim=2).numpy().astype(np.float64)

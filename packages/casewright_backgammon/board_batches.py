@@ -149,10 +149,8 @@ def draw_view_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tenso
     size = boxes[:, 2:] - boxes[:, :2]
     down, across = (np.arange(VIEW[1]) + 0.5) / VIEW[1], (np.arange(VIEW[0]) + 0.5) / VIEW[0]
     grid = np.empty((count, VIEW[1], VIEW[0], 2), dtype=np.float32)
-    xs, ys = (
-        boxes[:, 0, None] + across * size[:, 0, None],
-        boxes[:, 1, None] + down * size[:, 1, None],
-    )
+    xs = boxes[:, 0, None] + across * size[:, 0, None]
+    ys = boxes[:, 1, None] + down * size[:, 1, None]
     grid[..., 0] = xs[:, None, :] / POOL_VIEW[0] * 2 - 1
     grid[..., 1] = ys[:, :, None] / POOL_VIEW[1] * 2 - 1
     pairs = np.concatenate([pool.pairs[rows], np.tile([[[255.0] * 3, [0.0] * 3]], (OTHERS, 1, 1))])

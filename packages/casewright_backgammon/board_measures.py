@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from casewright_backgammon.board_check import reading_flaw
-from casewright_backgammon.board_image import draw_board
+from casewright_backgammon.board_image import render_board
 from casewright_backgammon.board_layout import signed_counts
 from casewright_backgammon.board_positions import random_positions
 from casewright_backgammon.board_reader import (
@@ -60,14 +60,10 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
     reader = BoardReader(folder)
     rng = np.random.default_rng(seed)
     outcomes = _read_boards(reader, rng, count)
-    refused = np.array(
-        [
-            outcome.is_impossible
-            or outcome.reading.board < reader.least_board
-            or outcome.reading.confidence < reader.least_confidence
-            for outcome in outcomes
-        ]
-    )
+    impossible = np.array([outcome.is_impossible for outcome in outcomes])
+    boards = np.array([outcome.reading.board for outcome in outcomes])
+    confidences = np.array([outcome.reading.confidence for outcome in outcomes])
+    refused = impossible | (boards < reader.least_board) | (confidences < reader.least_confidence)
     right = np.array([outcome.is_right for outcome in outcomes])
     return {
         "boards_right": float((right & ~refused).mean()),
@@ -97,11 +93,9 @@ def choose_thresholds(
     confidence = np.array([outcome.reading.confidence for outcome in possible])
     right = np.array([outcome.is_right for outcome in possible], dtype=bool)
     limits = np.linspace(MIN_THRESHOLD, MAX_THRESHOLD, 81)
-    costs = [
-        np.where(right, confidence < limit, WRONG_COST * (confidence >= limit)).sum()
-        for limit in limits
-    ]
-    least_confidence = float(limits[int(np.argmin(costs))])
+    accepted = confidence >= limits[:, None]
+    costs = np.where(right, ~accepted, WRONG_COST * accepted).sum(axis=1)
+    least_confidence = float(limits[int(costs.argmin())])
     return {
         LANDMARKS_FILE: {LEAST_BOARD: least_board},
         CHECKERS_FILE: {LEAST_CONFIDENCE: least_confidence},
@@ -114,17 +108,12 @@ def _read_boards(reader: BoardReader, rng: np.random.Generator, count: int) -> l
     outcomes = []
     for position in islice(random_positions(rng), count):
         style = draw_style(rng, fonts)
-        image, _ = draw_board(position, style)
-        reading = reader.likeliest_readings(image, offs=[position.off])[0]
+        reading = reader.likeliest_readings(render_board(position, style), offs=[position.off])[0]
         counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
-        outcomes.append(
-            _Outcome(
-                reading,
-                reading.position == position,
-                bool(reading_flaw(reading.counts, "light", "right", position.off)),
-                float((np.array(reading.counts) == counts).mean()),
-            )
-        )
+        is_right = reading.position == position
+        is_impossible = bool(reading_flaw(reading.counts, "light", "right", position.off))
+        slices = float(np.equal(reading.counts, counts).mean())
+        outcomes.append(_Outcome(reading, is_right, is_impossible, slices))
     return outcomes
 
 

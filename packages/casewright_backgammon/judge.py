@@ -91,10 +91,9 @@ class EngineJudge(PlayJudge):
             replace(candidate, play=texts[parse_play(position, candidate.play)[0]])
             for candidate in self.engine.analyse([(position, dice)], PLIES, LISTED)[0]
         ]
-        missing = sorted(required - {candidate.play for candidate in listed})
-        return listed + [
-            self.engine.equity_of_play(position, dice, text, PLIES) for text in missing
-        ]
+        for text in sorted(required - {candidate.play for candidate in listed}):
+            listed.append(self.engine.equity_of_play(position, dice, text, PLIES))
+        return listed
 
 
 def default_judge(network: PositionNetwork) -> PlayJudge:

@@ -17,10 +17,8 @@ def lines_of(answer: BoardAnswer) -> list[str]:
     if answer.played is not None:
         lines[-1] += f" Play asked about: {answer.played.text}."
     lines += map(_hit_line, answer.hits)
-    lines += [
-        attempt_line(number, answer.answered_by, attempt)
-        for number, attempt in enumerate(answer.attempts, 1)
-    ]
+    for number, attempt in enumerate(answer.attempts, 1):
+        lines.append(attempt_line(number, answer.answered_by, attempt))
     best = answer.decision.best.play
     lines += [f"Check, by {answer.judged_by}: {best} is best.", f"Analysis: {answer.analysis}"]
     if answer.retained is not None:

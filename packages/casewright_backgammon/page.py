@@ -19,18 +19,15 @@ def page_of(answer: BoardAnswer, image: bytes) -> str:
         title += f", play {answer.played.text}"
     boards = figure(image, "The picture")
     boards += figure(board_png(answer.position), position_text(answer.position))
-    cases = "".join(
-        figure(
-            board_png(decision.position),
-            f"Similarity {hit.score:.3f}, roll {roll_text(decision.dice)}. {hit.case.solution}",
-        )
-        for hit in answer.hits
-        for decision in [decision_in(hit.case)]
-    )
-    attempts = "".join(
-        item(escape(attempt_line(number, answer.answered_by, attempt)), right=attempt.is_right)
-        for number, attempt in enumerate(answer.attempts, 1)
-    )
+    cases = ""
+    for hit in answer.hits:
+        decision = decision_in(hit.case)
+        similarity = f"Similarity {hit.score:.3f}, roll {roll_text(decision.dice)}."
+        cases += figure(board_png(decision.position), f"{similarity} {hit.case.solution}")
+    attempts = ""
+    for number, attempt in enumerate(answer.attempts, 1):
+        line = attempt_line(number, answer.answered_by, attempt)
+        attempts += item(escape(line), right=attempt.is_right)
     return page(
         f"Backgammon: {title}",
         f"<h1>{escape(title)}</h1><h2>What was read</h2>{boards}<h2>Cases found</h2>{cases}"

@@ -188,11 +188,8 @@ def _hits_in_order(first: int, second: int, own: Side, blots: set[int], free: li
         if end in blots or (own[BAR] < 2 and end - second in blots):
             return True
     # After the only checker on the bar has entered, any checker may play the second die.
-    return (
-        own[BAR] == 1
-        and free[BAR + 1 - first]
-        and any(point - second in blots for point in _points(own))
-    )
+    all_entered = own[BAR] == 1 and free[BAR + 1 - first]
+    return all_entered and any(point - second in blots for point in _points(own))
 
 
 def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool:
