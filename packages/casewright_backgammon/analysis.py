@@ -120,8 +120,8 @@ def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
     play = writer.decision.best.play
     dice = f"{max(writer.decision.dice)}-{min(writer.decision.dice)}"
     roll = writer.variant(f"With {dice},", f"For {dice},", f"The roll is {dice}:")
-    facts = [fact for fact in best.facts if fact.good >= 0][:3]
-    facts += [fact for fact in best.facts if fact.good < 0][: 1 if len(facts) > 1 else 2]
+    facts = [fact for fact in best.facts if fact.gain >= 0][:3]
+    facts += [fact for fact in best.facts if fact.gain < 0][: 1 if len(facts) > 1 else 2]
     if len(writer.decision.candidates) == 1:
         forced = f"{play} is the only play" if "/" in play else "no checker can move"
         return f"{roll} {forced}."
@@ -134,7 +134,7 @@ def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
         verdict = writer.variant("is best", "is right", "is the play")
     else:
         verdict = writer.variant("is best by little", "is just ahead in a close decision")
-    if all(fact.good < 0 for fact in facts):
+    if all(fact.gain < 0 for fact in facts):
         return f"{roll} {play} {verdict}, although it {_and([fact.finite for fact in facts])}."
     if writer.rng.random() < 0.5:
         return f"{roll} {play} {verdict}: it {_gains_but_costs('finite', facts)}."
@@ -143,8 +143,8 @@ def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
 
 def _gains_but_costs(form: str, facts: Sequence[Fact]) -> str:
     """Return facts as phrases in a grammatical form: the gains, then "but" and the costs."""
-    gains = [getattr(fact, form) for fact in facts if fact.good >= 0]
-    costs = [getattr(fact, form) for fact in facts if fact.good < 0]
+    gains = [getattr(fact, form) for fact in facts if fact.gain >= 0]
+    costs = [getattr(fact, form) for fact in facts if fact.gain < 0]
     return ", but ".join(_and(phrases) for phrases in (gains, costs) if phrases)
 
 
@@ -164,7 +164,7 @@ def _value_sentence(writer: _Writer) -> str:
             f"It is put at {equity}, with {wins} wins and hardly a gammon.",
         )
     won, lost = chance_text(win_gammon), chance_text(lose_gammon)
-    # The same chances as verbs, as nouns, and as chances.
+    # Three wordings of the same chances.
     verbs, nouns = [f"wins {wins} of the games"], [f"{wins} wins"]
     chances = [f"{wins} winning chances"]
     if win_gammon >= _MIN_GAMMONS:

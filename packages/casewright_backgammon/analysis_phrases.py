@@ -48,7 +48,7 @@ class Fact:
     key: str  # the kind of effect and its points, such as "make 5 7"
     verb: str  # the infinitive, such as "make" or "bear off"
     object: str  # the words after the verb
-    good: int = 1  # 1 for a gain, -1 for a cost, 0 for neither
+    gain: int = 1  # 1 for a gain, -1 for a cost, 0 for neither
 
     @property
     def finite(self) -> str:
@@ -176,7 +176,7 @@ def missing_gains(best: CandidateFacts, other: CandidateFacts) -> list[Fact]:
     return [
         fact
         for fact in best.facts
-        if fact.good > 0
+        if fact.gain > 0
         and fact.key.split()[0] in ("hit", "make", "run", "leave")
         and fact.key not in keys
         # A gain of several points is not missing if the other play makes one of them.
@@ -191,7 +191,7 @@ def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
     phrases = [
         fact.finite
         for fact in other.facts
-        if fact.good < 0
+        if fact.gain < 0
         and fact.key != "shots"
         and fact.key not in keys
         and not (fact.key.startswith("break") and _key_points(fact.key) <= broken)

@@ -160,7 +160,7 @@ class BoardAnswerer:
         return self.judge.analyse(position, dice, played, []), attempts
 
     def _retain(self, answer: BoardAnswer, picture: Binary | None) -> BoardAnswer:
-        if not self.judge.proves:
+        if not self.judge.is_trusted:
             reason = (
                 "Only analyses of GNU Backgammon are kept as cases, and it is not installed (on "
                 "Debian: the package gnubg)."

@@ -14,7 +14,12 @@ from casewright.stores import Encoder, default_encoder
 from casewright.stores.encoders.sources import named_encoder
 from casewright.stores.progress import progress_bar
 from casewright_backgammon import bench_retrieval as retrieval
-from casewright_backgammon.bench_answers import answer_rows, by_chat, by_network, reuse
+from casewright_backgammon.bench_answers import (
+    answer_rows,
+    chat_answerer,
+    network_answerer,
+    reuse_answerer,
+)
 from casewright_backgammon.bench_boards import reading_rows
 from casewright_backgammon.decision import read_decisions
 from casewright_backgammon.games import DECISIONS, part_of, read_split, split_games
@@ -74,7 +79,7 @@ def measure_backgammon(
         from casewright.planner import chat_model
         from casewright.planner.chat_call import chat_text
 
-        chat_answerers = [by_chat(chat, chat_text(chat_model(chat)))]
+        chat_answerers = [chat_answerer(chat, chat_text(chat_model(chat)))]
     started = time.perf_counter()
     measured = retrieval.MeasuredSplit(split)
     with progress_bar("Training networks", len(WEIGHTS) + 1) as advance:
@@ -85,15 +90,16 @@ def measure_backgammon(
         board_rows = reading_rows([decision.position for decision in split.queries], boards)
         rows = [{"table": BOARDS, **row} for row in board_rows] + rows
         shipped = next(other for other in compared if other.name == SHIPPED)
-        assert shipped.network is not None
-        answerers = [reuse(shipped.network), by_network(shipped.network), *chat_answerers]
+        network = shipped.network
+        assert network is not None
+        answerers = [reuse_answerer(network), network_answerer(network), *chat_answerers]
         rows += answer_rows(measured, shipped, answerers, encoders, answers)
     return Report(
         bench="backgammon",
         settings={
             "cases": len(split.cases),
             "queries": len(split.queries),
-            "left out: positions that cases have": split.left_out,
+            "left out: positions that cases have": split.omitted_count,
             "epochs": epochs,
             "choosing": choosing,
         },

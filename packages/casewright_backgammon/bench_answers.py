@@ -25,7 +25,7 @@ from casewright.stores.progress import progress_bar
 from casewright_backgammon.analysis import BEST_PLAY, analysis_text, best_play_of
 from casewright_backgammon.analysis_check import analysis_flaws
 from casewright_backgammon.answerer import most_similar_plays
-from casewright_backgammon.bench_retrieval import MeasuredSplit, Representation, nearest
+from casewright_backgammon.bench_retrieval import MeasuredSplit, Representation, nearest_cases
 from casewright_backgammon.cases import case_text, decision_case
 from casewright_backgammon.decision import Decision
 from casewright_backgammon.judge import NetworkJudge
@@ -84,8 +84,8 @@ def answer_rows(
     split = measured.split
     indices = sorted(set(np.linspace(0, len(split.queries) - 1, limit).astype(int).tolist()))
     queries = [split.queries[index] for index in indices]
-    vectors = representation.positions(split.queries), representation.positions(split.cases)
-    order = nearest(measured, *vectors, CASES, same_roll=True)[indices]
+    vectors = map(representation.position_vectors, (split.queries, split.cases))
+    order = nearest_cases(measured, *vectors, CASES, same_roll=True)[indices]
     # The control uses the cases of a distant query, mostly with another roll.
     others = np.roll(order, len(order) // 2, axis=0)
     contexts = {NONE: order[:, :0], THREE: order, OTHERS: others}
@@ -110,7 +110,7 @@ def _row(name: str, context: str, figures: dict[str, Any]) -> dict[str, Any]:
     return {"table": "4", "answered by": name, "context": context, **figures}
 
 
-def reuse(network: PositionNetwork) -> Answerer:
+def reuse_answerer(network: PositionNetwork) -> Answerer:
     """Return the answerer that reuses the best play and the text of the nearest case.
 
     Without a case, its answer is the alphabetically first legal play.
@@ -128,7 +128,7 @@ def reuse(network: PositionNetwork) -> Answerer:
     return Answerer("reuse, no model", answer)
 
 
-def by_network(network: PositionNetwork) -> Answerer:
+def network_answerer(network: PositionNetwork) -> Answerer:
     """Return the answerer that writes analyses from the network's equities, without cases."""
     judge = NetworkJudge(network)
 
@@ -138,7 +138,7 @@ def by_network(network: PositionNetwork) -> Answerer:
     return Answerer("the network's own analysis", answer, (NONE,))
 
 
-def by_chat(name: str, chat: Chat) -> Answerer:
+def chat_answerer(name: str, chat: Chat) -> Answerer:
     """Return the answerer that calls a chat model once."""
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:

@@ -34,16 +34,16 @@ class Look:
     light: str = "white"  # colour of the checkers of the player on roll
     dark: str = "black"  # colour of the other player's checkers
     edge: str = "black"  # colour of lines
-    numbered: bool = True  # True to number the points
+    has_numbers: bool = True  # True to number the points
     bar: float = 1.0  # width of the bar, in widths of a checker
     dots: int = 80  # pixels per inch; the board is 8 inches wide
     family: str = "DejaVu Serif"  # font family
-    caption: bool = False  # True for a line of text under the board
+    has_caption: bool = False  # True for a line of text under the board
 
 
 LOOKS: dict[str, Look] = {
     "grey": Look(),
-    "hatched": Look(even="white", hatch="////", dots=100, caption=True),
+    "hatched": Look(even="white", hatch="////", dots=100, has_caption=True),
     "brown": Look(
         odd="tan", even="saddlebrown", paper="cornsilk", light="ivory", dark="firebrick", dots=70
     ),
@@ -54,7 +54,7 @@ LOOKS: dict[str, Look] = {
         light="whitesmoke",
         dark="navy",
         edge="dimgray",
-        numbered=False,
+        has_numbers=False,
         bar=0.7,
         dots=60,
         family="cmss10",
@@ -91,7 +91,7 @@ def render(position: Position, look: Look) -> Image.Image:
     middle = 6 + look.bar / 2
     _stack(axes, middle, FIELD_HEIGHT / 2 - 1.1, False, position.own[BAR], True, look)
     _stack(axes, middle, FIELD_HEIGHT / 2 + 1.1, True, position.other[BAR], False, look)
-    if look.caption:
+    if look.has_caption:
         caption = "White to move. Position after the opening."
         _write(axes, wide / 2, -1.05, caption, look, size=10)
     canvas.draw()
@@ -121,7 +121,7 @@ def _field(axes: Any, look: Look) -> None:
         axes.add_patch(
             Polygon(corners, facecolor=face, edgecolor=look.edge, hatch=hatch, linewidth=0.8)
         )
-        if look.numbered:
+        if look.has_numbers:
             _write(axes, x, -0.4 if low else FIELD_HEIGHT + 0.4, str(point), look, size=9)
     for x in (6, 6 + look.bar):
         axes.plot([x, x], [0, FIELD_HEIGHT], color=look.edge, linewidth=1.5)

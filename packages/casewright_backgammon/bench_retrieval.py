@@ -115,19 +115,19 @@ class Representation:
     embed: Embed
     network: PositionNetwork | None = None  # the network that computes latents; None for others
 
-    def cases(self, decisions: Sequence[Decision]) -> Floats:
+    def case_vectors(self, decisions: Sequence[Decision]) -> Floats:
         """Return the means of the vectors before and after the best play, for cases."""
         return self._means(decisions, [decision.after(0) for decision in decisions])
 
-    def positions(self, decisions: Sequence[Decision]) -> Floats:
+    def position_vectors(self, decisions: Sequence[Decision]) -> Floats:
         """Return the vectors of the positions, for queries without a play."""
         return unit_rows(self.embed([decision.position for decision in decisions]))
 
-    def with_plays(self, decisions: Sequence[Decision]) -> Floats:
+    def play_vectors(self, decisions: Sequence[Decision]) -> Floats:
         """Return the means of the vectors before and after the play that was made, for queries."""
         return self._means(decisions, [d.after(d.played_rank) for d in decisions])
 
-    def afters(self, positions: Sequence[Position]) -> Floats:
+    def after_vectors(self, positions: Sequence[Position]) -> Floats:
         """Return the vectors of positions after a play, from the side of the next player."""
         return unit_rows(self.embed([position.flipped for position in positions]))
 
@@ -183,7 +183,7 @@ class MeasuredSplit:
         return [[query.after(rank) for rank in range(len(query.candidates))] for query in queries]
 
 
-def nearest(
+def nearest_cases(
     measured: MeasuredSplit, queries: Floats, cases: Floats, count: int, *, same_roll: bool
 ) -> Indices:
     """Return the indices of each query's nearest cases by cosine, array (queries, count).
@@ -215,14 +215,14 @@ def comparison_rows(
     split = measured.split
     with progress_bar("Retrieving", len(compared)) as advance:
         for representation in compared:
-            queries = representation.positions(split.queries)
-            cases = representation.cases(split.cases)
+            queries = representation.position_vectors(split.queries)
+            cases = representation.case_vectors(split.cases)
             rows.append(_figures_row(measured, representation, queries, cases))
             rows.append(_row(measured, representation, COMBINED, queries, cases))
-            positions = representation.positions(split.cases)
+            positions = representation.position_vectors(split.cases)
             rows.append(_row(measured, representation, POSITIONS_ONLY, queries, positions))
             # A player often makes the best play, so an equity loss would mean little here.
-            plays = representation.with_plays(split.queries)
+            plays = representation.play_vectors(split.queries)
             rows.append(_row(measured, representation, WITH_PLAY, plays, cases, losses=False))
             advance(1)
     return rows + _rows_without_cases(split.queries, compared)
@@ -232,7 +232,7 @@ def _figures_row(
     measured: MeasuredSplit, representation: Representation, queries: Floats, cases: Floats
 ) -> dict[str, Any]:
     """Return a representation's figures, means over the labels, and the paper's figures."""
-    order = nearest(measured, queries, cases, NEAREST, same_roll=False)
+    order = nearest_cases(measured, queries, cases, NEAREST, same_roll=False)
     figures = np.mean(list(figures_by_label(measured, order).values()), axis=0)
     published = TABLE_3.get(representation.name, (None,) * len(NAMES))
     return {
@@ -253,16 +253,16 @@ def _row(
     losses: bool = True,
 ) -> dict[str, Any]:
     """Return a representation's precisions by label, and the equity losses of reuse."""
-    order = nearest(measured, queries, cases, NEAREST, same_roll=False)
+    order = nearest_cases(measured, queries, cases, NEAREST, same_roll=False)
     figures = figures_by_label(measured, order)
     row: dict[str, Any] = {"table": table, "compared by": representation.name}
     row |= {label: float(precision) for label, (precision, *_) in figures.items()}
     row["mean"] = mean([row[label] for label in figures])
     if losses:
-        same_roll = nearest(measured, queries, cases, 1, same_roll=True)
-        row["lost"] = lost_by_cosine(measured, representation, order)
-        row["lost, same roll"] = lost_by_cosine(measured, representation, same_roll)
-        row["near by checkers"] = lost_by_checkers(measured, same_roll)
+        same_roll = nearest_cases(measured, queries, cases, 1, same_roll=True)
+        row["lost"] = loss_by_cosine(measured, representation, order)
+        row["lost, same roll"] = loss_by_cosine(measured, representation, same_roll)
+        row["near by checkers"] = loss_by_checkers(measured, same_roll)
     return row
 
 
@@ -301,21 +301,22 @@ def figures_by_label(measured: MeasuredSplit, order: Indices) -> dict[str, NDArr
     return figures
 
 
-def lost_by_cosine(
+def loss_by_cosine(
     measured: MeasuredSplit, representation: Representation, order: Indices
 ) -> float:
     """Return the mean equity loss of the candidate nearest to the first case's best play.
 
     The similarity is the representation's cosine of the positions after the plays.
     """
-    ends = np.cumsum([len(afters) for afters in measured.afters])[:-1]
-    candidates = np.split(representation.afters(list(chain.from_iterable(measured.afters))), ends)
-    targets = representation.afters([measured.split.cases[case].after(0) for case in order[:, 0]])
+    vectors = representation.after_vectors(list(chain.from_iterable(measured.afters)))
+    candidates = np.split(vectors, np.cumsum([len(afters) for afters in measured.afters])[:-1])
+    case_afters = [measured.split.cases[case].after(0) for case in order[:, 0]]
+    targets = representation.after_vectors(case_afters)
     triples = zip(measured.split.queries, candidates, targets, strict=True)
-    return mean([_nearest_loss(query, -(vectors @ target)) for query, vectors, target in triples])
+    return mean([_nearest_loss(query, -(rows @ target)) for query, rows, target in triples])
 
 
-def lost_by_checkers(measured: MeasuredSplit, order: Indices) -> float:
+def loss_by_checkers(measured: MeasuredSplit, order: Indices) -> float:
     """Return the mean equity loss of the candidate nearest to the first case's best play.
 
     The distance is the number of checkers that are elsewhere after the plays.

@@ -27,7 +27,7 @@ from casewright_backgammon.board_slices import (
     whole_box,
 )
 from casewright_backgammon.board_style import draw_style, luminance
-from casewright_backgammon.non_boards import TRAINED, draw_non_board
+from casewright_backgammon.non_boards import TRAINING_KINDS, draw_non_board
 from casewright_backgammon.position import CHECKERS
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def draw_pool(
         pool.pairs[row] = style.light, style.dark
         advance(1)
     for row in range(others):
-        image = draw_non_board(TRAINED, rng)
+        image = draw_non_board(TRAINING_KINDS, rng)
         pool.others[row] = view_of(image, whole_box(image.size), POOL_VIEW)
         advance(1)
     return pool

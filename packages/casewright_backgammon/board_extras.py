@@ -57,9 +57,9 @@ def draw_extras(
     see ``BoardReader.read``.
     """
     rng = np.random.default_rng(sheet.style.seed)
-    if sheet.style.labels:
+    if sheet.style.has_labels:
         _draw_labels(sheet, labels)
-    if sheet.style.hinges:
+    if sheet.style.has_hinges:
         _draw_hinges(sheet)
     _draw_off(sheet, off, own, home)
     _draw_dice(sheet, rng)

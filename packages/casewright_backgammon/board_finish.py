@@ -39,13 +39,13 @@ def apply_effects(
 ) -> tuple[Image.Image, Points]:
     """Return the picture of a drawn board, and its landmarks in pixels (n, 2).
 
-    ``corners`` are the landmarks on the canvas, which is ``style.fine`` times as large.
+    ``corners`` are the landmarks on the canvas, which is ``style.supersampling`` times as large.
     """
     from PIL import Image, ImageFilter
 
-    scale = 1 / style.fine
+    scale = 1 / style.supersampling
     size = (round(canvas.width * scale), round(canvas.height * scale))
-    if style.fine != 1:
+    if style.supersampling != 1:
         canvas = canvas.resize(size, Image.Resampling.BOX)
         corners = corners * scale
     rng = np.random.default_rng(style.seed + 1)

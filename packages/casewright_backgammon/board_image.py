@@ -94,17 +94,17 @@ def _blank_sheet(style: BoardStyle) -> Sheet:
     start = left_tray + left
     end = start + ROW + style.bar
     width = end + right + right_tray
-    unit = style.width * style.fine / width
+    unit = style.width * style.supersampling / width
     trays = [(left, left + style.tray)] if left_tray else []
     if right_tray:
         trays.append((end + right, end + right + style.tray))
-    size = (round(width * unit), round((top + 2 * style.half + bottom) * unit))
+    size = (round(width * unit), round((top + 2 * style.half_height + bottom) * unit))
     return Sheet(
         add_grain(Image.new("RGB", size, style.frame), style, 0.6),
         style,
         unit,
         (start * unit, (start + 6) * unit, (start + 6 + style.bar) * unit, end * unit),
-        (top * unit, (top + style.half) * unit, (top + 2 * style.half) * unit),
+        (top * unit, (top + style.half_height) * unit, (top + 2 * style.half_height) * unit),
         tuple((a * unit, b * unit) for a, b in trays),
     )
 
@@ -183,7 +183,7 @@ def _point_outline(sheet: Sheet, index: int) -> list[tuple[float, float]]:
     style = sheet.style
     base, direction = _stack_base(sheet, index)
     centre = _left_edge(sheet, index) + sheet.unit / 2
-    height = style.length * style.half * sheet.unit
+    height = style.point_length * style.half_height * sheet.unit
     shares = np.linspace(0, 1, 2 if style.taper == 1 else 9)
     widths = style.blunt + (1 - style.blunt) * (1 - shares) ** style.taper
     half_widths = widths * style.point_width * sheet.unit / 2
@@ -200,13 +200,13 @@ def _stack_base(sheet: Sheet, index: int) -> tuple[float, int]:
 
 def _draw_stack(sheet: Sheet, index: int, signed_count: int) -> None:
     style, unit = sheet.style, sheet.unit
-    diameter = style.size * unit
+    diameter = style.diameter * unit
     x = _left_edge(sheet, index) + unit / 2
     count = abs(signed_count)
     if index in (LOWER_BAR, UPPER_BAR):
         # The bar may be narrower than a checker, and there is less space for stacks.
         diameter = min(diameter, max(style.bar * 1.1, 0.6) * unit)
-        fit = min(style.fit, max(1, int(style.half * unit / diameter)) - 1)
+        fit = min(style.fit, max(1, int(style.half_height * unit / diameter)) - 1)
         start, direction = _bar_start(sheet, index, min(count, fit) * diameter)
     else:
         fit = style.fit

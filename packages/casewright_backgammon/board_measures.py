@@ -22,7 +22,7 @@ from casewright_backgammon.board_reader import (
     BoardReading,
 )
 from casewright_backgammon.board_style import draw_style
-from casewright_backgammon.non_boards import TRAINED, UNSEEN, Kind, draw_non_board
+from casewright_backgammon.non_boards import TRAINING_KINDS, UNSEEN_KINDS, Kind, draw_non_board
 from casewright_mcbr.fonts import training_fonts
 
 #: An accepted wrong reading costs as much as this number of refused right readings.
@@ -61,7 +61,7 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
     rng = np.random.default_rng(seed)
     outcomes = _read_boards(reader, rng, count)
     impossible = np.array([outcome.is_impossible for outcome in outcomes])
-    boards = np.array([outcome.reading.board for outcome in outcomes])
+    boards = np.array([outcome.reading.board_probability for outcome in outcomes])
     confidences = np.array([outcome.reading.confidence for outcome in outcomes])
     refused = impossible | (boards < reader.least_board) | (confidences < reader.least_confidence)
     right = np.array([outcome.is_right for outcome in outcomes])
@@ -70,8 +70,8 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
         "boards_refused": float(refused.mean()),
         **({} if right.all() else {"wrong_caught": float(refused[~right].mean())}),
         "slices_right": sum(outcome.slices for outcome in outcomes) / count,
-        "non_boards_refused": _refused_share(reader, TRAINED, rng, count),
-        "unseen_kinds_refused": _refused_share(reader, UNSEEN, rng, count),
+        "non_boards_refused": _refused_share(reader, TRAINING_KINDS, rng, count),
+        "unseen_kinds_refused": _refused_share(reader, UNSEEN_KINDS, rng, count),
         LEAST_BOARD: reader.least_board,
         LEAST_CONFIDENCE: reader.least_confidence,
     }
@@ -87,7 +87,7 @@ def choose_thresholds(
     accepted wrong readings. ``seed`` must differ from the seed of the training.
     """
     outcomes = _read_boards(BoardReader(folder), np.random.default_rng(seed), count)
-    boards = np.array([outcome.reading.board for outcome in outcomes])
+    boards = np.array([outcome.reading.board_probability for outcome in outcomes])
     least_board = float(np.quantile(boards, 0.002).clip(MIN_THRESHOLD, MAX_THRESHOLD))
     possible = [outcome for outcome in outcomes if not outcome.is_impossible]
     confidence = np.array([outcome.reading.confidence for outcome in possible])

@@ -60,7 +60,7 @@ class BoardReading:
     #: The reading's share of the probability of all possible readings, from 0 to 1.
     confidence: float
     counts: tuple[int, ...]  # counts of 26 slices; see board_layout.signed_counts
-    board: float  # the probability that the picture shows a whole board
+    board_probability: float  # the probability that the picture shows a whole board
 
 
 class BoardReader:
@@ -134,7 +134,7 @@ class BoardReader:
         off: Off | None = None,
     ) -> str:
         """Return why a reading is refused, as a sentence without subject; empty if accepted."""
-        if reading.board < self.least_board:
+        if reading.board_probability < self.least_board:
             return (
                 "does not look like a whole backgammon board seen from above. "
                 "Give a picture of one board, with a little around it."

@@ -20,7 +20,7 @@ class BoardStyle:
     """
 
     width: int = 720  # width of the board with its frame, in pixels
-    fine: int = 2  # factor of supersampling, against jagged edges
+    supersampling: int = 2  # factor of the drawing's size, against jagged edges
     light: Rgb = (243, 235, 219)  # colour of the lighter checkers
     dark: Rgb = (92, 38, 32)  # colour of the darker checkers
     light_rim: Rgb = (174, 156, 128)  # colour of the edge of the lighter checkers
@@ -31,15 +31,15 @@ class BoardStyle:
     bar_colour: Rgb = (92, 69, 51)  # colour of the bar
     ink: Rgb = (238, 228, 208)  # colour of numbers and texts
     ground: Rgb = (255, 255, 255)  # colour around the frame
-    size: float = 0.92  # diameter of a checker
+    diameter: float = 0.92  # diameter of a checker
     spacing: float = 1.0  # distance of checkers in a stack, in diameters
     gap: float = 0.03  # distance from a point's base to its first checker
     fit: int = 5  # number of checkers that fit on a point
-    half: float = 5.1  # height of half the field
+    half_height: float = 5.1  # height of half the field
     bar: float = 1.05  # width of the bar
     #: Width of the frame: left, top, right, bottom.
     frames: tuple[float, float, float, float] = (0.45, 0.5, 0.45, 0.5)
-    length: float = 0.84  # length of a point, as a share of half
+    point_length: float = 0.84  # length of a point, as a share of half_height
     taper: float = 1.0  # shape of a point: the power by which it narrows; 1 is a triangle
     blunt: float = 0.0  # width of a point's tip, as a share of its base
     point_width: float = 0.98  # width of a point's base
@@ -61,8 +61,8 @@ class BoardStyle:
     trays: str = "right"  # trays of borne-off checkers: "none", "left", "right" or "both"
     tray: float = 1.1  # width of a tray
     off: str = "edge"  # form of borne-off checkers: "edge", "number" or "none"
-    labels: bool = True  # True to number the points
-    hinges: bool = False  # True to draw hinges on the bar
+    has_labels: bool = True  # True to number the points
+    has_hinges: bool = False  # True to draw hinges on the bar
     dice: str = "none"  # position of the dice: "none", "halves", "bar" or "tray"
     cube: str = "none"  # position of the doubling cube: "none", "bar", "tray" or "field"
     texts: int = 0  # number of lines of text around the board
@@ -92,14 +92,14 @@ def draw_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,))
     """Return a random style with one of the fonts; ``None`` is Pillow's default font."""
     style = _with_random_shapes(rng, _random_colours(rng))
     fit = int(rng.choice([4, 5, 5, 5, 5, 5, 5, 6, 7]))
-    stack_height = fit * (style.size * style.spacing) + style.gap
-    half = max(stack_height + _between(rng, -0.05, 1.6), 4.0)
+    stack_height = fit * (style.diameter * style.spacing) + style.gap
+    half_height = max(stack_height + _between(rng, -0.05, 1.6), 4.0)
     return replace(
         style,
         fit=fit,
-        half=half,
+        half_height=half_height,
         width=int(np.exp(rng.uniform(np.log(290), np.log(820)))),
-        fine=1 if rng.random() < 0.15 else 2,
+        supersampling=1 if rng.random() < 0.15 else 2,
         noise=_between(rng, 0, 9) if rng.random() < 0.25 else 0.0,
         blur=_between(rng, 0, 0.9) if rng.random() < 0.3 else 0.0,
         jpeg=int(rng.integers(35, 96)) if rng.random() < 0.4 else 0,
@@ -143,12 +143,12 @@ def _with_random_shapes(rng: np.random.Generator, style: BoardStyle) -> BoardSty
         frames = _four(rng, 0.6, 2.2)
     return replace(
         style,
-        size=_between(rng, 0.75, 1.0),
+        diameter=_between(rng, 0.75, 1.0),
         spacing=1.0 if rng.random() < 0.6 else _between(rng, 0.96, 1.06),
         gap=_between(rng, 0, 0.12),
         bar=_between(rng, 0.5, 1.6) if rng.random() < 0.8 else _between(rng, 1.6, 2.3),
         frames=frames,
-        length=_between(rng, 0.6, 1.0),
+        point_length=_between(rng, 0.6, 1.0),
         taper=1.0 if rng.random() < 0.7 else _between(rng, 0.4, 1.8),
         blunt=0.0 if rng.random() < 0.7 else _between(rng, 0.0, 0.9),
         point_width=_between(rng, 0.75, 1.0),
@@ -167,8 +167,8 @@ def _with_random_shapes(rng: np.random.Generator, style: BoardStyle) -> BoardSty
         trays=_pick(rng, none=0.4, right=0.3, left=0.1, both=0.2),
         tray=_between(rng, 0.7, 1.8),
         off=_pick(rng, edge=0.5, number=0.3, none=0.2),
-        labels=bool(rng.random() < 0.5),
-        hinges=bool(rng.random() < 0.15),
+        has_labels=bool(rng.random() < 0.5),
+        has_hinges=bool(rng.random() < 0.15),
         dice=_pick(rng, none=0.4, halves=0.45, bar=0.08, tray=0.07),
         cube=_pick(rng, none=0.4, bar=0.25, tray=0.25, field=0.1),
         texts=int(rng.integers(1, 9)) if rng.random() < 0.35 else 0,

@@ -25,7 +25,7 @@ from casewright_backgammon.moves import Dice, legal_plays
 from casewright_backgammon.position import START, Position
 
 #: The file of the shipped decisions.
-FILE = Path(__file__).parent / "data" / "cases.jsonl"
+CASE_FILE = Path(__file__).parent / "data" / "cases.jsonl"
 #: Maximum number of plays in a decision, and plies of look-ahead.
 MAX_PLAYS, PLIES = 5, 2
 #: Number of games in progress at once; a run of the engine analyses one decision of each game.
@@ -120,7 +120,7 @@ def write_case_base(file: Path, decisions: Sequence[Decision]) -> None:
 @cache
 def shipped_decisions() -> tuple[Decision, ...]:
     """Return the shipped decisions."""
-    return tuple(read_decisions(FILE))
+    return tuple(read_decisions(CASE_FILE))
 
 
 def case_file() -> Path:
@@ -132,7 +132,7 @@ def case_file() -> Path:
     path = os.environ.get("CASEWRIGHT_BACKGAMMON_CASES")
     if path and not Path(path).is_file():
         raise InputError(f"CASEWRIGHT_BACKGAMMON_CASES is {path}, which is not a file.")
-    return Path(path) if path else FILE
+    return Path(path) if path else CASE_FILE
 
 
 def _decision(game: _Game, candidates: Sequence[AnalysedPlay]) -> Decision:

@@ -71,13 +71,13 @@ def finetune_backgammon(
 
     About thirty-five minutes on one core. Prints the figures, and those of the shipped networks.
     """
-    from casewright_backgammon.latent import FILE
+    from casewright_backgammon.latent import NETWORK_FILE
     from casewright_backgammon.training import train_backgammon
     from casewright_mcbr.training import read_figures
 
     check_folder(target)
     # Read the shipped figures first: the output may be their folder.
-    shipped = read_figures(FILE.parent)
+    shipped = read_figures(NETWORK_FILE.parent)
     figures = train_backgammon(target, data, seed=seed)
     show_trained(figures, shipped, target, as_json=as_json)
 

@@ -19,7 +19,7 @@ from casewright_backgammon.case_base import case_file
 from casewright_backgammon.cases import decision_case, decision_schema
 from casewright_backgammon.decision import read_decisions
 from casewright_backgammon.judge import default_judge
-from casewright_backgammon.latent import FILE, shipped_network
+from casewright_backgammon.latent import NETWORK_FILE, shipped_network
 from casewright_backgammon.lines import json_of, lines_of
 from casewright_backgammon.page import page_of
 from casewright_backgammon.play_text import dice_of
@@ -160,7 +160,7 @@ DOMAIN = one_tool_domain(
     sources=lambda: [
         *(files("casewright_backgammon") / name for name in CASE_MODULES),
         case_file(),
-        FILE,
+        NETWORK_FILE,
     ],
     evidence=_evidence,
     options=OPTIONS,

@@ -28,7 +28,7 @@ class Split:
     pool: Sequence[tuple[Position, Chances]]
     #: Number of decisions of the queries' games that are not queries, because a case has their
     #: position (mostly openings).
-    left_out: int
+    omitted_count: int
 
 
 def read_split(folder: Path) -> Split:

@@ -30,7 +30,7 @@ class PlayJudge(ABC):
     """A judge of plays, which analyses decisions."""
 
     name: str  # the name that users see
-    proves: bool  # True if the judge's analyses may become cases
+    is_trusted: bool  # True if the judge's analyses may become cases
 
     def analyse(
         self, position: Position, dice: Dice, played: Play | None, more_plays: Sequence[Play]
@@ -64,7 +64,7 @@ class NetworkJudge(PlayJudge):
 
     network: PositionNetwork
     name = "the network that ships, without look-ahead"
-    proves = False
+    is_trusted = False
 
     def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
         plays = legal_plays(position, dice)
@@ -82,7 +82,7 @@ class EngineJudge(PlayJudge):
 
     engine: GnuBackgammon
     name = "GNU Backgammon, 2 plies ahead"
-    proves = True
+    is_trusted = True
 
     def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
         texts = {play.after: play.text for play in legal_plays(position, dice)}

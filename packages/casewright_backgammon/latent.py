@@ -29,7 +29,7 @@ from casewright_mcbr.layers import (
 #: Number of chances of a position; see ``decision.Chances``.
 CHANCES = 5
 #: The file of the shipped network.
-FILE = Path(__file__).parent / "weights" / "latent.npz"
+NETWORK_FILE = Path(__file__).parent / "weights" / "latent.npz"
 _LAYERS = ("hidden", "latent", "value")
 
 
@@ -91,7 +91,7 @@ def mean_latents(before: Floats, after: Floats) -> Floats:
     return np.asarray((before + after) / 2, dtype=np.float32)
 
 
-def load_network(file: Path = FILE) -> PositionNetwork:
+def load_network(file: Path = NETWORK_FILE) -> PositionNetwork:
     """Return a file's network; ``InputError`` if the file is missing, or has unexpected arrays."""
     arrays = read_arrays(file, "network of positions", "backgammon")
     try:

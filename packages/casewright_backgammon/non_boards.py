@@ -1,7 +1,7 @@
 """Drawing of pictures without a board, which the reader learns to refuse.
 
-The training uses pictures of the kinds ``TRAINED``. The share of pictures of the kinds ``UNSEEN``
-that the reader refuses is an estimate for all other kinds.
+The training uses ``TRAINING_KINDS`` of pictures. The share of pictures of ``UNSEEN_KINDS`` that the
+reader refuses is an estimate for all other kinds.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _stripes(rng: np.random.Generator) -> Image.Image:
     return image
 
 
-TRAINED: dict[str, Kind] = {
+TRAINING_KINDS: dict[str, Kind] = {
     "blank": _blank,
     "noise": _noise,
     "scene": _scene,
@@ -224,7 +224,7 @@ TRAINED: dict[str, Kind] = {
     "rows": _rows,
     "gradient": _gradient,
 }
-UNSEEN: dict[str, Kind] = {"rings": _rings, "hexagons": _hexagons, "stripes": _stripes}
+UNSEEN_KINDS: dict[str, Kind] = {"rings": _rings, "hexagons": _hexagons, "stripes": _stripes}
 
 
 def _size(rng: np.random.Generator) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from casewright.errors import InputError
 from casewright_backgammon.board_training import train_board_reader
 from casewright_backgammon.decision import Decision
 from casewright_backgammon.games import Split, read_split
-from casewright_backgammon.latent import FILE, PositionNetwork, equity
+from casewright_backgammon.latent import NETWORK_FILE, PositionNetwork, equity
 from casewright_backgammon.latent_training import EPOCHS, examples_of, train_network
 from casewright_mcbr.training import write_figures
 
@@ -46,7 +46,7 @@ def train_backgammon(
         raise InputError(f"{folder} cannot be written: {error.strerror}.") from error
     examples = examples_of(split.cases, split.pool)
     network = train_network(examples, WEIGHTING, seed=seed, epochs=epochs)
-    network.save(folder / FILE.name)
+    network.save(folder / NETWORK_FILE.name)
     figures = train_board_reader(folder, seed=seed) | latent_figures(network, split)
     write_figures(folder, figures)
     return figures

@@ -67,7 +67,7 @@ class SureJudge(NetworkJudge):
     """The network's figures, as though they were proof."""
 
     name = "the test's engine"
-    proves = True
+    is_trusted = True
 
 
 def answered(store: CaseStore, **more: object) -> BoardAnswer:

@@ -32,7 +32,7 @@ from casewright_backgammon.board_style import PLAIN, BoardStyle, draw_style
 from casewright_backgammon.board_training import train_board_reader
 from casewright_backgammon.engine import find_engine
 from casewright_backgammon.moves import legal_plays
-from casewright_backgammon.non_boards import TRAINED, UNSEEN, draw_non_board
+from casewright_backgammon.non_boards import TRAINING_KINDS, UNSEEN_KINDS, draw_non_board
 from casewright_backgammon.position import START, Position, flaw, side_of
 
 #: A stack that does not fit, blots, and both on the bar.
@@ -112,8 +112,8 @@ STYLES: dict[str, BoardStyle] = {
         grain=0.6,
         stretch=8.0,
         shade=0.7,
-        hinges=True,
-        labels=False,
+        has_hinges=True,
+        has_labels=False,
         trays="none",
         off="none",
         dice="halves",
@@ -290,7 +290,7 @@ def test_what_is_no_board_is_refused_in_one_clear_line(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("kinds", "pictures"),
-    [(TRAINED, 10), (TRAINED, 30), (UNSEEN, 30)],
+    [(TRAINING_KINDS, 10), (TRAINING_KINDS, 30), (UNSEEN_KINDS, 30)],
     ids=["few", "all", "unseen"],
 )
 def test_pictures_of_other_things_are_refused(kinds: Any, pictures: int) -> None:
