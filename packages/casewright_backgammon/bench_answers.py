@@ -84,8 +84,8 @@ def answer_rows(
     split = measured.split
     indices = sorted(set(np.linspace(0, len(split.queries) - 1, limit).astype(int).tolist()))
     queries = [split.queries[index] for index in indices]
-    vectors = map(representation.position_vectors, (split.queries, split.cases))
-    order = nearest_cases(measured, *vectors, CASES, same_roll=True)[indices]
+    vectors, case_vectors = map(representation.position_vectors, (split.queries, split.cases))
+    order = nearest_cases(measured, vectors, case_vectors, CASES, same_roll=True)[indices]
     # The control uses the cases of a distant query, mostly with another roll.
     others = np.roll(order, len(order) // 2, axis=0)
     contexts = {NONE: order[:, :0], THREE: order, OTHERS: others}

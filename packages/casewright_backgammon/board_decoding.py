@@ -70,7 +70,7 @@ def decode(
 
 
 def _weights(counts: tuple[int, ...], own: str, home: str, off: Off | None) -> tuple[Grid, Grid]:
-    """Return the weights of 0 to 15 checkers, for the light and the dark side of a reading."""
+    """Return the weights of 0 to 15 checkers on the board, for a reading's light and dark side."""
     position = position_of_counts(counts, own, home)
     weights = []
     for number, side in enumerate((position.own, position.other)):
@@ -98,8 +98,8 @@ def _shifted_ranges(kind: int) -> tuple[tuple[slice, slice], tuple[slice, slice]
 def _most_likely(logs: Grid) -> tuple[Grid, NDArray[np.int64]]:
     """Return for all sums (16, 16) the log probability of the most likely reading, and pointers.
 
-    The pointers (26, 16, 16) are classes: of a slice, in the most likely reading of all slices up
-    to this slice with these sums.
+    A pointer is the class of the last slice in the most likely reading of the first 1 to 26 slices
+    with these sums, array (26, 16, 16).
     """
     best = np.full((_SUMS, _SUMS), -np.inf)
     best[0, 0] = 0.0

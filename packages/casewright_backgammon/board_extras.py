@@ -30,7 +30,7 @@ _WORDS = ("Pips", "Match", "Score", "to play", "White", "Black", "Cube", "Undo",
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A board that is being drawn."""
+    """An unfinished drawing of a board."""
 
     canvas: Image.Image
     style: BoardStyle

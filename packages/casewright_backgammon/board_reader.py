@@ -182,8 +182,8 @@ class BoardReader:
         """Return the probabilities of the classes of each slice, array (26, 31); see ``decode``."""
         board = rectify_board(picture, corners)
         slices = np.stack([slices_of(board, shift) for shift in SHIFTS])
-        mean: NDArray[np.float32]
-        mean = self._checkers[0].run(None, {"slices": slices})[0].mean(axis=0)
+        (outputs,) = self._checkers[0].run(None, {"slices": slices})
+        mean: NDArray[np.float32] = outputs.mean(axis=0)
         return mean
 
     @cached_property

@@ -43,16 +43,16 @@ class BoardStyle:
     taper: float = 1.0  # shape of a point: the power by which it narrows; 1 is a triangle
     blunt: float = 0.0  # width of a point's tip, as a share of its base
     point_width: float = 0.98  # width of a point's base
-    #: Pattern of the points with the second colour: "plain", "hatched" or "outlined".
-    pattern: str = "plain"
+    pattern: str = "plain"  # points of the second colour: "plain", "hatched" or "outlined"
     outline: float = 0.0  # width of lines around points
     rim: float = 0.1  # width of a checker's edge, as a share of its radius
     rings: int = 1  # circles on a checker
     shade: float = 0.25  # shading of a checker, from 0 (flat) to 1 (round)
     shadow: float = 0.35  # darkness of a checker's shadow, from 0 to 1
     opacity: float = 1.0  # opacity of checkers, from 0 to 1
-    #: Form of stacks with more than fit checkers: "number", "overlap" or "layers".
-    tall: str = "number"
+    tall: str = (
+        "number"  # form of stacks above fit checkers: "number", "overlap" or "layers"
+    )
     #: Position of a stack's number: on the "top" or the "base" checker, or "beyond" the stack.
     number_at: str = "top"
     number_from: int = 16  # the smallest number that is written on a stack
@@ -72,8 +72,7 @@ class BoardStyle:
     blur: float = 0.0  # radius of a blur, in pixels
     jpeg: int = 0  # quality of JPEG compression; 0 for none
     rotation: float = 0.0  # rotation in degrees
-    #: Shifts of the corners, as shares of the width: eight numbers.
-    perspective: tuple[float, ...] = (0.0,) * 8
+    perspective: tuple[float, ...] = (0.0,) * 8  # shifts (x, y) of the corners, as shares of width
     #: Margins of the ground around the board, as shares of its width: left, top, right, bottom.
     margins: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     font: Path | None = None  # a font file; None for the font that comes with Pillow

@@ -35,15 +35,9 @@ class PlayJudge(ABC):
     def analyse(
         self, position: Position, dice: Dice, played: Play | None, more_plays: Sequence[Play]
     ) -> Decision:
-        """Return a decision with its best plays, the play that was made (if any) and more plays.
+        """Return a decision with its best plays, ``more_plays``, and the play that was made, if any.
 
-        Args:
-            position: The position from the side of the player on roll.
-            played: The play that was made, if any.
-            more_plays: Plays to list even if they are not among the best.
-
-        Raises:
-            ToolError: The engine crashed, took too long, or wrote an unknown format.
+        The position is from the side of the player on roll. ``ToolError`` if the engine failed.
         """
         required = {play.text for play in (*more_plays, played) if play}
         candidates = self._candidates(position, dice, required)

@@ -52,10 +52,7 @@ class PositionNetwork:
         return np.asarray(1 / (1 + np.exp(-logits)), dtype=np.float32)
 
     def equities(self, positions: Sequence[Position]) -> Floats:
-        """Return the equities of the player on roll in n positions before the roll, array (n).
-
-        There is no doubling cube.
-        """
+        """Return the equities (n) of the player on roll before the roll, without a cube."""
         return equity(self.chances(positions))
 
     def after_equities(self, afters: Sequence[Position]) -> Floats:
