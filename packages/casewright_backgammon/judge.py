@@ -35,7 +35,7 @@ class PlayJudge(ABC):
     def analyse(
         self, position: Position, dice: Dice, played: Play | None, more_plays: Sequence[Play]
     ) -> Decision:
-        """Return a decision with its best plays, ``more_plays``, and the play that was made, if any.
+        """Return a decision with its best plays, ``more_plays``, and the play that was made.
 
         The position is from the side of the player on roll. ``ToolError`` if the engine failed.
         """

@@ -193,6 +193,7 @@ def _hits_in_order(first: int, second: int, own: Side, blots: set[int], free: li
 
 
 def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool:
+    """Return True if the double of a die hits a blot."""
     starts = _points(own)
     if own[BAR]:
         entry = BAR + 1 - die
