@@ -175,7 +175,7 @@ def test_a_held_point_cannot_be_entered_and_a_blot_is_hit() -> None:
     assert texts(held, (3, 3)) == {"cannot move"}
     blot = of([(8, 2)], [(20, 1), (1, 1)])
     play = legal_play(blot, (3, 1), "8/5* 8/7")
-    assert play.text == "8/5* 8/7"
+    assert play.text == "8/7 8/5*"
     assert play.after.other[BAR] == 1
 
 
