@@ -113,6 +113,9 @@ class BoardAnswerer:
             reused = most_similar_plays(plays, cases, self.network)
             decision = self.judge.analyse(position, dice, played, reused)
             attempts = [_attempt(decision, play.text) for play in reused]
+            if not attempts:
+                flaw = "No case was found whose play could be reused."
+                attempts = [AdvisedPlay("", None, flaw=flaw)]
         else:
             decision, attempts = self._by_chat(self.chat, position, dice, played, hits)
         answer = BoardAnswer(
@@ -121,8 +124,7 @@ class BoardAnswerer:
             played,
             hits,
             self.name,
-            attempts
-            or [AdvisedPlay("", None, flaw="No case was found whose play could be reused.")],
+            attempts,
             decision,
             self.judge.name,
             analysis_text(decision),

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from PIL import Image
 
+    #: The bytes or the path of an image file, or an open image.
+    ImageSource = bytes | Path | Image.Image
+
 #: The folder and the file names of the shipped networks.
 WEIGHTS = Path(__file__).parent / "weights"
 LANDMARKS_FILE, CHECKERS_FILE = "landmarks.onnx", "checkers.onnx"
@@ -80,11 +83,7 @@ class BoardReader:
         return self._checkers[1]
 
     def read(
-        self,
-        image: bytes | Path | Image.Image,
-        own: str = "light",
-        home: str = "right",
-        off: Off | None = None,
+        self, image: ImageSource, own: str = "light", home: str = "right", off: Off | None = None
     ) -> BoardReading:
         """Return the reading of an image file's bytes or path, or of an open image.
 
@@ -107,7 +106,7 @@ class BoardReader:
 
     def likeliest_readings(
         self,
-        image: bytes | Path | Image.Image,
+        image: ImageSource,
         own: str = "light",
         home: str = "right",
         offs: Sequence[Off | None] = (None,),
@@ -127,11 +126,7 @@ class BoardReader:
         return readings
 
     def refusal(
-        self,
-        reading: BoardReading,
-        own: str = "light",
-        home: str = "right",
-        off: Off | None = None,
+        self, reading: BoardReading, own: str = "light", home: str = "right", off: Off | None = None
     ) -> str:
         """Return why a reading is refused, as a sentence without subject; empty if accepted."""
         if reading.board_probability < self.least_board:

@@ -50,9 +50,7 @@ class BoardStyle:
     shade: float = 0.25  # shading of a checker, from 0 (flat) to 1 (round)
     shadow: float = 0.35  # darkness of a checker's shadow, from 0 to 1
     opacity: float = 1.0  # opacity of checkers, from 0 to 1
-    tall: str = (
-        "number"  # form of stacks above fit checkers: "number", "overlap" or "layers"
-    )
+    tall: str = "number"  # form of stacks above fit checkers: "number", "overlap" or "layers"
     #: Position of a stack's number: on the "top" or the "base" checker, or "beyond" the stack.
     number_at: str = "top"
     number_from: int = 16  # the smallest number that is written on a stack
