@@ -1,6 +1,6 @@
 """Analyses of decisions as texts: the effects of the best play, and the losses of other plays.
 
-Every statement follows from the engine's figures and the board; ``analysis_check`` verifies it.
+Every statement follows from the engine's figures and the board; ``analysis_check`` checks this.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from casewright_backgammon.analysis_phrases import (
     CandidateFacts,
     Fact,
     candidate_facts,
-    chances_lost,
     costs,
     merits,
-    missed,
+    missing_gains,
+    worse_chances,
 )
-from casewright_backgammon.decision import AnalysedPlay, Decision
+from casewright_backgammon.decision import Decision
 from casewright_backgammon.play_features import phase
 
-#: The text before the best play, at the end of an analysis.
+#: The words before the best play, at the end of an analysis.
 BEST_PLAY = "Best play:"
-#: Minimum equity losses of named errors, as in GNU Backgammon 1.07 (``show analysis``).
+#: Minimum equity losses of errors with these names in GNU Backgammon 1.07 (``show analysis``).
 DOUBTFUL, BAD, VERY_BAD = 0.03, 0.06, 0.12
-#: Pattern of a step, such as ``bar/20*/14`` or ``6/5(2)``.
+#: Pattern of a checker's steps, such as ``bar/20*/14`` or ``6/5(2)``.
 STEP = r"(?:bar|\d{1,2})(?:/(?:off|\d{1,2})\*?)+(?:\([1-4]\))?"
 _BEST = re.compile(rf"{BEST_PLAY}\W{{0,6}}({STEP}(?:,? {STEP})*|cannot move)", re.IGNORECASE)
-#: Smaller equity losses are called small.
+#: Two plays are close if their equities differ by less.
 CLOSE = 0.02
-#: Gammon chances below this are not mentioned.
+#: Minimum chance of a gammon that a text mentions.
 _MIN_GAMMONS = 0.005
 #: Maximum numbers of reasons for a play's loss, and of sentences.
 _MAX_REASONS, _MAX_SENTENCES = 3, 7
@@ -40,7 +40,7 @@ _MAX_REASONS, _MAX_SENTENCES = 3, 7
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """A decision, and the random choice of wordings for its analysis."""
+    """A decision, and the random generator that chooses the wordings of its analysis."""
 
     decision: Decision
     rng: random.Random
@@ -52,20 +52,17 @@ class _Writer:
 def analysis_text(decision: Decision, seed: int = 0) -> str:
     """Return the analysis of a decision in three to seven sentences.
 
-    The same decision and seed give the same text. It ends with ``Best play: 8/5 6/5.``; an equity
-    has a sign and three decimals, an equity loss three decimals and no sign.
+    The same decision and seed give the same text. It ends with ``Best play: 8/5 6/5.`` An equity
+    has a sign and three decimals, an equity loss has three decimals and no sign.
     """
     key = f"{seed} {decision.position.id} {decision.dice} {decision.played}"
     writer = _Writer(decision, random.Random(key))
     best = candidate_facts(decision, 0)
     sentences = [_race_sentence(writer), _best_sentence(writer, best), _value_sentence(writer)]
-    others = _described_ranks(decision)
-    if decision.played and decision.played not in others:
-        others.append(decision.played)
-    for number, rank in enumerate(others):
-        sentences.append(_other_sentence(writer, best, rank, first=number == 0))
+    ranks = _described_ranks(decision)
+    sentences += [_other_sentence(writer, best, rank, first=rank == ranks[0]) for rank in ranks]
     if len(sentences) < _MAX_SENTENCES - 2:
-        sentences += _next_best_sentences(writer, others)
+        sentences += _next_best_sentences(writer, ranks)
     if decision.played == 0 and len(decision.candidates) > 1:
         sentences.append(
             writer.variant(
@@ -79,27 +76,27 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
 
 
 def best_play_of(text: str) -> str | None:
-    """Return the play after the last "Best play:"; ``None`` if there is none."""
+    """Return the play after the last ``BEST_PLAY`` in a text; ``None`` if there is none."""
     plays = _BEST.findall(text)
     return str(plays[-1]).replace(",", "") if plays else None
 
 
-def error_name(lost: float) -> str:
+def error_name(loss: float) -> str:
     """Return the name of an error by its equity loss; empty below 0.03."""
-    if lost >= VERY_BAD:
+    if loss >= VERY_BAD:
         return "very bad"
-    if lost >= BAD:
+    if loss >= BAD:
         return "bad"
-    return "doubtful" if lost >= DOUBTFUL else ""
+    return "doubtful" if loss >= DOUBTFUL else ""
 
 
-def signed(equity: float) -> str:
+def equity_text(equity: float) -> str:
     """Return an equity as text: ``+0.218``."""
     # Adding 0.0 avoids -0.000.
     return f"{round(equity, 3) + 0.0:+.3f}"
 
 
-def percent(chance: float) -> str:
+def chance_text(chance: float) -> str:
     """Return a probability as text: ``55.1%``."""
     return f"{100 * chance:.1f}%"
 
@@ -107,28 +104,24 @@ def percent(chance: float) -> str:
 def _race_sentence(writer: _Writer) -> str:
     """Return the sentence on the phase of the game and the race."""
     own, other = writer.decision.position.pips
-    opening = writer.variant(*PHASES[phase(writer.decision.position)])
+    intro = writer.variant(*PHASES[phase(writer.decision.position)])
     player = writer.variant("the player on roll", "the side on roll", "the player to move")
     if own == other:
-        return f"{opening}, the race is level at {own} pips before the roll."
-    difference = abs(own - other)
-    unit = "pip" if difference == 1 else "pips"
+        return f"{intro}, the race is level at {own} pips before the roll."
     if own < other:
-        lead = writer.variant("leads the race by", "is ahead in the race by")
+        verb = writer.variant("leads the race by", "is ahead in the race by")
     else:
-        lead = writer.variant("trails in the race by", "is behind in the race by")
-    return (
-        f"{opening}, {player} {lead} {difference} {unit} before the roll, "
-        f"with {own} against {other}."
-    )
+        verb = writer.variant("trails in the race by", "is behind in the race by")
+    lead = f"{abs(own - other)} pip{'' if abs(own - other) == 1 else 's'}"
+    return f"{intro}, {player} {verb} {lead} before the roll, with {own} against {other}."
 
 
 def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
     play = writer.decision.best.play
-    high, low = max(writer.decision.dice), min(writer.decision.dice)
-    roll = writer.variant(f"With {high}-{low},", f"For {high}-{low},", f"The roll is {high}-{low}:")
-    facts = [fact for fact in best.facts if fact.good >= 0][:3]
-    facts += [fact for fact in best.facts if fact.good < 0][: 1 if len(facts) > 1 else 2]
+    dice = f"{max(writer.decision.dice)}-{min(writer.decision.dice)}"
+    roll = writer.variant(f"With {dice},", f"For {dice},", f"The roll is {dice}:")
+    facts = [fact for fact in best.facts if fact.gain >= 0][:3]
+    facts += [fact for fact in best.facts if fact.gain < 0][: 1 if len(facts) > 1 else 2]
     if len(writer.decision.candidates) == 1:
         forced = f"{play} is the only play" if "/" in play else "no checker can move"
         return f"{roll} {forced}."
@@ -141,7 +134,7 @@ def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
         verdict = writer.variant("is best", "is right", "is the play")
     else:
         verdict = writer.variant("is best by little", "is just ahead in a close decision")
-    if all(fact.good < 0 for fact in facts):
+    if all(fact.gain < 0 for fact in facts):
         return f"{roll} {play} {verdict}, although it {_and([fact.finite for fact in facts])}."
     if writer.rng.random() < 0.5:
         return f"{roll} {play} {verdict}: it {_gains_but_costs('finite', facts)}."
@@ -150,8 +143,8 @@ def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
 
 def _gains_but_costs(form: str, facts: Sequence[Fact]) -> str:
     """Return facts as phrases in a grammatical form: the gains, then "but" and the costs."""
-    gains = [getattr(fact, form) for fact in facts if fact.good >= 0]
-    costs = [getattr(fact, form) for fact in facts if fact.good < 0]
+    gains = [getattr(fact, form) for fact in facts if fact.gain >= 0]
+    costs = [getattr(fact, form) for fact in facts if fact.gain < 0]
     return ", but ".join(_and(phrases) for phrases in (gains, costs) if phrases)
 
 
@@ -162,17 +155,16 @@ def _and(phrases: Sequence[str]) -> str:
 def _value_sentence(writer: _Writer) -> str:
     best = writer.decision.best
     win, win_gammon, _, lose_gammon, _ = best.chances
-    worth, wins = signed(best.equity), percent(win)
-    gammons = max(
-        max(candidate.chances[1], candidate.chances[3]) for candidate in writer.decision.candidates
-    )
-    if gammons < _MIN_GAMMONS:
+    equity, wins = equity_text(best.equity), chance_text(win)
+    candidates = writer.decision.candidates
+    if all(max(play.chances[1], play.chances[3]) < _MIN_GAMMONS for play in candidates):
         return writer.variant(
-            f"It is worth {worth} and wins {wins} of the games; gammons play no part.",
-            f"Its equity is {worth}: it wins {wins} of the games, and gammons play no part.",
-            f"It is put at {worth}, with {wins} wins and hardly a gammon.",
+            f"It is worth {equity} and wins {wins} of the games; gammons play no part.",
+            f"Its equity is {equity}: it wins {wins} of the games, and gammons play no part.",
+            f"It is put at {equity}, with {wins} wins and hardly a gammon.",
         )
-    won, lost = percent(win_gammon), percent(lose_gammon)
+    won, lost = chance_text(win_gammon), chance_text(lose_gammon)
+    # Three wordings of the same chances.
     verbs, nouns = [f"wins {wins} of the games"], [f"{wins} wins"]
     chances = [f"{wins} winning chances"]
     if win_gammon >= _MIN_GAMMONS:
@@ -184,52 +176,54 @@ def _value_sentence(writer: _Writer) -> str:
         nouns.append(f"{lost} gammons lost")
         chances.append(f"a gammon lost in {lost}")
     return writer.variant(
-        f"It is worth {worth}: it {_and(verbs)}.",
-        f"Its equity is {worth}, with {_and(nouns)}.",
-        f"It is put at {worth}: {_and(chances)}.",
+        f"It is worth {equity}: it {_and(verbs)}.",
+        f"Its equity is {equity}, with {_and(nouns)}.",
+        f"It is put at {equity}: {_and(chances)}.",
     )
 
 
 def _described_ranks(decision: Decision) -> list[int]:
-    """Return the ranks of the candidates to describe, without the best play and the play made."""
-    ranks = [rank for rank in (1, 2) if rank < len(decision.candidates)]
-    return ranks[:1] if (decision.played or 0) > 1 else ranks
+    """Return the ranks of the candidates to describe: the second best and the play that was made.
+
+    If the play that was made is the best or the second best, the third best is described too.
+    """
+    if decision.played_rank > 1:
+        return [1, decision.played_rank]
+    return [rank for rank in (1, 2) if rank < len(decision.candidates)]
 
 
 def _other_sentence(writer: _Writer, best: CandidateFacts, rank: int, *, first: bool) -> str:
     decision = writer.decision
-    candidate = decision.candidates[rank]
     other = candidate_facts(decision, rank)
-    name = _subject(writer, candidate, rank, first=first)
-    lost = round(decision.equity_loss(rank), 3)
-    if not lost:
+    name = _subject(writer, rank, first=first)
+    loss = round(decision.equity_loss(rank), 3)
+    if not loss:
         return f"{name} is worth just as much."
     verb = writer.variant("gives up", "costs")
-    loss = f"{verb} {lost:.3f}"
-    if rank == decision.played and (error := error_name(lost)):
-        loss += writer.variant(f", a {error} play", f" and is a {error} play")
-    elif lost < CLOSE:
-        loss = f"{verb} only {lost:.3f}"
-    gains = merits(best, other)[:1]
-    link = "and" if lost < CLOSE else "but"
-    head = f"{name} {_and(gains)}, {link} {loss}" if gains else f"{name} {loss}"
+    verdict = f"{verb} {loss:.3f}"
+    if rank == decision.played and (error := error_name(loss)):
+        verdict += writer.variant(f", a {error} play", f" and is a {error} play")
+    elif loss < CLOSE:
+        verdict = f"{verb} only {loss:.3f}"
+    if gains := merits(best, other):
+        verdict = f"{gains[0]}, {'and' if loss < CLOSE else 'but'} {verdict}"
     reasons = _reasons(decision, best, other, rank, writer.rng)
-    return f"{head}: it {_and(reasons)}." if reasons else f"{head}."
+    return f"{name} {verdict}: it {_and(reasons)}." if reasons else f"{name} {verdict}."
 
 
 def _reasons(
     decision: Decision, best: CandidateFacts, other: CandidateFacts, rank: int, rng: random.Random
 ) -> list[str]:
-    """Return the reasons for a play's equity loss: missed gains, risks, worse chances."""
-    gains = [fact.infinitive for fact in missed(best, other)][:2]
+    """Return the reasons for a play's equity loss: missing gains, costs, worse chances."""
+    gains = [fact.infinitive for fact in missing_gains(best, other)][:2]
     reasons = [f"does not {' or '.join(gains)}"] if gains else []
     reasons += costs(best, other)[:1]
-    chances = chances_lost(decision, rank, rng)
+    chances = worse_chances(decision, rank, rng)
     return [*reasons[: _MAX_REASONS - 1], *chances[: 2 if len(reasons) < 2 else 1]]
 
 
-def _subject(writer: _Writer, candidate: AnalysedPlay, rank: int, *, first: bool) -> str:
-    play = candidate.play
+def _subject(writer: _Writer, rank: int, *, first: bool) -> str:
+    play = writer.decision.candidates[rank].play
     if rank == writer.decision.played:
         return writer.variant(
             f"The play that was made, {play},",
@@ -241,20 +235,20 @@ def _subject(writer: _Writer, candidate: AnalysedPlay, rank: int, *, first: bool
     return writer.variant(play, f"The alternative {play}", f"As for {play}, it")
 
 
-def _next_best_sentences(writer: _Writer, others: Sequence[int]) -> list[str]:
-    """Return at most one sentence, on the best of the candidates that have none."""
-    unnamed = [rank for rank in range(1, len(writer.decision.candidates)) if rank not in others]
-    if not unnamed or writer.rng.random() < 0.4:
+def _next_best_sentences(writer: _Writer, described: Sequence[int]) -> list[str]:
+    """Return no sentence, or one on the best of the candidates that are not described."""
+    decision = writer.decision
+    ranks = [rank for rank in range(1, len(decision.candidates)) if rank not in described]
+    if not ranks or writer.rng.random() < 0.4:
         return []
-    first = writer.decision.candidates[unnamed[0]].play
-    lost = writer.decision.equity_loss(unnamed[0])
-    if round(lost, 3) == 0:
+    play, loss = decision.candidates[ranks[0]].play, decision.equity_loss(ranks[0])
+    if round(loss, 3) == 0:
         return []
-    if len(unnamed) == 1:
-        return [f"{first} gives up {lost:.3f}."]
+    if len(ranks) == 1:
+        return [f"{play} gives up {loss:.3f}."]
     return [
         writer.variant(
-            f"{first} gives up {lost:.3f}, and the others at least as much.",
-            f"Of the rest the best is {first}, which gives up {lost:.3f}.",
+            f"{play} gives up {loss:.3f}, and the others at least as much.",
+            f"Of the rest the best is {play}, which gives up {loss:.3f}.",
         )
     ]

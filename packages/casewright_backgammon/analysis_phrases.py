@@ -18,12 +18,13 @@ from casewright_backgammon.play_features import (
 )
 from casewright_backgammon.position import HOME, POINTS
 
-#: Minimum length of a prime in a text, and minimum differences in hitting rolls, in the chance of
-#: winning, and in the chance of a gammon.
-_PRIME, _SHOTS, _WINS, _GAMMONS = 4, 3, 0.005, 0.01
+#: Minimum length of a prime in a text.
+_MIN_PRIME = 4
+#: Minimum differences in a text: in hitting rolls, and in the chances of a win and of a gammon.
+_MIN_SHOTS, _MIN_WINS, _MIN_GAMMONS = 3, 0.005, 0.01
 
-NUMBERS = ("no", "a", "two", "three", "four")
-#: Beginnings of a text, by phase.
+_NUMBERS = ("no", "a", "two", "three", "four")
+#: The first words of a text, by phase.
 PHASES: dict[Phase, tuple[str, ...]] = {
     "opening": ("In this opening", "In the opening", "Early in the game"),
     "middle": ("In this middle game", "In the middle game"),
@@ -33,38 +34,39 @@ PHASES: dict[Phase, tuple[str, ...]] = {
     "race": ("In this race", "In this pure race", "With no contact left"),
     "bear-off": ("In this bear-off", "With no contact left and all checkers home"),
 }
+_FEWER_WINS = ("wins {} less often", "has {} fewer wins")
+_MORE_GAMMON_LOSSES = ("loses a gammon {} more often", "risks {} more gammon losses")
+_FEWER_GAMMON_WINS = ("wins a gammon {} less often", "has {} fewer gammon wins")
 _OUTSIDE = " outside the opponent's home board"
 _IRREGULAR = {"hit": "hitting", "run": "running", "slot": "slotting", "split": "splitting"}
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """An effect of a play."""
+    """An effect of a play, as a verb phrase."""
 
-    key: str  # the kind of effect, and the points that it concerns
+    key: str  # the kind of effect and its points, such as "make 5 7"
     verb: str  # the infinitive, such as "make" or "bear off"
     object: str  # the words after the verb
-    good: int = 1  # 1 for a gain, -1 for a cost, 0 for neither
+    gain: int = 1  # 1 for a gain, -1 for a cost, 0 for neither
 
     @property
     def finite(self) -> str:
         """The phrase after the play as subject: ``makes the 5 point``."""
-        first, *more = self.verb.split()
-        return " ".join([f"{first}s", *more, self.object])
+        first, *particle = self.verb.split()
+        return " ".join([f"{first}s", *particle, self.object])
 
     @property
     def infinitive(self) -> str:
-        """The phrase after ``does not``."""
-        if self.key == "hit":
-            return "hit"
-        return f"{self.verb} {self.object}"
+        """The phrase after ``does not``: ``make the 5 point``."""
+        return "hit" if self.key == "hit" else f"{self.verb} {self.object}"
 
     @property
     def gerund(self) -> str:
-        """The phrase as a participle: ``making the 5 point``."""
-        first, *more = self.verb.split()
-        participle = _IRREGULAR.get(first) or f"{first.removesuffix('e')}ing"
-        return " ".join([participle, *more, self.object])
+        """The phrase with a gerund: ``making the 5 point``."""
+        first, *particle = self.verb.split()
+        gerund = _IRREGULAR.get(first) or f"{first.removesuffix('e')}ing"
+        return " ".join([gerund, *particle, self.object])
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +75,9 @@ class CandidateFacts:
 
     features: PlayFeatures  # the effects on the board
     facts: tuple[Fact, ...]  # the effects as phrases, the most important first
-    #: The number of rolls, of 36, with which the opponent hits a blot outside the opponent's home
-    #: board.
+    #: Number of the 36 rolls with which the opponent hits a blot outside the opponent's home board.
     shots: int
-    has_back_blots: bool  # True if there are also blots in the opponent's home board
+    has_back_blots: bool  # True if there are blots in the opponent's home board
 
 
 def candidate_facts(decision: Decision, rank: int) -> CandidateFacts:
@@ -86,10 +87,13 @@ def candidate_facts(decision: Decision, rank: int) -> CandidateFacts:
     can_be_hit = any(after.own) and features.contact
     shots = hitting_rolls(after.flipped, HOME) if can_be_hit else 0
     has_back_blots = any(blot >= BACK for blot in features.blots)
-    safe = not has_back_blots or (can_be_hit and not hitting_rolls(after.flipped))
+    is_safe = not has_back_blots or (can_be_hit and not hitting_rolls(after.flipped))
     facts = _facts(features)
-    if features.contact and (shots or safe):
-        facts.append(_safety(features, shots, has_back_blots=has_back_blots))
+    if features.contact and shots:
+        outside = _OUTSIDE if has_back_blots else ""
+        facts.append(Fact("shots", "leave", f"{_shots(shots)}{outside}", -1))
+    elif features.contact and is_safe:
+        facts.append(Fact("safe", "leave", "no shot" if features.blots else "no blot"))
     return CandidateFacts(features, tuple(facts), shots, has_back_blots)
 
 
@@ -100,21 +104,21 @@ def _facts(features: PlayFeatures) -> list[Fact]:
     if features.hits:
         facts.append(_hit(features))
     if features.contact_before:
-        facts += _points(features)
-        facts += _back(features)
+        facts += [*_point_facts(features), *_back_facts(features)]
     if features.borne_off:
         facts.append(Fact(f"off {features.borne_off}", "bear off", _checkers(features.borne_off)))
     if features.contact_before:
-        if features.prime >= _PRIME and features.prime > features.prime_before:
+        if features.prime >= _MIN_PRIME and features.prime > features.prime_before:
             facts.append(Fact("prime", "build", f"a prime of {features.prime} points"))
-        if features.prime < features.prime_before >= _PRIME:
+        if features.prime < features.prime_before >= _MIN_PRIME:
             length = f"{features.prime} point{'' if features.prime == 1 else 's'}"
             facts.append(Fact("shortens", "shorten", f"the prime to {length}", -1))
-        facts += [Fact(f"slot {at}", "slot", f"the {_point(at)}", 0) for at in features.slots[:1]]
-        heavy = [at for at in features.unstacked if at in (6, 8, 13)]
-        if heavy:
-            stack = "midpoint" if heavy[0] == 13 else f"heavy {heavy[0]} point"
-            facts.append(Fact(f"unstack {heavy[0]}", "unstack", f"the {stack}"))
+        for point in features.slots[:1]:
+            facts.append(Fact(f"slot {point}", "slot", f"the {_point(point)}", 0))
+        # The points with heavy stacks at the start of a game; the 13 point is the midpoint.
+        for point in [point for point in features.unstacked if point in (6, 8, 13)][:1]:
+            stack = "midpoint" if point == 13 else f"heavy {point} point"
+            facts.append(Fact(f"unstack {point}", "unstack", f"the {stack}"))
         if features.entered:
             facts.append(Fact("enter", "enter", f"{_checkers(features.entered)} from the bar", 0))
     return facts
@@ -122,119 +126,100 @@ def _facts(features: PlayFeatures) -> list[Fact]:
 
 def _hit(features: PlayFeatures) -> Fact:
     if features.hits > 1:
-        return Fact("hit", "hit", f"{NUMBERS[features.hits]} checkers")
+        return Fact("hit", "hit", f"{_NUMBERS[features.hits]} checkers")
     point = features.hit_points[0]
-    loose = "loose " if features.loose and point <= HOME else ""
+    loose = "loose " if features.loose_hits and point <= HOME else ""
     return Fact("hit", "hit", f"{loose}on the {_point(point)}")
 
 
-def _points(features: PlayFeatures) -> list[Fact]:
+def _point_facts(features: PlayFeatures) -> list[Fact]:
     facts = []
     for point in features.anchors_made:
-        name = "golden anchor" if point == GOLDEN_ANCHOR else f"anchor on the {point} point"
-        phrase = f"the {name}" if point == GOLDEN_ANCHOR else f"an {name}"
+        phrase = f"an anchor on the {point} point"
+        phrase = "the golden anchor" if point == GOLDEN_ANCHOR else phrase
         facts.append(Fact(f"make {point}", "make", phrase))
     # Home points and the bar point come first, from the highest.
     made = [point for point in features.points_made if point < BACK]
-    points = sorted(made, key=lambda point: (point > BAR_POINT, -point))
-    if points:
-        facts.append(Fact("make " + " ".join(map(str, points)), "make", f"the {_listed(points)}"))
+    made.sort(key=lambda point: (point > BAR_POINT, -point))
+    if made:
+        facts.append(Fact(_key("make", made), "make", f"the {_points(made)}"))
     if features.anchors_broken and sum(blot >= BACK for blot in features.blots) >= 2:
         facts.append(Fact("split", "split", "the back checkers", 0))
     elif features.back:
-        # Without back checkers a player needs no anchor; the 24 point is their start, not one.
+        # Without back checkers a player needs no anchor. The 24 point, where they start, is none.
         facts += [
             Fact(f"break {point}", "give up", f"the anchor on the {point} point", -1)
             for point in features.anchors_broken
             if point < POINTS
         ]
-    broken = [point for point in features.broken if point < BACK]
+    broken = [point for point in features.points_broken if point < BACK]
     if broken:
-        facts.append(
-            Fact("break " + " ".join(map(str, broken)), "break", f"the {_listed(broken)}", -1)
-        )
+        facts.append(Fact(_key("break", broken), "break", f"the {_points(broken)}", -1))
     return facts
 
 
-def _back(features: PlayFeatures) -> list[Fact]:
+def _back_facts(features: PlayFeatures) -> list[Fact]:
     left, runs = features.left_back, features.runs
     if left and not (features.back and runs):
-        number = NUMBERS[left] if features.back else "the last"
+        number = _NUMBERS[left] if features.back else "the last"
         phrase = f"{number} back checker{'s' * (left > 1)} out of the opponent's home board"
         return [Fact("leave", "bring", phrase)]
     if runs:
-        return [Fact("run", "run", f"with {NUMBERS[runs]} back checker{'s' * (runs > 1)}")]
+        return [Fact("run", "run", f"with {_NUMBERS[runs]} back checker{'s' * (runs > 1)}")]
     return []
 
 
-def _safety(features: PlayFeatures, shots: int, *, has_back_blots: bool) -> Fact:
-    if shots:
-        return Fact("shots", "leave", f"{_shots(shots)}{_OUTSIDE if has_back_blots else ''}", -1)
-    return Fact("safe", "leave", "no shot" if features.blots else "no blot")
-
-
-def missed(best: CandidateFacts, other: CandidateFacts) -> list[Fact]:
+def missing_gains(best: CandidateFacts, other: CandidateFacts) -> list[Fact]:
     """Return the gains of the best play that the other play does not have."""
     keys = {fact.key for fact in other.facts}
     points = set(other.features.points_made)
     return [
         fact
         for fact in best.facts
-        if fact.good > 0
+        if fact.gain > 0
         and fact.key.split()[0] in ("hit", "make", "run", "leave")
         and fact.key not in keys
-        # Both plays may make one of several points.
-        and not (fact.key.startswith("make") and points & _numbers(fact.key))
+        # A gain of several points is not missing if the other play makes one of them.
+        and not (fact.key.startswith("make") and points & _key_points(fact.key))
         and not (fact.key in ("run", "leave") and keys & {"run", "leave"})
     ]
 
 
 def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
-    """Return the other play's costs and risks that the best play has not, as finite phrases."""
-    keys = {fact.key for fact in best.facts}
+    """Return the other play's costs that the best play does not have, as finite phrases."""
+    keys, broken = {fact.key for fact in best.facts}, set(best.features.points_broken)
     phrases = [
         fact.finite
         for fact in other.facts
-        if fact.good < 0
+        if fact.gain < 0
         and fact.key != "shots"
         and fact.key not in keys
-        and not (fact.key.startswith("break") and _numbers(fact.key) <= set(best.features.broken))
+        and not (fact.key.startswith("break") and _key_points(fact.key) <= broken)
     ]
-    if other.shots >= best.shots + _SHOTS:
-        compared = f" against {best.shots}" if best.shots else ""
-        outside = _OUTSIDE if best.has_back_blots or other.has_back_blots else ""
-        phrases.append(f"leaves {_shots(other.shots)}{compared}{outside}")
+    if other.shots >= best.shots + _MIN_SHOTS:
+        phrases.append(f"leaves {_compared_shots(best, other)}")
     return phrases
 
 
 def merits(best: CandidateFacts, other: CandidateFacts) -> list[str]:
     """Return the other play's gains that the best play does not have, as finite phrases."""
-    phrases = [fact.finite for fact in missed(other, best)]
-    if other.shots <= best.shots - _SHOTS:
+    phrases = [fact.finite for fact in missing_gains(other, best)]
+    if other.shots <= best.shots - _MIN_SHOTS:
         if other.shots:
-            outside = _OUTSIDE if best.has_back_blots or other.has_back_blots else ""
-            phrases.append(f"leaves {_shots(other.shots)} against {best.shots}{outside}")
+            phrases.append(f"leaves {_compared_shots(best, other)}")
         else:
             phrases += [fact.finite for fact in other.facts if fact.key == "safe"]
     return phrases
 
 
-def chances_lost(decision: Decision, rank: int, rng: random.Random) -> list[str]:
-    """Return finite phrases on a candidate's worse chances, compared with the best play."""
+def worse_chances(decision: Decision, rank: int, rng: random.Random) -> list[str]:
+    """Return finite phrases on a candidate's chances that are worse than those of the best play."""
     best, other = decision.best.chances, decision.candidates[rank].chances
     phrases = []
     for is_worse, kind, variants in (
-        (other[0] <= best[0] - _WINS, 0, ("wins {} less often", "has {} fewer wins")),
-        (
-            other[3] >= best[3] + _GAMMONS,
-            3,
-            ("loses a gammon {} more often", "risks {} more gammon losses"),
-        ),
-        (
-            other[1] <= best[1] - _GAMMONS,
-            1,
-            ("wins a gammon {} less often", "has {} fewer gammon wins"),
-        ),
+        (other[0] <= best[0] - _MIN_WINS, 0, _FEWER_WINS),
+        (other[3] >= best[3] + _MIN_GAMMONS, 3, _MORE_GAMMON_LOSSES),
+        (other[1] <= best[1] - _MIN_GAMMONS, 1, _FEWER_GAMMON_WINS),
     ):
         if is_worse:
             difference = 100 * abs(round(best[kind], 3) - round(other[kind], 3))
@@ -242,7 +227,11 @@ def chances_lost(decision: Decision, rank: int, rng: random.Random) -> list[str]
     return phrases
 
 
-def _numbers(key: str) -> set[int]:
+def _key(verb: str, points: Sequence[int]) -> str:
+    return " ".join([verb, *map(str, points)])
+
+
+def _key_points(key: str) -> set[int]:
     return {int(word) for word in key.split()[1:]}
 
 
@@ -250,10 +239,10 @@ def _point(point: int) -> str:
     return "bar point" if point == BAR_POINT else f"{point} point"
 
 
-def _listed(points: Sequence[int]) -> str:
+def _points(points: Sequence[int]) -> str:
+    if len(points) == 1:
+        return _point(points[0])
     names = ["bar" if point == BAR_POINT else str(point) for point in points]
-    if len(names) == 1:
-        return f"{names[0]} point"
     return f"{', '.join(names[:-1])} and {names[-1]} points"
 
 
@@ -261,5 +250,11 @@ def _shots(shots: int) -> str:
     return f"{shots} shot{'' if shots == 1 else 's'} out of 36"
 
 
+def _compared_shots(best: CandidateFacts, other: CandidateFacts) -> str:
+    against = f" against {best.shots}" if best.shots else ""
+    outside = _OUTSIDE if best.has_back_blots or other.has_back_blots else ""
+    return f"{_shots(other.shots)}{against}{outside}"
+
+
 def _checkers(count: int) -> str:
-    return f"{NUMBERS[count]} checker{'' if count == 1 else 's'}"
+    return f"{_NUMBERS[count]} checker{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Answers about boards by case-based reasoning: retrieve, reuse or ask, revise, retain."""
+"""Answers about boards by case-based reasoning: retrieve, reuse or ask a model, revise, retain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from math import inf
 
 from casewright.planner.chat_call import Chat
 from casewright.stores import Binary, CaseStore, Hit, Retained
-from casewright_backgammon.advice import most_similar_plays
 from casewright_backgammon.analysis import analysis_text, best_play_of
 from casewright_backgammon.analysis_check import analysis_flaws
 from casewright_backgammon.cases import (
@@ -26,28 +25,29 @@ from casewright_backgammon.latent import PositionNetwork
 from casewright_backgammon.moves import Dice, Play, legal_plays
 from casewright_backgammon.play_text import legal_play
 from casewright_backgammon.position import Position
-from casewright_backgammon.prompts import prompt, tries
+from casewright_backgammon.prompts import chat_attempts, prompt
+from casewright_mcbr.layers import unit_rows
 
 #: Number of retrieved cases (MCBR-RAG, Table 4).
 NEAREST = 3
-#: Smaller equity losses do not count: for GNU Backgammon, a play is doubtful from 0.03.
+#: A play with a smaller equity loss is right; GNU Backgammon calls plays from 0.03 doubtful.
 GOOD_ENOUGH = 0.02
-#: Attempts of a chat model: the first, and another after a correction.
+#: Number of attempts of a chat model; before the second, the model is told the flaw of the first.
 ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class AdvisedPlay:
-    """An attempt to answer: a play, with its equity loss by the judge."""
+    """An attempt to answer: a play, with the judge's equity loss of it."""
 
     play: str  # the play in the players' notation; empty if the answer names no legal play
     equity_loss: float | None  # compared with the judge's best play; None without a play
     text: str = ""  # the chat model's answer; empty if the play of a case was reused
-    why: str = ""  # what is wrong with the play and the answer; empty if nothing is
+    flaw: str = ""  # the flaws of the play and the text; empty if there are none
 
     @property
-    def good(self) -> bool:
-        """True if the play is legal and about as good as the best."""
+    def is_right(self) -> bool:
+        """True if the play is legal, and about as good as the best play."""
         return self.equity_loss is not None and self.equity_loss < GOOD_ENOUGH
 
 
@@ -57,10 +57,10 @@ class BoardAnswer:
 
     position: Position  # the position from the side of the player on roll
     dice: Dice
-    played: Play | None  # the play that the question is about
+    played: Play | None  # the play that was made; None if the question names none
     hits: Sequence[Hit]  # the retrieved cases, the nearest first
     answered_by: str  # "reuse", or the chat model's name
-    attempts: Sequence[AdvisedPlay]  # all attempts; the attempt with the least loss is the advice
+    attempts: Sequence[AdvisedPlay]  # at least one
     decision: Decision  # the judge's analysis
     judged_by: str  # the judge's name
     analysis: str  # the judge's analysis as text
@@ -71,8 +71,7 @@ class BoardAnswer:
     @property
     def advice(self) -> AdvisedPlay:
         """The attempt with the least loss; the first of equal attempts."""
-        losses = [inf if a.equity_loss is None else a.equity_loss for a in self.attempts]
-        return self.attempts[losses.index(min(losses))]
+        return min(self.attempts, key=lambda a: inf if a.equity_loss is None else a.equity_loss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +79,9 @@ class BoardAnswerer:
     """Answers questions about decisions with the cases of a store."""
 
     store: CaseStore  # a store with the schema of decision_schema
-    network: PositionNetwork  # the network whose latents compare plays
-    judge: PlayJudge  # the judge that computes the equities of plays
-    #: A chat model; without a model, the best plays of the nearest cases are reused.
-    chat: Chat | None = None
+    network: PositionNetwork  # its latents compare plays
+    judge: PlayJudge  # analyses decisions
+    chat: Chat | None = None  # a chat model; if None, the nearest cases' best plays are reused
     name: str = "reuse"  # the chat model's name
 
     def answer(
@@ -115,6 +113,9 @@ class BoardAnswerer:
             reused = most_similar_plays(plays, cases, self.network)
             decision = self.judge.analyse(position, dice, played, reused)
             attempts = [_attempt(decision, play.text) for play in reused]
+            if not attempts:
+                flaw = "No case was found whose play could be reused."
+                attempts = [AdvisedPlay("", None, flaw=flaw)]
         else:
             decision, attempts = self._by_chat(self.chat, position, dice, played, hits)
         answer = BoardAnswer(
@@ -123,8 +124,7 @@ class BoardAnswerer:
             played,
             hits,
             self.name,
-            attempts
-            or [AdvisedPlay("", None, why="No case was found whose play could be reused.")],
+            attempts,
             decision,
             self.judge.name,
             analysis_text(decision),
@@ -133,10 +133,10 @@ class BoardAnswerer:
 
     def _nearest(self, position: Position, dice: Dice, played: Play | None) -> list[Hit]:
         """Return the nearest cases with the same roll, then others if these are too few."""
-        query = {"board": position.id}
-        weights = {POSITION: 1.0}
+        query, facet = {"board": position.id}, POSITION
         if played is not None and played.steps:
-            query, weights = {**query, "play": played.text}, {DECISION: 1.0}
+            query["play"], facet = played.text, DECISION
+        weights = {facet: 1.0}
         where = {"roll": roll_text(dice)}
         hits = self.store.search(query, NEAREST, weights=weights, where=where)
         if len(hits) < NEAREST:
@@ -148,30 +148,46 @@ class BoardAnswerer:
     def _by_chat(
         self, chat: Chat, position: Position, dice: Dice, played: Play | None, hits: Sequence[Hit]
     ) -> tuple[Decision, list[AdvisedPlay]]:
-        """Ask a chat model; return the judge's analysis with its play, and the model's attempts."""
+        """Ask a chat model; return the judge's analysis with the model's play, and the attempts."""
         query = prompt(position, dice, played, [case_text(hit.case) for hit in hits])
         attempts: list[AdvisedPlay] = []
-        for text, flaw in islice(tries(chat, query, position, dice), ATTEMPTS):
+        for text, flaw in islice(chat_attempts(chat, query, position, dice), ATTEMPTS):
             if not flaw:
                 play = legal_play(position, dice, best_play_of(text) or "")
                 decision = self.judge.analyse(position, dice, played, [play])
                 flaws = " ".join(analysis_flaws(text, decision))
-                attempt = replace(_attempt(decision, play.text), text=text, why=flaws)
+                attempt = replace(_attempt(decision, play.text), text=text, flaw=flaws)
                 return decision, [*attempts, attempt]
             attempts.append(AdvisedPlay("", None, text, flaw))
         return self.judge.analyse(position, dice, played, []), attempts
 
     def _retain(self, answer: BoardAnswer, picture: Binary | None) -> BoardAnswer:
-        if not self.judge.proves:
-            return replace(
-                answer,
-                not_retained="Only analyses of GNU Backgammon are kept as cases, and it is not "
-                "installed (on Debian: the package gnubg).",
+        if not self.judge.is_trusted:
+            reason = (
+                "Only analyses of GNU Backgammon are kept as cases, and it is not installed (on "
+                "Debian: the package gnubg)."
             )
+            return replace(answer, not_retained=reason)
         if len(answer.decision.candidates) < 2:
             return replace(answer, not_retained="There is one legal play: nothing to learn from.")
-        retained = self.store.retain(decision_case(answer.decision, picture))
-        return replace(answer, retained=retained)
+        return replace(answer, retained=self.store.retain(decision_case(answer.decision, picture)))
+
+
+def most_similar_plays(
+    plays: Sequence[Play], cases: Sequence[Decision], network: PositionNetwork
+) -> list[Play]:
+    """Return for each case the legal play in ``plays`` that is most similar to its best play.
+
+    The similarity of two plays is the cosine of the latents of the positions after them, from the
+    side of the player who is then on roll (``casewright bench backgammon`` measures it).
+    """
+    if not cases:
+        return []
+    legal, best = (
+        unit_rows(network.latents([after.flipped for after in afters]))
+        for afters in ([play.after for play in plays], [case.after(0) for case in cases])
+    )
+    return [plays[int(index)] for index in (best @ legal.T).argmax(axis=1)]
 
 
 def _attempt(decision: Decision, play: str) -> AdvisedPlay:

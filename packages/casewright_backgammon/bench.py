@@ -7,42 +7,35 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from casewright.bench.report import Report
 from casewright.stores import Encoder, default_encoder
 from casewright.stores.encoders.sources import named_encoder
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.bench_answers import answer_rows, by_chat, by_network, reuse
-from casewright_backgammon.bench_boards import reading_rows
-from casewright_backgammon.bench_retrieval import (
-    COMBINED,
-    ENCODING,
-    LABELS,
-    MEAN_FIGURES,
-    NO_CASES,
-    POSITION_LABELS,
-    POSITIONS_ONLY,
-    RANDOM,
-    SHUFFLED,
-    WITH_PLAY,
-    MeasuredSplit,
-    comparison_rows,
-    latent_name,
-    representations,
+from casewright_backgammon import bench_retrieval as retrieval
+from casewright_backgammon.bench_answers import (
+    answer_rows,
+    chat_answerer,
+    network_answerer,
+    reuse_answerer,
 )
+from casewright_backgammon.bench_boards import reading_rows
 from casewright_backgammon.decision import read_decisions
-from casewright_backgammon.games import DECISIONS, Split, part_of, read_split, split_games
+from casewright_backgammon.games import DECISIONS, part_of, read_split, split_games
 from casewright_backgammon.latent_training import EPOCHS, WEIGHTS
 
+#: Names of the tables of board reading and of answers.
 BOARDS, ANSWERS = "boards", "4"
-#: The representation whose training is that of the shipped network.
-SHIPPED = latent_name(1, 0)
+#: Name of the latent whose training has the shipped network's weights of the losses.
+SHIPPED = retrieval.latent_name(1, 0)
 _NOTES = (
     "The games of the queries took no part in training and are not cases, and no case has the "
     "position of a query.",
     "Table 3, labels: precision, the mean over 1 to 5 nearest cases. Each value of a label has the "
     "same weight, so that random cases score 1 / (number of values). The paper's labels are from a "
-    f"closed collection; here {', '.join(POSITION_LABELS)} are labels of the position, the others "
-    "of the engine's best play, which a query does not contain.",
+    f"closed collection; here {', '.join(retrieval.POSITION_LABELS)} are labels of the position, "
+    "the others of the engine's best play, which a query does not contain.",
     "lost: equity loss of the candidate whose resulting position is most similar to that of the "
     "nearest case's best play, by the same representation; same roll: only cases with the query's "
     "roll; near by checkers: for these cases, the similarity is the number of moved checkers. "
@@ -70,9 +63,13 @@ def measure_backgammon(
 ) -> Report:
     """Measure the reading of boards, retrieval, and answers.
 
-    ``choosing`` measures only retrieval, with a quarter of the training games as queries.
+    ``choosing`` measures only retrieval, with a quarter of the training games as queries, as for
+    the choice of the shipped network.
     """
-    split = _training_split(data) if choosing else read_split(data)
+    split = read_split(data)
+    if choosing:
+        training = [d for d in read_decisions(data / DECISIONS) if part_of(d.game) != 0]
+        split = split_games(training, split.pool, part=1)
     # The models are loaded before the training, which takes minutes, so that errors show early.
     encoders: dict[str, Encoder] = {"packaged": default_encoder()}
     if encoder is not None:
@@ -82,79 +79,67 @@ def measure_backgammon(
         from casewright.planner import chat_model
         from casewright.planner.chat_call import chat_text
 
-        chat_answerers = [by_chat(chat, chat_text(chat_model(chat)))]
+        chat_answerers = [chat_answerer(chat, chat_text(chat_model(chat)))]
     started = time.perf_counter()
-    measured = MeasuredSplit(split)
-    with progress_bar("Training networks", len(WEIGHTS) + 1, show=None) as advance:
-        compared = representations(split, epochs=epochs, advance=advance)
-    trained = time.perf_counter() - started
-    rows = comparison_rows(measured, compared)
+    measured = retrieval.MeasuredSplit(split)
+    with progress_bar("Training networks", len(WEIGHTS) + 1) as advance:
+        compared = retrieval.representations(split, epochs=epochs, advance=advance)
+    training_seconds = time.perf_counter() - started
+    rows = retrieval.comparison_rows(measured, compared)
     if not choosing:
-        board_rows = reading_rows([decision.position for decision in split.queries], count=boards)
+        board_rows = reading_rows([decision.position for decision in split.queries], boards)
         rows = [{"table": BOARDS, **row} for row in board_rows] + rows
-        shipped = next(each for each in compared if each.name == SHIPPED)
-        assert shipped.network is not None
-        answerers = [reuse(shipped.network), by_network(shipped.network), *chat_answerers]
+        shipped = next(other for other in compared if other.name == SHIPPED)
+        network = shipped.network
+        assert network is not None
+        answerers = [reuse_answerer(network), network_answerer(network), *chat_answerers]
         rows += answer_rows(measured, shipped, answerers, encoders, answers)
     return Report(
         bench="backgammon",
         settings={
             "cases": len(split.cases),
             "queries": len(split.queries),
-            "left out: positions that cases have": split.left_out,
+            "left out: positions that cases have": split.omitted_count,
             "epochs": epochs,
             "choosing": choosing,
         },
-        figures={**_figures(rows), "training_seconds": trained},
+        figures={**_figures(rows), "training_seconds": training_seconds},
         rows=rows,
         notes=_NOTES[:4] if choosing else _NOTES,
         draw=lambda axes: _draw(axes, rows),
         titles={
             BOARDS: "Boards read",
-            MEAN_FIGURES: f"Table {MEAN_FIGURES}",
-            COMBINED: f"Table {COMBINED}",
-            POSITIONS_ONLY: f"Table {POSITIONS_ONLY}",
-            WITH_PLAY: f"Table {WITH_PLAY}",
-            NO_CASES: "Equity lost without cases",
+            **{name: f"Table {name}" for name in retrieval.TABLES},
+            retrieval.NO_CASES: "Equity lost without cases",
             ANSWERS: "Table 4: answers",
         },
     )
 
 
-def _training_split(data: Path) -> Split:
-    """Return a split of the training games; a quarter of these games are queries."""
-    decisions = [d for d in read_decisions(data / DECISIONS) if part_of(d.game) != 0]
-    return split_games(decisions, read_split(data).pool, part=1)
-
-
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    slugs = {
-        ENCODING: "encoding",
-        SHIPPED: "latent",
-        SHUFFLED: "shuffled",
-        RANDOM: "random_cases",
-    }
+    suffixes = {retrieval.ENCODING: "encoding", SHIPPED: "latent"}
+    suffixes |= {retrieval.SHUFFLED: "shuffled", retrieval.RANDOM: "random_cases"}
     figures: dict[str, float] = {}
     for row in rows:
-        slug = slugs.get(row.get("compared by", ""))
-        if row["table"] == COMBINED and slug:
-            figures[f"labels_{slug}"] = row["mean"]
-        if row["table"] == POSITIONS_ONLY and slug:
-            figures[f"lost_same_roll_{slug}"] = row["lost, same roll"]
-    losses = {row["chosen by"]: row["lost"] for row in rows if row["table"] == NO_CASES}
+        suffix = suffixes.get(row.get("compared by", ""))
+        if row["table"] == retrieval.COMBINED and suffix:
+            figures[f"labels_{suffix}"] = row["mean"]
+        if row["table"] == retrieval.POSITIONS_ONLY and suffix:
+            figures[f"lost_same_roll_{suffix}"] = row["lost, same roll"]
+    losses = {row["chosen by"]: row["lost"] for row in rows if row["table"] == retrieval.NO_CASES}
     figures["lost_random_candidate"] = losses["a listed candidate at random"]
     figures["lost_by_people"] = losses["the play that was made"]
     return figures
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
-    lines = [row for row in rows if row["table"] == COMBINED]
-    names = [row["compared by"] for row in lines]
-    height = 0.8 / len(LABELS)
-    for number, label in enumerate(LABELS):
-        positions = [line + number * height for line in range(len(names))]
-        axes.barh(positions, [row[label] for row in lines], height, label=label)
-    axes.set_yticks([line + 0.4 for line in range(len(names))], names)
+    """Draw the precisions of ``retrieval.COMBINED``, a group of bars for each representation."""
+    shown = [row for row in rows if row["table"] == retrieval.COMBINED]
+    starts = np.arange(len(shown))
+    height = 0.8 / len(retrieval.LABELS)
+    for number, label in enumerate(retrieval.LABELS):
+        axes.barh(starts + number * height, [row[label] for row in shown], height, label=label)
+    axes.set_yticks(starts + 0.4, [row["compared by"] for row in shown])
     axes.invert_yaxis()
     axes.set_xlabel("precision, mean over 1 to 5 cases")
     axes.set_xlim(0, 1.2)

@@ -1,8 +1,8 @@
-"""Table 4: analyses without context, and with three cases as context (MCBR-RAG, section 5.2).
+"""Table 4 of MCBR-RAG (section 5.2): analyses without context, and with three cases as context.
 
 The paper compares the words of an answer with those of a reference. An answer with similar words
-may advise a wrong play, so here the table also has the share of legal plays and the equity loss of
-the advised plays.
+may advise a wrong play, so this table also has the share of legal plays and the equity loss of the
+advised plays.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from casewright.stores import Encoder
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.advice import most_similar_plays
 from casewright_backgammon.analysis import BEST_PLAY, analysis_text, best_play_of
 from casewright_backgammon.analysis_check import analysis_flaws
-from casewright_backgammon.bench_retrieval import MeasuredSplit, Representation, nearest
+from casewright_backgammon.answerer import most_similar_plays
+from casewright_backgammon.bench_retrieval import MeasuredSplit, Representation, nearest_cases
 from casewright_backgammon.cases import case_text, decision_case
 from casewright_backgammon.decision import Decision
 from casewright_backgammon.judge import NetworkJudge
@@ -38,8 +38,9 @@ from casewright_mcbr.layers import unit_rows
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Number of cases in a prompt.
+#: Number of cases in a context.
 CASES = 3
+#: Names of the contexts.
 NONE, THREE, OTHERS = "none", "three cases", "control: three cases of other decisions"
 #: Columns of the paper's Table 4, without its average of the three cosines.
 PAPER_COLUMNS = ("BERTScore", "cosine, MPNet", "cosine, RoBERTa", "cosine, MiniLM-L12")
@@ -54,19 +55,16 @@ TABLE_4 = {
     "Llama-3.1-8B": ((0.833, 0.570, 0.607, 0.551), (0.815, 0.614, 0.650, 0.598)),
 }
 #: Number of texts in a batch of MiniLM, and of tokens after which a text is cut off.
-BATCH, TOKENS = 32, 256
+BATCH, CUTOFF = 32, 256
 
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """A method of analysis, with its name in the table and the contexts with which it is measured.
+    """A method of analysis."""
 
-    ``answer`` is a function from a decision and its cases (the nearest first) to an answer.
-    """
-
-    name: str
-    answer: Callable[[Decision, Sequence[Decision]], str]
-    contexts: Sequence[str] = (NONE, THREE, OTHERS)
+    name: str  # the name in the table
+    answer: Callable[[Decision, Sequence[Decision]], str]  # answers with cases, the nearest first
+    contexts: Sequence[str] = (NONE, THREE, OTHERS)  # the contexts with which it is measured
 
 
 def answer_rows(
@@ -76,55 +74,46 @@ def answer_rows(
     encoders: dict[str, Encoder],
     limit: int,
 ) -> list[dict[str, Any]]:
-    """Return a row for each answerer and context.
+    """Return a row for each answerer and context, and the paper's rows.
 
     Args:
-        representation: Retrieves by the position; the cases have the query's roll.
+        representation: Its vectors of positions find the nearest cases with the query's roll.
         encoders: Encoders for the cosine of whole texts, by name.
         limit: Number of queries, which are evenly spaced in the split.
     """
     split = measured.split
     indices = sorted(set(np.linspace(0, len(split.queries) - 1, limit).astype(int).tolist()))
     queries = [split.queries[index] for index in indices]
-    vectors, cases = (representation.positions(group) for group in (split.queries, split.cases))
-    order = nearest(measured, vectors, cases, CASES, same_roll=True)[indices]
+    vectors, case_vectors = map(representation.position_vectors, (split.queries, split.cases))
+    order = nearest_cases(measured, vectors, case_vectors, CASES, same_roll=True)[indices]
     # The control uses the cases of a distant query, mostly with another roll.
-    contexts = {
-        NONE: order[:, :0],
-        THREE: order,
-        OTHERS: np.roll(order, len(order) // 2, axis=0),
-    }
+    others = np.roll(order, len(order) // 2, axis=0)
+    contexts = {NONE: order[:, :0], THREE: order, OTHERS: others}
     rows = []
     total = sum(len(answerer.contexts) for answerer in answerers)
-    with progress_bar("Answering", total, show=None) as advance:
+    with progress_bar("Answering", total) as advance:
         for answerer in answerers:
             for context in answerer.contexts:
                 case_lists = [[split.cases[c] for c in row] for row in contexts[context]]
                 answers = list(map(answerer.answer, queries, case_lists))
-                row = {"table": "4", "answered by": answerer.name, "context": context}
-                rows.append(row | _figures(queries, answers, encoders))
+                figures = _figures(queries, answers, encoders)
+                rows.append(_row(answerer.name, context, figures))
                 advance(1)
-    return rows + published_rows()
-
-
-def published_rows() -> list[dict[str, Any]]:
-    """Return the paper's Table 4 as rows; a cosine's column names its encoder."""
-    return [
-        {
-            "table": "4",
-            "answered by": f"paper: {model}",
-            "context": context,
-            **dict(zip(PAPER_COLUMNS, figures, strict=True)),
-        }
-        for model, rows in TABLE_4.items()
-        for context, figures in zip((NONE, THREE), rows, strict=True)
+    return rows + [
+        _row(f"paper: {model}", context, dict(zip(PAPER_COLUMNS, figures, strict=True)))
+        for model, paper_rows in TABLE_4.items()
+        for context, figures in zip((NONE, THREE), paper_rows, strict=True)
     ]
 
 
-def reuse(network: PositionNetwork) -> Answerer:
-    """Return the answerer that reuses best play and text of the nearest case.
+def _row(name: str, context: str, figures: dict[str, Any]) -> dict[str, Any]:
+    return {"table": "4", "answered by": name, "context": context, **figures}
 
-    Without a case, it names the alphabetically first legal play.
+
+def reuse_answerer(network: PositionNetwork) -> Answerer:
+    """Return the answerer that reuses the best play and the text of the nearest case.
+
+    Without a case, its answer is the alphabetically first legal play.
     """
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
@@ -139,8 +128,8 @@ def reuse(network: PositionNetwork) -> Answerer:
     return Answerer("reuse, no model", answer)
 
 
-def by_network(network: PositionNetwork) -> Answerer:
-    """Return the answerer that analyses with the network's own figures, and without cases."""
+def network_answerer(network: PositionNetwork) -> Answerer:
+    """Return the answerer that writes analyses from the network's equities, without cases."""
     judge = NetworkJudge(network)
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
@@ -149,8 +138,8 @@ def by_network(network: PositionNetwork) -> Answerer:
     return Answerer("the network's own analysis", answer, (NONE,))
 
 
-def by_chat(name: str, chat: Chat) -> Answerer:
-    """Return the answerer that calls a chat model once, with or without cases."""
+def chat_answerer(name: str, chat: Chat) -> Answerer:
+    """Return the answerer that calls a chat model once."""
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
         texts = [case_text(decision_case(case)) for case in cases]
@@ -164,7 +153,7 @@ def _figures(
 ) -> dict[str, Any]:
     references = [analysis_text(query) for query in queries]
     losses = list(map(_equity_loss, queries, answers))
-    legal_losses = [lost for lost, _ in losses if lost is not None]
+    legal_losses = [loss for loss, _ in losses if loss is not None]
     return {
         **dict.fromkeys(PAPER_COLUMNS),
         "BERTScore": mean(bert_scores(answers, references)),
@@ -173,9 +162,9 @@ def _figures(
             for name, encoder in encoders.items()
         },
         "legal play": len(legal_losses) / len(queries),
-        "listed": mean([listed for _, listed in losses]),
+        "listed": mean([is_listed for _, is_listed in losses]),
         "lost, at least": mean(legal_losses) if legal_losses else None,
-        "best play": mean([listed and lost == 0 for lost, listed in losses]),
+        "best play": mean([is_listed and loss == 0 for loss, is_listed in losses]),
         "retained": mean([not flaws for flaws in map(analysis_flaws, answers, queries)]),
     }
 
@@ -186,11 +175,11 @@ def _equity_loss(query: Decision, text: str) -> tuple[float | None, bool]:
     The loss is ``None`` for an illegal play. An unlisted play loses at least as much as the worst
     listed play.
     """
-    named = best_play_of(text)
-    if named is None:
+    play = best_play_of(text)
+    if play is None:
         return None, False
     try:
-        after = legal_play(query.position, query.dice, named).after
+        after = legal_play(query.position, query.dice, play).after
     except InputError:
         return None, False
     for rank in range(len(query.candidates)):
@@ -200,16 +189,19 @@ def _equity_loss(query: Decision, text: str) -> tuple[float | None, bool]:
 
 
 def _cosine(encoder: Encoder, answers: Sequence[str], references: Sequence[str]) -> float:
-    left, right = (unit_rows(np.asarray(encoder.embed(list(t)))) for t in (answers, references))
-    return mean((left * right).sum(axis=1))
+    """Return the mean cosine of the answers with their references."""
+    answer_vectors, reference_vectors = (
+        unit_rows(np.asarray(encoder.embed(list(texts)))) for texts in (answers, references)
+    )
+    return mean((answer_vectors * reference_vectors).sum(axis=1))
 
 
 def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
     """Return the BERTScore F1 of n answers against their references, array (n), -1 to 1.
 
     Each token is compared with the nearest token (Zhang et al. 2020, section 3), without inverse
-    document frequency or rescaling. The packaged MiniLM embeds the tokens: the scores are not
-    comparable with the paper's scores of larger models.
+    document frequency or rescaling. The packaged MiniLM embeds the tokens, so the scores are not
+    comparable with the paper's scores by a larger model.
     """
     scores = []
     for answer, reference in zip(_token_vectors(answers), _token_vectors(references), strict=True):
@@ -228,17 +220,17 @@ def _token_vectors(texts: Sequence[str]) -> list[NDArray[np.float64]]:
     import torch
 
     tokenizer, model = _minilm()
-    options = {"return_tensors": "pt", "padding": True, "truncation": True, "max_length": TOKENS}
-    result: list[NDArray[np.float64]] = []
+    options = {"padding": True, "truncation": True, "max_length": CUTOFF}
+    token_vectors: list[NDArray[np.float64]] = []
     for start in range(0, len(texts), BATCH):
-        batch = tokenizer(list(texts[start : start + BATCH]), **options)
+        batch = tokenizer(list(texts[start : start + BATCH]), return_tensors="pt", **options)
         with torch.inference_mode():
-            vectors: Tensor = model(**batch).last_hidden_state
-        units = torch.nn.functional.normalize(vectors, dim=2).numpy().astype(np.float64)
+            hidden: Tensor = model(**batch).last_hidden_state
+        vectors = torch.nn.functional.normalize(hidden, dim=2).numpy().astype(np.float64)
         lengths = batch["attention_mask"].sum(dim=1).tolist()
         # The first and the last token are special tokens.
-        result += [row[1 : length - 1] for row, length in zip(units, lengths, strict=True)]
-    return result
+        token_vectors += [row[1 : end - 1] for row, end in zip(vectors, lengths, strict=True)]
+    return token_vectors
 
 
 @cache

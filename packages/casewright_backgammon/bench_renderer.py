@@ -1,7 +1,7 @@
 """A second renderer of boards, with matplotlib, in the style of printed diagrams.
 
-It has no code, geometry or style in common with the renderer for training, and no training or
-threshold uses it. So the bench measures the reader on boards of another program.
+It shares no code, geometry or style with the renderer for training, and neither the training nor
+the choice of thresholds uses it. So the bench measures the reader on boards of another program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Height of the field and length of a point, in widths of a checker.
 FIELD_HEIGHT, POINT_LENGTH = 12.2, 4.9
-#: Maximum number of drawn checkers in a stack; a taller stack shows its number.
+#: Maximum number of drawn checkers in a stack; taller stacks show their numbers.
 MAX_DRAWN = 5
 
 
@@ -34,16 +34,16 @@ class Look:
     light: str = "white"  # colour of the checkers of the player on roll
     dark: str = "black"  # colour of the other player's checkers
     edge: str = "black"  # colour of lines
-    numbered: bool = True  # True to number the points
+    has_numbers: bool = True  # True to number the points
     bar: float = 1.0  # width of the bar, in widths of a checker
     dots: int = 80  # pixels per inch; the board is 8 inches wide
     family: str = "DejaVu Serif"  # font family
-    caption: bool = False  # True for a line of text under the board
+    has_caption: bool = False  # True for a line of text under the board
 
 
 LOOKS: dict[str, Look] = {
     "grey": Look(),
-    "hatched": Look(even="white", hatch="////", dots=100, caption=True),
+    "hatched": Look(even="white", hatch="////", dots=100, has_caption=True),
     "brown": Look(
         odd="tan", even="saddlebrown", paper="cornsilk", light="ivory", dark="firebrick", dots=70
     ),
@@ -54,7 +54,7 @@ LOOKS: dict[str, Look] = {
         light="whitesmoke",
         dark="navy",
         edge="dimgray",
-        numbered=False,
+        has_numbers=False,
         bar=0.7,
         dots=60,
         family="cmss10",
@@ -85,16 +85,15 @@ def render(position: Position, look: Look) -> Image.Image:
     axes.set_axis_off()
     _field(axes, look)
     for point in range(1, POINTS + 1):
-        mine, others = position.own[point - 1], position.other[POINTS - point]
+        own, other = position.own[point - 1], position.other[POINTS - point]
         x, low = _point_centre(point, look)
-        if count := mine or others:
-            _stack(axes, x, 0.52 if low else FIELD_HEIGHT - 0.52, low, count, bool(mine), look)
+        _stack(axes, x, 0.52 if low else FIELD_HEIGHT - 0.52, low, own or other, bool(own), look)
     middle = 6 + look.bar / 2
     _stack(axes, middle, FIELD_HEIGHT / 2 - 1.1, False, position.own[BAR], True, look)
     _stack(axes, middle, FIELD_HEIGHT / 2 + 1.1, True, position.other[BAR], False, look)
-    if look.caption:
-        text = "White to move. Position after the opening."
-        _write(axes, wide / 2, -1.05, text, look, size=10)
+    if look.has_caption:
+        caption = "White to move. Position after the opening."
+        _write(axes, wide / 2, -1.05, caption, look, size=10)
     canvas.draw()
     return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
@@ -117,34 +116,30 @@ def _field(axes: Any, look: Look) -> None:
     for point in range(1, POINTS + 1):
         x, low = _point_centre(point, look)
         base, tip = (0.0, POINT_LENGTH) if low else (FIELD_HEIGHT, FIELD_HEIGHT - POINT_LENGTH)
-        odd = point % 2 == 1
+        corners = [(x - 0.5, base), (x + 0.5, base), (x, tip)]
+        face, hatch = (look.odd, "") if point % 2 else (look.even, look.hatch)
         axes.add_patch(
-            Polygon(
-                [(x - 0.5, base), (x + 0.5, base), (x, tip)],
-                facecolor=look.odd if odd else look.even,
-                edgecolor=look.edge,
-                hatch="" if odd else look.hatch,
-                linewidth=0.8,
-            )
+            Polygon(corners, facecolor=face, edgecolor=look.edge, hatch=hatch, linewidth=0.8)
         )
-        if look.numbered:
+        if look.has_numbers:
             _write(axes, x, -0.4 if low else FIELD_HEIGHT + 0.4, str(point), look, size=9)
     for x in (6, 6 + look.bar):
         axes.plot([x, x], [0, FIELD_HEIGHT], color=look.edge, linewidth=1.5)
 
 
 def _stack(
-    axes: Any, x: float, start: float, up: bool, count: int, light: bool, look: Look
+    axes: Any, x: float, start: float, upwards: bool, count: int, is_light: bool, look: Look
 ) -> None:
+    """Draw a stack of ``count`` checkers, maybe none, from the height ``start`` up or down."""
     from matplotlib.patches import Circle
 
-    face = look.light if light else look.dark
+    face = look.light if is_light else look.dark
     for number in range(min(count, MAX_DRAWN)):
-        y = start + (number if up else -number)
+        y = start + (number if upwards else -number)
         disc = Circle((x, y), 0.46, facecolor=face, edgecolor=look.edge, linewidth=1.4, zorder=3)
         axes.add_patch(disc)
         if number == MAX_DRAWN - 1 and count > MAX_DRAWN:
-            ink = "black" if light else "white"
+            ink = "black" if is_light else "white"
             _write(axes, x, y, str(count), look, size=13, color=ink, zorder=4)
 
 

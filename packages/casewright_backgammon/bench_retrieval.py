@@ -1,4 +1,4 @@
-"""Table 3: relevance of the nearest cases, and equity loss if their plays are reused.
+"""Table 3 of MCBR-RAG: relevance of the nearest cases, and equity loss if their plays are reused.
 
 The representations are the encoding, the latents of seven trainings, and controls. A case is
 relevant if the engine's analysis gives it the query's label. The paper's labels are from a
@@ -33,13 +33,14 @@ from casewright_mcbr.ranking import KS, NAMES, ranking_figures
 ENCODING = "encoding"
 SHUFFLED = "control: latent (1, 0), worth shuffled"
 RANDOM = "control: random numbers"
-#: Names of the tables, which say what the vectors of queries and cases are.
+#: Names of the tables: they say of which positions the vectors of queries and cases are computed.
 COMBINED = "3: a query is its position, a case the mean of before and after its best play"
 POSITIONS_ONLY = "3: a query is its position, a case its position"
 WITH_PLAY = "3: a query is the mean of before and after the play that was made, a case as well"
 NO_CASES = "without cases"
 MEAN_FIGURES = "3: mean over the labels, with the paper's figures"
-#: Number of nearest cases; a figure is the mean over its values for the first 1, 2, … of them.
+TABLES = (MEAN_FIGURES, COMBINED, POSITIONS_ONLY, WITH_PLAY)
+#: Number of nearest cases; a figure is the mean of its values for the first 1, 2, … cases.
 NEAREST = KS[-1]
 #: Figures of the paper's Table 3, in the order of ``NAMES``; the paper's labels are chapters.
 TABLE_3 = {
@@ -54,7 +55,7 @@ TABLE_3 = {
 }
 #: Number of queries whose similarities to all cases are in memory at once.
 _BLOCK = 256
-#: Distances that differ by less are equal.
+#: Two candidates are equally near if their distances differ by at most this.
 _TIE = 1e-6
 #: Leads in pips that separate the five values of the label "race lead".
 _LEADS = (-30, -10, 10, 30)
@@ -63,7 +64,7 @@ _RACE = 8
 
 #: Indices of cases.
 Indices = NDArray[np.intp]
-#: Returns the vectors of n positions, array (n, units), not scaled.
+#: Returns the vectors of n positions, array (n, units), not scaled to length 1.
 Embed = Callable[[Sequence[Position]], Floats]
 
 
@@ -77,6 +78,7 @@ def _lead(decision: Decision, _: PlayFeatures) -> Hashable:
     return int(np.searchsorted(_LEADS, other - own))
 
 
+#: The labels by name: functions from a decision and the effects of its best play.
 LABELS: dict[str, Callable[[Decision, PlayFeatures], Hashable]] = {
     "engine's class": _engine_class,
     "phase": lambda decision, _: phase(decision.position),
@@ -93,40 +95,40 @@ POSITION_LABELS = ("engine's class", "phase", "race lead")
 
 def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
     """Return the labels of n decisions by label name, arrays (n)."""
-    played = [play_features(decision.position, decision.after(0)) for decision in decisions]
+    features = [play_features(decision.position, decision.after(0)) for decision in decisions]
     return {
-        name: np.array([str(label(*pair)) for pair in zip(decisions, played, strict=True)])
+        name: np.array(list(map(str, map(label, decisions, features))))
         for name, label in LABELS.items()
     }
 
 
 def latent_name(value: float, decoder: float) -> str:
-    """Return a latent's name in the tables, with the weights of its value loss and decoder loss."""
+    """Return the name of a latent in the tables, with its training's weights of the two losses."""
     return f"latent ({value:g}, {decoder:g})"
 
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """A representation of decisions as vectors."""
+    """A representation of decisions as vectors; the methods return vectors of length 1."""
 
     name: str  # the name in the tables
-    embed: Embed  # returns the vectors of positions; the methods scale them to length 1
-    network: PositionNetwork | None = None  # the network of latents; None for other representations
+    embed: Embed
+    network: PositionNetwork | None = None  # the network that computes latents; None for others
 
-    def cases(self, decisions: Sequence[Decision]) -> Floats:
-        """Return the vectors of cases: means of the positions before and after the best play."""
+    def case_vectors(self, decisions: Sequence[Decision]) -> Floats:
+        """Return the means of the vectors before and after the best play, for cases."""
         return self._means(decisions, [decision.after(0) for decision in decisions])
 
-    def positions(self, decisions: Sequence[Decision]) -> Floats:
-        """Return the vectors of the decisions' positions, for queries without a play."""
+    def position_vectors(self, decisions: Sequence[Decision]) -> Floats:
+        """Return the vectors of the positions, for queries without a play."""
         return unit_rows(self.embed([decision.position for decision in decisions]))
 
-    def with_plays(self, decisions: Sequence[Decision]) -> Floats:
-        """Return the means of the positions before and after the play that was made."""
+    def play_vectors(self, decisions: Sequence[Decision]) -> Floats:
+        """Return the means of the vectors before and after the play that was made, for queries."""
         return self._means(decisions, [d.after(d.played_rank) for d in decisions])
 
-    def afters(self, positions: Sequence[Position]) -> Floats:
-        """Return the vectors of positions after a play, from the side then on roll."""
+    def after_vectors(self, positions: Sequence[Position]) -> Floats:
+        """Return the vectors of positions after a play, from the side of the next player."""
         return unit_rows(self.embed([position.flipped for position in positions]))
 
     def _means(self, decisions: Sequence[Decision], afters: Sequence[Position]) -> Floats:
@@ -161,39 +163,32 @@ class MeasuredSplit:
     split: Split
 
     @cached_property
-    def query_labels(self) -> Mapping[str, NDArray[np.str_]]:
-        """Labels of the queries."""
-        return labels_of(self.split.queries)
-
-    @cached_property
-    def case_labels(self) -> Mapping[str, NDArray[np.str_]]:
-        """Labels of the cases."""
-        return labels_of(self.split.cases)
+    def labels(self) -> tuple[Mapping[str, NDArray[np.str_]], Mapping[str, NDArray[np.str_]]]:
+        """The labels of the queries and of the cases; see ``labels_of``."""
+        return labels_of(self.split.queries), labels_of(self.split.cases)
 
     @cached_property
     def rolls(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rolls of queries and of cases, each as a number."""
-        return _rolls(self.split.queries), _rolls(self.split.cases)
+        """The rolls of the queries and of the cases, as numbers of two digits."""
+        queries, cases = (
+            np.array([10 * min(decision.dice) + max(decision.dice) for decision in decisions])
+            for decisions in (self.split.queries, self.split.cases)
+        )
+        return queries, cases
 
     @cached_property
     def afters(self) -> list[list[Position]]:
         """The positions after the candidates of each query."""
-        return [
-            [query.after(rank) for rank in range(len(query.candidates))]
-            for query in self.split.queries
-        ]
+        queries = self.split.queries
+        return [[query.after(rank) for rank in range(len(query.candidates))] for query in queries]
 
 
-def _rolls(decisions: Sequence[Decision]) -> NDArray[np.int64]:
-    return np.array([10 * min(decision.dice) + max(decision.dice) for decision in decisions])
-
-
-def nearest(
+def nearest_cases(
     measured: MeasuredSplit, queries: Floats, cases: Floats, count: int, *, same_roll: bool
 ) -> Indices:
     """Return the indices of each query's nearest cases by cosine, array (queries, count).
 
-    The nearest case is first. The split has no cases with the game or the position of a query.
+    The nearest case is first.
 
     Args:
         queries: Vectors of the queries, of length 1, array (queries, units).
@@ -218,32 +213,17 @@ def comparison_rows(
     """Return the rows of the tables, and the rows of the equity loss without cases."""
     rows: list[dict[str, Any]] = []
     split = measured.split
-    with progress_bar("Retrieving", len(compared), show=None) as advance:
+    with progress_bar("Retrieving", len(compared)) as advance:
         for representation in compared:
-            queries, cases = (
-                representation.positions(split.queries),
-                representation.cases(split.cases),
-            )
+            queries = representation.position_vectors(split.queries)
+            cases = representation.case_vectors(split.cases)
             rows.append(_figures_row(measured, representation, queries, cases))
-            rows += [
-                _row(measured, representation, COMBINED, queries, cases),
-                _row(
-                    measured,
-                    representation,
-                    POSITIONS_ONLY,
-                    queries,
-                    representation.positions(split.cases),
-                ),
-                # The query's play is often its best play, so an equity loss would mean little.
-                _row(
-                    measured,
-                    representation,
-                    WITH_PLAY,
-                    representation.with_plays(split.queries),
-                    cases,
-                    losses=False,
-                ),
-            ]
+            rows.append(_row(measured, representation, COMBINED, queries, cases))
+            positions = representation.position_vectors(split.cases)
+            rows.append(_row(measured, representation, POSITIONS_ONLY, queries, positions))
+            # A player often makes the best play, so an equity loss would mean little here.
+            plays = representation.play_vectors(split.queries)
+            rows.append(_row(measured, representation, WITH_PLAY, plays, cases, losses=False))
             advance(1)
     return rows + _rows_without_cases(split.queries, compared)
 
@@ -251,8 +231,8 @@ def comparison_rows(
 def _figures_row(
     measured: MeasuredSplit, representation: Representation, queries: Floats, cases: Floats
 ) -> dict[str, Any]:
-    """Return the row with a representation's figures, means over the labels, and the paper's."""
-    order = nearest(measured, queries, cases, NEAREST, same_roll=False)
+    """Return a representation's figures, means over the labels, and the paper's figures."""
+    order = nearest_cases(measured, queries, cases, NEAREST, same_roll=False)
     figures = np.mean(list(figures_by_label(measured, order).values()), axis=0)
     published = TABLE_3.get(representation.name, (None,) * len(NAMES))
     return {
@@ -272,23 +252,24 @@ def _row(
     *,
     losses: bool = True,
 ) -> dict[str, Any]:
-    order = nearest(measured, queries, cases, NEAREST, same_roll=False)
-    labels = figures_by_label(measured, order)
-    precisions = {name: float(figures[0]) for name, figures in labels.items()}
-    average = mean(list(precisions.values()))
-    row = {"table": table, "compared by": representation.name, **precisions, "mean": average}
+    """Return a representation's precisions by label, and the equity losses of reuse."""
+    order = nearest_cases(measured, queries, cases, NEAREST, same_roll=False)
+    figures = figures_by_label(measured, order)
+    row: dict[str, Any] = {"table": table, "compared by": representation.name}
+    row |= {label: float(precision) for label, (precision, *_) in figures.items()}
+    row["mean"] = mean([row[label] for label in figures])
     if losses:
-        same_roll = nearest(measured, queries, cases, 1, same_roll=True)
-        row["lost"] = lost_by_cosine(measured, representation, order)
-        row["lost, same roll"] = lost_by_cosine(measured, representation, same_roll)
-        row["near by checkers"] = lost_by_checkers(measured, same_roll)
+        same_roll = nearest_cases(measured, queries, cases, 1, same_roll=True)
+        row["lost"] = loss_by_cosine(measured, representation, order)
+        row["lost, same roll"] = loss_by_cosine(measured, representation, same_roll)
+        row["near by checkers"] = loss_by_checkers(measured, same_roll)
     return row
 
 
 def _rows_without_cases(
     queries: Sequence[Decision], compared: Sequence[Representation]
 ) -> list[dict[str, Any]]:
-    lost = {
+    losses = {
         "a listed candidate at random": [
             mean([query.equity_loss(rank) for rank in range(len(query.candidates))])
             for query in queries
@@ -297,10 +278,9 @@ def _rows_without_cases(
     }
     for representation in compared:
         if (network := representation.network) is not None:
-            lost[f"the network's choice: {representation.name}"] = [
-                choice_loss(network, query) for query in queries
-            ]
-    return [{"table": NO_CASES, "chosen by": n, "lost": mean(each)} for n, each in lost.items()]
+            name = f"the network's choice: {representation.name}"
+            losses[name] = [choice_loss(network, query) for query in queries]
+    return [{"table": NO_CASES, "chosen by": n, "lost": mean(loss)} for n, loss in losses.items()]
 
 
 def figures_by_label(measured: MeasuredSplit, order: Indices) -> dict[str, NDArray[np.float64]]:
@@ -310,8 +290,9 @@ def figures_by_label(measured: MeasuredSplit, order: Indices) -> dict[str, NDArr
     is 1 / (number of values).
     """
     figures = {}
-    for name, labels in measured.query_labels.items():
-        case_labels = measured.case_labels[name]
+    query_labels, all_case_labels = measured.labels
+    for name, labels in query_labels.items():
+        case_labels = all_case_labels[name]
         frequencies = Counter(case_labels.tolist())
         relevant = np.array([frequencies[value] for value in labels.tolist()])
         by_query = ranking_figures(case_labels[order] == labels[:, None], relevant).mean(axis=0)
@@ -320,36 +301,39 @@ def figures_by_label(measured: MeasuredSplit, order: Indices) -> dict[str, NDArr
     return figures
 
 
-def lost_by_cosine(
+def loss_by_cosine(
     measured: MeasuredSplit, representation: Representation, order: Indices
 ) -> float:
     """Return the mean equity loss of the candidate nearest to the first case's best play.
 
     The similarity is the representation's cosine of the positions after the plays.
-
     """
-    ends = np.cumsum([len(afters) for afters in measured.afters])[:-1]
-    candidates = np.split(representation.afters(list(chain.from_iterable(measured.afters))), ends)
-    targets = representation.afters([measured.split.cases[case].after(0) for case in order[:, 0]])
+    vectors = representation.after_vectors(list(chain.from_iterable(measured.afters)))
+    candidates = np.split(vectors, np.cumsum([len(afters) for afters in measured.afters])[:-1])
+    case_afters = [measured.split.cases[case].after(0) for case in order[:, 0]]
+    targets = representation.after_vectors(case_afters)
     triples = zip(measured.split.queries, candidates, targets, strict=True)
-    return mean([_nearest_loss(query, -(vectors @ target)) for query, vectors, target in triples])
+    return mean([_nearest_loss(query, -(rows @ target)) for query, rows, target in triples])
 
 
-def lost_by_checkers(measured: MeasuredSplit, order: Indices) -> float:
-    """Return the mean equity loss with the number of moved checkers as distance."""
-    lost = []
+def loss_by_checkers(measured: MeasuredSplit, order: Indices) -> float:
+    """Return the mean equity loss of the candidate nearest to the first case's best play.
+
+    The distance is the number of checkers that are elsewhere after the plays.
+    """
+    losses = []
     triples = zip(measured.split.queries, measured.afters, order[:, 0], strict=True)
     for query, afters, case in triples:
         target = _count_vector(measured.split.cases[case].after(0))
         counts = np.stack([_count_vector(after) for after in afters])
-        lost.append(_nearest_loss(query, np.abs(counts - target).sum(axis=1)))
-    return mean(lost)
+        losses.append(_nearest_loss(query, np.abs(counts - target).sum(axis=1)))
+    return mean(losses)
 
 
 def _nearest_loss(query: Decision, distances: NDArray[np.float64] | Floats) -> float:
     """Return the equity loss of the nearest candidate; the mean if several are equally near.
 
-    Otherwise the order of the candidates would decide, which is that of their equity.
+    The first of several would be the best of them, because candidates are in order of equity.
     """
     nearest_ranks = np.flatnonzero(distances <= distances.min() + _TIE)
     return mean([query.equity_loss(int(rank)) for rank in nearest_ranks])

@@ -2,7 +2,7 @@
 
 Drawing a board takes about 50 milliseconds, too long for a training step. So a pool has for each
 board a small view of the whole picture, for the landmark network, and a rectified board, for the
-checker network. Each batch moves, stretches and colours some of them at random.
+checker network. Each batch moves, stretches and recolours a random sample of the pool.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from casewright_backgammon.board_slices import (
     view_of,
     whole_box,
 )
-from casewright_backgammon.board_style import BoardStyle, draw_style, luminance
-from casewright_backgammon.non_boards import TRAINED, draw_non_board
-from casewright_backgammon.position import CHECKERS, Position
+from casewright_backgammon.board_style import draw_style, luminance
+from casewright_backgammon.non_boards import TRAINING_KINDS, draw_non_board
+from casewright_backgammon.position import CHECKERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 #: Width and height of the pool's views, which are larger than the views of a batch.
 POOL_VIEW = (VIEW[0] * 3 // 2, VIEW[1] * 3 // 2)
-#: Number of boards in a batch of slices, and of boards and other pictures in a batch of views.
+#: Number of boards in a batch of slices; numbers of views with and without a board in a batch.
 BOARDS, VIEWS, OTHERS = 16, 22, 10
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The pool of pictures for batches, with levels from 0 to 255."""
+    """The pictures for batches, of n boards and m other pictures, with levels from 0 to 255."""
 
-    views: NDArray[np.uint8]  # whole pictures of boards (n, 192, 240, 3)
-    landmarks: NDArray[np.float32]  # their landmarks, in pixels (n, 8, 2)
-    others: NDArray[np.uint8]  # pictures without a board (m, 192, 240, 3)
-    boards: NDArray[np.uint8]  # the rectified boards (n, 184, 276, 3)
-    #: Classes of their slices (n, 26): 0 for none, 1 to 15 light checkers, 16 to 30 for 1 to 15
-    #: dark checkers.
+    views: NDArray[np.uint8]  # views of whole pictures of boards (n, 192, 240, 3)
+    landmarks: NDArray[np.float32]  # landmarks in these views, in pixels (n, 8, 2)
+    others: NDArray[np.uint8]  # views of pictures without a board (m, 192, 240, 3)
+    boards: NDArray[np.uint8]  # rectified boards (n, 184, 276, 3)
+    #: Classes of the slices (n, 26): 0 for no checker, 1 to 15 for light checkers, 16 to 30 for 1
+    #: to 15 dark checkers.
     classes: NDArray[np.int64]
     pairs: NDArray[np.float32]  # colours of light and dark checkers (n, 2, 3)
 
@@ -62,10 +62,7 @@ def draw_pool(
     others: int,
     advance: Callable[[int], None],
 ) -> Pool:
-    """Draw a pool of boards, with some of the fonts, and of other pictures.
-
-    ``advance`` is called with 1 for each picture.
-    """
+    """Draw a pool of boards and of other pictures; ``advance`` is called with 1 for each."""
     pool = Pool(
         np.empty((boards, POOL_VIEW[1], POOL_VIEW[0], 3), dtype=np.uint8),
         np.empty((boards, LANDMARKS, 2), dtype=np.float32),
@@ -83,20 +80,16 @@ def draw_pool(
         pool.views[row] = view_of(image, box, POOL_VIEW)
         pool.landmarks[row] = (corners - box[:2]) * (POOL_VIEW[0] / (box[2] - box[0]))
         pool.boards[row] = rectify_board(image, corners)
-        pool.classes[row] = _classes(position, style)
+        # The player on roll has the light checkers.
+        counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
+        pool.classes[row] = [count if count >= 0 else CHECKERS - count for count in counts]
         pool.pairs[row] = style.light, style.dark
         advance(1)
     for row in range(others):
-        image = draw_non_board(TRAINED, rng)
+        image = draw_non_board(TRAINING_KINDS, rng)
         pool.others[row] = view_of(image, whole_box(image.size), POOL_VIEW)
         advance(1)
     return pool
-
-
-def _classes(position: Position, style: BoardStyle) -> list[int]:
-    """Return the classes of a drawn board's slices; the player on roll has the light checkers."""
-    counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
-    return [count if count >= 0 else CHECKERS - count for count in counts]
 
 
 def draw_board_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
@@ -106,26 +99,27 @@ def draw_board_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tens
 
     rows = rng.integers(len(pool.boards), size=BOARDS)
     boards = _recolour(_tensor(pool.boards[rows]), pool.pairs[rows], rng)
-    starts = slice_starts()
     # Boards, halves and slices are moved, stretched and slanted, since real landmarks are inexact.
-    at = np.empty((BOARDS, SLICES, SLICE[1], SLICE[0], 2), dtype=np.float32)
-    down, across = np.arange(SLICE[1]) + 0.5, np.arange(SLICE[0]) + 0.5
+    sampled = np.empty((BOARDS, SLICES, SLICE[1], SLICE[0], 2), dtype=np.float32)
     board_shift = rng.normal(0, 1, (BOARDS, 2)) * (1.6, 1.3)
-    tall, wide = rng.normal(1, 0.015, BOARDS), rng.normal(1, 0.03, BOARDS)
-    lean = rng.normal(0, 0.008, BOARDS)
+    y_scale, x_scale = rng.normal(1, 0.015, (BOARDS, 1)), rng.normal(1, 0.03, (BOARDS, 1))
+    slope = rng.normal(0, 0.008, (BOARDS, 1))
     slice_shift = rng.normal(0, 1, (BOARDS, SLICES, 2)) * (0.5, 0.5)
     half_shift = rng.normal(0, 1, (BOARDS, 2)) * (0.7, 0.7)
-    for index, (left, top, turned) in enumerate(starts):
+    # The centres of a slice's pixels, relative to its middle.
+    down = np.arange(SLICE[1]) + 0.5 - SLICE[1] / 2
+    across = np.arange(SLICE[0]) + 0.5 - SLICE[0] / 2
+    for index, (left, top, is_flipped) in enumerate(slice_starts()):
         x_shift, y_shift = board_shift.T + slice_shift[:, index].T
-        y_shift = y_shift + half_shift[:, int(turned)]
-        ys = top + SLICE[1] / 2 + (down - SLICE[1] / 2) * tall[:, None] + y_shift[:, None]
-        xs = left + SLICE[0] / 2 + (across - SLICE[0] / 2) * wide[:, None] + x_shift[:, None]
-        if turned:
+        y_shift = y_shift + half_shift[:, int(is_flipped)]
+        ys = top + SLICE[1] / 2 + down * y_scale + y_shift[:, None]
+        xs = left + SLICE[0] / 2 + across * x_scale + x_shift[:, None]
+        if is_flipped:
             ys = ys[:, ::-1]
-        slant = lean[:, None] * (ys - RECTIFIED[1] / 2)
-        at[:, index, :, :, 0] = xs[:, None, :] + slant[:, :, None]
-        at[:, index, :, :, 1] = ys[:, :, None]
-    grid = torch.from_numpy(at.reshape(BOARDS, SLICES * SLICE[1], SLICE[0], 2))
+        slant = slope * (ys - RECTIFIED[1] / 2)
+        sampled[:, index, :, :, 0] = xs[:, None, :] + slant[:, :, None]
+        sampled[:, index, :, :, 1] = ys[:, :, None]
+    grid = torch.from_numpy(sampled.reshape(BOARDS, SLICES * SLICE[1], SLICE[0], 2))
     grid = grid * torch.tensor([2 / RECTIFIED[0], 2 / RECTIFIED[1]]) - 1
     slices = functional.grid_sample(boards, grid, padding_mode="border", align_corners=False)
     slices = slices.reshape(BOARDS, 3, SLICES, SLICE[1], SLICE[0]).transpose(1, 2).contiguous()
@@ -136,8 +130,8 @@ def draw_view_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tenso
     """Return a random batch for the landmark network.
 
     Returns:
-        Views (32, 3, 128, 160) of levels from 0 to 1, their landmarks (32, 8, 2) in pixels, and for
-        each view 1 if it shows a whole board, else 0. Without a board, landmarks mean nothing.
+        Views (32, 3, 128, 160) with levels from 0 to 1, landmarks (32, 8, 2) in pixels, and labels
+        (32): 1 if the view shows a whole board, else 0. Without a board, landmarks mean nothing.
     """
     import torch
     from torch.nn import functional
@@ -154,12 +148,14 @@ def draw_view_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tenso
         boxes[row], is_whole[row] = _random_box(landmarks[row], bool(is_whole[row]), rng)
     size = boxes[:, 2:] - boxes[:, :2]
     down, across = (np.arange(VIEW[1]) + 0.5) / VIEW[1], (np.arange(VIEW[0]) + 0.5) / VIEW[0]
-    at = np.empty((count, VIEW[1], VIEW[0], 2), dtype=np.float32)
-    at[..., 0] = (boxes[:, 0, None] + across * size[:, 0, None])[:, None, :] / POOL_VIEW[0] * 2 - 1
-    at[..., 1] = (boxes[:, 1, None] + down * size[:, 1, None])[:, :, None] / POOL_VIEW[1] * 2 - 1
+    grid = np.empty((count, VIEW[1], VIEW[0], 2), dtype=np.float32)
+    xs = boxes[:, 0, None] + across * size[:, 0, None]
+    ys = boxes[:, 1, None] + down * size[:, 1, None]
+    grid[..., 0] = xs[:, None, :] / POOL_VIEW[0] * 2 - 1
+    grid[..., 1] = ys[:, :, None] / POOL_VIEW[1] * 2 - 1
     pairs = np.concatenate([pool.pairs[rows], np.tile([[[255.0] * 3, [0.0] * 3]], (OTHERS, 1, 1))])
     tensors = _recolour(_tensor(pictures), pairs, rng) - 0.5
-    views = functional.grid_sample(tensors, torch.from_numpy(at), align_corners=False) + 0.5
+    views = functional.grid_sample(tensors, torch.from_numpy(grid), align_corners=False) + 0.5
     positions = (landmarks - boxes[:, None, :2]) * (np.array(VIEW) / size[:, None]) - 0.5
     return views, torch.from_numpy(positions).float(), torch.from_numpy(is_whole).float()
 
@@ -168,29 +164,27 @@ def _random_box(
     landmarks: NDArray[np.float64], has_board: bool, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], bool]:
     """Return a random box in a view, and True if it contains a whole board."""
+    half_size = np.array(POOL_VIEW) / 2
     if not has_board:
-        shift = rng.uniform(-20, 20, 2)
-        scale = rng.uniform(0.5, 1.1)
-        middle = np.array(POOL_VIEW) / 2 + shift
-        half = np.array(POOL_VIEW) / 2 * scale
-        return np.concatenate([middle - half, middle + half]), False
+        middle = half_size + rng.uniform(-20, 20, 2)
+        half_box = half_size * rng.uniform(0.5, 1.1)
+        return np.concatenate([middle - half_box, middle + half_box]), False
     low, high = landmarks.min(axis=0), landmarks.max(axis=0)
-    span = high - low
     chance = rng.random()
     if chance < 0.55:
-        whole = chance >= 0.08
-        if whole:
-            # Like the reader's later views: of the board that the first view located.
-            pad = rng.normal(0.09, 0.035, 4).clip(0.02, 0.2)
+        is_whole = chance >= 0.08
+        if is_whole:
+            # Like the reader's later views, which show the board that the first view located.
+            margins = rng.normal(0.09, 0.035, 4).clip(0.02, 0.2)
         else:
             # The box cuts off more than a slice of the board.
-            pad = rng.uniform(0, 0.2, 4)
-            pad[int(rng.integers(4))] = -rng.uniform(0.1, 0.5)
-        return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), whole
-    scale = rng.uniform(0.95, 1.2)
-    middle = np.array(POOL_VIEW) / 2 + rng.uniform(-0.04, 0.04, 2) * POOL_VIEW
-    half = np.array(POOL_VIEW) / 2 * scale
-    start, end = np.minimum(middle - half, low - 2), np.maximum(middle + half, high + 2)
+            margins = rng.uniform(0, 0.2, 4)
+            margins[int(rng.integers(4))] = -rng.uniform(0.1, 0.5)
+        margins *= np.tile(high - low, 2)
+        return np.concatenate([low - margins[:2], high + margins[2:]]), is_whole
+    half_box = half_size * rng.uniform(0.95, 1.2)
+    middle = half_size + rng.uniform(-0.04, 0.04, 2) * POOL_VIEW
+    start, end = np.minimum(middle - half_box, low - 2), np.maximum(middle + half_box, high + 2)
     return np.concatenate([start, end]), True
 
 
@@ -201,7 +195,7 @@ def _tensor(pictures: NDArray[np.uint8]) -> Tensor:
 
 
 def _recolour(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
-    """Return pictures (n, 3, h, w) in random colours; light checkers stay the lighter."""
+    """Return pictures (n, 3, h, w) in random colours; light checkers stay lighter than dark."""
     import torch
 
     count = len(pictures)

@@ -1,4 +1,4 @@
-"""Checks that the reading of a board is a possible, and a likely, position (MCBR-RAG)."""
+"""Checks of the reading of a board: is the position possible, and is it likely? (MCBR-RAG)"""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = N
             return f"the {colour} side has {sum(side)} checkers, and may have {CHECKERS} at most."
         if not any(side):
             return f"the {colour} side has no checkers."
-    if why := flaw(position):
-        return why[0].lower() + why[1:]
+    if reason := flaw(position):
+        return reason[0].lower() + reason[1:]
     for number, (colour, side) in enumerate(sides):
         if off is not None and sum(side) + off[number] != CHECKERS:
             return (
@@ -43,17 +43,17 @@ def reading_doubt(counts: Sequence[int], own: str, home: str) -> str:
     """
     for colour, side in _sides_by_colour(position_of_counts(counts, own, home), own):
         if is_unlikely(side):
-            back = furthest_point(side)
-            where = "on the bar" if back == len(side) else f"on its {back} point"
+            furthest = furthest_point(side)
+            place = "on the bar" if furthest == len(side) else f"on its {furthest} point"
             return (
                 f"the {colour} side has {sum(side)} of {CHECKERS} checkers, but checkers are "
-                f"seldom borne off while one stands {where}."
+                f"seldom borne off while one stands {place}."
             )
     return ""
 
 
 def is_unlikely(side: Side) -> bool:
-    """Return True if a side has borne off checkers although one is outside its home board."""
+    """Return True if a side has borne off checkers, and has a checker outside its home board."""
     return sum(side) < CHECKERS and furthest_point(side) > HOME
 
 
@@ -62,11 +62,11 @@ def _sides_by_colour(position: Position, own: str) -> tuple[tuple[str, Side], tu
     return (own, position.own), (other, position.other)
 
 
-def checked_off(off: Off | None) -> None:
+def check_off(off: Off | None) -> None:
     """Raise ``InputError`` if the borne-off checkers are not two whole numbers from 0 to 15."""
-    if off is None:
-        return
-    if len(off) != 2 or not all(type(count) is int and 0 <= count <= CHECKERS for count in off):
+    if off is not None and (
+        len(off) != 2 or not all(type(count) is int and 0 <= count <= CHECKERS for count in off)
+    ):
         raise InputError(
             f"Borne-off checkers are two numbers from 0 to {CHECKERS}, of the player on roll and "
             f"of the other, not {off!r:.60}."

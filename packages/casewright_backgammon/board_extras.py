@@ -1,4 +1,4 @@
-"""Drawing of a board's numbers, hinges, borne-off checkers, dice, cube and texts."""
+"""Drawing of a board's point numbers, hinges, borne-off checkers, dice, cube and texts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from casewright_mcbr.fonts import font_of
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 
-#: Positions of a die's pips relative to its middle, by the number of pips.
 _CORNERS = [(-1, -1), (1, 1), (-1, 1), (1, -1)]
+#: Positions of the pips of a die relative to its middle, by their number.
 _PIPS = {
     1: [(0, 0)],
     2: _CORNERS[:2],
@@ -30,10 +30,10 @@ _WORDS = ("Pips", "Match", "Score", "to play", "White", "Black", "Cube", "Undo",
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A board that is being drawn."""
+    """An unfinished drawing of a board."""
 
-    canvas: Image.Image  # the image
-    style: BoardStyle  # the style of the board
+    canvas: Image.Image
+    style: BoardStyle
     unit: float  # width of a slice, in pixels; all other lengths are in pixels too
     #: Left edge of the field, both edges of the bar, right edge of the field.
     xs: tuple[float, float, float, float]
@@ -51,15 +51,15 @@ class Sheet:
 def draw_extras(
     sheet: Sheet, labels: Sequence[int], off: tuple[int, int], own: Colour, home: Home
 ) -> None:
-    """Draw all parts of a board except field and checkers.
+    """Draw all parts of a board except the field and the checkers on it.
 
-    ``labels`` are the numbers of the points in slices 0 to 23; for ``off``, ``own`` and ``home``
+    ``labels`` are the numbers of the points in slices 0 to 23. For ``off``, ``own`` and ``home``
     see ``BoardReader.read``.
     """
     rng = np.random.default_rng(sheet.style.seed)
-    if sheet.style.labels:
+    if sheet.style.has_labels:
         _draw_labels(sheet, labels)
-    if sheet.style.hinges:
+    if sheet.style.has_hinges:
         _draw_hinges(sheet)
     _draw_off(sheet, off, own, home)
     _draw_dice(sheet, rng)
@@ -68,7 +68,7 @@ def draw_extras(
 
 def draw_text(
     sheet: Sheet,
-    at: tuple[float, float],
+    centre: tuple[float, float],
     text: str,
     height: float,
     ink: Rgb,
@@ -77,12 +77,12 @@ def draw_text(
 ) -> None:
     """Write a text centred on a pixel, on a box of the frame's colour if ``boxed``."""
     font = font_of(sheet.style.font, max(6, round(height)))
-    pen = sheet.pen
     if boxed:
-        left, top, right, bottom = pen.textbbox(at, text, font=font, anchor="mm")
+        left, top, right, bottom = sheet.pen.textbbox(centre, text, font=font, anchor="mm")
         pad = 0.15 * height
-        pen.rectangle((left - pad, top - pad, right + pad, bottom + pad), fill=sheet.style.frame)
-    pen.text(at, text, fill=ink, font=font, anchor="mm")
+        box = (left - pad, top - pad, right + pad, bottom + pad)
+        sheet.pen.rectangle(box, fill=sheet.style.frame)
+    sheet.pen.text(centre, text, fill=ink, font=font, anchor="mm")
 
 
 def random_words(rng: np.random.Generator) -> str:
@@ -98,21 +98,20 @@ def _draw_labels(sheet: Sheet, labels: Sequence[int]) -> None:
     for index, label in enumerate(labels):
         column = index % ROW
         x = sheet.xs[0 if column < 6 else 2] + (column % 6 + 0.5) * sheet.unit
-        below = index < ROW
-        room = (bottom if below else top) * sheet.unit
-        height = min(0.8 * room, 0.32 * sheet.unit)
-        if height < 5:
-            continue
-        y = sheet.ys[2] + room / 2 if below else sheet.ys[0] - room / 2
-        draw_text(sheet, (x, y), str(label), height, sheet.style.ink)
+        is_lower = index < ROW
+        space = (bottom if is_lower else top) * sheet.unit
+        height = min(0.8 * space, 0.32 * sheet.unit)
+        if height >= 5:
+            y = sheet.ys[2] + space / 2 if is_lower else sheet.ys[0] - space / 2
+            draw_text(sheet, (x, y), str(label), height, sheet.style.ink)
 
 
 def _draw_hinges(sheet: Sheet) -> None:
-    middle = (sheet.xs[1] + sheet.xs[2]) / 2
-    wide, high = 0.3 * min(sheet.style.bar, 1) * sheet.unit, 0.5 * sheet.unit
+    x = (sheet.xs[1] + sheet.xs[2]) / 2
+    right, down = 0.3 * min(sheet.style.bar, 1) * sheet.unit, 0.5 * sheet.unit
     for share in (0.22, 0.78):
         y = sheet.ys[0] + share * (sheet.ys[2] - sheet.ys[0])
-        box = (middle - wide, y - high, middle + wide, y + high)
+        box = (x - right, y - down, x + right, y + down)
         sheet.pen.rectangle(box, fill=(196, 168, 92), outline=(90, 70, 30))
 
 
@@ -124,21 +123,19 @@ def _draw_off(sheet: Sheet, off: tuple[int, int], own: Colour, home: Home) -> No
     top, middle, bottom = sheet.ys
     style = sheet.style
     colours = (style.light, style.dark) if own == "light" else (style.dark, style.light)
-    room = bottom - middle - 0.1 * sheet.unit
-    for count, colour, below in zip(off, colours, (True, False), strict=True):
-        if not count:
-            continue
+    thickness = min(0.32 * sheet.unit, (bottom - middle - 0.1 * sheet.unit) / 15)
+    pad = 0.08 * (end - start)
+    for count, colour, is_lower in zip(off, colours, (True, False), strict=True):
         if style.off == "number":
-            y = (middle + bottom) / 2 if below else (top + middle) / 2
-            draw_text(sheet, ((start + end) / 2, y), str(count), 0.6 * sheet.unit, style.ink)
+            y = (middle + bottom) / 2 if is_lower else (top + middle) / 2
+            if count:
+                draw_text(sheet, ((start + end) / 2, y), str(count), 0.6 * sheet.unit, style.ink)
             continue
-        thick = min(0.32 * sheet.unit, room / 15)
-        pad = 0.08 * (end - start)
+        edge = style.light_rim if colour == style.light else style.dark_rim
         for number in range(count):
-            near = bottom - (number + 1) * thick if below else top + number * thick
-            box = (start + pad, near + 1, end - pad, near + thick - 1)
+            y = bottom - (number + 1) * thickness if is_lower else top + number * thickness
+            box = (start + pad, y + 1, end - pad, y + thickness - 1)
             if box[3] > box[1]:
-                edge = style.light_rim if colour == style.light else style.dark_rim
                 sheet.pen.rectangle(box, fill=colour, outline=edge)
 
 
@@ -152,23 +149,23 @@ def _draw_dice(sheet: Sheet, rng: np.random.Generator) -> None:
         if style.dice == "bar":
             side = min(side, 0.8 * style.bar * sheet.unit)
         x = sum(sheet.xs[1:3] if style.dice == "bar" else sheet.trays[-1]) / 2
-        spots = [(x, middle - 0.7 * side), (x, middle + 0.7 * side)]
+        centres = [(x, middle - 0.7 * side), (x, middle + 0.7 * side)]
     else:
         start = sheet.xs[2] if rng.random() < 0.6 else sheet.xs[0]
         x = start + float(rng.uniform(1.5, 4.5)) * sheet.unit
-        spots = [(x - 0.65 * side, middle), (x + 0.65 * side, middle)]
+        centres = [(x - 0.65 * side, middle), (x + 0.65 * side, middle)]
     face = style.light if rng.random() < 0.5 else style.dark
     if rng.random() < 0.3:
         face = (250, 250, 250)
     ink = (15, 15, 15) if luminance(face) > 110 else (240, 240, 240)
     radius = float(rng.uniform(0, 0.25)) * side
-    for x, y in spots:
+    for x, y in centres:
         box = (x - side / 2, y - side / 2, x + side / 2, y + side / 2)
         sheet.pen.rounded_rectangle(box, radius, fill=face, outline=ink)
         pip = 0.09 * side
         for right, down in _PIPS[int(rng.integers(1, 7))]:
-            a, b = x + right * side * 0.27, y + down * side * 0.27
-            sheet.pen.ellipse((a - pip, b - pip, a + pip, b + pip), fill=ink)
+            pip_x, pip_y = x + right * side * 0.27, y + down * side * 0.27
+            sheet.pen.ellipse((pip_x - pip, pip_y - pip, pip_x + pip, pip_y + pip), fill=ink)
 
 
 def _draw_cube(sheet: Sheet, rng: np.random.Generator) -> None:

@@ -1,4 +1,4 @@
-"""Effects that make a picture of a drawn board: grain, scale, perspective, blur, noise, JPEG."""
+"""Effects on drawn boards: grain, scale, margins, perspective, blur, noise, JPEG."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ Points = NDArray[np.float64]
 
 
 def add_grain(image: Image.Image, style: BoardStyle, share: float) -> Image.Image:
-    """Return an image with a grain of wood or cloth, of ``share`` times the style's strength."""
+    """Return an image with the style's grain of wood or cloth, at ``share`` times its strength."""
     from PIL import Image, ImageChops
 
-    wide, high = image.size
+    if not style.grain:
+        return image
+    width, height = image.size
     rng = np.random.default_rng(style.seed)
-    cell = max(2.0, high / 120)
-    rows, columns = round(high / cell) + 1, max(2, round(wide / cell / style.stretch))
+    cell = max(2.0, height / 120)
+    rows, columns = round(height / cell) + 1, max(2, round(width / cell / style.stretch))
     levels = 128 + 40 * style.grain * share * rng.standard_normal((rows, columns))
     small = Image.fromarray(levels.clip(0, 255).astype(np.uint8))
     cloud = small.resize(image.size, Image.Resampling.BILINEAR)
@@ -37,13 +39,13 @@ def apply_effects(
 ) -> tuple[Image.Image, Points]:
     """Return the picture of a drawn board, and its landmarks in pixels (n, 2).
 
-    The canvas is ``style.fine`` times as large as the picture; ``corners`` are landmarks on it.
+    ``corners`` are the landmarks on the canvas, which is ``style.supersampling`` times as large.
     """
     from PIL import Image, ImageFilter
 
-    scale = 1 / style.fine
+    scale = 1 / style.supersampling
     size = (round(canvas.width * scale), round(canvas.height * scale))
-    if style.fine != 1:
+    if style.supersampling != 1:
         canvas = canvas.resize(size, Image.Resampling.BOX)
         corners = corners * scale
     rng = np.random.default_rng(style.seed + 1)
@@ -70,7 +72,7 @@ def apply_effects(
 
 
 def perspective_coefficients(source: Points, target: Points) -> Points:
-    """Return the coefficients (8) of Pillow's transform that maps four points (4, 2) to others."""
+    """Return the coefficients (8) of Pillow's transform of four points (4, 2) to four others."""
     rows = []
     for (x, y), (a, b) in zip(target, source, strict=True):
         rows.append([x, y, 1, 0, 0, 0, -a * x, -a * y])
@@ -79,24 +81,17 @@ def perspective_coefficients(source: Points, target: Points) -> Points:
     return coefficients
 
 
-def transformed(coefficients: Points, targets: Points) -> Points:
-    """Return the source points (n, 2) of target points (n, 2); see ``perspective_coefficients``."""
-    matrix = np.append(coefficients, 1.0).reshape(3, 3)
-    homogeneous = np.column_stack([targets, np.ones(len(targets))]) @ matrix.T
-    sources: Points = homogeneous[:, :2] / homogeneous[:, 2:]
-    return sources
-
-
 def _tilt(image: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image.Image, Points]:
+    """Return an image rotated and in perspective, and its landmarks."""
     from PIL import Image
 
-    wide, high = image.size
-    source = np.array([(0, 0), (wide, 0), (wide, high), (0, high)], dtype=np.float64)
+    width, height = image.size
+    source = np.array([(0, 0), (width, 0), (width, height), (0, height)], dtype=np.float64)
     angle = np.deg2rad(style.rotation)
-    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    rotation = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     middle = source.mean(axis=0)
-    target = (source - middle) @ turn.T + middle
-    target = target + np.array(style.perspective).reshape(4, 2) * wide
+    target = (source - middle) @ rotation.T + middle
+    target = target + np.array(style.perspective).reshape(4, 2) * width
     tilted = image.transform(
         image.size,
         Image.Transform.PERSPECTIVE,
@@ -104,7 +99,9 @@ def _tilt(image: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image
         Image.Resampling.BILINEAR,
         fillcolor=style.ground,
     )
-    return tilted, transformed(perspective_coefficients(target, source), corners)
+    matrix = np.append(perspective_coefficients(target, source), 1.0).reshape(3, 3)
+    homogeneous = np.column_stack([corners, np.ones(len(corners))]) @ matrix.T
+    return tilted, homogeneous[:, :2] / homogeneous[:, 2:]
 
 
 def _draw_surroundings(

@@ -2,11 +2,11 @@
 
 The player on roll sits below. On the usual board (``home="right"``) that player bears off at the
 lower right. The points 1 to 12 are in the lower row from right to left, 13 to 24 in the upper row
-from left to right. A mirrored board (``home="left"``) has left and right exchanged. The other
-player's name for point p is 25 - p.
+from left to right. On a mirrored board (``home="left"``) left and right are exchanged. Point p of a
+player is point 25 - p of the other player.
 
-A picture has 26 slices: the lower row from left to right (0 to 11), the upper row from left to
-right (12 to 23), the lower half of the bar (24), and the upper half of the bar (25).
+A picture is divided into 26 slices: the lower row of points from left to right (0 to 11), the upper
+row from left to right (12 to 23), the lower half of the bar (24), and its upper half (25).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from collections.abc import Sequence
 from typing import Literal
 
 from casewright.errors import InputError
-from casewright_backgammon.position import BAR, POINTS, Position
+from casewright_backgammon.position import BAR, PLACES, POINTS, Position
 
 #: The colour of a player's checkers, and the side where the player on roll bears off.
 Colour = Literal["light", "dark"]
 Home = Literal["right", "left"]
 
-#: Number of slices in a row and on a board; indices of the halves of the bar.
+#: Number of slices in a row and on a board; indices of the slices of the bar.
 ROW = POINTS // 2
 SLICES = POINTS + 2
 LOWER_BAR, UPPER_BAR = POINTS, POINTS + 1
 
 
-def checked_view(own: str, home: str) -> None:
+def check_view(own: str, home: str) -> None:
     """Raise ``InputError`` if ``own`` is not a ``Colour``, or ``home`` is not a ``Home``."""
     if own not in ("light", "dark"):
         raise InputError(
@@ -41,9 +41,7 @@ def checked_view(own: str, home: str) -> None:
 
 def point_of_slice(index: int, home: str) -> int:
     """Return the number of the point (1 to 24) that a slice (0 to 23) shows."""
-    column = index % ROW
-    if home == "left":
-        column = ROW - 1 - column
+    column = index % ROW if home == "right" else ROW - 1 - index % ROW
     return ROW - column if index < ROW else ROW + 1 + column
 
 
@@ -56,27 +54,23 @@ def signed_counts(
     checkers on the bar are in its lower half if ``own_bar_below``, else in its upper half.
     """
     sign = 1 if own == "light" else -1
-    counts = []
-    for index in range(POINTS):
-        point = point_of_slice(index, home)
-        counts.append(sign * (position.own[point - 1] - position.other[POINTS - point]))
+    points = [point_of_slice(index, home) for index in range(POINTS)]
+    counts = [sign * (position.own[p - 1] - position.other[POINTS - p]) for p in points]
     bar = [sign * position.own[BAR], -sign * position.other[BAR]]
     return counts + (bar if own_bar_below else bar[::-1])
 
 
 def position_of_counts(counts: Sequence[int], own: str, home: str) -> Position:
-    """Return the position of 26 slices, possible or not; the inverse of ``signed_counts``.
+    """Return the position of 26 slices, which may be impossible; the inverse of ``signed_counts``.
 
-    The colour of a checker shows its player, on both halves of the bar.
+    On both halves of the bar, the colour of a checker shows its player.
     """
     sign = 1 if own == "light" else -1
-    mine, others = [0] * (BAR + 1), [0] * (BAR + 1)
-    for index in range(POINTS):
-        point = point_of_slice(index, home)
-        count = sign * counts[index]
-        mine[point - 1] = max(count, 0)
-        others[POINTS - point] = max(-count, 0)
-    for index in (LOWER_BAR, UPPER_BAR):
-        mine[BAR] += max(sign * counts[index], 0)
-        others[BAR] += max(-sign * counts[index], 0)
-    return Position(tuple(mine), tuple(others))
+    own_side, other_side = [0] * PLACES, [0] * PLACES
+    for index, signed_count in enumerate(counts):
+        point = point_of_slice(index, home) if index < POINTS else 0
+        count = sign * signed_count
+        # Point 0 stands for the bar, the last index of a side: -1 or ``POINTS``.
+        own_side[point - 1] += max(count, 0)
+        other_side[POINTS - point] += max(-count, 0)
+    return Position(tuple(own_side), tuple(other_side))

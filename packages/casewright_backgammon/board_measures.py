@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from casewright_backgammon.board_check import reading_flaw
-from casewright_backgammon.board_image import draw_board
+from casewright_backgammon.board_image import render_board
 from casewright_backgammon.board_layout import signed_counts
 from casewright_backgammon.board_positions import random_positions
 from casewright_backgammon.board_reader import (
@@ -22,7 +22,7 @@ from casewright_backgammon.board_reader import (
     BoardReading,
 )
 from casewright_backgammon.board_style import draw_style
-from casewright_backgammon.non_boards import TRAINED, UNSEEN, Kind, draw_non_board
+from casewright_backgammon.non_boards import TRAINING_KINDS, UNSEEN_KINDS, Kind, draw_non_board
 from casewright_mcbr.fonts import training_fonts
 
 #: An accepted wrong reading costs as much as this number of refused right readings.
@@ -33,12 +33,12 @@ MIN_THRESHOLD, MAX_THRESHOLD = 0.1, 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The reading of a drawn board; ``slices`` is the share of slices that are read right."""
+    """The outcome of reading a drawn board."""
 
     reading: BoardReading
-    right: bool
-    impossible: bool
-    slices: float
+    is_right: bool
+    is_impossible: bool
+    slices: float  # the share of slices that are read right
 
 
 def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, float]:
@@ -46,36 +46,32 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
 
     Args:
         folder: The folder of the networks' files.
-        seed: Random seed of the pictures; it must differ from that of the training.
+        seed: Random seed of the pictures; it must differ from the seed of the training.
         count: Number of boards, of pictures of trained kinds, and of pictures of unseen kinds.
 
     Returns:
-        Shares of boards, for which the borne-off checkers are given: ``boards_right`` (all checkers
-        are read right, and the reading is accepted), ``boards_refused``, and ``slices_right`` (of
-        slices). ``wrong_caught`` is the share of wrong readings that are refused. Shares of
-        pictures without a board that are refused: ``non_boards_refused`` for trained kinds,
-        ``unseen_kinds_refused`` for other kinds. And the thresholds ``least_board`` and
+        Shares of boards, with given borne-off checkers: ``boards_right`` (all checkers are read
+        right, and the reading is accepted) and ``boards_refused``. ``slices_right`` is the share of
+        slices that are read right, ``wrong_caught`` the share of wrong readings that are refused.
+        Shares of pictures without a board that are refused: ``non_boards_refused`` for trained
+        kinds, ``unseen_kinds_refused`` for other kinds. And the thresholds ``least_board`` and
         ``least_confidence``.
     """
     reader = BoardReader(folder)
     rng = np.random.default_rng(seed)
     outcomes = _read_boards(reader, rng, count)
-    refused = np.array(
-        [
-            outcome.impossible
-            or outcome.reading.board < reader.least_board
-            or outcome.reading.confidence < reader.least_confidence
-            for outcome in outcomes
-        ]
-    )
-    right = np.array([outcome.right for outcome in outcomes])
+    impossible = np.array([outcome.is_impossible for outcome in outcomes])
+    boards = np.array([outcome.reading.board_probability for outcome in outcomes])
+    confidences = np.array([outcome.reading.confidence for outcome in outcomes])
+    refused = impossible | (boards < reader.least_board) | (confidences < reader.least_confidence)
+    right = np.array([outcome.is_right for outcome in outcomes])
     return {
         "boards_right": float((right & ~refused).mean()),
         "boards_refused": float(refused.mean()),
         **({} if right.all() else {"wrong_caught": float(refused[~right].mean())}),
         "slices_right": sum(outcome.slices for outcome in outcomes) / count,
-        "non_boards_refused": _refused_share(reader, TRAINED, rng, count),
-        "unseen_kinds_refused": _refused_share(reader, UNSEEN, rng, count),
+        "non_boards_refused": _refused_share(reader, TRAINING_KINDS, rng, count),
+        "unseen_kinds_refused": _refused_share(reader, UNSEEN_KINDS, rng, count),
         LEAST_BOARD: reader.least_board,
         LEAST_CONFIDENCE: reader.least_confidence,
     }
@@ -88,20 +84,18 @@ def choose_thresholds(
 
     The board threshold is the highest one that refuses at most one board in 500. The confidence
     threshold minimises the number of refused right readings plus ``WRONG_COST`` times the number of
-    accepted wrong readings. ``seed`` must differ from that of the training.
+    accepted wrong readings. ``seed`` must differ from the seed of the training.
     """
     outcomes = _read_boards(BoardReader(folder), np.random.default_rng(seed), count)
-    boards = np.array([outcome.reading.board for outcome in outcomes])
+    boards = np.array([outcome.reading.board_probability for outcome in outcomes])
     least_board = float(np.quantile(boards, 0.002).clip(MIN_THRESHOLD, MAX_THRESHOLD))
-    possible = [outcome for outcome in outcomes if not outcome.impossible]
+    possible = [outcome for outcome in outcomes if not outcome.is_impossible]
     confidence = np.array([outcome.reading.confidence for outcome in possible])
-    right = np.array([outcome.right for outcome in possible], dtype=bool)
+    right = np.array([outcome.is_right for outcome in possible], dtype=bool)
     limits = np.linspace(MIN_THRESHOLD, MAX_THRESHOLD, 81)
-    costs = [
-        np.where(right, confidence < limit, WRONG_COST * (confidence >= limit)).sum()
-        for limit in limits
-    ]
-    least_confidence = float(limits[int(np.argmin(costs))])
+    accepted = confidence >= limits[:, None]
+    costs = np.where(right, ~accepted, WRONG_COST * accepted).sum(axis=1)
+    least_confidence = float(limits[int(costs.argmin())])
     return {
         LANDMARKS_FILE: {LEAST_BOARD: least_board},
         CHECKERS_FILE: {LEAST_CONFIDENCE: least_confidence},
@@ -109,29 +103,24 @@ def choose_thresholds(
 
 
 def _read_boards(reader: BoardReader, rng: np.random.Generator, count: int) -> list[_Outcome]:
-    """Draw ``count`` random boards, and return their readings."""
+    """Return the outcomes of reading ``count`` random boards."""
     fonts: list[Path | None] = [None, *training_fonts()]
     outcomes = []
     for position in islice(random_positions(rng), count):
         style = draw_style(rng, fonts)
-        image, _ = draw_board(position, style)
-        reading = reader.likeliest_readings(image, offs=[position.off])[0]
+        reading = reader.likeliest_readings(render_board(position, style), offs=[position.off])[0]
         counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
-        outcomes.append(
-            _Outcome(
-                reading,
-                reading.position == position,
-                bool(reading_flaw(reading.counts, "light", "right", position.off)),
-                float((np.array(reading.counts) == counts).mean()),
-            )
-        )
+        is_right = reading.position == position
+        is_impossible = bool(reading_flaw(reading.counts, "light", "right", position.off))
+        slices = float(np.equal(reading.counts, counts).mean())
+        outcomes.append(_Outcome(reading, is_right, is_impossible, slices))
     return outcomes
 
 
 def _refused_share(
     reader: BoardReader, kinds: Mapping[str, Kind], rng: np.random.Generator, count: int
 ) -> float:
-    """Draw ``count`` pictures without a board, and return the share that the reader refuses."""
+    """Return the share of ``count`` pictures without a board that the reader refuses."""
     pictures = (draw_non_board(kinds, rng) for _ in range(count))
     readings = (reader.likeliest_readings(picture)[0] for picture in pictures)
     return sum(bool(reader.refusal(reading)) for reading in readings) / count

@@ -14,7 +14,7 @@ PLIES = 90
 
 
 def random_positions(rng: np.random.Generator) -> Iterator[Position]:
-    """Yield random possible positions without end; most are from games, or have tall stacks."""
+    """Yield possible random positions without end; most are from games or have tall stacks."""
     games = _games(rng)
     while True:
         chance = rng.random()
@@ -33,7 +33,7 @@ def _games(rng: np.random.Generator) -> Iterator[Position]:
     while True:
         position = START
         for _ in range(PLIES):
-            first, second = (int(die) for die in rng.integers(1, 7, 2))
+            first, second = rng.integers(1, 7, 2).tolist()
             plays = legal_plays(position, (first, second))
             after = plays[int(rng.integers(len(plays)))].after.flipped
             if not any(after.own) or not any(after.other):
@@ -53,18 +53,19 @@ def _scattered(
 ) -> Position:
     """Return a position with checkers on random points up to ``furthest``.
 
-    ``evenness`` is the concentration of the Dirichlet distribution over points, and ``bar`` the
-    probability that a side has checkers on the bar.
+    ``evenness`` is the concentration of the Dirichlet distribution over points: low values give
+    tall stacks. ``bar`` is the probability that a side has checkers on the bar.
     """
     while True:
-        own_points = rng.random(POINTS) < rng.uniform(0.3, 0.7)
+        # A point that one player may hold is closed to the other player.
+        is_own_point = rng.random(POINTS) < rng.uniform(0.3, 0.7)
         sides = []
-        for allowed in (own_points, ~own_points[::-1]):
-            free = np.flatnonzero(allowed[:furthest])
-            if len(free) == 0:
+        for is_allowed in (is_own_point, ~is_own_point[::-1]):
+            allowed = np.flatnonzero(is_allowed[:furthest])
+            if len(allowed) == 0:
                 break
-            size = int(rng.integers(1, min(len(free), 9) + 1))
-            points = rng.choice(free, size=size, replace=False)
+            size = int(rng.integers(1, min(len(allowed), 9) + 1))
+            points = rng.choice(allowed, size=size, replace=False)
             count = int(rng.integers(min_checkers, CHECKERS + 1))
             side = np.zeros(PLACES, dtype=int)
             if rng.random() < bar:

@@ -1,26 +1,25 @@
-"""Reader of boards: it finds the position in a picture, offline, in a fraction of a second.
+"""Reader of boards: from a picture to the position, offline, in a fraction of a second.
 
-As in MCBR-RAG (Marom 2024), a network finds the landmarks of the board, and the board is cut into
-slices of one point each; another network counts the checkers in each slice. The reading is the most
-likely possible position. Impossible readings are refused.
+As in MCBR-RAG (Marom 2024), a network finds the landmarks of the board, the board is cut into
+slices of one point each, and another network counts the checkers in each slice. The reading is the
+most likely possible position; uncertain and impossible readings are refused.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright_backgammon.board_check import Off, checked_off, reading_doubt, reading_flaw
+from casewright_backgammon.board_check import Off, check_off, reading_doubt, reading_flaw
 from casewright_backgammon.board_decoding import decode
-from casewright_backgammon.board_layout import checked_view, position_of_counts
+from casewright_backgammon.board_layout import check_view, position_of_counts
 from casewright_backgammon.board_slices import (
     VIEW,
     Box,
@@ -31,7 +30,7 @@ from casewright_backgammon.board_slices import (
     view_of,
     whole_box,
 )
-from casewright_backgammon.position import Position, in_words
+from casewright_backgammon.position import Position, position_text
 from casewright_mcbr.layers import open_network
 from casewright_mcbr.picture import ExpectedPicture, open_picture
 
@@ -39,16 +38,20 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from PIL import Image
 
+    #: The bytes or the path of an image file, or an open image.
+    ImageSource = bytes | Path | Image.Image
+
 #: The folder and the file names of the shipped networks.
 WEIGHTS = Path(__file__).parent / "weights"
 LANDMARKS_FILE, CHECKERS_FILE = "landmarks.onnx", "checkers.onnx"
 #: Names of the thresholds in the metadata of the files; see ``BoardReader``.
 LEAST_BOARD, LEAST_CONFIDENCE = "least_board", "least_confidence"
 BOARD = ExpectedPicture("a board", "at most three times as wide as high", min_side=120, max_ratio=3)
-#: The board is located in a view of the whole picture, then in views with these margins, as shares
-#: of the board.
+#: Landmarks are found in a view of the whole picture, then in views around the landmarks found
+#: before, with these margins, as shares of the board.
 VIEW_MARGINS = (0.09, 0.09, 0.06, 0.13)
-#: Shifts of the slices, in pixels; the probabilities are averaged, because landmarks are inexact.
+#: Shifts of the slices, in pixels. Landmarks are inexact, so the probabilities are averaged over
+#: the shifts.
 SHIFTS = ((0, 0), (-2, 0), (2, 0), (0, -2), (0, 2))
 
 
@@ -60,49 +63,35 @@ class BoardReading:
     #: The reading's share of the probability of all possible readings, from 0 to 1.
     confidence: float
     counts: tuple[int, ...]  # counts of 26 slices; see board_layout.signed_counts
-    board: float  # the probability that the picture shows a whole board
-
-
-@dataclass(frozen=True, slots=True)
-class _Networks:
-    landmarks: InferenceSession
-    checkers: InferenceSession
-    least_board: float
-    least_confidence: float
+    board_probability: float  # the probability that the picture shows a whole board
 
 
 class BoardReader:
-    """Reads boards with a folder's networks, by default the shipped ones. Thread-safe."""
+    """Reads boards with the networks of a folder, by default the shipped networks. Thread-safe."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or WEIGHTS
-        self._loaded: _Networks | None = None
-        self._lock = threading.Lock()
+    def __init__(self, folder: Path = WEIGHTS) -> None:
+        self._folder = folder
 
     @property
     def least_board(self) -> float:
         """The least probability of a board; pictures below it are refused."""
-        return self._load().least_board
+        return self._landmarks[1]
 
     @property
     def least_confidence(self) -> float:
         """The least confidence; readings below it are refused."""
-        return self._load().least_confidence
+        return self._checkers[1]
 
     def read(
-        self,
-        image: bytes | Path | Image.Image,
-        own: str = "light",
-        home: str = "right",
-        off: Off | None = None,
+        self, image: ImageSource, own: str = "light", home: str = "right", off: Off | None = None
     ) -> BoardReading:
         """Return the reading of an image file's bytes or path, or of an open image.
 
         Args:
             own: The colour of the player on roll, who sits below: "light" or "dark".
-            home: The side where that player bears off, "right" or "left".
-            off: Checkers that this player and the other player have borne off, if known. Otherwise
-                a side with a checker outside its home board most likely has all fifteen.
+            home: The side where that player bears off: "right" or "left".
+            off: Numbers of checkers that this player and the other player have borne off. If
+                ``None``, a side with a checker outside its home board most likely has all fifteen.
 
         Raises:
             InputError: The image is missing, damaged, too small or too large, or does not show a
@@ -110,115 +99,99 @@ class BoardReader:
                 missing; ``own``, ``home`` or ``off`` is invalid.
         """
         reading = self.likeliest_readings(image, own, home, [off])[0]
-        name = str(image) if isinstance(image, (str, Path)) else "The image"
-        if why := self.refusal(reading, own, home, off):
-            raise InputError(f"{name} {why}")
+        if refusal := self.refusal(reading, own, home, off):
+            name = str(image) if isinstance(image, (str, Path)) else "The image"
+            raise InputError(f"{name} {refusal}")
         return reading
 
     def likeliest_readings(
         self,
-        image: bytes | Path | Image.Image,
+        image: ImageSource,
         own: str = "light",
         home: str = "right",
         offs: Sequence[Off | None] = (None,),
     ) -> list[BoardReading]:
         """Return the most likely reading for each of ``offs``, even if impossible; see ``read``."""
-        checked_view(own, home)
+        check_view(own, home)
         for off in offs:
-            checked_off(off)
+            check_off(off)
         picture = open_picture(image, BOARD).convert("RGB")
-        corners, board = self.find(picture)
-        predicted = self.probabilities(picture, corners)
+        corners, board = self._find_landmarks(picture)
+        probabilities = self._probabilities(picture, corners)
         readings = []
         for off in offs:
-            counts, confidence = decode(predicted, own, home, off)
+            counts, confidence = decode(probabilities, own, home, off)
             position = position_of_counts(counts, own, home)
             readings.append(BoardReading(position, confidence, counts, board))
         return readings
 
     def refusal(
-        self,
-        reading: BoardReading,
-        own: str = "light",
-        home: str = "right",
-        off: Off | None = None,
+        self, reading: BoardReading, own: str = "light", home: str = "right", off: Off | None = None
     ) -> str:
         """Return why a reading is refused, as a sentence without subject; empty if accepted."""
-        checked_view(own, home)
-        checked_off(off)
-        if reading.board < self.least_board:
+        if reading.board_probability < self.least_board:
             return (
                 "does not look like a whole backgammon board seen from above. "
                 "Give a picture of one board, with a little around it."
             )
-        if why := reading_flaw(reading.counts, own, home, off):
+        if flaw := reading_flaw(reading.counts, own, home, off):
             return (
-                f"was read as an impossible position: {why} "
+                f"was read as an impossible position: {flaw} "
                 "Give a clearer picture of the board, or the position id."
             )
         if reading.confidence >= self.least_confidence:
             return ""
-        words = in_words(reading.position).replace("\n", " ")
+        text = position_text(reading.position).replace("\n", " ")
         refusal = f"was read with too little confidence, {reading.confidence:.2f}"
         if off is None and (doubt := reading_doubt(reading.counts, own, home)):
             return (
-                f"{refusal}: {doubt} The reading: {words} "
+                f"{refusal}: {doubt} The reading: {text} "
                 "Give the numbers of borne-off checkers, or give a clearer picture."
             )
-        return f"{refusal}, as: {words} Give a clearer picture of the board, or the position id."
+        return f"{refusal}, as: {text} Give a clearer picture of the board, or the position id."
 
-    def find(self, picture: Image.Image) -> tuple[Corners, float]:
-        """Return the landmarks of a board in a picture of mode "RGB", and a board's probability.
-
-        The landmarks are pixels (8, 2); see ``board_image.draw_board``.
-        """
+    def _find_landmarks(self, picture: Image.Image) -> tuple[Corners, float]:
+        """Return the landmarks of a board in a picture, and the probability of a whole board."""
         corners, board = self._find_in(picture, whole_box(picture.size))
-        views: list[Any] = []
+        found: list[Corners] = []
         for margin in VIEW_MARGINS:
-            if not _in_order(corners):
-                # No board is found: return the landmarks of a board that would fill the picture.
+            if not _are_plausible(corners):
+                # There is no board: return the landmarks of a board that would fill the picture.
                 edges = [(x, y) for y in (0.05, 0.95) for x in (0.05, 0.46, 0.54, 0.95)]
                 return np.array(edges) * picture.size, 0.0
             corners, probability = self._find_in(picture, board_box(corners, margin))
-            if not views:
+            if not found:
                 board = min(board, probability)
-            views.append(corners)
-        # The first of these views is left out, because it depends on the view of the whole picture.
-        return _straightened(np.mean(views[1:], axis=0)), board
+            found.append(corners)
+        # The first view is left out of the mean, because it depends on the whole picture's view.
+        return _straighten(np.mean(found[1:], axis=0)), board
 
     def _find_in(self, picture: Image.Image, box: Box) -> tuple[Corners, float]:
         """Return the landmarks in a part of a picture, and the probability of a board in it."""
         view = view_of(picture, box).transpose(2, 0, 1).astype(np.float32) / np.float32(255)
-        landmarks, board = self._load().landmarks.run(None, {"views": view[None]})
+        landmarks, board = self._landmarks[0].run(None, {"views": view[None]})
         scale = ((box[2] - box[0]) / VIEW[0], (box[3] - box[1]) / VIEW[1])
         return (landmarks[0].astype(np.float64) + 0.5) * scale + box[:2], float(board[0])
 
-    def probabilities(self, picture: Image.Image, corners: Corners) -> NDArray[np.float32]:
-        """Return the probabilities of the checkers in each slice, array (26, 31).
-
-        The classes are none, 1 to 15 light and 1 to 15 dark checkers. ``corners`` are the landmarks
-        of the board in the picture, which has mode "RGB".
-        """
+    def _probabilities(self, picture: Image.Image, corners: Corners) -> NDArray[np.float32]:
+        """Return the probabilities of the classes of each slice, array (26, 31); see ``decode``."""
         board = rectify_board(picture, corners)
         slices = np.stack([slices_of(board, shift) for shift in SHIFTS])
-        mean: NDArray[np.float32]
-        mean = self._load().checkers.run(None, {"slices": slices})[0].mean(axis=0)
+        (outputs,) = self._checkers[0].run(None, {"slices": slices})
+        mean: NDArray[np.float32] = outputs.mean(axis=0)
         return mean
 
-    def _load(self) -> _Networks:
-        with self._lock:
-            if self._loaded is None:
-                (landmarks, board), (checkers, confidence) = (
-                    open_network(self._folder / name, "backgammon")
-                    for name in (LANDMARKS_FILE, CHECKERS_FILE)
-                )
-                self._loaded = _Networks(
-                    landmarks,
-                    checkers,
-                    float(board.get(LEAST_BOARD, 0.5)),
-                    float(confidence.get(LEAST_CONFIDENCE, 0.5)),
-                )
-            return self._loaded
+    @cached_property
+    def _landmarks(self) -> tuple[InferenceSession, float]:
+        """The landmark network, and its threshold."""
+        session, metadata = open_network(self._folder / LANDMARKS_FILE, "backgammon")
+        return session, float(metadata.get(LEAST_BOARD, 0.5))
+
+    @cached_property
+    def _checkers(self) -> tuple[InferenceSession, float]:
+        """The checker network, and its threshold."""
+        session, metadata = open_network(self._folder / CHECKERS_FILE, "backgammon")
+        return session, float(metadata.get(LEAST_CONFIDENCE, 0.5))
 
 
 @cache
@@ -227,21 +200,22 @@ def shipped_reader() -> BoardReader:
     return BoardReader()
 
 
-def _in_order(corners: Corners) -> bool:
+def _are_plausible(corners: Corners) -> bool:
     """Return True if landmarks have the order and proportions of a board's landmarks."""
     upper, lower = corners[:4], corners[4:]
-    wide = corners[3, 0] - corners[0, 0]
-    across = np.stack([np.diff(upper[:, 0]), np.diff(lower[:, 0])])
-    high = (lower[:, 1] - upper[:, 1]).min()
-    halves, bars = across[:, [0, 2]], across[:, 1]
-    return bool(wide > 1 and halves.min() > 0.2 * wide and bars.min() > 0 and high > 0.2 * wide)
+    width = corners[3, 0] - corners[0, 0]
+    widths = np.stack([np.diff(upper[:, 0]), np.diff(lower[:, 0])])
+    height = (lower[:, 1] - upper[:, 1]).min()
+    halves, bars = widths[:, [0, 2]], widths[:, 1]
+    return bool(
+        width > 1 and halves.min() > 0.2 * width and bars.min() > 0 and height > 0.2 * width
+    )
 
 
-def _straightened(corners: Corners) -> Corners:
-    """Return landmarks moved onto straight lines: four for the upper edge, four for the lower."""
+def _straighten(corners: Corners) -> Corners:
+    """Return landmarks moved onto straight lines, one along each edge of the field."""
     straight = corners.copy()
-    for row in (slice(0, 4), slice(4, 8)):
-        xs, ys = straight[row, 0], straight[row, 1]
-        slope, start = np.polyfit(xs, ys, 1)
-        straight[row, 1] = start + slope * xs
+    for edge in (straight[:4], straight[4:]):
+        slope, start = np.polyfit(edge[:, 0], edge[:, 1], 1)
+        edge[:, 1] = start + slope * edge[:, 0]
     return straight

@@ -1,4 +1,4 @@
-"""The networks' inputs, made of a picture: a small view, and the slices of a rectified board."""
+"""Inputs of the networks from a picture: a small view, and the slices of a rectified board."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright_backgammon.board_finish import perspective_coefficients
-from casewright_backgammon.board_layout import LOWER_BAR, ROW, SLICES, UPPER_BAR
+from casewright_backgammon.board_layout import ROW, SLICES, UPPER_BAR
 from casewright_backgammon.position import POINTS
 
 if TYPE_CHECKING:
     from PIL import Image
 
+#: The landmarks (8, 2) of a board, in pixels; see ``board_image.draw_board``.
 Corners = NDArray[np.float64]
 #: A box in a picture: left, top, right, bottom, in pixels; it may extend beyond the picture.
 Box = tuple[float, float, float, float]
 
 #: Width and height of the landmark network's input, in pixels.
 VIEW = (160, 128)
-#: Width of a slice, height of a half board, and margin of a rectified board, in pixels.
+#: Width of a point, height of half the field, and margin of a rectified board, in pixels.
 UNIT, HALF, MARGIN = 20, 84, 8
 #: Width and height of a rectified board.
 RECTIFIED = (13 * UNIT + 2 * MARGIN, 2 * HALF + 2 * MARGIN)
 #: Width and height of the checker network's input: a slice with a margin.
 SLICE = (24, 96)
-_BESIDE, _BELOW = (SLICE[0] - UNIT) // 2, 4
+#: Margin of a slice on both sides, and outside the edge of the field.
+_SIDE_MARGIN, _EDGE_MARGIN = (SLICE[0] - UNIT) // 2, 4
 
 
 def whole_box(size: tuple[int, int]) -> Box:
@@ -37,8 +39,8 @@ def whole_box(size: tuple[int, int]) -> Box:
     return width / 2 - right, height / 2 - down, width / 2 + right, height / 2 + down
 
 
-def board_box(corners: Corners, share: float = 0.09) -> Box:
-    """Return the box around landmarks (8, 2), with a share of its size as margin."""
+def board_box(corners: Corners, share: float) -> Box:
+    """Return the box around landmarks, with a share of its size as margin."""
     low, high = corners.min(axis=0), corners.max(axis=0)
     pad = share * (high - low)
     return low[0] - pad[0], low[1] - pad[1], high[0] + pad[0], high[1] + pad[1]
@@ -59,24 +61,23 @@ def view_of(image: Image.Image, box: Box, size: tuple[int, int] = VIEW) -> NDArr
         return np.asarray(view)
     start = (round((inside[0] - left) * across), round((inside[1] - top) * down))
     end = (round((inside[2] - left) * across), round((inside[3] - top) * down))
-    wide, high = max(end[0] - start[0], 1), max(end[1] - start[1], 1)
-    part = image.resize((wide, high), Image.Resampling.BILINEAR, box=inside)
-    view.paste(part, start)
+    part_size = max(end[0] - start[0], 1), max(end[1] - start[1], 1)
+    view.paste(image.resize(part_size, Image.Resampling.BILINEAR, box=inside), start)
     return np.asarray(view)
 
 
 def rectify_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
     """Return the rectified board of a picture of mode "RGB", array (184, 276, 3).
 
-    ``corners`` are the landmarks (8, 2). In the result, each half of the field on either side of
-    the bar is 120 pixels wide and 168 high, the bar is 20 wide, and the margin is 8.
+    In the result, the parts of the field on both sides of the bar are 120 pixels wide and 168 high,
+    the bar is 20 wide, and the margin is 8.
     """
     from PIL import Image
 
-    # The transform would skip pixels of a large picture. So a much larger picture is scaled down
-    # first, and the result is computed at twice its size.
-    wide = float(np.hypot(*(corners[3] - corners[0])))
-    scale = min(1.0, 13 * UNIT * 2.4 / max(wide, 1.0))
+    # The transform skips pixels of a large picture. So the picture is scaled down first, and the
+    # result is computed at twice its size.
+    width = float(np.hypot(*(corners[3] - corners[0])))
+    scale = min(1.0, 13 * UNIT * 2.4 / max(width, 1.0))
     if scale < 1:
         size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
         corners = corners * (size[0] / image.width, size[1] / image.height)
@@ -85,20 +86,20 @@ def rectify_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
     starts = [0, *edges[1:3], RECTIFIED[0]]
     low, high = MARGIN, MARGIN + 2 * HALF
     board = Image.new("RGB", (2 * RECTIFIED[0], 2 * RECTIFIED[1]))
-    # The left half, the bar and the right half have a transform each.
+    # The field left of the bar, the bar, and the field right of the bar have a transform each.
     for part in range(3):
         source = corners[[part, part + 1, part + 5, part + 4]]
         left, right = edges[part], edges[part + 1]
         target = np.array([(left, low), (right, low), (right, high), (left, high)])
         target = 2.0 * (target - (starts[part], 0))
-        piece = image.transform(
+        rectified = image.transform(
             (2 * (starts[part + 1] - starts[part]), 2 * RECTIFIED[1]),
             Image.Transform.PERSPECTIVE,
             perspective_coefficients(source, target).tolist(),
             Image.Resampling.BILINEAR,
             fillcolor=(128, 128, 128),
         )
-        board.paste(piece, (2 * starts[part], 0))
+        board.paste(rectified, (2 * starts[part], 0))
     return np.asarray(board.reduce(2))
 
 
@@ -111,16 +112,14 @@ def slice_starts() -> list[tuple[int, int, bool]]:
     starts = []
     for index in range(SLICES):
         column = index % ROW
-        left = MARGIN + UNIT * (column if column < 6 else column + 1)
-        upper = ROW <= index < POINTS
-        if index in (LOWER_BAR, UPPER_BAR):
-            left, upper = MARGIN + 6 * UNIT, index == UPPER_BAR
-        top = MARGIN - _BELOW if upper else MARGIN + 2 * HALF + _BELOW - SLICE[1]
-        starts.append((left - _BESIDE, top, upper))
+        column = 6 if index >= POINTS else column if column < 6 else column + 1
+        is_upper = ROW <= index < POINTS or index == UPPER_BAR
+        top = MARGIN - _EDGE_MARGIN if is_upper else MARGIN + 2 * HALF + _EDGE_MARGIN - SLICE[1]
+        starts.append((MARGIN + UNIT * column - _SIDE_MARGIN, top, is_upper))
     return starts
 
 
-def slices_of(board: NDArray[np.uint8], shift: tuple[int, int] = (0, 0)) -> NDArray[np.float32]:
+def slices_of(board: NDArray[np.uint8], shift: tuple[int, int]) -> NDArray[np.float32]:
     """Return the slices of a rectified board, levels from 0 to 1, array (26, 3, 96, 24).
 
     The slices are moved by ``shift``: pixels to the right and down, at most 4.

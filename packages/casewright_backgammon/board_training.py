@@ -1,4 +1,4 @@
-"""Training of the board reader on drawn boards, in minutes on one core."""
+"""Training of the board reader on drawn boards."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from casewright_mcbr.training import export_batched, train_one_cycle
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from casewright_backgammon.checker_network import CheckerNetwork
-    from casewright_backgammon.landmark_network import LandmarkNetwork
+    from casewright_backgammon.board_network import CheckerNetwork, LandmarkNetwork
 
 #: The maximum learning rate of both networks.
 RATE = 4e-3
-#: Number of boards, of other pictures, and of training steps of each network.
+#: Number of boards, of pictures without a board, and of training steps of each network.
 POOL, OTHERS, LANDMARK_STEPS, CHECKER_STEPS = 5000, 900, 1100, 1700
-#: Standard deviation of a landmark's target heat map, in cells.
+#: Standard deviation of the target heat map of a landmark, in cells.
 SPREAD = 0.8
 
 
@@ -41,22 +40,20 @@ def train_board_reader(
     landmark_steps: int = LANDMARK_STEPS,
     checker_steps: int = CHECKER_STEPS,
     measured: int = 150,
-    progress: bool | None = None,
 ) -> dict[str, float]:
     """Train the networks that read boards, and write them as ONNX files.
 
-    The networks learn from boards with random styles and positions. The same arguments give the
-    same files on one machine.
+    The boards have random styles and positions. The same arguments give the same files on one
+    machine.
 
     Args:
         folder: The folder for ``landmarks.onnx`` and ``checkers.onnx``, which is created.
         seed: Random seed of weights, positions and styles.
-        boards: Number of boards; 15 per second on one core.
+        boards: Number of boards; 15 are drawn per second on one core.
         others: Number of pictures without a board.
         landmark_steps: Training steps of 32 views; 3 per second on one core.
-        checker_steps: Training steps of 16 boards' slices; 1.7 per second on one core.
-        measured: Number of boards on which the thresholds are chosen, and the figures measured.
-        progress: See ``progress_bar``.
+        checker_steps: Training steps of the slices of 16 boards; 1.7 per second on one core.
+        measured: Number of boards for the choice of the thresholds, and for the figures.
 
     Returns:
         The figures of ``board_measures.measure``.
@@ -65,7 +62,7 @@ def train_board_reader(
         InputError: A number is below 1, or the folder is a file.
         DependencyError: matplotlib, which has the fonts, is not installed.
     """
-    from casewright_backgammon.landmark_network import LandmarkPositions
+    from casewright_backgammon.board_network import LandmarkPositions
     from casewright_mcbr.blocks_network import Probabilities
 
     if min(boards, others, landmark_steps, checker_steps, measured) < 1:
@@ -75,21 +72,21 @@ def train_board_reader(
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     fonts: list[Path | None] = [None, *training_fonts()]
-    with progress_bar("Drawing boards", boards + others, show=progress) as advance:
+    with progress_bar("Drawing boards", boards + others) as advance:
         pool = draw_pool(rng, fonts, boards, others, advance)
-    landmarks = _train_landmarks(pool, seed, landmark_steps, progress)
+    landmarks = _train_landmarks(pool, seed, landmark_steps)
     network, shape = LandmarkPositions(landmarks), (3, VIEW[1], VIEW[0])
     export_batched(network, shape, folder / LANDMARKS_FILE, "views", ["landmarks", "board"])
-    checkers = Probabilities(_train_checkers(pool, seed, checker_steps, progress))
-    slices = (SLICES, 3, SLICE[1], SLICE[0])
-    export_batched(checkers, slices, folder / CHECKERS_FILE, "slices", ["probabilities"])
+    checkers = Probabilities(_train_checkers(pool, seed, checker_steps))
+    slices_shape = (SLICES, 3, SLICE[1], SLICE[0])
+    export_batched(checkers, slices_shape, folder / CHECKERS_FILE, "slices", ["probabilities"])
     for name, thresholds in choose_thresholds(folder, seed=seed + 1, count=measured).items():
         write_metadata(folder / name, thresholds)
     return measure(folder, seed=seed + 2, count=measured)
 
 
-def _train_landmarks(pool: Pool, seed: int, steps: int, progress: bool | None) -> LandmarkNetwork:
-    from casewright_backgammon.landmark_network import LandmarkNetwork
+def _train_landmarks(pool: Pool, seed: int, steps: int) -> LandmarkNetwork:
+    from casewright_backgammon.board_network import LandmarkNetwork
 
     rng = np.random.default_rng([seed, 1])
 
@@ -99,20 +96,20 @@ def _train_landmarks(pool: Pool, seed: int, steps: int, progress: bool | None) -
         return _landmark_loss(network, maps, board, landmarks, is_whole)
 
     label = "Training the landmark network"
-    return train_one_cycle(LandmarkNetwork, loss, RATE, steps, seed, label, progress)
+    return train_one_cycle(LandmarkNetwork, loss, RATE, steps, seed, label, None)
 
 
 def _landmark_loss(
     network: LandmarkNetwork, maps: Tensor, board: Tensor, landmarks: Tensor, is_whole: Tensor
 ) -> Tensor:
-    """Return the sum of the losses of heat maps, of landmarks, and of the logit of a board."""
+    """Return the sum of the losses of heat maps, of landmarks, and of the logits of a board."""
     import torch
     from torch.nn import functional
 
-    from casewright_backgammon.landmark_network import CELL
+    from casewright_backgammon.board_network import CELL
 
-    rows = is_whole > 0.5
-    maps, landmarks = maps[rows], landmarks[rows]
+    has_board = is_whole > 0.5
+    maps, landmarks = maps[has_board], landmarks[has_board]
     distances = (network.cell_centres - landmarks.unsqueeze(2)).square().sum(-1)
     targets = torch.softmax(-distances / (2 * (SPREAD * CELL) ** 2), dim=-1)
     map_loss = -(targets * functional.log_softmax(maps, dim=-1)).sum(-1).mean()
@@ -121,10 +118,10 @@ def _landmark_loss(
     return map_loss + landmark_loss + board_loss
 
 
-def _train_checkers(pool: Pool, seed: int, steps: int, progress: bool | None) -> CheckerNetwork:
+def _train_checkers(pool: Pool, seed: int, steps: int) -> CheckerNetwork:
     from torch.nn import functional
 
-    from casewright_backgammon.checker_network import CheckerNetwork
+    from casewright_backgammon.board_network import CheckerNetwork
 
     rng = np.random.default_rng([seed, 2])
 
@@ -133,4 +130,4 @@ def _train_checkers(pool: Pool, seed: int, steps: int, progress: bool | None) ->
         return functional.cross_entropy(network(slices).flatten(0, 1), classes.flatten())
 
     label = "Training the checker network"
-    return train_one_cycle(CheckerNetwork, loss, RATE, steps, seed, label, progress)
+    return train_one_cycle(CheckerNetwork, loss, RATE, steps, seed, label, None)

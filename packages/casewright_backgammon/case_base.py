@@ -1,12 +1,13 @@
 """The shipped case base: decisions in games that the engine played against itself.
 
-It has 2,000 decisions of GNU Backgammon 1.07 at two plies, in money games without the Jacoby rule,
-with the cube at 1 in the middle and never turned, seed 0. ``casewright finetune backgammon-cases``
-generates it.
+It has 2,000 decisions, analysed by GNU Backgammon 1.07 at two plies, in money games without the
+Jacoby rule, with the cube always at 1 in the middle. ``casewright finetune backgammon-cases``
+generates it, with seed 0.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -24,19 +25,20 @@ from casewright_backgammon.moves import Dice, legal_plays
 from casewright_backgammon.position import START, Position
 
 #: The file of the shipped decisions.
-FILE = Path(__file__).parent / "data" / "cases.jsonl"
+CASE_FILE = Path(__file__).parent / "data" / "cases.jsonl"
 #: Maximum number of plays in a decision, and plies of look-ahead.
 MAX_PLAYS, PLIES = 5, 2
-#: Number of games that are played in parallel; a run of the engine analyses a decision of each.
+#: Number of games in progress at once; a run of the engine analyses one decision of each game.
 _GAMES = 16
-#: Temperature, in points, of the softmax from which plays are drawn. The mean loss is about 0.02.
+#: Temperature, in points, of the softmax from which plays are drawn; their mean loss is about 0.02.
 _TEMPERATURE = 0.08
+#: Number of decimals of equities and chances.
 _DIGITS = 3
 
 
 @dataclass(slots=True)
 class _Game:
-    """A running game; ``rng`` draws its rolls and plays."""
+    """A game in progress; ``rng`` draws its rolls and plays."""
 
     name: str
     rng: random.Random
@@ -50,23 +52,21 @@ class _Game:
             self.dice = self.rng.randint(1, 6), self.rng.randint(1, 6)
 
     def play(self, after: Position) -> bool:
-        """Make the play that leads to a position; return False if it ends the game."""
+        """Make the play that leads to a position, and roll; return False if the game is over."""
         self.position = after.flipped
         if any(after.own):
             self.roll()
         return any(after.own)
 
     def play_forced(self) -> bool:
-        """Make forced plays up to the next decision; return False if the game ends before it."""
+        """Make forced plays up to the next decision; return False if the game is over."""
         while len(plays := legal_plays(self.position, self.dice)) == 1:
             if not self.play(plays[0].after):
                 return False
         return True
 
 
-def generate_decisions(
-    engine: GnuBackgammon, count: int, seed: int = 0, show: bool | None = None
-) -> list[Decision]:
+def generate_decisions(engine: GnuBackgammon, count: int, seed: int = 0) -> list[Decision]:
     """Return decisions of games that the engine plays against itself.
 
     Each play is drawn from the best plays by a softmax of their equities, so that games differ and
@@ -80,15 +80,13 @@ def generate_decisions(
     """
     if count < 1:
         raise InputError(f"{count} decisions cannot be made; give a number above 0.")
-    decisions: dict[tuple[str, Dice], Decision] = {}
+    decisions: dict[tuple[str, int, int], Decision] = {}
     games: list[_Game] = []
-    started = 0
-    with progress_bar("Playing decisions", count, show=show) as advance:
+    names = (f"s{seed}-{number:04}" for number in itertools.count(1))
+    with progress_bar("Playing decisions", count) as advance:
         while len(decisions) < count:
             count_before = len(decisions)
-            while len(games) < _GAMES:
-                started += 1
-                name = f"s{seed}-{started:04}"
+            for name in itertools.islice(names, _GAMES - len(games)):
                 games.append(_Game(name, random.Random(name)))
                 games[-1].roll()
             games = [game for game in games if game.play_forced()]
@@ -96,10 +94,10 @@ def generate_decisions(
             unfinished = []
             analysed = engine.analyse(situations, PLIES, MAX_PLAYS)
             for game, candidates in zip(games, analysed, strict=True):
-                decision = _decision(game, [_rounded(candidate) for candidate in candidates])
+                decision = _decision(game, candidates)
                 if decision.equity_loss(len(candidates) - 1) > 0:
-                    high, low = max(decision.dice), min(decision.dice)
-                    decisions.setdefault((decision.position.id, (high, low)), decision)
+                    key = (decision.position.id, max(decision.dice), min(decision.dice))
+                    decisions.setdefault(key, decision)
                 if game.play(decision.after(decision.played_rank)):
                     unfinished.append(game)
             games = unfinished
@@ -122,31 +120,32 @@ def write_case_base(file: Path, decisions: Sequence[Decision]) -> None:
 @cache
 def shipped_decisions() -> tuple[Decision, ...]:
     """Return the shipped decisions."""
-    return tuple(read_decisions(FILE))
+    return tuple(read_decisions(CASE_FILE))
 
 
 def case_file() -> Path:
-    """Return the case file: ``CASEWRIGHT_BACKGAMMON_CASES``, or the shipped file.
+    """Return the path of the file of cases: ``CASEWRIGHT_BACKGAMMON_CASES``, or the shipped file.
 
-    The environment variable is the path of other analysed games; see ``decision.read_decisions``.
-
-    Raises:
-        InputError: The file does not exist.
+    The environment variable is the path of a file of other analysed decisions; see
+    ``decision.read_decisions``. ``InputError`` if the file does not exist.
     """
     path = os.environ.get("CASEWRIGHT_BACKGAMMON_CASES")
     if path and not Path(path).is_file():
         raise InputError(f"CASEWRIGHT_BACKGAMMON_CASES is {path}, which is not a file.")
-    return Path(path) if path else FILE
+    return Path(path) if path else CASE_FILE
 
 
 def _decision(game: _Game, candidates: Sequence[AnalysedPlay]) -> Decision:
-    """Return a game's decision; the play that is made is drawn by a softmax of the equities."""
+    """Return a game's decision with rounded figures, and a play drawn by the softmax."""
+    candidates = [
+        AnalysedPlay(
+            candidate.play,
+            round(candidate.equity, _DIGITS),
+            chances_of(round(chance, _DIGITS) for chance in candidate.chances),
+        )
+        for candidate in candidates
+    ]
     best = candidates[0].equity
     weights = [exp((candidate.equity - best) / _TEMPERATURE) for candidate in candidates]
     played = game.rng.choices(range(len(candidates)), weights)[0]
     return Decision(game.name, game.position, game.dice, tuple(candidates), played)
-
-
-def _rounded(candidate: AnalysedPlay) -> AnalysedPlay:
-    chances = chances_of(round(chance, _DIGITS) for chance in candidate.chances)
-    return AnalysedPlay(candidate.play, round(candidate.equity, _DIGITS), chances)

@@ -16,7 +16,7 @@ from casewright_backgammon.decision import Decision, decision_of
 from casewright_backgammon.latent import PositionNetwork, mean_latents
 from casewright_backgammon.moves import Dice
 from casewright_backgammon.play_text import parse_play
-from casewright_backgammon.position import Position, in_words, position_of_id
+from casewright_backgammon.position import Position, position_of_id, position_text
 from casewright_mcbr.layers import UNITS
 
 #: Names of the facets.
@@ -28,13 +28,13 @@ ReadBoard = Callable[[bytes], Position]
 def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
     """Return the schema of decisions, with two facets of latents (MCBR-RAG, section 5.2).
 
-    The facet ``decision`` is the paper's: the mean of the raw latents before and after the play,
-    or, for a query without a play, the latent of the position. The facet ``position`` ignores the
-    plays of cases. For queries without a play, it retrieves cases whose plays lose less equity
+    The facet ``decision`` is the paper's: the mean of the latents before and after the play, or,
+    for a query without a play, the latent of the position. The facet ``position`` ignores the plays
+    of cases. For queries without a play, it retrieves cases whose plays lose less equity
     (``casewright bench backgammon``).
 
-    A board is a picture or a position id, so cases need no pictures. ``read`` is the paper's T, and
-    ``network`` computes its L.
+    A board is a picture or a position id, so cases need no pictures. ``read`` is the paper's T
+    (from a picture to a text), ``network`` its L (to a latent).
     """
 
     def positions(problems: Sequence[Components]) -> list[Position]:
@@ -45,7 +45,10 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
 
     def embed_decisions(problems: Sequence[Components]) -> NDArray[np.float32]:
         before = positions(problems)
-        after = list(map(_after, before, problems))
+        plays = [problem.get("play") for problem in problems]
+        # Without a play, the position after it is the position itself.
+        pairs = zip(before, plays, strict=True)
+        after = [parse_play(position, play)[0] if play else position for position, play in pairs]
         return mean_latents(network.latents(before), network.latents(after))
 
     def facet(name: str, embed: Embed, *optional: str) -> Facet:
@@ -55,7 +58,7 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
             dimension=UNITS,
             embed_case=embed,
             embed_query=embed,
-            describe=lambda problem: in_words(position_of(problem, read)),
+            describe=lambda problem: position_text(position_of(problem, read)),
             model=network.name,
             optional=optional,
             takes_text=False,
@@ -69,7 +72,7 @@ def decision_case(decision: Decision, picture: Binary | None = None) -> Case:
     """Return an analysed decision as a case with its best play; the picture is for display only."""
     return Case(
         problem={
-            # The id, because a picture would be read again without the request's options.
+            # Not the picture: it would be read again, without the options of the request.
             "board": decision.position.id,
             "roll": roll_text(decision.dice),
             "play": decision.best.play,
@@ -106,11 +109,11 @@ def position_of(problem: Components, read: ReadBoard) -> Position:
 def case_text(case: Case) -> str:
     """Return a case as text: the position, the roll, the analysis."""
     decision = decision_in(case)
-    return f"{in_words(decision.position)}\nRoll: {roll_text(decision.dice)}.\n{case.solution}"
+    return f"{position_text(decision.position)}\nRoll: {roll_text(decision.dice)}.\n{case.solution}"
 
 
 def flaw_of(case: Case) -> str | None:
-    """Return why a case must be refused (Revise); ``None`` if its analysis is right."""
+    """Return the reason to refuse a case (Revise); ``None`` if its analysis is right."""
     try:
         decision = decision_in(case)
     except (KeyError, InputError) as error:
@@ -122,9 +125,3 @@ def flaw_of(case: Case) -> str | None:
         return "Its board, roll and play differ from those of its decision."
     flaws = analysis_flaws(str(case.solution), decision)
     return flaws[0] if flaws else None
-
-
-def _after(before: Position, problem: Components) -> Position:
-    """Return the position after a problem's play; without a play, the position itself."""
-    play = problem.get("play")
-    return parse_play(before, play)[0] if play else before

@@ -25,7 +25,7 @@ def bench_backgammon(
     data: AnalysedGames,
     chat: ChatModel = None,
     answers: Annotated[
-        int, typer.Option(min=1, help="Decisions that are answered with and without cases.")
+        int, typer.Option(min=1, help="Number of decisions to answer with and without cases.")
     ] = 200,
     boards: Annotated[
         int, typer.Option(min=1, help="Number of boards to read for each renderer.")
@@ -50,8 +50,8 @@ def bench_backgammon(
 ) -> None:
     """Measure retrieval by encodings and latents, board recognition, and answers with cases.
 
-    About fifteen minutes on two cores: eight networks are trained; the queries come from other
-    games.
+    About fifteen minutes on two cores. Trains eight networks, on other games than those of the
+    queries.
     """
     from casewright_backgammon.bench import measure_backgammon
 
@@ -69,16 +69,15 @@ def finetune_backgammon(
 ) -> None:
     """Train the board reader, and the network whose latent vectors compare decisions.
 
-    About thirty-five minutes on one core. The figures are printed beside those of the shipped
-    networks.
+    About thirty-five minutes on one core. Prints the figures, and those of the shipped networks.
     """
-    from casewright_backgammon.latent import FILE
+    from casewright_backgammon.latent import NETWORK_FILE
     from casewright_backgammon.training import train_backgammon
     from casewright_mcbr.training import read_figures
 
     check_folder(target)
     # Read the shipped figures first: the output may be their folder.
-    shipped = read_figures(FILE.parent)
+    shipped = read_figures(NETWORK_FILE.parent)
     figures = train_backgammon(target, data, seed=seed)
     show_trained(figures, shipped, target, as_json=as_json)
 
@@ -104,12 +103,13 @@ def finetune_backgammon_cases(
         raise InputError(f"--output {target} is a folder. Give the path of a file.")
     generated = generate_decisions(GnuBackgammon(), decisions, seed)
     write_case_base(target, generated)
-    count = len(generated)
+    losses = [decision.equity_loss(decision.played_rank) for decision in generated]
+    best_count = sum(decision.played_rank == 0 for decision in generated)
     figures = {
-        "decisions": count,
+        "decisions": len(generated),
         "games": len({decision.game for decision in generated}),
-        "best play made": round(sum(d.played_rank == 0 for d in generated) / count, 3),
-        "mean equity lost": round(sum(d.equity_loss(d.played_rank) for d in generated) / count, 4),
+        "best play made": round(best_count / len(generated), 3),
+        "mean equity lost": round(sum(losses) / len(generated), 4),
     }
     if as_json:
         print_json({"file": str(target), **figures})

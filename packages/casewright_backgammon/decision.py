@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from casewright.errors import InputError, told
-from casewright_backgammon.moves import Dice, checked_dice
+from casewright_backgammon.moves import Dice, require_dice
 from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import HOME, POINTS, Position, position_of_id
 
@@ -21,11 +21,17 @@ Chances = tuple[float, float, float, float, float]
 def chances_after_win(after: Position) -> Chances:
     """Return the chances of the player who has just borne off the last checker.
 
-    The win is a gammon if the other player has borne off none, and a backgammon if that player also
-    has a checker in the winner's home board or on the bar.
+    The win is a gammon if the other player has borne off no checker, and a backgammon if that
+    player also has a checker in the winner's home board or on the bar.
     """
     gammon = not after.off[1]
     return 1.0, float(gammon), float(gammon and any(after.other[POINTS - HOME :])), 0.0, 0.0
+
+
+def flipped_chances(chances: Chances) -> Chances:
+    """Return the chances of the other player."""
+    win, win_g, win_bg, lose_g, lose_bg = chances
+    return 1 - win, lose_g, lose_bg, win_g, win_bg
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +84,8 @@ class Decision:
             "dice": list(self.dice),
             "played": self.played,
             "candidates": [
-                {
-                    "move": candidate.play,
-                    "equity": candidate.equity,
-                    "probs": list(candidate.chances),
-                }
-                for candidate in self.candidates
+                {"move": play.play, "equity": play.equity, "probs": list(play.chances)}
+                for play in self.candidates
             ],
         }
 
@@ -98,19 +100,19 @@ def decision_of(record: dict[str, Any]) -> Decision:
         ]
         if not candidates:
             raise ValueError("no candidate")
-        # The engine lists plays that it analysed more deeply first, even before better ones.
+        # GNU Backgammon lists the plays with the deepest analysis first, even before better plays.
         played = None if record["played"] is None else candidates[record["played"]]
-        candidates.sort(key=lambda row: -row.equity)
+        candidates.sort(key=lambda candidate: -candidate.equity)
         decision = Decision(
             str(record["game"]),
             position_of_id(record["position_id"]),
-            checked_dice((first, second)),
+            require_dice((first, second)),
             tuple(candidates),
             None if played is None else candidates.index(played),
             *parse_value(record.get("value")),
         )
         for rank in range(len(candidates)):
-            decision.after(rank)
+            decision.after(rank)  # raises InputError if the play is impossible
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InputError(
             f"This is not an analysed decision: {type(error).__name__}: {error}"
@@ -119,7 +121,7 @@ def decision_of(record: dict[str, Any]) -> Decision:
 
 
 def parse_value(record: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
-    """Return a position's chances before the roll and its engine class, or two ``None``.
+    """Return a position's chances before the roll and its engine class; for ``None``, two ``None``.
 
     Raises:
         KeyError, TypeError, ValueError: A field is missing, or is not a number.

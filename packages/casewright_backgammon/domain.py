@@ -19,11 +19,11 @@ from casewright_backgammon.case_base import case_file
 from casewright_backgammon.cases import decision_case, decision_schema
 from casewright_backgammon.decision import read_decisions
 from casewright_backgammon.judge import default_judge
-from casewright_backgammon.latent import FILE, shipped_network
-from casewright_backgammon.lines import lines_of, plain_of
+from casewright_backgammon.latent import NETWORK_FILE, shipped_network
+from casewright_backgammon.lines import json_of, lines_of
 from casewright_backgammon.page import page_of
 from casewright_backgammon.play_text import dice_of
-from casewright_backgammon.position import Position, position_of_id
+from casewright_backgammon.position import position_of_id
 from casewright_mcbr.domain import one_tool_domain
 from casewright_mcbr.picture import media_type
 
@@ -57,27 +57,24 @@ OPTIONS = (
         "N-N",
     ),
 )
-#: A position id: ten bytes in base64, so that the last character has two bits.
+#: A position id: ten bytes in base64. The last character encodes two bits, so it is A, Q, g or w.
 _ID = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{13}[AQgw](?![A-Za-z0-9+/])")
 _ROLL = re.compile(r"(?<![\d/])([1-6])\s*[-–:]\s*([1-6])(?![\d/])")
 _MOVE = re.compile(rf"{STEP}(?:,? +{STEP})*", re.IGNORECASE)
 
 
 def _schema() -> CaseSchema:
-    def read(image: bytes) -> Position:
-        return shipped_reader().read(image).position
-
-    return decision_schema(read, shipped_network())
+    return decision_schema(lambda image: shipped_reader().read(image).position, shipped_network())
 
 
 def decision_cases() -> list[Case]:
-    """Return the case file's decisions as cases, but for forced plays; see ``read_lines``."""
+    """Return the decisions of the file of cases, except forced plays; see ``read_lines``."""
     decisions = read_decisions(case_file())
     return [decision_case(decision) for decision in decisions if len(decision.candidates) > 1]
 
 
 def _evidence(store: CaseStore, question: str) -> list[str]:
-    """Return the lines that answer a question: the checked analysis, the advice, the cases."""
+    """Return the lines that answer a question: the check, its analysis, the advice, the cases."""
     position, roll = _ID.search(question), _ROLL.search(question)
     if position is None or roll is None:
         raise InputError(
@@ -91,11 +88,9 @@ def _evidence(store: CaseStore, question: str) -> list[str]:
         dice_of(roll[0].replace("–", "-")),
         move[0].replace(",", "") if move else None,
     )
-    lines = [line for line in lines_of(answer) if not line.startswith(("Read", "Roll"))]
-    # The check and its analysis come first, the cases last.
-    return sorted(
-        lines, key=lambda s: (s.startswith("Case"), not s.startswith(("Check", "Analysis")))
-    )
+    starts = (("Check", "Analysis"), ("Advice",), ("Case",))
+    lines = lines_of(answer)
+    return [line for start in starts for line in lines if line.startswith(start)]
 
 
 def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
@@ -127,11 +122,11 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
         picture=Binary(media_type(data), data),
         retain="retain" in options,
     )
-    plain = {"confidence": reading.confidence, **plain_of(answer)}
     lines = lines_of(answer)
     lines[0] += f" ({reading.confidence:.3f} sure)"
+    record = {"confidence": reading.confidence, **json_of(answer)}
     page = page_of(answer, data)
-    return OwnAnswer(lines, plain, page, answer.advice.good).save_page(request)
+    return OwnAnswer(lines, record, page, answer.advice.is_right).save_page(request)
 
 
 def _choice(options: Mapping[str, str], name: str, allowed: Sequence[Any]) -> Any:
@@ -165,7 +160,7 @@ DOMAIN = one_tool_domain(
     sources=lambda: [
         *(files("casewright_backgammon") / name for name in CASE_MODULES),
         case_file(),
-        FILE,
+        NETWORK_FILE,
     ],
     evidence=_evidence,
     options=OPTIONS,

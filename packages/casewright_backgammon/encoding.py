@@ -9,10 +9,9 @@ import numpy as np
 from casewright_backgammon.position import BAR, CHECKERS, Position
 from casewright_mcbr.layers import Floats
 
-#: Length of an encoded position: for each side 24 points by 4, the bar and off; two for the turn.
-INPUTS = 198
-#: Length of the encoding of one side.
-SIDE = 98
+#: Length of the encoding of a position, and of a side: four numbers for each point, two for the
+#: bar and the borne-off checkers. The last two numbers of a position are the turn.
+INPUTS, SIDE = 198, 98
 
 
 def encode(positions: Sequence[Position]) -> Floats:
@@ -20,16 +19,11 @@ def encode(positions: Sequence[Position]) -> Floats:
 
     A point has four numbers: flags for at least one, two and three checkers, and half of the number
     beyond three. The number on the bar is halved, and the number of borne-off checkers is divided
-    by 15. The last two numbers say that it is the first side's turn.
+    by 15. The last two numbers are 1 and 0: the turn of the first side.
     """
     if not positions:
         return np.zeros((0, INPUTS), dtype=np.float32)
     counts = np.array([(position.own, position.other) for position in positions], dtype=np.float32)
-    return encode_counts(counts)
-
-
-def encode_counts(counts: Floats) -> Floats:
-    """Return the encodings (n, 198) of counts of checkers (n, 2, 25)."""
     points = counts[:, :, :BAR]
     units = np.stack(
         [points >= 1, points >= 2, points >= 3, np.maximum(points - 3, 0) / 2], axis=-1

@@ -20,17 +20,18 @@ from typing import IO, TypeVar
 from casewright.errors import DependencyError, InputError, ToolError, cleaned
 from casewright.stores.progress import progress_bar
 from casewright_backgammon.decision import AnalysedPlay, Chances, chances_after_win, chances_of
-from casewright_backgammon.moves import Dice, Play, checked_dice, legal_plays
+from casewright_backgammon.moves import Dice, Play, legal_plays
 from casewright_backgammon.play_text import legal_play, parse_play
-from casewright_backgammon.position import Position, checked
+from casewright_backgammon.position import Position, require_possible
 
-#: Path of the program on Debian, which is not in every user's PATH.
-_DEBIAN = Path("/usr/games/gnubg")
+#: Path of the program on Debian, whose folder is not in every user's PATH.
+_DEBIAN_PATH = Path("/usr/games/gnubg")
 #: Maximum number of positions in one run of the program.
 _BATCH = 100
-#: Timeouts in seconds, about ten times the usual time: of the start, and of a position by plies.
-_START_SECONDS = 30.0
-_POSITION_SECONDS = {0: 0.5, 1: 1.0, 2: 4.0, 3: 60.0, 4: 300.0}
+#: Time limits in seconds, about ten times the usual time: for the start of the program, and for a
+#: position, by the number of plies.
+_START_LIMIT = 30.0
+_POSITION_LIMITS = {0: 0.5, 1: 1.0, 2: 4.0, 3: 60.0, 4: 300.0}
 #: The commands before the positions.
 _SETTINGS = """set confirm new off
 set automatic game off
@@ -45,6 +46,8 @@ set variation standard
 set jacoby off
 set cube use on
 """
+#: The question at the end of errors about the program's output.
+_VERSION_HINT = "Is it version 1.06 or later?"
 _T = TypeVar("_T")
 _NUMBER = r"([+-]?\d+\.\d+)"
 _DICE = re.compile(r"^The dice have been set to (\d) and (\d)\.$", re.MULTILINE)
@@ -77,19 +80,23 @@ def find_engine() -> Path | None:
     """
     if setting := os.environ.get("CASEWRIGHT_GNUBG"):
         return None if setting == "none" else Path(setting)
-    path = shutil.which("gnubg")
-    if path:
+    if path := shutil.which("gnubg"):
         return Path(path)
-    return _DEBIAN if os.access(_DEBIAN, os.X_OK) else None
+    return _DEBIAN_PATH if os.access(_DEBIAN_PATH, os.X_OK) else None
 
 
 @dataclass(frozen=True, slots=True)
 class GnuBackgammon:
-    """The installed GNU Backgammon; each call runs it in a separate process."""
+    """The program GNU Backgammon; each run is a separate process.
 
-    #: The path of the program; by default that of the installed program.
-    path: Path = field(default_factory=lambda: _installed())
-    #: Time limit of a run in seconds; by default it depends on positions and plies.
+    The methods raise ``InputError`` for an impossible position or roll, or a number of plies that
+    is not 0 to 4, and ``ToolError`` if the program crashes, takes too long, or writes an unknown
+    format.
+    """
+
+    #: The path of the program, by default of the installed program.
+    path: Path = field(default_factory=lambda: _installed_path())
+    #: Time limit of a run in seconds; the default depends on the positions and plies.
     limit: float | None = None
 
     def analyse(
@@ -100,45 +107,34 @@ class GnuBackgammon:
         Args:
             decisions: Positions, from the side of the player on roll, and rolls.
             plies: Plies of look-ahead, for all returned plays.
-            max_plays: Maximum number of plays for a decision.
+            max_plays: Maximum number of plays of a decision.
 
         Returns:
-            At least one play for each decision; it is ``cannot move`` if no checker can move.
-
-        Raises:
-            InputError: A position or a roll is impossible.
-            ToolError: The program crashed, took too long, or wrote an unknown format.
+            At least one play for each decision: ``cannot move`` if no checker can move.
         """
         _check_plies(plies)
-        plays = [legal_plays(checked(position), checked_dice(dice)) for position, dice in decisions]
+        plays = [legal_plays(require_possible(position), dice) for position, dice in decisions]
         candidates: list[list[AnalysedPlay]] = [[] for _ in decisions]
         forced = [index for index, legal in enumerate(plays) if len(legal) == 1]
-        # The program writes nothing about a roll without a legal step. So forced plays are analysed
-        # by the positions after them.
-        analysed = self._analyse_results([plays[index][0] for index in forced], plies)
+        # The program writes nothing about a roll without a legal step. So a forced play gets the
+        # value of the position after it.
+        analysed = self._analyse_by_value([plays[index][0] for index in forced], plies)
         for index, candidate in zip(forced, analysed, strict=True):
             candidates[index] = [candidate]
         choices = [index for index, legal in enumerate(plays) if len(legal) > 1]
         with progress_bar("Analysing decisions", len(choices)) as advance:
             for batch in _batches(choices):
-                situations = [decisions[index] for index in batch]
-                for index, hints in zip(
-                    batch, self._hints(situations, plies, max_plays), strict=True
-                ):
-                    candidates[index] = _candidates(hints, decisions[index], plays[index])
+                texts = self._hints([decisions[index] for index in batch], plies, max_plays)
+                for index, text in zip(batch, texts, strict=True):
+                    candidates[index] = _candidates(text, decisions[index], plays[index])
                 advance(len(batch))
         return candidates
 
     def values(self, positions: Sequence[Position], plies: int = 2) -> list[PositionValue]:
-        """Return the values of positions for the player on roll, before the roll.
-
-        Raises:
-            InputError: A position is impossible, or the game is over.
-            ToolError: The program crashed, took too long, or wrote an unknown format.
-        """
+        """Return the values of positions of unfinished games, for the player on roll."""
         _check_plies(plies)
         for position in positions:
-            checked(position)
+            require_possible(position)
         values: list[PositionValue] = []
         with progress_bar("Evaluating positions", len(positions)) as advance:
             for batch in _batches(positions):
@@ -149,41 +145,48 @@ class GnuBackgammon:
     def equity_of_play(
         self, position: Position, dice: Dice, play: str, plies: int = 2
     ) -> AnalysedPlay:
-        """Return a legal play with its analysis, even if ``analyse`` does not list it.
+        """Return the analysis of a play, even if ``analyse`` does not list it.
 
-        Raises:
-            InputError: The play is not legal, or the position or the roll is impossible.
-            ToolError: The program crashed, took too long, or wrote an unknown format.
+        ``InputError`` if the play is not legal.
         """
         _check_plies(plies)
-        legal = legal_play(checked(position), checked_dice(dice), play)
-        return self._analyse_results([legal], plies)[0]
+        legal = legal_play(require_possible(position), dice, play)
+        return self._analyse_by_value([legal], plies)[0]
 
     def draw(self, positions: Sequence[Position], folder: Path) -> list[Path]:
-        """Draw boards as PNG files in the positions' order; ``ToolError`` if the program fails."""
+        """Draw boards as PNG files in a folder, and return the files in the positions' order."""
         files = [folder / f"{number}.png" for number in range(len(positions))]
         commands = ["new game"]
         for position, file in zip(positions, files, strict=True):
             commands += [f"set board {position.id}", "set turn 1", f"export position png {file}"]
-        written = self._run(commands, len(positions), 0)
+        text = self._run(commands, len(positions), 0)
         if not all(file.is_file() for file in files):
-            raise self._misunderstood(written, f"{len(files)} pictures")
+            raise self._output_error(text, f"{len(files)} pictures")
         return files
 
-    def _analyse_results(self, plays: Sequence[Play], plies: int) -> list[AnalysedPlay]:
-        """Return plays with an analysis from the values of the positions after them."""
+    def _analyse_by_value(self, plays: Sequence[Play], plies: int) -> list[AnalysedPlay]:
+        """Return analyses of plays, computed from the values of the positions after them."""
         unfinished = [play.after.flipped for play in plays if any(play.after.own)]
         values = iter(self.values(unfinished, plies))
-        return [
-            _for_mover(play, next(values)) if any(play.after.own) else _won(play) for play in plays
-        ]
+        analysed = []
+        for play in plays:
+            if any(play.after.own):
+                value = next(values)
+                win, win_g, win_bg, lose_g, lose_bg = value.chances
+                equity, chances = -value.equity, (round(1 - win, 4), lose_g, lose_bg, win_g, win_bg)
+            else:
+                chances = chances_after_win(play.after)
+                equity = sum(chances)
+            analysed.append(AnalysedPlay(play.text, equity, chances))
+        return analysed
 
     def _hints(
         self, decisions: Sequence[tuple[Position, Dice]], plies: int, max_plays: int
     ) -> list[str]:
         """Return the program's output for each decision."""
         commands = [f"set evaluation chequerplay evaluation plies {plies}"]
-        # By default the program analyses plays that are much worse than the best less deeply.
+        # By default, the program looks less deeply at plays that are much worse. These filters keep
+        # ``max_plays`` plays at the first level, and skip the later levels.
         for depth in range(1, plies + 1):
             commands.append(f"set evaluation movefilter {depth} 0 {max_plays} 0 0")
             commands += [
@@ -191,18 +194,14 @@ class GnuBackgammon:
             ]
         commands += ["new session", "set turn 1"]
         for position, dice in decisions:
-            commands += [
-                f"set board {position.id}",
-                f"set dice {dice[0]} {dice[1]}",
-                f"hint {max_plays}",
-            ]
-        written = self._run(commands, len(decisions), plies)
-        parts = _DICE.split(written)[1:]
-        rolls = [
-            (int(first), int(second)) for first, second in zip(parts[::3], parts[1::3], strict=True)
-        ]
+            commands += [f"set board {position.id}", f"set dice {dice[0]} {dice[1]}"]
+            commands.append(f"hint {max_plays}")
+        text = self._run(commands, len(decisions), plies)
+        # Each decision gives three parts: two dice, and the text after them.
+        _, *parts = _DICE.split(text)
+        rolls = list(zip(map(int, parts[::3]), map(int, parts[1::3]), strict=True))
         if rolls != [tuple(dice) for _, dice in decisions]:
-            raise self._misunderstood(written, f"{len(decisions)} decisions, not {len(rolls)}")
+            raise self._output_error(text, f"{len(decisions)} decisions, not {len(rolls)}")
         return parts[2::3]
 
     def _evaluate(self, positions: Sequence[Position], plies: int) -> list[PositionValue]:
@@ -214,40 +213,40 @@ class GnuBackgammon:
         ]
         for position in positions:
             commands += [f"set board {position.id}", "eval"]
-        written = self._run(commands, len(positions), plies)
-        texts = re.split(r"^Evaluator:", written, flags=re.MULTILINE)[1:]
-        if len(texts) != len(positions):
-            raise self._misunderstood(written, f"{len(positions)} positions, not {len(texts)}")
-        return [self._value(text, plies) for text in texts]
+        text = self._run(commands, len(positions), plies)
+        _, *parts = re.split(r"^Evaluator:", text, flags=re.MULTILINE)
+        if len(parts) != len(positions):
+            raise self._output_error(text, f"{len(positions)} positions, not {len(parts)}")
+        return [self._value(part, plies) for part in parts]
 
     def _value(self, text: str, plies: int) -> PositionValue:
         """Return the value of a position from the program's output about it."""
         label = f"{plies} ply" if plies else "static"
         rows = {row[1]: list(map(float, row.groups()[1:])) for row in _VALUE.finditer(text)}
         if label not in rows:
-            raise self._misunderstood(text, f"a row {label!r}")
+            raise self._output_error(text, f"a row {label!r}")
         *chances, _, cubeful = rows[label]
-        cube = {row[1]: float(row[2]) for row in _CUBE.finditer(text)}
-        if len(cube) == 3:
+        equities = {row[1]: float(row[2]) for row in _CUBE.finditer(text)}
+        if len(equities) == 3:
             # The player on roll may double; the opponent then takes or passes, to lose less.
-            doubled = min(cube["Double, pass"], cube["Double, take"])
-            cubeful = max(cube["No double"], doubled)
+            doubled = min(equities["Double, pass"], equities["Double, take"])
+            cubeful = max(equities["No double"], doubled)
         return PositionValue(chances_of(chances), cubeful)
 
     def _run(self, commands: Sequence[str], count: int, plies: int) -> str:
-        """Run the program on commands, in an empty home folder, and return its output."""
-        limit = (
-            self.limit
-            if self.limit is not None
-            else _START_SECONDS + _POSITION_SECONDS[plies] * count
-        )
+        """Run the program on commands, in an empty home folder, and return its output.
+
+        ``count`` is the number of positions, for the time limit.
+        """
+        limit = self.limit
+        if limit is None:
+            limit = _START_LIMIT + _POSITION_LIMITS[plies] * count
         with TemporaryDirectory(prefix="casewright-gnubg-") as folder:
             home = Path(folder)
             (home / "commands").write_text(_SETTINGS + "\n".join(commands) + "\n", "ascii")
-            written = home / "written"
-            with written.open("wb") as output:
+            with (home / "output").open("wb") as output:
                 code = self._exit_code(home, output, limit)
-            text = written.read_text("utf-8", errors="replace")
+            text = (home / "output").read_text("utf-8", errors="replace")
         if code:
             output_end = cleaned(text[-400:]) or "It wrote nothing."
             raise ToolError(
@@ -286,14 +285,14 @@ class GnuBackgammon:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
 
-    def _misunderstood(self, text: str, expected: str) -> ToolError:
+    def _output_error(self, text: str, expected: str) -> ToolError:
         return ToolError(
             f"GNU Backgammon at {self.path} should have written about {expected}; it wrote: "
-            f"{cleaned(text[-200:]) or 'nothing'}. Is it version 1.06 or later?"
+            f"{cleaned(text[-200:]) or 'nothing'}. {_VERSION_HINT}"
         )
 
 
-def _installed() -> Path:
+def _installed_path() -> Path:
     path = find_engine()
     if path is None:
         raise DependencyError(
@@ -306,13 +305,12 @@ def _installed() -> Path:
 def _environment(home: Path) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR")}
     # With another locale, the program may write a decimal comma.
-    overrides = {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "LC_ALL": "C", "LANG": "C"}
-    return inherited | overrides
+    return inherited | {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "LC_ALL": "C", "LANG": "C"}
 
 
 def _check_plies(plies: int) -> None:
-    if plies not in _POSITION_SECONDS:
-        raise InputError(f"plies is {plies}; give a number from 0 to {max(_POSITION_SECONDS)}.")
+    if plies not in _POSITION_LIMITS:
+        raise InputError(f"plies is {plies}; give a number from 0 to {max(_POSITION_LIMITS)}.")
 
 
 def _batches(items: Sequence[_T]) -> list[Sequence[_T]]:
@@ -322,45 +320,31 @@ def _batches(items: Sequence[_T]) -> list[Sequence[_T]]:
 def _candidates(
     text: str, decision: tuple[Position, Dice], legal: Sequence[Play]
 ) -> list[AnalysedPlay]:
-    """Return the plays in the output for a decision; ``ToolError`` if one is illegal, or none."""
+    """Return the plays that the output for a decision lists, the best first.
+
+    ``ToolError`` if it lists no play, or an illegal play.
+    """
     position, dice = decision
+    situation = f"for {dice[0]}-{dice[1]} in {position.id}"
     legal_afters = {play.after for play in legal}
     candidates = []
     for row in _HINT.finditer(text):
         play = row[2]
         try:
-            after, _ = parse_play(position, play)
+            if parse_play(position, play)[0] not in legal_afters:
+                raise InputError("it is not one of the legal plays")
         except InputError as error:
-            raise _not_legal(play, position, dice, str(error)) from None
-        if after not in legal_afters:
-            raise _not_legal(play, position, dice, "it is not one of the legal plays")
+            raise ToolError(
+                f"GNU Backgammon names the play {play!r:.60} {situation}, and it cannot be made: "
+                f"{error}. {_VERSION_HINT}"
+            ) from None
         equity, *chances = map(float, row.groups()[2:])
         # The fourth chance, that of losing, is 1 minus the first.
         del chances[3]
         candidates.append(AnalysedPlay(play, equity, chances_of(chances)))
     if not candidates:
         raise ToolError(
-            f"GNU Backgammon names no play for {dice[0]}-{dice[1]} in {position.id}; it wrote: "
-            f"{cleaned(text[:200]) or 'nothing'}. Is it version 1.06 or later?"
+            f"GNU Backgammon names no play {situation}; it wrote: "
+            f"{cleaned(text[:200]) or 'nothing'}. {_VERSION_HINT}"
         )
     return sorted(candidates, key=lambda candidate: -candidate.equity)
-
-
-def _not_legal(play: str, position: Position, dice: Dice, why: str) -> ToolError:
-    return ToolError(
-        f"GNU Backgammon names the play {play!r:.60} for {dice[0]}-{dice[1]} in {position.id}, "
-        f"and it cannot be made: {why}. Is it version 1.06 or later?"
-    )
-
-
-def _for_mover(play: Play, value: PositionValue) -> AnalysedPlay:
-    """Return a play's analysis, from the opponent's value of the position after it."""
-    win, win_g, win_bg, lose_g, lose_bg = value.chances
-    chances = (round(1 - win, 4), lose_g, lose_bg, win_g, win_bg)
-    return AnalysedPlay(play.text, -value.equity, chances)
-
-
-def _won(play: Play) -> AnalysedPlay:
-    """Return the analysis of a play that ends the game."""
-    chances = chances_after_win(play.after)
-    return AnalysedPlay(play.text, sum(chances), chances)

@@ -12,8 +12,9 @@ from casewright_backgammon.decision import Chances, Decision, read_decisions
 from casewright_backgammon.latent_training import read_pool
 from casewright_backgammon.position import Position
 
+#: Names of the files with the analysed decisions, and with more analysed positions.
 DECISIONS, POOL = "decisions-dev.jsonl", "wildbg_positions.jsonl"
-#: Number of parts of the split.
+#: Number of parts into which the games are divided.
 PARTS = 5
 
 
@@ -22,19 +23,17 @@ class Split:
     """Cases and queries from different games."""
 
     cases: Sequence[Decision]  # decisions for retrieval and for training
-    #: Decisions of other games; no case has their position, before or after a play.
-    queries: Sequence[Decision]
-    #: Other positions with chances, for training; no query has them.
+    queries: Sequence[Decision]  # decisions of other games, with positions that no case has
+    #: Other positions with chances, for training; no query has these positions.
     pool: Sequence[tuple[Position, Chances]]
-    #: Number of decisions in the queries' games that are not queries, because a case has their
+    #: Number of decisions of the queries' games that are not queries, because a case has their
     #: position (mostly openings).
-    left_out: int
+    omitted_count: int
 
 
 def read_split(folder: Path) -> Split:
     """Return the split of a folder's decisions; ``InputError`` if a file is missing or invalid."""
-    missing = [name for name in (DECISIONS, POOL) if not (folder / name).is_file()]
-    if missing:
+    if missing := [name for name in (DECISIONS, POOL) if not (folder / name).is_file()]:
         raise InputError(
             f"{folder} lacks {' and '.join(missing)}. Give the folder that has both files."
         )
@@ -44,24 +43,23 @@ def read_split(folder: Path) -> Split:
 def split_games(
     decisions: Sequence[Decision], pool: Sequence[tuple[Position, Chances]], part: int
 ) -> Split:
-    """Return a split with the games of one part (0 to 4) as queries, and the others as cases.
+    """Return a split with the games of ``part`` (0 to 4) as queries and the other games as cases.
 
     ``InputError`` if there would be no cases or no queries.
     """
     cases = [decision for decision in decisions if part_of(decision.game) != part]
     held_out = [decision for decision in decisions if part_of(decision.game) == part]
-    # The positions after the cases' candidates are training examples too.
-    known = _positions(cases)
-    queries = [decision for decision in held_out if decision.position not in known]
+    case_positions = _positions(cases)
+    queries = [decision for decision in held_out if decision.position not in case_positions]
     if not cases or not queries:
         raise InputError("There are too few games for both queries and cases. Give more games.")
-    excluded = _positions(queries)
-    remaining = [(position, chances) for position, chances in pool if position not in excluded]
+    query_positions = _positions(queries)
+    remaining = [example for example in pool if example[0] not in query_positions]
     return Split(cases, queries, remaining, len(held_out) - len(queries))
 
 
 def _positions(decisions: Sequence[Decision]) -> set[Position]:
-    """Return the positions of decisions, and those after each candidate."""
+    """Return the positions before and after the decisions' candidates: all training examples."""
     return {decision.position for decision in decisions} | {
         decision.after(rank).flipped
         for decision in decisions
@@ -70,5 +68,5 @@ def _positions(decisions: Sequence[Decision]) -> set[Position]:
 
 
 def part_of(game: str) -> int:
-    """Return the part of a game, a hash of its name: 0 to 4."""
+    """Return the number of a game's part, 0 to 4, from a hash of the game's name."""
     return hashlib.sha256(game.encode()).digest()[0] % PARTS

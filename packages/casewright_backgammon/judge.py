@@ -12,40 +12,34 @@ from casewright_backgammon.decision import (
     Decision,
     chances_after_win,
     chances_of,
+    flipped_chances,
 )
 from casewright_backgammon.engine import GnuBackgammon, find_engine
 from casewright_backgammon.latent import PositionNetwork
-from casewright_backgammon.latent_training import flipped_chances
 from casewright_backgammon.moves import Dice, Play, legal_plays
 from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import Position
 
-#: Number of plays in an analysis.
+#: Number of best plays in an analysis.
 LISTED = 5
 #: Plies of the engine's look-ahead.
 PLIES = 2
 
 
 class PlayJudge(ABC):
-    """Base class of judges, which analyse decisions."""
+    """A judge of plays, which analyses decisions."""
 
     name: str  # the name that users see
-    proves: bool  # True if the judge's analyses may become cases
+    is_trusted: bool  # True if the judge's analyses may become cases
 
     def analyse(
         self, position: Position, dice: Dice, played: Play | None, more_plays: Sequence[Play]
     ) -> Decision:
-        """Return a decision with its best plays, and with given plays.
+        """Return a decision with its best plays, ``more_plays``, and the play that was made.
 
-        Args:
-            position: The position from the side of the player on roll.
-            played: The play that was made, if any.
-            more_plays: Plays to list even if they are not among the best.
-
-        Raises:
-            ToolError: The engine crashed, took too long, or wrote an unknown format.
+        The position is from the side of the player on roll. ``ToolError`` if the engine failed.
         """
-        required = {play.text for play in (*more_plays, *([played] if played else []))}
+        required = {play.text for play in (*more_plays, played) if play}
         candidates = self._candidates(position, dice, required)
         ranked = sorted(candidates, key=lambda candidate: -candidate.equity)
         listed = [*ranked[:LISTED], *(c for c in ranked[LISTED:] if c.play in required)]
@@ -55,7 +49,7 @@ class PlayJudge(ABC):
 
     @abstractmethod
     def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
-        """Return the best plays and the required plays."""
+        """Return the analysed best plays, and those whose texts are in ``required``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +58,7 @@ class NetworkJudge(PlayJudge):
 
     network: PositionNetwork
     name = "the network that ships, without look-ahead"
-    proves = False
+    is_trusted = False
 
     def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
         plays = legal_plays(position, dice)
@@ -82,11 +76,11 @@ class EngineJudge(PlayJudge):
 
     engine: GnuBackgammon
     name = "GNU Backgammon, 2 plies ahead"
-    proves = True
+    is_trusted = True
 
     def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
         texts = {play.after: play.text for play in legal_plays(position, dice)}
-        # The program may write a play differently from ours.
+        # The program may write a play in another way than ``Play.text``.
         listed = [
             replace(candidate, play=texts[parse_play(position, candidate.play)[0]])
             for candidate in self.engine.analyse([(position, dice)], PLIES, LISTED)[0]

@@ -1,7 +1,7 @@
-"""L of MCBR-RAG: a network from a position to its latent, a vector of 64 numbers, and its equity.
+"""The position network: from a position to its latent (a vector of 64 numbers) and its equity.
 
-The network is trained on two tasks: from the latent of TD-Gammon's encoding of a position, it
-predicts the position's value and the encoding (Marom 2024, section 5.2).
+It is the L of MCBR-RAG (Marom 2024, section 5.2), trained on two tasks: from the latent of
+TD-Gammon's encoding of a position, it predicts the position's value and the encoding.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ from casewright_mcbr.layers import (
 
 #: Number of chances of a position; see ``decision.Chances``.
 CHANCES = 5
-FILE = Path(__file__).parent / "weights" / "latent.npz"
+#: The file of the shipped network.
+NETWORK_FILE = Path(__file__).parent / "weights" / "latent.npz"
 _LAYERS = ("hidden", "latent", "value")
 
 
 @dataclass(frozen=True, slots=True)
 class PositionNetwork:
-    """A network trained on the values of positions, as NumPy arrays."""
+    """A position network without its decoder, as NumPy arrays."""
 
     hidden: Layer  # the layer from the encoding, with ReLU
     latent: Layer  # the layer from the hidden units
     value: Layer  # the layer from the latent, with ReLU, to logits of the chances
-    name: str  # the name of the training
+    name: str  # the name of the training: its weighting and seed
 
     def latents(self, positions: Sequence[Position]) -> Floats:
-        """Return the raw latents of n positions, array (n, 64), not scaled."""
+        """Return the latents of n positions, array (n, 64), not scaled to length 1."""
         return forward(encode(positions), (self.hidden, self.latent))
 
     def chances(self, positions: Sequence[Position]) -> Floats:
@@ -51,20 +52,19 @@ class PositionNetwork:
         return np.asarray(1 / (1 + np.exp(-logits)), dtype=np.float32)
 
     def equities(self, positions: Sequence[Position]) -> Floats:
-        """Return the equities of the player on roll before the roll, without a cube, array (n)."""
+        """Return the equities (n) of the player on roll before the roll, without a cube."""
         return equity(self.chances(positions))
 
     def after_equities(self, afters: Sequence[Position]) -> Floats:
         """Return the equities (n) of positions after a play, from the side of its player."""
         equities = -self.equities([after.flipped for after in afters])
         for index, after in enumerate(afters):
-            if not any(after.own):
-                # The equity of a finished game is known.
+            if not any(after.own):  # the game is over
                 equities[index] = sum(chances_after_win(after))
         return equities
 
     def save(self, file: Path) -> None:
-        """Write the network as one file."""
+        """Write the network to a NumPy archive."""
         arrays = {
             f"{name}_{kind}": array
             for name in _LAYERS
@@ -82,14 +82,14 @@ def equity(chances: Floats) -> Floats:
 def mean_latents(before: Floats, after: Floats) -> Floats:
     """Return the latents of decisions: means of the latents (n, 64) before and after the play.
 
-    As in the paper, the latents are not scaled first; the store scales the means to length 1. The
-    positions are from the side of the player who makes the play.
+    Both positions are from the side of the player who makes the play. As in the paper, their
+    latents are not scaled first; the store scales the means to length 1.
     """
     return np.asarray((before + after) / 2, dtype=np.float32)
 
 
-def load_network(file: Path = FILE) -> PositionNetwork:
-    """Return a file's network; ``InputError`` if the file is missing, or has other arrays."""
+def load_network(file: Path = NETWORK_FILE) -> PositionNetwork:
+    """Return a file's network; ``InputError`` if the file is missing, or has unexpected arrays."""
     arrays = read_arrays(file, "network of positions", "backgammon")
     try:
         layers = [(arrays[f"{name}_weight"], arrays[f"{name}_bias"]) for name in _LAYERS]

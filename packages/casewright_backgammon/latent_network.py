@@ -1,4 +1,4 @@
-"""The torch network of two tasks whose bottleneck is the latent (MCBR-RAG, section 5.2)."""
+"""The position network in torch, with a decoder; its bottleneck is the latent (MCBR-RAG, 5.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training of the position network on two tasks: values and encodings of positions."""
+"""Training of the position network on two tasks: to predict values and encodings of positions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_backgammon.decision import Chances, Decision, parse_value, read_lines
+from casewright_backgammon.decision import (
+    Chances,
+    Decision,
+    flipped_chances,
+    parse_value,
+    read_lines,
+)
 from casewright_backgammon.encoding import encode
 from casewright_backgammon.latent import PositionNetwork
 from casewright_backgammon.position import Position, position_of_id
 from casewright_mcbr.training import arrays_of, seeded, step
 
-#: The paper's weights of value and decoder in the loss (MCBR-RAG, section 5.2).
+#: The paper's pairs of weights, of the value's loss and the decoder's loss (MCBR-RAG, section 5.2).
 WEIGHTS = ((0, 1), (1, 0), (1, 1), (1, 0.1), (1, 0.01), (1, 0.001), (1, 0.0001))
 #: Hidden units, epochs, batch size, learning rate and weight decay; chosen on training games.
 WIDTH, EPOCHS, BATCH, RATE, DECAY = 512, 20, 512, 2e-3, 1e-4
-#: Factors that bring both losses to a similar size.
+#: Factors that bring the value's loss and the decoder's loss to a similar size.
 VALUE_SCALE, DECODER_SCALE = 4.0, 10.0
 
 
@@ -31,21 +37,18 @@ class Examples:
     encoded: NDArray[np.float32]
     chances: NDArray[np.float32]
 
-    def __len__(self) -> int:
-        return len(self.encoded)
-
     def shuffled(self, seed: int) -> Examples:
-        """Return the same positions with shuffled values, for a control."""
-        order = np.random.default_rng(seed).permutation(len(self))
+        """Return the same positions with shuffled chances, for a control."""
+        order = np.random.default_rng(seed).permutation(len(self.encoded))
         return Examples(self.encoded, self.chances[order])
 
 
 def examples_of(
     decisions: Sequence[Decision], pool: Sequence[tuple[Position, Chances]] = ()
 ) -> Examples:
-    """Return the positions of a pool, and of decisions: before the roll and after each candidate.
+    """Return as examples a pool, and the positions before and after the decisions' candidates.
 
-    A decision's position before the roll is left out if it has no value.
+    A decision's position before the roll is left out if the decision has no value.
     """
     positions: list[Position] = []
     chances: list[Chances] = []
@@ -59,15 +62,10 @@ def examples_of(
             if any(after.own):
                 positions.append(after.flipped)
                 chances.append(flipped_chances(candidate.chances))
-    positions += [position for position, _ in pool]
-    chances += [pool_chances for _, pool_chances in pool]
+    for position, pool_chances in pool:
+        positions.append(position)
+        chances.append(pool_chances)
     return Examples(encode(positions), np.array(chances, dtype=np.float32))
-
-
-def flipped_chances(chances: Chances) -> Chances:
-    """Return the chances of the other player."""
-    win, win_g, win_bg, lose_g, lose_bg = chances
-    return 1 - win, lose_g, lose_bg, win_g, win_bg
 
 
 def read_pool(file: Path) -> list[tuple[Position, Chances]]:
@@ -87,8 +85,8 @@ def train_network(
 ) -> PositionNetwork:
     """Train a network; an epoch of 100,000 examples takes about 3 seconds on one core.
 
-    ``weighting`` is the weight of the value's loss, from 0 to 1; the decoder's loss has the rest.
-    The same seed gives the same network on one machine.
+    ``weighting`` is the weight of the value's loss, from 0 to 1; the weight of the decoder's loss
+    is 1 minus ``weighting``. The same seed gives the same network on one machine.
     """
     import torch
     from torch.nn import functional
@@ -99,10 +97,10 @@ def train_network(
         network = MultiTaskNetwork(WIDTH)
         encoded, chances = torch.tensor(examples.encoded), torch.tensor(examples.chances)
         optimizer = torch.optim.AdamW(network.parameters(), RATE, weight_decay=DECAY)
-        steps = epochs * -(-len(examples) // BATCH)
+        steps = epochs * -(-len(encoded) // BATCH)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for _ in range(epochs):
-            for batch in torch.randperm(len(examples)).split(BATCH):
+            for batch in torch.randperm(len(encoded)).split(BATCH):
                 value, decoded = network(encoded[batch])
                 value_loss = functional.binary_cross_entropy_with_logits(value, chances[batch])
                 decoder_loss = functional.mse_loss(decoded, encoded[batch])

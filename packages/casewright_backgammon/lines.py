@@ -7,21 +7,18 @@ from typing import Any
 from casewright.stores import Hit
 from casewright_backgammon.answerer import AdvisedPlay, BoardAnswer
 from casewright_backgammon.cases import decision_in, roll_text
-from casewright_backgammon.position import in_words
+from casewright_backgammon.position import position_text
 
 
 def lines_of(answer: BoardAnswer) -> list[str]:
     """Return the lines of an answer: the reading, the roll, the cases, the advice, the check."""
-    lines = [f"Read: {line}" for line in in_words(answer.position).splitlines()]
-    question = f"Roll: {roll_text(answer.dice)}."
+    lines = [f"Read: {line}" for line in position_text(answer.position).splitlines()]
+    lines.append(f"Roll: {roll_text(answer.dice)}.")
     if answer.played is not None:
-        question += f" Play asked about: {answer.played.text}."
-    lines.append(question)
-    lines += [hit_line(hit) for hit in answer.hits]
-    lines += [
-        attempt_line(number, answer.answered_by, attempt)
-        for number, attempt in enumerate(answer.attempts, 1)
-    ]
+        lines[-1] += f" Play asked about: {answer.played.text}."
+    lines += map(_hit_line, answer.hits)
+    for number, attempt in enumerate(answer.attempts, 1):
+        lines.append(attempt_line(number, answer.answered_by, attempt))
     best = answer.decision.best.play
     lines += [f"Check, by {answer.judged_by}: {best} is best.", f"Analysis: {answer.analysis}"]
     if answer.retained is not None:
@@ -31,24 +28,25 @@ def lines_of(answer: BoardAnswer) -> list[str]:
     return lines
 
 
-def hit_line(hit: Hit) -> str:
-    """Return the line of a case."""
+def _hit_line(hit: Hit) -> str:
     decision = decision_in(hit.case)
-    where = f"roll {roll_text(decision.dice)}, position {decision.position.id}"
-    return f"Case, similarity {hit.score:.3f}, {where}: {hit.case.solution}"
+    situation = f"roll {roll_text(decision.dice)}, position {decision.position.id}"
+    return f"Case, similarity {hit.score:.3f}, {situation}: {hit.case.solution}"
 
 
 def attempt_line(number: int, name: str, attempt: AdvisedPlay) -> str:
-    """Return the line of an attempt."""
+    """Return the line of an attempt; ``name`` is the method or the chat model of the answer."""
+    advice = f"Advice {number}, by {name}:"
     if attempt.equity_loss is None:
-        return f"Advice {number}, by {name}: no legal play. {attempt.why}"
-    verdict = "is as good as the best" if attempt.good else f"gives up {attempt.equity_loss:.3f}"
-    flaws = f" {attempt.why}" if attempt.why else ""
+        return f"{advice} no legal play. {attempt.flaw}"
+    loss = f"gives up {attempt.equity_loss:.3f}"
+    verdict = "is as good as the best" if attempt.is_right else loss
+    flaw = f" {attempt.flaw}" if attempt.flaw else ""
     text = f"\n{attempt.text}" if attempt.text else ""
-    return f"Advice {number}, by {name}: {attempt.play}, which by the check {verdict}.{flaws}{text}"
+    return f"{advice} {attempt.play}, which by the check {verdict}.{flaw}{text}"
 
 
-def plain_of(answer: BoardAnswer) -> dict[str, Any]:
+def json_of(answer: BoardAnswer) -> dict[str, Any]:
     """Return an answer as a JSON-plain mapping."""
     return {
         "position_id": answer.position.id,
@@ -58,26 +56,22 @@ def plain_of(answer: BoardAnswer) -> dict[str, Any]:
             {
                 "id": hit.case.id,
                 "score": hit.score,
-                "position_id": decision_in(hit.case).position.id,
-                "best": decision_in(hit.case).best.play,
+                "position_id": decision.position.id,
+                "best": decision.best.play,
                 "text": str(hit.case.solution),
             }
             for hit in answer.hits
+            for decision in [decision_in(hit.case)]
         ],
         "answered_by": answer.answered_by,
         "attempts": [
-            {
-                "play": attempt.play,
-                "lost": attempt.equity_loss,
-                "text": attempt.text,
-                "why": attempt.why,
-            }
-            for attempt in answer.attempts
+            {"play": a.play, "lost": a.equity_loss, "text": a.text, "why": a.flaw}
+            for a in answer.attempts
         ],
         "judged_by": answer.judged_by,
         "analysis": answer.analysis,
         "candidates": answer.decision.to_dict()["candidates"],
-        "right": answer.advice.good,
+        "right": answer.advice.is_right,
         "retained": None if answer.retained is None else answer.retained.outcome,
         "not_retained": answer.not_retained,
     }

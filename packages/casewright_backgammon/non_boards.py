@@ -1,7 +1,7 @@
 """Drawing of pictures without a board, which the reader learns to refuse.
 
-The training uses the ``TRAINED`` kinds. The share of the ``UNSEEN`` kinds that the reader refuses
-is an estimate for pictures of any other kind.
+The training uses ``TRAINING_KINDS`` of pictures. The share of pictures of ``UNSEEN_KINDS`` that the
+reader refuses is an estimate for all other kinds.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from casewright_mcbr.fonts import font_of
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 
+#: Draws a random picture of one kind.
 Kind = Callable[[np.random.Generator], "Image.Image"]
 Ink = tuple[int, int, int]
 
 
 def draw_non_board(kinds: Mapping[str, Kind], rng: np.random.Generator) -> Image.Image:
-    """Return a picture of a random one of the kinds, 200 to 640 pixels wide, of mode "RGB"."""
+    """Return a picture of a randomly chosen kind, 200 to 640 pixels wide, of mode "RGB"."""
     return kinds[str(rng.choice(list(kinds)))](rng)
 
 
@@ -50,15 +51,15 @@ def _scene(rng: np.random.Generator) -> Image.Image:
     pen = ImageDraw.Draw(image)
     for _ in range(int(rng.integers(2, 40))):
         x, y = rng.uniform(-0.1, 1, 2) * image.size
-        wide, high = rng.uniform(0.02, 0.5, 2) * image.size
-        box = (x, y, x + wide, y + high)
+        width, height = rng.uniform(0.02, 0.5, 2) * image.size
+        box = (x, y, x + width, y + height)
         match int(rng.integers(4)):
             case 0:
                 pen.ellipse(box, fill=_ink(rng), outline=_ink(rng), width=2)
             case 1:
                 pen.rectangle(box, fill=_ink(rng), outline=_ink(rng), width=2)
             case 2:
-                pen.polygon([(x, y), (x + wide, y), (x + wide / 2, y + high)], fill=_ink(rng))
+                pen.polygon([(x, y), (x + width, y), (x + width / 2, y + height)], fill=_ink(rng))
             case _:
                 pen.line(box, fill=_ink(rng), width=int(rng.integers(1, 12)))
     return image
@@ -83,18 +84,18 @@ def _text(rng: np.random.Generator) -> Image.Image:
 def _table(rng: np.random.Generator) -> Image.Image:
     """Draw a grid with numbers: a table, a calendar, a card."""
     image, pen, ink = _sheet(rng)
-    rows, columns = (int(n) for n in rng.integers(1, 15, 2))
-    wide, high = image.width / columns, image.height / rows
-    lines = rng.random() < 0.8
+    rows, columns = rng.integers(1, 15, 2).tolist()
+    width, height = image.width / columns, image.height / rows
+    outline = ink if rng.random() < 0.8 else None
     for row in range(rows):
         for column in range(columns):
-            x, y = column * wide, row * high
+            x, y = column * width, row * height
             fill = _ink(rng) if rng.random() < 0.1 else None
-            pen.rectangle((x, y, x + wide, y + high), fill=fill, outline=ink if lines else None)
+            pen.rectangle((x, y, x + width, y + height), fill=fill, outline=outline)
             if rng.random() < 0.7:
-                font = font_of(None, max(7, int(0.45 * min(wide, high))))
+                font = font_of(None, max(7, int(0.45 * min(width, height))))
                 text = str(rng.integers(0, 100))
-                pen.text((x + wide / 2, y + high / 2), text, fill=ink, font=font, anchor="mm")
+                pen.text((x + width / 2, y + height / 2), text, fill=ink, font=font, anchor="mm")
     return image
 
 
@@ -105,11 +106,11 @@ def _squares(rng: np.random.Generator) -> Image.Image:
     side = min(image.size) * rng.uniform(0.7, 1) / cells
     left, top = (image.width - cells * side) / 2, (image.height - cells * side) / 2
     colours, pieces = (_ink(rng), _ink(rng)), (_ink(rng), _ink(rng))
-    chequered, piece_share = rng.random() < 0.6, rng.uniform(0, 0.7)
+    is_chequered, piece_share = rng.random() < 0.6, rng.uniform(0, 0.7)
     for row in range(cells):
         for column in range(cells):
             x, y = left + column * side, top + row * side
-            fill = colours[(row + column) % 2 if chequered else 0]
+            fill = colours[(row + column) % 2 if is_chequered else 0]
             pen.rectangle((x, y, x + side, y + side), fill=fill, outline=ink)
             if rng.random() < piece_share:
                 pad = 0.1 * side
@@ -123,19 +124,18 @@ def _chart(rng: np.random.Generator) -> Image.Image:
     image, pen, ink = _sheet(rng)
     left, bottom = 0.1 * image.width, 0.88 * image.height
     count = int(rng.integers(3, 26))
-    wide = 0.85 * image.width / count
+    step = 0.85 * image.width / count
     heights = rng.uniform(0.05, 0.8, count) * image.height
+    points = [(left + bar * step, bottom - height) for bar, height in enumerate(heights)]
     colour = _ink(rng)
     if rng.random() < 0.6:
-        for bar, high in enumerate(heights):
-            x = left + bar * wide
-            pen.rectangle((x, bottom - high, x + 0.7 * wide, bottom), fill=colour)
+        for x, y in points:
+            pen.rectangle((x, y, x + 0.7 * step, bottom), fill=colour)
     else:
-        spots = [(left + bar * wide, bottom - high) for bar, high in enumerate(heights)]
-        pen.line(spots, fill=colour, width=3)
+        pen.line(points, fill=colour, width=3)
     pen.line((left, 0.05 * image.height, left, bottom, 0.97 * image.width, bottom), fill=ink)
     for bar in range(0, count, max(1, count // 8)):
-        pen.text((left + bar * wide, bottom + 4), str(bar), fill=ink, font=font_of(None, 11))
+        pen.text((left + bar * step, bottom + 4), str(bar), fill=ink, font=font_of(None, 11))
     return image
 
 
@@ -143,20 +143,20 @@ def _rows(rng: np.random.Generator) -> Image.Image:
     """Draw rows of triangles, discs or bars, which are parts of a board."""
     image, pen, _ = _sheet(rng)
     count = int(rng.choice([2, 3, 4, 5, 8, 9, 16, 20, 30]))
-    wide = image.width / count
+    width = image.width / count
     colours = (_ink(rng), _ink(rng))
-    kind = int(rng.integers(3))
+    shape = int(rng.integers(3))
     for row in range(int(rng.integers(1, 6))):
         y = row * image.height / 4
         for column in range(count):
-            x, fill = column * wide, colours[column % 2]
-            if kind == 0:
-                end = y + image.height / 4.5
-                pen.polygon([(x, y), (x + wide, y), (x + wide / 2, end)], fill=fill)
-            elif kind == 1:
-                pen.ellipse((x, y, x + wide, y + wide), fill=fill)
+            x, fill = column * width, colours[column % 2]
+            if shape == 0:
+                tip = (x + width / 2, y + image.height / 4.5)
+                pen.polygon([(x, y), (x + width, y), tip], fill=fill)
+            elif shape == 1:
+                pen.ellipse((x, y, x + width, y + width), fill=fill)
             else:
-                pen.rectangle((x, y, x + 0.6 * wide, y + image.height / 5), fill=fill)
+                pen.rectangle((x, y, x + 0.6 * width, y + image.height / 5), fill=fill)
     return image
 
 
@@ -187,16 +187,16 @@ def _rings(rng: np.random.Generator) -> Image.Image:
 
 
 def _hexagons(rng: np.random.Generator) -> Image.Image:
-    """Draw hexagons, some with discs: another game."""
+    """Draw the hexagons of another game, some with discs."""
     image, pen, ink = _sheet(rng)
     side = image.width / float(rng.uniform(8, 20))
     colours = [_ink(rng) for _ in range(3)]
     for row in range(int(image.height / (1.5 * side)) + 1):
         for column in range(int(image.width / (1.73 * side)) + 1):
             x, y = (column + row % 2 / 2) * 1.73 * side, row * 1.5 * side
-            turns = np.arange(6) * np.pi / 3 + np.pi / 6
-            shape = [(x + side * np.cos(a), y + side * np.sin(a)) for a in turns]
-            pen.polygon(shape, fill=colours[(row + column) % 3], outline=ink)
+            angles = np.arange(6) * np.pi / 3 + np.pi / 6
+            corners = [(x + side * np.cos(a), y + side * np.sin(a)) for a in angles]
+            pen.polygon(corners, fill=colours[(row + column) % 3], outline=ink)
             if rng.random() < 0.3:
                 r = 0.6 * side
                 pen.ellipse((x - r, y - r, x + r, y + r), fill=_ink(rng), outline=ink)
@@ -213,7 +213,7 @@ def _stripes(rng: np.random.Generator) -> Image.Image:
     return image
 
 
-TRAINED: dict[str, Kind] = {
+TRAINING_KINDS: dict[str, Kind] = {
     "blank": _blank,
     "noise": _noise,
     "scene": _scene,
@@ -224,7 +224,7 @@ TRAINED: dict[str, Kind] = {
     "rows": _rows,
     "gradient": _gradient,
 }
-UNSEEN: dict[str, Kind] = {"rings": _rings, "hexagons": _hexagons, "stripes": _stripes}
+UNSEEN_KINDS: dict[str, Kind] = {"rings": _rings, "hexagons": _hexagons, "stripes": _stripes}
 
 
 def _size(rng: np.random.Generator) -> tuple[int, int]:
@@ -242,7 +242,7 @@ def _sheet(rng: np.random.Generator) -> tuple[Image.Image, ImageDraw.ImageDraw, 
 
 
 def _ink(rng: np.random.Generator) -> Ink:
-    red, green, blue = (int(level) for level in rng.integers(0, 256, 3))
+    red, green, blue = rng.integers(0, 256, 3).tolist()
     return red, green, blue
 
 

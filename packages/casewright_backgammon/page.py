@@ -1,4 +1,4 @@
-"""Answers as HTML: the board, the cases with their boards, the advice and the check."""
+"""Answers as HTML pages: the board, the cases with their boards, the advice and the check."""
 
 from __future__ import annotations
 
@@ -8,29 +8,26 @@ from casewright_backgammon.answerer import BoardAnswer
 from casewright_backgammon.board_image import board_png
 from casewright_backgammon.cases import decision_in, roll_text
 from casewright_backgammon.lines import attempt_line
-from casewright_backgammon.position import in_words
+from casewright_backgammon.position import position_text
 from casewright_mcbr.page import figure, item, page
 
 
 def page_of(answer: BoardAnswer, image: bytes) -> str:
-    """Return an answer as one HTML document that needs no other file."""
+    """Return an answer as one HTML document; ``image`` is the file of the board's picture."""
     title = f"Roll {roll_text(answer.dice)}"
     if answer.played is not None:
         title += f", play {answer.played.text}"
-    reading = figure(board_png(answer.position), in_words(answer.position))
-    boards = figure(image, "The picture") + reading
-    cases = "".join(
-        figure(
-            board_png(decision.position),
-            f"Similarity {hit.score:.3f}, roll {roll_text(decision.dice)}. {hit.case.solution}",
-        )
-        for hit in answer.hits
-        for decision in [decision_in(hit.case)]
-    )
-    attempts = "".join(
-        item(escape(attempt_line(number, answer.answered_by, attempt)), right=attempt.good)
-        for number, attempt in enumerate(answer.attempts, 1)
-    )
+    boards = figure(image, "The picture")
+    boards += figure(board_png(answer.position), position_text(answer.position))
+    cases = ""
+    for hit in answer.hits:
+        decision = decision_in(hit.case)
+        similarity = f"Similarity {hit.score:.3f}, roll {roll_text(decision.dice)}."
+        cases += figure(board_png(decision.position), f"{similarity} {hit.case.solution}")
+    attempts = ""
+    for number, attempt in enumerate(answer.attempts, 1):
+        line = attempt_line(number, answer.answered_by, attempt)
+        attempts += item(escape(line), right=attempt.is_right)
     return page(
         f"Backgammon: {title}",
         f"<h1>{escape(title)}</h1><h2>What was read</h2>{boards}<h2>Cases found</h2>{cases}"

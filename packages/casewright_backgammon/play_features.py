@@ -5,8 +5,8 @@ The terms are from Robertie, "501 Essential Backgammon Problems"; the limits are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations, groupby
 from typing import Literal
 
 from casewright_backgammon.position import (
@@ -24,18 +24,19 @@ Phase = Literal["opening", "middle", "holding", "back game", "contact bear-off",
 
 #: The bar point, and the other player's five point: the golden anchor.
 BAR_POINT, GOLDEN_ANCHOR = 7, 20
-#: The first point of the other player's home board.
+#: The lowest point of the other player's home board; back checkers are on it, behind it, or on
+#: the bar.
 BACK = POINTS - HOME + 1
-#: A checker runs from this point or behind it, to ``_RUN_TO`` or further.
+#: A checker runs if it moves from ``EDGE`` or behind it to ``_RUN_TO`` or further.
 EDGE, _RUN_TO = BACK - 1, 15
 #: Points whose new blots count as slots.
 _SLOTS = range(4, BAR_POINT + 1)
 #: Minimum number of checkers on a heavy point.
-_HEAVY = 5
-#: Maximum number of checkers, of 30, that have left their initial points in an opening.
-_OPENING = 8
-#: Minimum deficit of a back game, in pips.
-_BEHIND = 20
+_MIN_HEAVY = 5
+#: Maximum number of the 30 checkers that have left their initial points in an opening.
+_MAX_OPENING_MOVES = 8
+#: Minimum number of pips by which a side is behind in a back game.
+_MIN_DEFICIT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +47,20 @@ class PlayFeatures:
     checker.
     """
 
-    hits: int  # checkers hit
+    hits: int  # number of checkers that the play hits
     hit_points: tuple[int, ...]  # points on which checkers are hit, the highest first
-    entered: int  # checkers that enter from the bar
-    borne_off: int  # checkers borne off
-    pips: int  # pips moved
+    entered: int  # number of checkers that enter from the bar
+    borne_off: int  # number of checkers that the play bears off
+    pips: int  # number of pips that the play moves
     points_made: tuple[int, ...]  # points that the play makes
-    broken: tuple[int, ...]  # points that the play breaks
-    blots: tuple[int, ...]  # blots after the play
-    loose: tuple[int, ...]  # new blots on points where the play hit; they can be hit in return
-    slots: tuple[int, ...]  # other new blots on the points 4 to 7
+    points_broken: tuple[int, ...]  # points that the play breaks
+    blots: tuple[int, ...]  # points with blots after the play
+    loose_hits: tuple[int, ...]  # points with new blots that hit, and may be hit in return
+    slots: tuple[int, ...]  # the points of 4 to 7 with other new blots
     unstacked: tuple[int, ...]  # points with five checkers or more that have fewer after the play
-    back_before: int  # checkers in the other player's home board and on the bar before the play
-    back: int  # checkers in the other player's home board and on the bar after the play
-    runs: int  # checkers that move from the point 18 or behind it to the point 15 or further
+    back_before: int  # number of back checkers before the play
+    back: int  # number of back checkers after the play
+    runs: int  # number of checkers that move from point 18 or behind it to point 15 or further
     prime_before: int  # length of the longest prime (made points in a row) before the play
     prime: int  # length of the longest prime after the play
     contact_before: bool  # True if there is contact between the sides before the play
@@ -73,7 +74,7 @@ class PlayFeatures:
     @property
     def anchors_broken(self) -> tuple[int, ...]:
         """Points that the play breaks in the other player's home board."""
-        return tuple(point for point in self.broken if point >= BACK)
+        return tuple(point for point in self.points_broken if point >= BACK)
 
     @property
     def left_back(self) -> int:
@@ -91,23 +92,23 @@ def play_features(before: Position, after: Position) -> PlayFeatures:
     own, new = before.own, after.own
     # The bar is not a point.
     pairs = list(zip(range(1, POINTS + 1), own, new, strict=False))
-    fewer = [after.other[index] < before.other[index] for index in range(POINTS)]
-    hit = tuple(POINTS - index for index in range(POINTS) if fewer[index])
+    counts = zip(range(POINTS, 0, -1), before.other, after.other, strict=False)
+    hit_points = tuple(point for point, was, now in counts if now < was)
     new_blots = [point for point, was, now in pairs if now == 1 and was == 0]
     return PlayFeatures(
         hits=after.other[BAR] - before.other[BAR],
-        hit_points=hit,
+        hit_points=hit_points,
         entered=max(0, own[BAR] - new[BAR]),
         borne_off=sum(own) - sum(new),
         pips=pips(own) - pips(new),
         points_made=tuple(point for point, was, now in pairs if was < 2 <= now),
-        broken=tuple(point for point, was, now in pairs if now < 2 <= was),
+        points_broken=tuple(point for point, was, now in pairs if now < 2 <= was),
         blots=tuple(point for point, _, now in pairs if now == 1),
-        loose=tuple(point for point in new_blots if point in hit),
-        slots=tuple(point for point in new_blots if point in _SLOTS and point not in hit),
-        unstacked=tuple(point for point, was, now in pairs if was >= _HEAVY and now < was),
-        back_before=back_checkers(own),
-        back=back_checkers(new),
+        loose_hits=tuple(point for point in new_blots if point in hit_points),
+        slots=tuple(point for point in new_blots if point in _SLOTS and point not in hit_points),
+        unstacked=tuple(point for point, was, now in pairs if was >= _MIN_HEAVY and now < was),
+        back_before=sum(own[BACK - 1 :]),
+        back=sum(new[BACK - 1 :]),
         runs=_runs(own, new),
         prime_before=longest_prime(own),
         prime=longest_prime(new),
@@ -116,18 +117,10 @@ def play_features(before: Position, after: Position) -> PlayFeatures:
     )
 
 
-def back_checkers(side: Side) -> int:
-    """Return the number of a side's checkers in the other player's home board and on the bar."""
-    return sum(side[BACK - 1 :])
-
-
 def longest_prime(side: Side) -> int:
     """Return the length of a side's longest row of made points."""
-    longest = run = 0
-    for count in side[:POINTS]:
-        run = run + 1 if count >= 2 else 0
-        longest = max(longest, run)
-    return longest
+    rows = groupby(side[:POINTS], key=lambda count: count >= 2)
+    return max((len(list(row)) for is_made, row in rows if is_made), default=0)
 
 
 def phase(position: Position) -> Phase:
@@ -149,11 +142,11 @@ def phase(position: Position) -> Phase:
     if any(not any(side[HOME:]) for side in sides):
         return "contact bear-off"
     unmoved = sum(map(min, (*position.own, *position.other), (*START.own, *START.other)))
-    if 2 * CHECKERS - unmoved <= _OPENING:
+    if 2 * CHECKERS - unmoved <= _MAX_OPENING_MOVES:
         return "opening"
     for side, other in (sides, sides[::-1]):
         anchors = sum(count >= 2 for count in side[BACK - 1 : POINTS])
-        if anchors >= 2 and pips(side) - pips(other) >= _BEHIND:
+        if anchors >= 2 and pips(side) - pips(other) >= _MIN_DEFICIT:
             return "back game"
     for side, other in (sides, sides[::-1]):
         if not any(side[EDGE - 1 :]) and any(count >= 2 for count in other[EDGE - 1 : POINTS]):
@@ -164,81 +157,68 @@ def phase(position: Position) -> Phase:
 def hitting_rolls(position: Position, beyond: int = 0) -> int:
     """Return the number of rolls, of 36, with which the player on roll can hit.
 
-    Only blots beyond a point count; 6 excludes blots in this player's home board. A hit also counts
-    if it is illegal because more of the roll can be played without it.
+    Only blots on higher points than ``beyond`` count: 6 excludes this player's home board. A hit
+    also counts if it is illegal because more of the roll can be played without it.
     """
     own, other = position.own, position.other
-    blots = {POINTS - start for start in range(POINTS) if other[start] == 1}
-    blots = {point for point in blots if point > beyond}
+    blots = {point for point in range(beyond + 1, POINTS + 1) if other[POINTS - point] == 1}
     if not blots:
         return 0
     # True for points to which a checker may move.
-    free = [False, *(other[POINTS - end] < 2 for end in range(1, POINTS + 1))]
-    starts = [BAR + 1] if own[BAR] else [start for start in range(1, BAR + 1) if own[start - 1]]
+    free = [False, *(count < 2 for count in reversed(other[:POINTS]))]
     not_doubles = sum(
-        _hits_in_order(large, small, starts, own, blots, free)
-        or _hits_in_order(small, large, starts, own, blots, free)
-        for large in range(1, 7)
-        for small in range(1, large)
+        _hits_in_order(large, small, own, blots, free)
+        or _hits_in_order(small, large, own, blots, free)
+        for large, small in combinations(range(6, 0, -1), 2)
     )
     return 2 * not_doubles + sum(_hits_double(die, own, blots, free) for die in range(1, 7))
 
 
-def _hits_in_order(
-    first: int, second: int, starts: list[int], own: Side, blots: set[int], free: list[bool]
-) -> bool:
+def _points(own: Side) -> list[int]:
+    """Return the points with a side's checkers, without the bar."""
+    return [point for point in range(1, BAR + 1) if own[point - 1]]
+
+
+def _hits_in_order(first: int, second: int, own: Side, blots: set[int], free: list[bool]) -> bool:
     """Return True if two dice, played in this order, hit a blot."""
-    for start in starts:
+    for start in [BAR + 1] if own[BAR] else _points(own):
         end = start - first
         if end < 1 or not free[end]:
             continue
         if end in blots or (own[BAR] < 2 and end - second in blots):
             return True
     # After the only checker on the bar has entered, any checker may play the second die.
-    return (
-        own[BAR] == 1
-        and free[BAR + 1 - first]
-        and any(point - second in blots for point in range(1, BAR + 1) if own[point - 1])
-    )
+    all_entered = own[BAR] == 1 and free[BAR + 1 - first]
+    return all_entered and any(point - second in blots for point in _points(own))
 
 
 def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool:
-    steps = 4
+    """Return True if the double of a die hits a blot."""
+    starts = _points(own)
     if own[BAR]:
-        entered = BAR + 1 - die
-        if not free[entered]:
+        entry = BAR + 1 - die
+        if not free[entry]:
             return False
-        if entered in blots:
+        if entry in blots:
             return True
-        steps -= own[BAR]
-    starts = [point for point in range(1, BAR + 1) if own[point - 1]]
-    if own[BAR]:
-        starts.append(BAR + 1 - die)
-    return steps > 0 and any(
-        end in blots for point in starts for end in _reached(point, die, steps, free)
-    )
-
-
-def _reached(point: int, die: int, steps: int, free: list[bool]) -> Iterator[int]:
-    """Yield the points that a checker reaches with up to ``steps`` times the same die."""
-    for _ in range(steps):
-        point -= die
-        if point < 1 or not free[point]:
-            return
-        yield point
+        starts.append(entry)
+    steps = 4 - own[BAR]  # each checker on the bar uses one of the four steps
+    for point in starts:
+        for end in range(point - die, max(point - steps * die, 1) - 1, -die):
+            if not free[end]:
+                break
+            if end in blots:
+                return True
+    return False
 
 
 def _runs(own: Side, new: Side) -> int:
     """Return the number of checkers that run, if no checker overtakes another."""
-    if own[EDGE - 1 :] == new[EDGE - 1 :]:
-        return 0
-    return sum(
-        was >= EDGE and now <= _RUN_TO
-        for was, now in zip(_checker_points(own), _checker_points(new), strict=True)
-    )
+    pairs = zip(_checker_points(own), _checker_points(new), strict=True)
+    return sum(was >= EDGE and now <= _RUN_TO for was, now in pairs)
 
 
 def _checker_points(side: Side) -> list[int]:
     """Return the point of each checker of a side, the furthest from home first; 0 is off."""
-    points = [point for point in range(BAR + 1, 0, -1) for _ in range(side[point - 1])]
-    return points + [0] * (CHECKERS - len(points))
+    points = [point for point, count in enumerate(side, 1) for _ in range(count)]
+    return points[::-1] + [0] * (CHECKERS - len(points))

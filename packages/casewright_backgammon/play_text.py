@@ -1,4 +1,4 @@
-"""Parsing of rolls, and of plays in the players' notation: ``16/13 2/1``, ``bar/20*/14 6/5(2)``."""
+"""Parsers of rolls, and of plays in the players' notation: ``16/13 2/1``, ``bar/20*/14 6/5(2)``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from casewright.errors import InputError
 from casewright_backgammon.moves import Dice, Play, Step, apply_step, legal_plays
 from casewright_backgammon.position import BAR, HOME, POINTS, Position
 
-_PART = re.compile(r"(bar|\d{1,2})((?:/(?:off|\d{1,2})\*?)+)(?:\(([1-4])\))?", re.IGNORECASE)
+_STEPS = re.compile(r"(bar|\d{1,2})((?:/(?:off|\d{1,2})\*?)+)(?:\(([1-4])\))?", re.IGNORECASE)
 _ROLL = re.compile(r"\s*([1-6])\s*[-:, x]?\s*([1-6])\s*")
 
 
@@ -22,7 +22,7 @@ def dice_of(text: str) -> Dice:
 
 
 def legal_play(position: Position, dice: Dice, text: str) -> Play:
-    """Return the legal play that a text describes; ``InputError`` names legal plays if none."""
+    """Return the legal play that a text describes; for others, ``InputError`` names legal plays."""
     plays = legal_plays(position, dice)
     try:
         after, steps = parse_play(position, text)
@@ -31,37 +31,37 @@ def legal_play(position: Position, dice: Dice, text: str) -> Play:
     legal = next((play for play in plays if play.after == after), None)
     if legal is not None:
         return legal
-    raise _illegal(text, dice, plays, _broken_rule(position, dice, steps, plays))
+    raise _illegal(text, dice, plays, _broken_rule(position, dice, after, steps, plays))
 
 
 def parse_play(position: Position, text: str) -> tuple[Position, list[Step]]:
-    """Return the position after a play, and its steps; the roll is not checked.
+    """Return the position after a play with any roll, and the play's steps.
 
-    ``InputError`` if the text cannot be parsed, a start has no checker, or a point is blocked.
+    ``InputError`` if the text cannot be parsed, or a step is impossible; see ``apply_step``.
     """
     steps: list[Step] = []
     if text.strip().lower() in ("cannot move", "no move", ""):
         return position, steps
-    for part in text.split():
-        match = _PART.fullmatch(part)
+    for word in text.split():
+        match = _STEPS.fullmatch(word)
         if match is None:
             raise InputError(
-                f"{part!r:.40} cannot be read; a step is written 13/8, bar/20 or 6/off"
+                f"{word!r:.40} cannot be read; a step is written 13/8, bar/20 or 6/off"
             )
         start, ends, times = match.groups()
         points = [_point(start), *(_point(end.rstrip("*")) for end in ends.split("/")[1:])]
-        for before, end in pairwise(points):
-            if not end < before <= BAR + 1:
-                raise InputError(f"{part!r} does not go from a point or the bar towards 1 and off")
+        for step_start, end in pairwise(points):
+            if not end < step_start <= BAR + 1:
+                raise InputError(f"{word!r} does not go from a point or the bar towards 1 and off")
         for _ in range(int(times or 1)):
-            for before, end in pairwise(points):
-                position, hit = apply_step(position, before, end)
-                steps.append((before, end, hit))
+            for step_start, end in pairwise(points):
+                position, is_hit = apply_step(position, step_start, end)
+                steps.append((step_start, end, is_hit))
     return position, steps
 
 
 def _point(text: str) -> int:
-    """Return the number of a point, with 25 for the bar and 0 for off."""
+    """Return the number of a point: 25 for the bar, 0 for off."""
     names = {"bar": BAR + 1, "off": 0}
     point = names[text.lower()] if text.lower() in names else int(text)
     if not 0 <= point <= BAR + 1:
@@ -69,34 +69,31 @@ def _point(text: str) -> int:
     return point
 
 
-def _broken_rule(position: Position, dice: Dice, steps: list[Step], plays: list[Play]) -> str:
-    """Return the rule that an illegal play breaks."""
-    moved = sum(start - end for start, end, _ in steps)
-    rolled = sum(dice) * (2 if dice[0] == dice[1] else 1)
+def _broken_rule(
+    position: Position, dice: Dice, after: Position, steps: list[Step], plays: list[Play]
+) -> str:
+    """Return the rule that an illegal play breaks; ``plays`` are the legal plays."""
+    moved_pips = sum(start - end for start, end, _ in steps)
+    rolled_pips = sum(dice) * (2 if dice[0] == dice[1] else 1)
     if not steps and any(play.steps for play in plays):
         return "something can be moved, so it must be"
     entering = sum(start == BAR + 1 for start, _, _ in steps)
     if position.own[BAR] > entering and any(start <= BAR for start, _, _ in steps):
         return "checkers on the bar must enter first"
-    own = list(position.own)
-    for start, end, _ in steps:
-        own[start - 1] -= 1
-        if end:
-            own[end - 1] += 1
-    if any(end == 0 for _, end, _ in steps) and any(own[HOME:]):
+    if any(end == 0 for _, end, _ in steps) and any(after.own[HOME:]):
         return "no checker may be borne off while one is outside the home board"
-    if moved > rolled:
-        return f"it moves {moved} pips, and the roll has {rolled}"
-    if dice[0] != dice[1] and len(plays[0].steps) == 1 and moved == min(dice):
+    if moved_pips > rolled_pips:
+        return f"it moves {moved_pips} pips, and the roll has {rolled_pips}"
+    if dice[0] != dice[1] and len(plays[0].steps) == 1 and moved_pips == min(dice):
         return "only one die can be played, and it must be the larger one if possible"
-    if moved < rolled and len(plays[0].steps) > len(steps):
+    if moved_pips < rolled_pips and len(plays[0].steps) > len(steps):
         return "more of the roll can be played, so it must be"
     return "the dice do not make these steps"
 
 
-def _illegal(text: str, dice: Dice, plays: list[Play], why: str) -> InputError:
+def _illegal(text: str, dice: Dice, plays: list[Play], reason: str) -> InputError:
     examples = ", ".join(sorted((play.text for play in plays), reverse=True)[:4])
     return InputError(
-        f"The play {text!r:.60} is not legal with {dice[0]}-{dice[1]}: {why}. "
+        f"The play {text!r:.60} is not legal with {dice[0]}-{dice[1]}: {reason}. "
         f"Legal plays are for example: {examples}."
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -21,16 +20,16 @@ HOME = 6
 #: Number of characters in a position id.
 _ID = 14
 
+#: The checkers of a player: on this player's points 1 to 24, then on the bar.
 Side = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A position."""
+    """The checkers of both players, each on the points as that player numbers them."""
 
-    #: Checkers of the player on roll: 24 points, this player's 1 point first, then the bar.
-    own: Side
-    other: Side  # checkers of the other player, on that player's points, then the bar
+    own: Side  # checkers of the player on roll
+    other: Side  # checkers of the other player
 
     @property
     def flipped(self) -> Position:
@@ -72,10 +71,10 @@ def furthest_point(side: Side) -> int:
 
 
 def position_of_id(text: str) -> Position:
-    """Return an id's position; ``InputError`` if it is no id, or the position is impossible."""
+    """Return the position of an id; ``InputError`` for an invalid id or an impossible position."""
     try:
         raw = base64.b64decode(f"{text}==", validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         raw = b""
     if len(text) != _ID or len(raw) != 10:
         raise InputError(
@@ -87,25 +86,25 @@ def position_of_id(text: str) -> Position:
     counts = tuple(map(len, runs[: 2 * PLACES]))
     if len(counts) < 2 * PLACES:
         raise InputError(f"{text!r} is not a position: it has too few points.")
-    return checked(Position(counts[PLACES:], counts[:PLACES]))
+    return require_possible(Position(counts[PLACES:], counts[:PLACES]))
 
 
-def checked(position: Position) -> Position:
-    """Return a position unchanged; ``InputError`` says why it is impossible, if it is."""
-    if why := flaw(position):
-        raise InputError(f"This is not a backgammon position: {why}")
+def require_possible(position: Position) -> Position:
+    """Return the position unchanged; ``InputError`` if it is impossible."""
+    if reason := flaw(position):
+        raise InputError(f"This is not a backgammon position: {reason}")
     return position
 
 
 def flaw(position: Position) -> str:
     """Return why a position is impossible, as a sentence; empty if it is possible."""
-    for side, whose in ((position.own, "The player on roll"), (position.other, "The other player")):
+    for side, name in ((position.own, "The player on roll"), (position.other, "The other player")):
         if len(side) != PLACES or any(count < 0 for count in side):
-            return f"{whose} needs {POINTS} points and the bar, with no count below 0."
+            return f"{name} needs {POINTS} points and the bar, with no count below 0."
         if sum(side) > CHECKERS:
-            return f"{whose} has {sum(side)} checkers, and may have {CHECKERS} at most."
+            return f"{name} has {sum(side)} checkers, and may have {CHECKERS} at most."
         if not any(side):
-            return f"{whose} has no checker left: the game is over."
+            return f"{name} has no checker left: the game is over."
     for point in range(POINTS):
         if position.own[point] and position.other[POINTS - 1 - point]:
             return f"Both players have checkers on point {point + 1}."
@@ -124,18 +123,12 @@ def side_of(counts: Sequence[tuple[int, int]]) -> Side:
 START = Position(*repeat(side_of([(6, 5), (8, 3), (13, 5), (24, 2)]), 2))
 
 
-def in_words(position: Position) -> str:
-    """Return a position as text: checkers by points, pips, borne-off checkers."""
+def position_text(position: Position) -> str:
+    """Return a position as two lines of text, with the pips and checkers of each player."""
     lines = []
-    for name, side, off, pip_count in zip(
-        ("Player on roll", "Opponent"),
-        (position.own, position.other),
-        position.off,
-        position.pips,
-        strict=True,
-    ):
+    for name, side in (("Player on roll", position.own), ("Opponent", position.other)):
         texts = [f"{side[BAR]} on the bar"] if side[BAR] else []
         texts += [f"{side[p - 1]} on {p}" for p in range(POINTS, 0, -1) if side[p - 1]]
-        texts += [f"{off} borne off"] if off else []
-        lines.append(f"{name} ({pip_count} pips): {', '.join(texts)}.")
+        texts += [f"{CHECKERS - sum(side)} borne off"] if sum(side) != CHECKERS else []
+        lines.append(f"{name} ({pips(side)} pips): {', '.join(texts)}.")
     return "\n".join(lines)

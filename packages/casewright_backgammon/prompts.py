@@ -14,7 +14,7 @@ from casewright_backgammon.analysis import best_play_of
 from casewright_backgammon.cases import roll_text
 from casewright_backgammon.moves import Dice, Play
 from casewright_backgammon.play_text import legal_play
-from casewright_backgammon.position import Position, in_words
+from casewright_backgammon.position import Position, position_text
 from casewright_mcbr.dialogue import dialogue
 
 ROLE = """You are a strong teacher of backgammon. You are told a position from the side of the
@@ -27,7 +27,7 @@ Best play: 8/5 6/5"""
 
 def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[str] = ()) -> str:
     """Return the user's prompt for a decision; ``cases`` are texts, the nearest case first."""
-    question = f"{in_words(position)}\nRoll: {roll_text(dice)}."
+    question = f"{position_text(position)}\nRoll: {roll_text(dice)}."
     if played is not None:
         question += f"\nThe player made the play {played.text}."
     question += "\nAnalyse this decision."
@@ -38,10 +38,12 @@ def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[
     return f"{intro}\n\n{examples}\n\nNow another one.\n{question}"
 
 
-def tries(chat: Chat, query: str, position: Position, dice: Dice) -> Iterator[tuple[str, str]]:
-    """Yield a chat model's answers without end, each with the flaw of its play (empty if legal).
+def chat_attempts(
+    chat: Chat, query: str, position: Position, dice: Dice
+) -> Iterator[tuple[str, str]]:
+    """Yield answers of a chat model without end, each with the flaw of its play (empty if legal).
 
-    The model gets ``query``, a ``prompt``, and after each answer its flaw.
+    The model gets ``query``, the text of ``prompt``, and after each answer the answer's flaw.
     """
     for answer in dialogue(
         chat, ROLE, query, lambda answer: f"{_flaw(answer, position, dice)} Try once more."

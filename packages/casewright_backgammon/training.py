@@ -1,4 +1,4 @@
-"""Training of the shipped networks: those of the board reader, and the position network."""
+"""Training of the shipped networks: the board reader's networks, and the position network."""
 
 from __future__ import annotations
 
@@ -10,31 +10,29 @@ from casewright.errors import InputError
 from casewright_backgammon.board_training import train_board_reader
 from casewright_backgammon.decision import Decision
 from casewright_backgammon.games import Split, read_split
-from casewright_backgammon.latent import FILE, PositionNetwork, equity
+from casewright_backgammon.latent import NETWORK_FILE, PositionNetwork, equity
 from casewright_backgammon.latent_training import EPOCHS, examples_of, train_network
 from casewright_mcbr.training import write_figures
 
-#: Weight of the value's loss in the training of the shipped position network. It was chosen among
-#: seven, on training games only, by ``casewright bench backgammon --choosing``.
+#: Weight of the value's loss in the training of the shipped position network. It was chosen from
+#: seven weights, on training games only, with ``casewright bench backgammon --choosing``.
 WEIGHTING = 1.0
 
 
 def train_backgammon(
-    folder: Path, data: Path, *, seed: int = 0, epochs: int = EPOCHS, progress: bool | None = None
+    folder: Path, data: Path, *, seed: int = 0, epochs: int = EPOCHS
 ) -> dict[str, float]:
     """Train all networks, write them with their figures to a folder, and return the figures.
 
     The position network is trained on four fifths of the games and measured on the others. The
-    board reader is trained on drawn boards with other positions.
+    board reader is trained on drawn boards of random positions.
 
     Args:
         data: The analysed games; see ``games.read_split``.
         epochs: Number of epochs of the position network's training.
-        progress: See ``progress_bar``.
 
     Returns:
-        ``latent_equity_error`` and ``latent_choice_lost``, in points, on held-out games; the others
-        are shares, see ``board_measures.measure``.
+        The figures of ``board_measures.measure`` and of ``latent_figures``.
 
     Raises:
         InputError: The folder cannot be written, or the data cannot be read.
@@ -46,12 +44,10 @@ def train_backgammon(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror}.") from error
-    network = train_network(
-        examples_of(split.cases, split.pool), WEIGHTING, seed=seed, epochs=epochs
-    )
-    network.save(folder / FILE.name)
-    boards = train_board_reader(folder, seed=seed, progress=progress)
-    figures = {**boards, **latent_figures(network, split)}
+    examples = examples_of(split.cases, split.pool)
+    network = train_network(examples, WEIGHTING, seed=seed, epochs=epochs)
+    network.save(folder / NETWORK_FILE.name)
+    figures = train_board_reader(folder, seed=seed) | latent_figures(network, split)
     write_figures(folder, figures)
     return figures
 
@@ -59,16 +55,17 @@ def train_backgammon(
 def latent_figures(network: PositionNetwork, split: Split) -> dict[str, float]:
     """Return the errors of a network on a split's queries, in points.
 
-    The errors are the mean difference from the engine's equity without a cube, and the mean equity
-    loss of the network's choice among the engine's candidates.
+    ``latent_equity_error`` is the mean difference from the engine's equity without a cube,
+    ``latent_choice_lost`` the mean equity loss of the network's choice among the engine's
+    candidates.
     """
-    queries = split.queries
-    valued = [query for query in queries if query.value is not None]
-    engine = equity(np.array([query.value for query in valued], dtype=np.float32))
-    errors = np.abs(network.equities([query.position for query in valued]) - engine)
+    evaluated = [query for query in split.queries if query.value is not None]
+    equities = equity(np.array([query.value for query in evaluated], dtype=np.float32))
+    errors = np.abs(network.equities([query.position for query in evaluated]) - equities)
+    losses = [choice_loss(network, query) for query in split.queries]
     return {
         "latent_equity_error": float(errors.mean()),
-        "latent_choice_lost": float(np.mean([choice_loss(network, query) for query in queries])),
+        "latent_choice_lost": float(np.mean(losses)),
     }
 
 

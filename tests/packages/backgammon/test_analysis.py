@@ -11,9 +11,9 @@ import pytest
 from casewright_backgammon.analysis import (
     analysis_text,
     best_play_of,
+    chance_text,
+    equity_text,
     error_name,
-    percent,
-    signed,
 )
 from casewright_backgammon.analysis_check import analysis_flaws
 from casewright_backgammon.case_base import shipped_decisions
@@ -189,5 +189,9 @@ def test_names_of_errors_follow_the_engines_thresholds() -> None:
 
 
 def test_figures_are_written_in_one_way() -> None:
-    assert [signed(equity) for equity in (0.2181, -0.0004, -1.0)] == ["+0.218", "+0.000", "-1.000"]
-    assert percent(0.0815) in ("8.1%", "8.2%")
+    assert [equity_text(equity) for equity in (0.2181, -0.0004, -1.0)] == [
+        "+0.218",
+        "+0.000",
+        "-1.000",
+    ]
+    assert chance_text(0.0815) in ("8.1%", "8.2%")

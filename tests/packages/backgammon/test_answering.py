@@ -16,9 +16,8 @@ from casewright.errors import InputError
 from casewright.stores import Binary, Case, CaseStore
 from casewright.tools import Toolbox
 from casewright_backgammon import domain
-from casewright_backgammon.advice import most_similar_plays
 from casewright_backgammon.analysis import analysis_text
-from casewright_backgammon.answerer import BoardAnswer, BoardAnswerer
+from casewright_backgammon.answerer import BoardAnswer, BoardAnswerer, most_similar_plays
 from casewright_backgammon.board_image import board_png, render_board
 from casewright_backgammon.board_reader import shipped_reader
 from casewright_backgammon.case_base import shipped_decisions
@@ -34,7 +33,7 @@ from casewright_backgammon.cases import (
 from casewright_backgammon.decision import Decision, decision_of
 from casewright_backgammon.judge import NetworkJudge
 from casewright_backgammon.latent import shipped_network
-from casewright_backgammon.lines import lines_of, plain_of
+from casewright_backgammon.lines import json_of, lines_of
 from casewright_backgammon.moves import Play, legal_plays
 from casewright_backgammon.page import page_of
 from casewright_backgammon.position import START, Position
@@ -68,7 +67,7 @@ class SureJudge(NetworkJudge):
     """The network's figures, as though they were proof."""
 
     name = "the test's engine"
-    proves = True
+    is_trusted = True
 
 
 def answered(store: CaseStore, **more: object) -> BoardAnswer:
@@ -223,7 +222,7 @@ def test_a_chat_model_is_told_what_was_wrong_once_and_its_play_is_judged(store: 
     assert answer.answered_by == "a model"
     assert heard[0].count("Decision ") == 3
     assert "not legal" in heard[1]
-    assert answer.advice.good
+    assert answer.advice.is_right
 
 
 def test_a_roll_that_allows_nothing_is_answered(store: CaseStore) -> None:
@@ -235,7 +234,7 @@ def test_a_roll_that_allows_nothing_is_answered(store: CaseStore) -> None:
         closed, (3, 1), retain=True
     )
     assert [candidate.play for candidate in answer.decision.candidates] == ["cannot move"]
-    assert answer.advice.good
+    assert answer.advice.is_right
     assert answer.retained is None
 
 
@@ -259,9 +258,9 @@ def test_lines_and_json_say_what_was_read_found_advised_and_checked(store: CaseS
     assert [line.split(",")[0] for line in lines].count("Case") == 3
     assert lines[-2].startswith("Check, by the network that ships")
     assert lines[-1] == f"Analysis: {answer.analysis}"
-    plain = plain_of(answer)
+    plain = json_of(answer)
     assert plain["position_id"] == ASKED.position.id
-    assert plain["right"] == answer.advice.good
+    assert plain["right"] == answer.advice.is_right
     assert plain["candidates"][0]["move"] == answer.decision.best.play
 
 

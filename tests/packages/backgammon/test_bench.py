@@ -25,9 +25,9 @@ from casewright_backgammon.bench_retrieval import (
     WITH_PLAY,
     MeasuredSplit,
     Representation,
-    lost_by_checkers,
-    lost_by_cosine,
-    nearest,
+    loss_by_checkers,
+    loss_by_cosine,
+    nearest_cases,
 )
 from casewright_backgammon.case_base import shipped_decisions
 from casewright_backgammon.encoding import encode
@@ -144,12 +144,12 @@ def split_of(count: int) -> Split:
 def test_the_nearest_cases_are_those_of_the_highest_cosine_and_of_the_roll_if_asked() -> None:
     split = split_of(300)
     measured, way = MeasuredSplit(split), Representation("encoding", encode)
-    queries, cases = way.positions(split.queries), way.positions(split.cases)
-    order = nearest(measured, queries, cases, 4, same_roll=False)
+    queries, cases = way.position_vectors(split.queries), way.position_vectors(split.cases)
+    order = nearest_cases(measured, queries, cases, 4, same_roll=False)
     likeness = queries @ cases.T
     best = -np.sort(-likeness, axis=1)[:, :4]
     assert np.allclose(np.take_along_axis(likeness, order, axis=1), best, atol=1e-6)
-    same = nearest(measured, queries, cases, 1, same_roll=True)[:, 0]
+    same = nearest_cases(measured, queries, cases, 1, same_roll=True)[:, 0]
     for query, index in zip(split.queries, same, strict=True):
         assert sorted(query.dice) == sorted(split.cases[index].dice)
 
@@ -158,12 +158,12 @@ def test_following_one_s_own_decision_loses_nothing_and_the_engine_s_order_has_n
     own = shipped_decisions()[:50]
     measured, way = MeasuredSplit(Split(own, own, [], 0)), Representation("encoding", encode)
     order = np.arange(50)[:, None]
-    assert lost_by_cosine(measured, way, order) == 0
-    assert lost_by_checkers(measured, order) == 0
+    assert loss_by_cosine(measured, way, order) == 0
+    assert loss_by_checkers(measured, order) == 0
     # Where all are equally near, it is their mean that is lost, not the best one's nothing.
     flat = Representation("flat", lambda some: np.ones((len(some), 3), dtype=np.float32))
     mean = np.mean([np.mean([o.equity_loss(p) for p in range(len(o.candidates))]) for o in own])
-    assert lost_by_cosine(measured, flat, order) == pytest.approx(mean)
+    assert loss_by_cosine(measured, flat, order) == pytest.approx(mean)
 
 
 def test_bert_score_is_one_for_the_same_words_and_less_for_others() -> None:

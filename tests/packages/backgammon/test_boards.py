@@ -32,7 +32,7 @@ from casewright_backgammon.board_style import PLAIN, BoardStyle, draw_style
 from casewright_backgammon.board_training import train_board_reader
 from casewright_backgammon.engine import find_engine
 from casewright_backgammon.moves import legal_plays
-from casewright_backgammon.non_boards import TRAINED, UNSEEN, draw_non_board
+from casewright_backgammon.non_boards import TRAINING_KINDS, UNSEEN_KINDS, draw_non_board
 from casewright_backgammon.position import START, Position, flaw, side_of
 
 #: A stack that does not fit, blots, and both on the bar.
@@ -112,8 +112,8 @@ STYLES: dict[str, BoardStyle] = {
         grain=0.6,
         stretch=8.0,
         shade=0.7,
-        hinges=True,
-        labels=False,
+        has_hinges=True,
+        has_labels=False,
         trays="none",
         off="none",
         dice="halves",
@@ -290,7 +290,7 @@ def test_what_is_no_board_is_refused_in_one_clear_line(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("kinds", "pictures"),
-    [(TRAINED, 10), (TRAINED, 30), (UNSEEN, 30)],
+    [(TRAINING_KINDS, 10), (TRAINING_KINDS, 30), (UNSEEN_KINDS, 30)],
     ids=["few", "all", "unseen"],
 )
 def test_pictures_of_other_things_are_refused(kinds: Any, pictures: int) -> None:
@@ -426,9 +426,7 @@ def test_training_writes_the_same_networks_for_the_same_seed(tmp_path: Path) -> 
         "checker_steps": 2,
         "measured": 4,
     }
-    figures = [
-        train_board_reader(tmp_path / name, seed=1, progress=False, **few) for name in ("a", "b")
-    ]
+    figures = [train_board_reader(tmp_path / name, seed=1, **few) for name in ("a", "b")]
     assert figures[0] == figures[1]
     assert set(figures[0]) >= {"boards_right", "non_boards_refused", "least_confidence"}
     for name in ("landmarks.onnx", "checkers.onnx"):
@@ -442,7 +440,7 @@ def test_training_on_nothing_is_refused(wrong: str, tmp_path: Path) -> None:
 
 
 def test_measurement_has_a_row_for_each_renderer() -> None:
-    rows = reading_rows([START, HITTING], count=2, progress=False)
+    rows = reading_rows([START, HITTING], 2)
     names = [row["renderer"] for row in rows]
     assert names[:6] == ["plain"] * 2 + ["own styles"] * 2 + ["matplotlib"] * 2
     assert rows[0]["right"] == rows[0]["slices"] == 1.0

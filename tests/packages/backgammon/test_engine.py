@@ -177,13 +177,13 @@ def test_plies_that_the_engine_cannot_look_ahead_are_refused(tmp_path: Path, pli
 
 
 def test_lines_of_the_shipped_decisions_are_plain_json() -> None:
-    from casewright_backgammon.case_base import FILE
+    from casewright_backgammon.case_base import CASE_FILE
 
-    lines = FILE.read_text("utf-8").splitlines()
+    lines = CASE_FILE.read_text("utf-8").splitlines()
     assert {tuple(json.loads(line)) for line in lines} == {
         ("game", "position_id", "dice", "played", "candidates")
     }
-    assert FILE.stat().st_size < 1_200_000
+    assert CASE_FILE.stat().st_size < 1_200_000
 
 
 @installed
@@ -191,7 +191,7 @@ def test_a_play_is_listed_once_however_the_program_writes_it() -> None:
     position = position_of_id("4HPiASSwZ/ABMA")
     dice = (3, 3)
     played = legal_play(position, dice, "13/10(2) 6/3*(2)")
-    decision = EngineJudge(GnuBackgammon()).analysed(position, dice, played, ())
+    decision = EngineJudge(GnuBackgammon()).analyse(position, dice, played, ())
     afters = [decision.after(rank) for rank in range(len(decision.candidates))]
     assert len(set(afters)) == len(afters)
     assert decision.candidates[decision.played_rank].play == played.text

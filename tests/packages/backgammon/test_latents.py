@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from casewright.errors import InputError
 from casewright_backgammon.case_base import shipped_decisions
+from casewright_backgammon.decision import flipped_chances
 from casewright_backgammon.encoding import INPUTS, SIDE, encode
 from casewright_backgammon.games import part_of, split_games
 from casewright_backgammon.latent import UNITS, load_network, shipped_network
 from casewright_backgammon.latent_training import (
     examples_of,
-    flipped_chances,
     read_pool,
     train_network,
 )

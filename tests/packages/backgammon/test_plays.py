@@ -24,8 +24,8 @@ from casewright_backgammon.position import (
     START,
     Position,
     flaw,
-    in_words,
     position_of_id,
+    position_text,
     side_of,
 )
 from tests.support.examples import at_most
@@ -65,7 +65,7 @@ def test_the_start_has_gnu_backgammons_id_and_167_pips() -> None:
     assert START.id == "4HPwATDgc/ABMA"
     assert START.pips == (167, 167)
     assert START.off == (0, 0)
-    assert "2 on 24" in in_words(START)
+    assert "2 on 24" in position_text(START)
 
 
 @given(POSITIONS)
@@ -175,7 +175,7 @@ def test_a_held_point_cannot_be_entered_and_a_blot_is_hit() -> None:
     assert texts(held, (3, 3)) == {"cannot move"}
     blot = of([(8, 2)], [(20, 1), (1, 1)])
     play = legal_play(blot, (3, 1), "8/5* 8/7")
-    assert play.hits == 1
+    assert play.text == "8/7 8/5*"
     assert play.after.other[BAR] == 1
 
 
@@ -222,21 +222,21 @@ def test_what_is_no_roll_is_refused(text: str) -> None:
 
 def test_features_are_those_that_players_name() -> None:
     point = done(START, (3, 1), "8/5 6/5")
-    assert (point.points_made, point.broken, point.blots) == ((5,), (), ())
+    assert (point.points_made, point.points_broken, point.blots) == ((5,), (), ())
     assert (5 in point.points_made, point.pips, point.unstacked) == (True, 4, (6,))
     bar = done(START, (6, 1), "13/7 8/7")
     assert (7 in bar.points_made, bar.prime_before, bar.prime) == (True, 1, 3)
     run = done(START, (6, 5), "24/13")
     assert (run.runs, run.left_back, run.anchors_broken, run.blots) == (1, 1, (24,), (24,))
     slot = done(START, (2, 1), "13/11 6/5")
-    assert (slot.slots, slot.blots, slot.loose) == ((5,), (5, 11), ())
+    assert (slot.slots, slot.blots, slot.loose_hits) == ((5,), (5, 11), ())
     assert done(START, (4, 4), "24/20(2) 13/9(2)").anchors_made == (20,)
 
 
 def test_features_of_hits_entering_bear_offs_and_broken_contact() -> None:
     position = of([(25, 1), (8, 2), (6, 2)], [(20, 1), (6, 2), (3, 2)])
     hit = done(position, (3, 2), "bar/23 8/5*")
-    assert (hit.hits, hit.loose, hit.entered, hit.slots) == (1, (5,), 1, ())
+    assert (hit.hits, hit.loose_hits, hit.entered, hit.slots) == (1, (5,), 1, ())
     off = done(of([(4, 1), (2, 1)], [(1, 1)]), (6, 5), "4/off 2/off")
     assert (off.borne_off, off.pips, off.contact) == (2, 6, False)
     assert done(of([(9, 1), (8, 1)], [(17, 2)]), (2, 1), "9/7 8/7").breaks_contact
@@ -265,7 +265,7 @@ def test_every_roll_with_a_legal_play_that_hits_is_a_hitting_roll(position: Posi
     for large, small in ROLLS:
         plays = legal_plays(position, (large, small))
         count = 2 - (large == small)
-        if any(play.hits for play in plays):
+        if any("*" in play.text for play in plays):
             hitting += count
         # A hit that may not be made, since more of the roll can be played without it, counts too.
         elif any(len(play.steps) > 1 for play in plays):

@@ -1,8 +1,4 @@
-"""The torch network that finds a board: heat maps of eight landmarks, and a board's probability.
-
-It follows the landmark network of MCBR-RAG (Marom 2024). A landmark is the mean position under its
-heat map (integral regression, Sun et al. 2018), so its precision is finer than a pixel.
-"""
+"""The torch networks of the board reader, which follow MCBR-RAG (Marom 2024)."""
 
 from __future__ import annotations
 
@@ -11,15 +7,23 @@ from torch import Tensor, nn
 
 from casewright_backgammon.board_image import LANDMARKS
 from casewright_backgammon.board_slices import VIEW
+from casewright_backgammon.position import CHECKERS
 from casewright_mcbr.blocks_network import convolution
 
 #: Width of a cell of a heat map, in pixels of the view.
 CELL = 4
 _COLUMNS, _ROWS = VIEW[0] // CELL, VIEW[1] // CELL
+#: Number of classes of a slice: none, 1 to 15 light checkers, 1 to 15 dark checkers.
+CLASSES = 1 + 2 * CHECKERS
+HIDDEN = 128
 
 
 class LandmarkNetwork(nn.Module):
-    """A network from the colours of a view to heat maps of landmarks and the logit of a board."""
+    """A network from the pixels of a view to heat maps of landmarks and the logit of a board.
+
+    A landmark is the mean of the cells' centres, weighted by its heat map (integral regression, Sun
+    et al. 2018).
+    """
 
     cell_centres: Tensor  # the centres of a heat map's cells, in pixels of the view (1280, 2)
 
@@ -73,3 +77,39 @@ class LandmarkPositions(nn.Module):
         """Return landmarks in pixels of the view, and the probability of a board."""
         maps, board = self.network(views)
         return self.network.landmarks(maps), torch.sigmoid(board)
+
+
+class CheckerNetwork(nn.Module):
+    """A network from the pixels of slices to logits of their classes.
+
+    The last layers also receive a summary of all 26 slices, which shows the colours of checkers and
+    of empty points.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential(
+            *convolution(3, 24, 5, stride=2),
+            *convolution(24, 32, 3),
+            nn.MaxPool2d(2),
+            *convolution(32, 64, 3),
+            nn.MaxPool2d(2),
+            *convolution(64, 96, 3),
+        )
+        self.dense = nn.Linear(96 * 12, HIDDEN)
+        self.whole = nn.Linear(2 * HIDDEN, HIDDEN)
+        self.own = nn.Linear(HIDDEN, HIDDEN)
+        self.drop = nn.Dropout(0.1)
+        self.out = nn.Linear(HIDDEN, CLASSES)
+
+    def forward(self, slices: Tensor) -> Tensor:
+        """Return logits (n, 26, 31) for slices (n, 26, 3, 96, 24) of levels from 0 to 1."""
+        boards, count = slices.shape[:2]
+        maps = self.features((slices - 0.5).flatten(0, 1))
+        # A stack is in the middle of its slice, so only the heights matter.
+        rows = maps.amax(3).flatten(1)
+        by_slice = torch.relu(self.dense(rows)).reshape(boards, count, HIDDEN)
+        summary = torch.cat([by_slice.mean(1), by_slice.amax(1)], dim=1)
+        hidden = torch.relu(self.own(by_slice) + self.whole(summary).unsqueeze(1))
+        logits: Tensor = self.out(self.drop(hidden))
+        return logits
