@@ -1,4 +1,4 @@
-"""Puzzles as cases: the image of a card, with products of two pairs as solutions."""
+"""Puzzles as cases: a case's problem is the image of a card, its solution products of two pairs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ ReadCard = Callable[[bytes], Problem]
 def puzzle_schema(read: ReadCard, network: LatentNetwork) -> CaseSchema:
     """Return the schema of cards: ``read`` is T of MCBR-RAG, and ``network`` computes L."""
 
-    def embed(problems: Sequence[Components]) -> NDArray[np.float32]:
-        return network.vectors([numbers_of(problem, read) for problem in problems])
+    def embed(components: Sequence[Components]) -> NDArray[np.float32]:
+        return network.vectors([numbers_of(each, read) for each in components])
 
     card = Facet(
         name="card",
@@ -42,7 +42,7 @@ def puzzle_schema(read: ReadCard, network: LatentNetwork) -> CaseSchema:
         dimension=UNITS,
         embed_case=embed,
         embed_query=embed,
-        describe=lambda problem: question(numbers_of(problem, read)),
+        describe=lambda components: question(numbers_of(components, read)),
         model=network.name,
         takes_text=False,
     )
@@ -50,7 +50,7 @@ def puzzle_schema(read: ReadCard, network: LatentNetwork) -> CaseSchema:
 
 
 def puzzle_case(problem: Problem) -> Case:
-    """Return a puzzle as a case, with its card; ``InputError`` if no product of two pairs is 24."""
+    """Return a puzzle as a case; ``InputError`` if no product of two pairs is 24."""
     solutions = decompositions(problem)
     if not solutions:
         raise InputError(f"{problem} has no product of two pairs that is {GOAL}.")
@@ -88,16 +88,16 @@ def card_image(problem: Sequence[int]) -> bytes:
     return buffer.getvalue()
 
 
-def numbers_of(problem: Components, read: ReadCard) -> Problem:
-    """Return the numbers on a problem's card; ``InputError`` if it is not an image of a card."""
-    card = problem.get("card")
+def numbers_of(components: Components, read: ReadCard) -> Problem:
+    """Return the numbers on a case's card; ``InputError`` if the card is not an image."""
+    card = components.get("card")
     if not isinstance(card, Binary):
         raise InputError(f"{card!r:.80} is not a card. Give its image as a Binary.")
     return read(card.read())
 
 
 def plans_of(case: Case) -> list[Class]:
-    """Return a case's plans: its larger factors with the indices of their pairs."""
+    """Return a case's plans, which are the classes of its solutions."""
     return [(larger, first, last) for larger, first, last in case.solution["plans"]]
 
 
@@ -105,8 +105,8 @@ def solution_text(problem: Problem, solution: Decomposition) -> str:
     """Return a decomposition as text."""
     first, last = (problem[index] for index in solution.pair)
     return (
-        f"make {solution.larger} of {first} and {last} ({solution.larger_by}), and "
-        f"{solution.smaller} of the other two ({solution.smaller_by}): "
+        f"make {solution.larger} of {first} and {last} ({solution.larger_expression}), and "
+        f"{solution.smaller} of the other two ({solution.smaller_expression}): "
         f"{solution.larger} * {solution.smaller} = {GOAL}"
     )
 
@@ -117,13 +117,11 @@ def case_text(case: Case) -> str:
 
 
 def flaw_of(case: Case) -> str | None:
-    """Return why a case must be refused (Revise); ``None`` if all its expressions are proved."""
+    """Return the error of a case, which is then refused (Revise); ``None`` if it is proved."""
     solution: Any = case.solution
     problem = problem_of(case.metadata.get("numbers", ()))
     expressions = solution.get("expressions") if isinstance(solution, dict) else None
     if not expressions:
         return "It has no expression."
-    for expression in expressions:
-        if not (verdict := check(str(expression), problem)).right:
-            return verdict.why
-    return None
+    verdicts = (check(str(expression), problem) for expression in expressions)
+    return next((verdict.why for verdict in verdicts if not verdict.right), None)
