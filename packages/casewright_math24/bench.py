@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,11 +68,8 @@ CONTROLS: dict[str, Sequence[Class]] = {
     "control: factor 6, then 12": ((6, *PAIRS[0]), (12, *PAIRS[0])),
 }
 #: Settings from which ``--nested`` chooses.
-GRID = [
-    Contrast(temperature, same_class)
-    for temperature in (0.05, 0.1, 0.2)
-    for same_class in (0.7, 1.0)
-]
+GRID = [Contrast(*settings) for settings in product((0.05, 0.1, 0.2), (0.7, 1.0))]
+#: The shares of right answers: over all puzzles, with a right context, and with a wrong context.
 SHARES = ("accuracy", "faithfulness", "negative rejection")
 #: The paper's names of the representations that it also has, or that correspond to its latent.
 _PAPER_NAMES = {FEATURES: "features", PAPER: "latent", CONTRASTIVE: "latent"}
@@ -100,8 +97,8 @@ Classes = frozenset[Class]
 #: Returns a vector for each puzzle. Arguments: the indices of the training puzzles, their labels,
 #: and the number of the run.
 Represent = Callable[[tuple[int, ...], tuple[Classes, ...], int], Vectors]
-#: Returns True if a problem is solved. Arguments: the problem, the kind of context, the plans of the
-#: nearest case, and the maximum number of attempts.
+#: Returns True if a problem is solved. Arguments: the problem, the kind of context, the plans of
+#: the nearest case, and the maximum number of attempts.
 Answerer = Callable[[Problem, ContextKind, Sequence[Class], int], bool]
 #: For each kind of relevance, a function that returns True if a case is relevant for a puzzle.
 RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
@@ -116,7 +113,7 @@ class Puzzles:
 
     problems: Sequence[Problem]
     classes: Sequence[Classes]  # the classes of each puzzle
-    splits: Sequence[Sequence[int]]  # the indices of the test puzzles of each run
+    splits: Mapping[int, Sequence[int]]  # the indices of the test puzzles by run
 
     def training(self, run: int) -> list[int]:
         """Return the indices of a run's training puzzles, which are also its cases."""
@@ -145,7 +142,7 @@ def read_puzzles(folder: Path) -> Puzzles:
         labels = [frozenset((n, i, j) for n, i, j in row["classes"]) for row in rows]
         indices = {problem: index for index, problem in enumerate(problems)}
         splits = json.loads((folder / SPLITS).read_text(encoding="utf-8"))["splits"]
-        tests = [[indices[problem_of(test)] for test in split] for split in splits]
+        tests = {run: [indices[problem_of(p)] for p in split] for run, split in enumerate(splits)}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{folder} does not hold the puzzles of Math-24 as {CASES} and {SPLITS}: "
@@ -210,29 +207,20 @@ def measure_math24(
 def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Represent]:
     """Return the representations by name, with ``NESTED`` if ``nested``; vectors are cached."""
     problems = puzzles.problems
-
-    def trained(train: Callable[..., LatentNetwork]) -> Represent:
-        return lambda indices, labels, run: train(
-            [problems[index] for index in indices], labels, seed=run
-        ).vectors(problems)
-
-    contrastive = trained(train_contrastive_network)
+    contrastive = by_latents(train_contrastive_network, problems)
 
     def tuned_per_run(indices: tuple[int, ...], labels: tuple[Classes, ...], run: int) -> Vectors:
         training = [problems[index] for index in indices]
         held_out = np.random.default_rng(run).permutation(len(training))[: len(training) // 4]
-        inner_split = Puzzles(training, labels, [held_out.tolist()])
+        inner_split = Puzzles(training, labels, {run: held_out.tolist()})
 
         def precision(contrast: Contrast) -> float:
-            def represent(indices: Sequence[int], labels: Sequence[Classes], _: int) -> Vectors:
-                inner = [training[index] for index in indices]
-                network = train_contrastive_network(inner, labels, seed=run, contrast=contrast)
-                return network.vectors(training)
+            train = partial(train_contrastive_network, contrast=contrast)
+            figures = table_of(inner_split, by_latents(train, training), [run])
+            return float(figures["SCD"][:, NAMES.index("precision")].mean())
 
-            return float(table_of(inner_split, represent, [0])["SCD"][:, 0].mean())
-
-        best = partial(train_contrastive_network, contrast=max(GRID, key=precision))
-        return trained(best)(indices, labels, run)
+        train = partial(train_contrastive_network, contrast=max(GRID, key=precision))
+        return by_latents(train, problems)(indices, labels, run)
 
     def shuffled(indices: tuple[int, ...], labels: tuple[Classes, ...], run: int) -> Vectors:
         order = np.random.default_rng(run).permutation(len(labels))
@@ -246,7 +234,7 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
     rows = [[float(each in row) for each in all_classes] for row in puzzles.classes]
     functions: dict[str, Represent] = {
         FEATURES: lambda *_: np.stack([features(problem) for problem in problems]),
-        PAPER: trained(train_paper_network),
+        PAPER: by_latents(train_paper_network, problems),
         CONTRASTIVE: contrastive,
         SHUFFLED: shuffled,
         **({NESTED: tuned_per_run} if nested else {}),
@@ -256,6 +244,13 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
     return {name: cache(represent) for name, represent in functions.items()}
 
 
+def by_latents(train: Callable[..., LatentNetwork], problems: Sequence[Problem]) -> Represent:
+    """Return a representation: the latents of ``problems`` from a network trained for each run."""
+    return lambda indices, labels, run: train(
+        [problems[index] for index in indices], labels, seed=run
+    ).vectors(problems)
+
+
 def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dict[str, Floats]:
     """Return the figures of SCO and SCD for each k, means over the runs: arrays (k, figure)."""
     figures: dict[str, list[Floats]] = {label: [] for label in RELEVANT}
@@ -263,9 +258,7 @@ def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dic
         nearest = puzzles.nearest(represent, run)
         tests = [puzzles.classes[test] for test in puzzles.splits[run]]
         for label, is_relevant in RELEVANT.items():
-            relevant = np.array(
-                [[is_relevant(t, other) for other in puzzles.classes] for t in tests]
-            )
+            relevant = np.array([[is_relevant(t, case) for case in puzzles.classes] for t in tests])
             hits = np.take_along_axis(relevant, nearest, axis=1)
             counts = relevant[:, puzzles.training(run)].sum(axis=1)
             figures[label].append(ranking_figures(hits, counts).mean(axis=2))
@@ -321,8 +314,8 @@ def _retrieval_rows(
                 if published:
                     lines += zip(KS, figures, strict=True)
                 for k, line in lines:
-                    row = {"table": "1", "cases by": name, "relevant": label, "k": k}
-                    row |= zip(NAMES, map(float, line), strict=True)
+                    row: dict[str, Any] = {"table": "1", "cases by": name, "relevant": label}
+                    row |= {"k": k, **dict(zip(NAMES, map(float, line), strict=True))}
                     # The paper has means over k only.
                     values = published if published and k is None else (None,) * len(NAMES)
                     paper = zip(NAMES, values, strict=True)

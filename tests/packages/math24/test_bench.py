@@ -63,7 +63,7 @@ def test_figures_are_those_worked_out_by_hand() -> None:
     puzzles = Puzzles(
         problems=[(1, 1, 1, 11)] * 6,
         classes=[frozenset({(12, 0, 3)})] * 2 + [frozenset({(8, 0, 3)})] + [frozenset()] * 3,
-        splits=[[0]],
+        splits={0: [0]},
     )
     vectors = np.eye(6, dtype=np.float32)
     vectors[0] = [1, 0.8, 0.9, 0.1, 0.1, 0.1]
@@ -153,7 +153,7 @@ def test_nested_settings_are_chosen_without_a_test_puzzle(
 
 def test_no_test_puzzle_takes_part_in_its_runs_training(data: Path) -> None:
     puzzles = read_puzzles(data)
-    for run, split in enumerate(puzzles.splits):
+    for run, split in puzzles.splits.items():
         assert not set(puzzles.training(run)) & set(split)
     seen: list[list[int]] = []
     table_of(
