@@ -121,10 +121,7 @@ class Puzzles:
         return [index for index in range(len(self.problems)) if index not in tests]
 
     def nearest(self, represent: Represent, run: int) -> NDArray[np.intp]:
-        """Return the indices of the five nearest cases of each test puzzle, array (tests, 5).
-
-        The nearest case by cosine is first.
-        """
+        """Return the nearest cases of each test puzzle by cosine, nearest first, (tests, 5)."""
         training = self.training(run)
         labels = tuple(self.classes[index] for index in training)
         units = unit_rows(represent(tuple(training), labels, run).astype(np.float64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,28 +13,27 @@ from casewright.errors import InputError
 from casewright.stores import Binary, Case, CaseSchema, Facet
 from casewright.stores.facet import Components
 from casewright_math24.answer import check
+from casewright_math24.card_reader import CardReader
 from casewright_math24.cards import render_card
-from casewright_math24.decomposition import (
-    Class,
-    Decomposition,
-    decomposable_problems,
-    decompositions,
-)
+from casewright_math24.decomposition import Class, Decomposition, decompositions
 from casewright_math24.latent import LatentNetwork
 from casewright_math24.prompts import question
 from casewright_math24.puzzle import GOAL, Problem, problem_of
 from casewright_mcbr.layers import UNITS
 from casewright_mcbr.picture import media_type
 
-#: Returns the numbers on a card, from the bytes of its image.
-ReadCard = Callable[[bytes], Problem]
 
+def puzzle_schema(reader: CardReader, network: LatentNetwork) -> CaseSchema:
+    """Return the schema of cards: ``reader`` is T of MCBR-RAG, and ``network`` computes L."""
 
-def puzzle_schema(read: ReadCard, network: LatentNetwork) -> CaseSchema:
-    """Return the schema of cards: ``read`` is T of MCBR-RAG, and ``network`` computes L."""
+    def numbers_of(components: Components) -> Problem:
+        card = components.get("card")
+        if not isinstance(card, Binary):
+            raise InputError(f"{card!r:.80} is not a card. Give its image as a Binary.")
+        return problem_of(reader.read(card.read()).numbers)
 
     def embed(components: Sequence[Components]) -> NDArray[np.float32]:
-        return network.vectors([numbers_of(each, read) for each in components])
+        return network.vectors([numbers_of(each) for each in components])
 
     card = Facet(
         name="card",
@@ -42,7 +41,7 @@ def puzzle_schema(read: ReadCard, network: LatentNetwork) -> CaseSchema:
         dimension=UNITS,
         embed_case=embed,
         embed_query=embed,
-        describe=lambda components: question(numbers_of(components, read)),
+        describe=lambda components: question(numbers_of(components)),
         model=network.name,
         takes_text=False,
     )
@@ -76,24 +75,11 @@ def puzzle_key(problem: Problem) -> str:
     return " ".join(map(str, problem))
 
 
-def puzzle_cases() -> list[Case]:
-    """Return all 527 puzzles with a product of two pairs as cases."""
-    return [puzzle_case(problem) for problem in decomposable_problems()]
-
-
 def card_image(problem: Sequence[int]) -> bytes:
     """Return the bytes of a PNG file of a card in the plain style."""
     buffer = io.BytesIO()
     render_card(problem).save(buffer, format="PNG")
     return buffer.getvalue()
-
-
-def numbers_of(components: Components, read: ReadCard) -> Problem:
-    """Return the numbers on a case's card; ``InputError`` if the card is not an image."""
-    card = components.get("card")
-    if not isinstance(card, Binary):
-        raise InputError(f"{card!r:.80} is not a card. Give its image as a Binary.")
-    return read(card.read())
 
 
 def plans_of(case: Case) -> list[Class]:

@@ -7,13 +7,14 @@ from importlib.resources import files
 
 from casewright.domains.domain import OpenDomain
 from casewright.domains.own_answer import IMAGE_OPTIONS, OwnAnswer, OwnRequest
-from casewright.stores import CaseSchema, CaseStore
+from casewright.stores import CaseStore
 from casewright_math24.answerer import CardAnswer, CardAnswerer
 from casewright_math24.card_reader import WEIGHTS, shipped_reader
-from casewright_math24.cases import card_image, case_text, puzzle_cases, puzzle_schema
+from casewright_math24.cases import card_image, case_text, puzzle_case, puzzle_schema
+from casewright_math24.decomposition import decomposable_problems
 from casewright_math24.latent import FILE, shipped_network
 from casewright_math24.page import page_of
-from casewright_math24.puzzle import Problem, problem_of
+from casewright_math24.puzzle import problem_of
 from casewright_mcbr.domain import one_tool_domain
 
 #: The modules that determine the cases; the store is rebuilt if one changes.
@@ -24,15 +25,6 @@ QUERIES = (
     "24 out of 3 4 6 9?",
     "I have the numbers 2, 4, 8 and 10. What makes 24?",
 )
-
-
-def _schema() -> CaseSchema:
-    reader = shipped_reader()
-
-    def read(image: bytes) -> Problem:
-        return problem_of(reader.read(image).numbers)
-
-    return puzzle_schema(read, shipped_network())
 
 
 def _evidence(store: CaseStore, question: str) -> list[str]:
@@ -90,8 +82,8 @@ DOMAIN = one_tool_domain(
     QUERIES,
     tool="make_24",
     tool_description="Makes 24 of four numbers by the plans of similar puzzles, and checks it.",
-    schema=_schema,
-    cases=puzzle_cases,
+    schema=lambda: puzzle_schema(shipped_reader(), shipped_network()),
+    cases=lambda: [puzzle_case(problem) for problem in decomposable_problems()],
     sources=lambda: [*(files("casewright_math24") / name for name in CASE_MODULES), WEIGHTS, FILE],
     evidence=_evidence,
     options=IMAGE_OPTIONS,
