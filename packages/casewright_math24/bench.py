@@ -367,7 +367,7 @@ def right_shares(
 
     ``represent`` returns the vectors by which the nearest case is retrieved.
     """
-    shares: list[list[float]] = [[], [], []]
+    shares: list[list[float]] = [[], [], []]  # by run, in the order of SHARES
     labels = puzzles.classes
     for run in runs:
         right: list[list[bool]] = [[], [], []]
@@ -393,11 +393,8 @@ def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     }
     reuse = [row for row in rows if row["table"] == "2" and row["answered by"] == REUSE]
     accuracy = {row["attempts"]: row["accuracy"] for row in reuse if row["context"] == "top"}
-    return {
-        **figures,
-        "reuse_accuracy": accuracy[1],
-        "revise_gain": accuracy[2] - accuracy[1],
-    }
+    gain = accuracy[2] - accuracy[1]
+    return {**figures, "reuse_accuracy": accuracy[1], "revise_gain": gain}
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:

@@ -29,7 +29,7 @@ STYLES, CARDS, NON_CARDS = 480, 5000, 5000
 #: For each style, the number of cells with texts that are not numbers from 1 to 13.
 STRANGE = 6
 #: Side of a cell in the network's input, in pixels.
-CELL = INPUT_SIDE // 2
+INPUT_CELL = INPUT_SIDE // 2
 #: The class of a cell without a number from 1 to 13.
 NONE = -1
 
@@ -45,27 +45,16 @@ class Pools:
     non_cards: NDArray[np.uint8]  # images without a card (m, 90, 90)
 
 
-def draw_cards(
-    rng: np.random.Generator, fonts: Fonts, count: int, *, plain: float = 0.0
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return grey levels of new cards (count, 90, 90), and their numbers minus one (count, 4).
-
-    The styles are random; a share ``plain`` of the cards has the plain style.
-    """
-    numbers = rng.integers(1, LARGEST + 1, (count, COUNT))
-    images = np.empty((count, INPUT_SIDE, INPUT_SIDE), dtype=np.uint8)
-    for row in range(count):
-        style = draw_style(rng, fonts) if rng.random() >= plain else None
-        images[row] = _input_bytes(render_card(numbers[row].tolist(), style))
-    return images, numbers - 1
-
-
 def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
-    """Return newly drawn pools, after about a minute."""
-    cards, numbers = draw_cards(rng, fonts, CARDS, plain=0.1)
+    """Return newly drawn pools, after about a minute; a tenth of the cards has the plain style."""
+    numbers = rng.integers(1, LARGEST + 1, (CARDS, COUNT))
+    cards = [
+        _input_bytes(render_card(row, draw_style(rng, fonts) if rng.random() >= 0.1 else None))
+        for row in numbers.tolist()
+    ]
     non_cards = [_input_bytes(draw_non_card(TRAINED, rng, fonts)) for _ in range(NON_CARDS)]
     cells = [_cells(rng, fonts) for _ in range(STYLES)]
-    return Pools(np.stack(cells), cards, numbers, np.stack(non_cards))
+    return Pools(np.stack(cells), np.stack(cards), numbers - 1, np.stack(non_cards))
 
 
 def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
@@ -79,7 +68,11 @@ def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
         offsets = draw_style(rng, fonts).offsets
         style = CardStyle(font=base.font, size=base.size, lines=base.lines, offsets=offsets)
         card = _input_bytes(render_texts(texts[start : start + COUNT], style))
-        cells += [card[y : y + CELL, x : x + CELL] for y in (0, CELL) for x in (0, CELL)]
+        cells += [
+            card[y : y + INPUT_CELL, x : x + INPUT_CELL]
+            for y in (0, INPUT_CELL)
+            for x in (0, INPUT_CELL)
+        ]
     return np.stack(cells)
 
 
@@ -102,7 +95,7 @@ def draw_batch(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         strange = rng.integers(LARGEST + 1, LARGEST + 1 + STRANGE, len(replaced))
         contents[row, replaced] = strange if rng.random() < 0.5 else 0
     cells = pools.cells[rng.integers(len(pools.cells), size=(COMBINED, 1)), contents]
-    combined = cells.reshape(COMBINED, 2, 2, CELL, CELL).transpose(0, 1, 3, 2, 4)
+    combined = cells.reshape(COMBINED, 2, 2, INPUT_CELL, INPUT_CELL).transpose(0, 1, 3, 2, 4)
     combined = combined.reshape(COMBINED, INPUT_SIDE, INPUT_SIDE)
     numbers = np.where((contents >= 1) & (contents <= LARGEST), contents - 1, NONE)
 

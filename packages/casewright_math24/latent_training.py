@@ -17,10 +17,10 @@ from casewright_mcbr.training import arrays_of, seeded, step
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Number of flags, five for each larger factor: a class has this factor, and for each of the four
-#: indices, the index is in the pair of such a class.
+#: Number of flags, five for each larger factor: the factor itself, and each of the four indices in
+#: the pairs that make it.
 FLAGS = 5 * len(LARGER_FACTORS)
-#: The paper's settings, or the middle of its range; the penalty is on squared weights.
+#: The paper's settings, or the middle of the paper's range; the penalty is an L2 penalty.
 EPOCHS, BATCH, RATE, PENALTY, DROPOUT = 500, 64, 0.01, 0.001, 0.1
 #: Settings of the contrastive training; the noise is the standard deviation on the inputs.
 STEPS, CONTRASTIVE_RATE, DECAY, CONTRASTIVE_DROPOUT, NOISE = 1000, 3e-3, 1e-2, 0.2, 0.03
@@ -39,7 +39,7 @@ class Contrast:
     """
 
     temperature: float = 0.1  # temperature of the softmax over similarities
-    same_class: float = 0.7  # weight of the loss for common classes; 1 minus it for common factors
+    same_class: float = 0.7  # weight of the loss for common classes; the rest is for factors
 
 
 def train_paper_network(
