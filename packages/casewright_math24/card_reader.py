@@ -86,10 +86,8 @@ class CardReader:
         return np.concatenate(batches)
 
 
-@cache
-def shipped_reader() -> CardReader:
-    """Return the shipped reader, whose network is loaded once per process."""
-    return CardReader()
+#: Returns the shipped reader, whose network is loaded once per process.
+shipped_reader = cache(CardReader)
 
 
 def card_input(image: bytes | Path | Image.Image) -> NDArray[np.float32]:

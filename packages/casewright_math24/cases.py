@@ -63,7 +63,7 @@ def solved_case(image: bytes, problem: Problem, solutions: Sequence[Decompositio
         solution={
             "plans": [list(solution.kind) for solution in solutions],
             "expressions": [solution.expression for solution in solutions],
-            "text": "; or ".join(solution_text(problem, solution) for solution in solutions),
+            "text": "; or ".join(_solution_text(problem, solution) for solution in solutions),
         },
         result=GOAL,
         metadata={"numbers": list(problem), "puzzle": puzzle_key(problem)},
@@ -87,8 +87,7 @@ def plans_of(case: Case) -> list[Class]:
     return [(larger, first, last) for larger, first, last in case.solution["plans"]]
 
 
-def solution_text(problem: Problem, solution: Decomposition) -> str:
-    """Return a decomposition as text."""
+def _solution_text(problem: Problem, solution: Decomposition) -> str:
     first, last = (problem[index] for index in solution.pair)
     return (
         f"make {solution.larger} of {first} and {last} ({solution.larger_expression}), and "

@@ -96,7 +96,5 @@ def load_network(file: Path = FILE) -> LatentNetwork:
     return network
 
 
-@cache
-def shipped_network() -> LatentNetwork:
-    """Return the shipped network, which is loaded once per process."""
-    return load_network()
+#: Returns the shipped network, which is loaded once per process.
+shipped_network = cache(load_network)

@@ -79,6 +79,8 @@ def _train_card_reader(
     The fonts are ``training_fonts`` and Pillow's default font. The same seed and number of steps
     give the same network on one machine.
     """
+    from torch.nn import functional
+
     from casewright_math24.card_network import CardNetwork
     from casewright_mcbr.blocks_network import Probabilities
 
@@ -87,7 +89,11 @@ def _train_card_reader(
 
     def loss(network: CardNetwork) -> Tensor:
         images, labels = draw_batch(pools, rng)
-        return _loss(network(images), labels)
+        logits, is_none = network(images), labels == NONE
+        number_loss = functional.cross_entropy(logits[~is_none], labels[~is_none])
+        # The cross-entropy with the uniform distribution lowers the confidence in other cells.
+        mean_log = functional.log_softmax(logits[is_none], dim=-1).mean()
+        return number_loss - OUTLIER_WEIGHT * mean_log
 
     label = "Training the card reader"
     network = train_one_cycle(CardNetwork, loss, RATE, steps, seed, label, progress)
@@ -96,15 +102,3 @@ def _train_card_reader(
     # The threshold is chosen on the fonts and kinds of the training, not on those of the test.
     write_metadata(target, {THRESHOLD_KEY: choose_threshold(target, seed=seed + 1)})
     return measure(target, seed=seed + 2)
-
-
-def _loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the cross-entropy with the labels, or with the uniform distribution for ``NONE``.
-
-    The uniform distribution lowers the confidence in images without a card.
-    """
-    from torch.nn import functional
-
-    is_none = labels == NONE
-    mean_log = functional.log_softmax(logits[is_none], dim=-1).mean()
-    return functional.cross_entropy(logits[~is_none], labels[~is_none]) - OUTLIER_WEIGHT * mean_log
