@@ -94,9 +94,11 @@ TABLE_2 = {
 
 Vectors = NDArray[np.float32]
 Classes = frozenset[Class]
+Indices = tuple[int, ...]
+Labels = tuple[Classes, ...]
 #: Returns a vector for each puzzle. Arguments: the indices of the training puzzles, their labels,
 #: and the number of the run.
-Represent = Callable[[tuple[int, ...], tuple[Classes, ...], int], Vectors]
+Represent = Callable[[Indices, Labels, int], Vectors]
 #: Returns True if a problem is solved. Arguments: the problem, the kind of context, the plans of
 #: the nearest case, and the maximum number of attempts.
 Answerer = Callable[[Problem, ContextKind, Sequence[Class], int], bool]
@@ -161,11 +163,11 @@ def measure_math24(
     """
     puzzles = read_puzzles(data)
     runs = range(min(run_count, len(puzzles.splits)))
-    answerers: dict[str, Answerer] = {REUSE: by_reuse}
+    answerers: dict[str, Answerer] = {REUSE: plans_solve}
     if chat is not None:
         from casewright.planner import chat_model
 
-        answerers[chat] = by_chat(chat_model(chat))
+        answerers[chat] = chat_answerer(chat_model(chat))
     represent_by_name = representations(puzzles, nested=nested)
     started = time.perf_counter()
     rows = _retrieval_rows(puzzles, represent_by_name, runs)
@@ -204,26 +206,26 @@ def measure_math24(
 def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Represent]:
     """Return the representations by name, with ``NESTED`` if ``nested``; vectors are cached."""
     problems = puzzles.problems
-    contrastive = by_latents(train_contrastive_network, problems)
+    contrastive = latents_by(train_contrastive_network, problems)
 
-    def tuned_per_run(indices: tuple[int, ...], labels: tuple[Classes, ...], run: int) -> Vectors:
+    def tuned_latents(indices: Indices, labels: Labels, run: int) -> Vectors:
         training = [problems[index] for index in indices]
         held_out = np.random.default_rng(run).permutation(len(training))[: len(training) // 4]
         inner_split = Puzzles(training, labels, {run: held_out.tolist()})
 
         def precision(contrast: Contrast) -> float:
             train = partial(train_contrastive_network, contrast=contrast)
-            figures = table_of(inner_split, by_latents(train, training), [run])
+            figures = retrieval_figures(inner_split, latents_by(train, training), [run])
             return float(figures["SCD"][:, NAMES.index("precision")].mean())
 
         train = partial(train_contrastive_network, contrast=max(GRID, key=precision))
-        return by_latents(train, problems)(indices, labels, run)
+        return latents_by(train, problems)(indices, labels, run)
 
-    def shuffled(indices: tuple[int, ...], labels: tuple[Classes, ...], run: int) -> Vectors:
+    def shuffled_latents(indices: Indices, labels: Labels, run: int) -> Vectors:
         order = np.random.default_rng(run).permutation(len(labels))
         return contrastive(indices, tuple(labels[index] for index in order), run)
 
-    def random(_indices: Sequence[int], _labels: Sequence[Classes], run: int) -> Vectors:
+    def random_vectors(_indices: Indices, _labels: Labels, run: int) -> Vectors:
         vectors = np.random.default_rng(run).standard_normal((len(problems), UNITS))
         return vectors.astype(np.float32)
 
@@ -231,24 +233,26 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
     rows = [[float(each in row) for each in all_classes] for row in puzzles.classes]
     functions: dict[str, Represent] = {
         FEATURES: lambda *_: np.stack([features(problem) for problem in problems]),
-        PAPER: by_latents(train_paper_network, problems),
+        PAPER: latents_by(train_paper_network, problems),
         CONTRASTIVE: contrastive,
-        SHUFFLED: shuffled,
-        **({NESTED: tuned_per_run} if nested else {}),
-        RANDOM: random,
+        SHUFFLED: shuffled_latents,
+        **({NESTED: tuned_latents} if nested else {}),
+        RANDOM: random_vectors,
         SOLVER: lambda *_: np.array(rows, dtype=np.float32),
     }
     return {name: cache(represent) for name, represent in functions.items()}
 
 
-def by_latents(train: Callable[..., LatentNetwork], problems: Sequence[Problem]) -> Represent:
+def latents_by(train: Callable[..., LatentNetwork], problems: Sequence[Problem]) -> Represent:
     """Return a representation: the latents of ``problems`` from a network trained for each run."""
     return lambda indices, labels, run: train(
         [problems[index] for index in indices], labels, seed=run
     ).vectors(problems)
 
 
-def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dict[str, Floats]:
+def retrieval_figures(
+    puzzles: Puzzles, represent: Represent, runs: Sequence[int]
+) -> dict[str, Floats]:
     """Return the figures of SCO and SCD for each k, means over the runs: arrays (k, figure)."""
     figures: dict[str, list[Floats]] = {label: [] for label in RELEVANT}
     for run in runs:
@@ -262,7 +266,7 @@ def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dic
     return {label: np.mean(by_run, axis=0) for label, by_run in figures.items()}
 
 
-def by_reuse(
+def plans_solve(
     problem: Problem,
     context_kind: ContextKind,
     plans: Sequence[Class],
@@ -273,29 +277,29 @@ def by_reuse(
     """Return True if the context's plans solve a problem: none, the general one, or the case's."""
     context_plans = {"none": (), "general": (GENERAL_PLAN,), "top": plans}[context_kind]
     expressions = attempts(problem, context_plans, other_pairs=other_pairs)
-    return _solved(expressions, problem, max_attempts)
+    return _is_solved(expressions, problem, max_attempts)
 
 
-def by_plans(fixed: Sequence[Class]) -> Answerer:
+def fixed_plans_answerer(fixed: Sequence[Class]) -> Answerer:
     """Return an answerer that tries the same plans for all puzzles."""
-    return lambda problem, _kind, _plans, limit: by_reuse(problem, "top", fixed, limit)
+    return lambda problem, _kind, _plans, limit: plans_solve(problem, "top", fixed, limit)
 
 
-def by_chat(model: BaseChatModel) -> Answerer:
+def chat_answerer(model: BaseChatModel) -> Answerer:
     """Return an answerer that asks a chat model, and tells it the error of its first attempt.
 
     Replies are cached, because the trials with one and with two attempts begin with the same call.
     """
     chat = chat_text(model)
     reply = cache(lambda *messages: chat(messages))
-    return lambda problem, context_kind, plans, max_attempts: _solved(
+    return lambda problem, context_kind, plans, max_attempts: _is_solved(
         chat_attempts(lambda m: reply(*m), prompt(problem, context_kind, plans), problem),
         problem,
         max_attempts,
     )
 
 
-def _solved(expressions: Iterator[str], problem: Problem, max_attempts: int) -> bool:
+def _is_solved(expressions: Iterator[str], problem: Problem, max_attempts: int) -> bool:
     return any(check(expression, problem).right for expression in islice(expressions, max_attempts))
 
 
@@ -305,7 +309,7 @@ def _retrieval_rows(
     rows: list[dict[str, Any]] = []
     with progress_bar("Training and retrieving", len(represent_by_name), show=None) as advance:
         for name, represent in represent_by_name.items():
-            for label, figures in table_of(puzzles, represent, runs).items():
+            for label, figures in retrieval_figures(puzzles, represent, runs).items():
                 published = TABLE_1.get((_PAPER_NAMES.get(name, ""), label))
                 lines: list[tuple[int | None, Floats]] = [(None, figures.mean(axis=0))]
                 if published:
@@ -328,7 +332,7 @@ def _answer_rows(
     runs: Sequence[int],
 ) -> list[dict[str, Any]]:
     latent = represent_by_name[CONTRASTIVE]
-    own_pair = partial(by_reuse, other_pairs=False)
+    own_pair = partial(plans_solve, other_pairs=False)
     trials: list[tuple[str, Represent, Answerer, ContextKind, int]] = [
         (name, latent, answerer, context_kind, max_attempts)
         for name, answerer in answerers.items()
@@ -336,12 +340,12 @@ def _answer_rows(
         for max_attempts in (1, 2)
     ]
     for name, plans in CONTROLS.items():
-        trials.append((name, latent, by_plans(plans), "general", len(plans)))
+        trials.append((name, latent, fixed_plans_answerer(plans), "general", len(plans)))
     for max_attempts in (1, 2):
-        trials.append((RANDOM_CASE, represent_by_name[RANDOM], by_reuse, "top", max_attempts))
+        trials.append((RANDOM_CASE, represent_by_name[RANDOM], plans_solve, "top", max_attempts))
         trials.append((OWN_PAIR, latent, own_pair, "top", max_attempts))
         if nested := represent_by_name.get(NESTED):
-            trials.append((f"{REUSE}, by the {NESTED}", nested, by_reuse, "top", max_attempts))
+            trials.append((f"{REUSE}, by the {NESTED}", nested, plans_solve, "top", max_attempts))
     names = ("table", "answered by", "context", "attempts", *SHARES)
     measured = [
         (name, kind, limit, *right_shares(puzzles, represent, answerer, kind, runs, limit))

@@ -1,8 +1,8 @@
-"""Decompositions: solutions that are a product of two pairs, as cases have (MCBR-RAG, section 5).
+"""Decompositions: solutions that are a product of two pairs (MCBR-RAG, section 5).
 
-One pair of the numbers makes 24, 12, 8 or 6, and the other pair makes 1, 2, 3 or 4. The class of a
-decomposition is its larger factor, and the indices of the pair that makes this factor in the sorted
-numbers. A class that is reused for another puzzle is called a plan.
+Cases have only such solutions. One pair of the numbers makes 24, 12, 8 or 6, and the other pair
+makes 1, 2, 3 or 4. The class of a decomposition is its larger factor, and the indices of the pair
+that makes this factor in the sorted numbers. A class that is reused for another puzzle is a plan.
 """
 
 from __future__ import annotations
