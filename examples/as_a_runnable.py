@@ -1,6 +1,6 @@
 """Casewright as a LangChain ``Runnable``: piped, batched and streamed, for two tenants.
 
-One graph over one store serves both tenants; neither sees the other's cases.
+Both tenants use the same graph and store, and neither gets cases of the other.
 
     python examples/as_a_runnable.py
 """
@@ -15,11 +15,11 @@ from casewright.tools import Toolbox, tool_from_store
 
 encoder = default_encoder()
 schema = CaseSchema("manuals", (text_facet("title", encoder),), tenanted=True)
-# A tenanted store is opened for somebody; the tool opens it for each request's tenant.
+# A store with tenants is opened for one of them; the tool opens it for each request's tenant.
 store = CaseStore(schema, ":memory:", tenant="nobody")
 for tenant, text in (("acme", "Oil the spindle weekly."), ("bolt", "Call the maker.")):
-    with store.for_tenant(tenant) as own:
-        own.add([Case({"title": "Mill, care of the spindle"}, text)])
+    with store.for_tenant(tenant) as tenant_store:
+        tenant_store.add([Case({"title": "Mill, care of the spindle"}, text)])
 
 search = tool_from_store(
     store, name="search_manuals", description="Searches the manuals.", per_tenant=True
@@ -33,18 +33,18 @@ bolt = as_runnable(graph, "text", run_context=RunContext(tenant="bolt"))
 
 
 async def events() -> None:
-    """Print what happens while a question is answered."""
+    """Print the events of a run while it answers a question."""
     async for event in bolt.astream_events("How do I care for the spindle?"):
         if event["event"] == "on_custom_event":
             print("event:", event["name"])
 
 
 if __name__ == "__main__":
-    chain = (lambda thing: f"How do I oil the {thing}?") | acme | (lambda answer: answer.text)
+    chain = (lambda machine: f"How do I oil the {machine}?") | acme | (lambda answer: answer.text)
     print("piped:", chain.invoke("mill"))
     for piece in bolt.stream("How do I care for the spindle?"):
         print("piece:", piece.strip())
-    for made in acme.batch(["How do I oil the mill?", ""], return_exceptions=True):
-        print("batched:", made if isinstance(made, InputError) else made.citations)
+    for result in acme.batch(["How do I oil the mill?", ""], return_exceptions=True):
+        print("batched:", result if isinstance(result, InputError) else result.citations)
     asyncio.run(events())
     store.close()

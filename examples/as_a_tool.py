@@ -1,7 +1,7 @@
-"""Casewright as a tool of an agent that calls tools, here LangChain's ``create_agent``.
+"""Casewright as a tool of an agent, here LangChain's ``create_agent``.
 
-The agent's model is a script, so that this runs offline: put any chat model in its place, such as
-``init_chat_model("openai:gpt-4o-mini")``. Needs LangChain; in a clone:
+The agent's model is a script, so that the example runs offline. Any chat model can replace it, such
+as ``init_chat_model("openai:gpt-4o-mini")``. The example needs LangChain; in a clone:
 pip install -c constraints.txt -e '.[chat]'
 
     python examples/as_a_tool.py
@@ -38,10 +38,10 @@ plant = as_tool(graph, "ask_the_plant", "Knows the plant's machines and what the
 
 
 class Script(GenericFakeChatModel):
-    """A model that says what it is given to say."""
+    """A chat model that returns prepared messages, one for each call."""
 
-    def bind_tools(self, tools, **more):
-        """Take note of no tools."""
+    def bind_tools(self, tools, **options):
+        """Return this model; the messages do not depend on tools."""
         return self
 
 
@@ -50,10 +50,10 @@ model = Script(messages=iter([AIMessage("", tool_calls=[call]), "The lathe is at
 agent = create_agent(model, [plant], context_schema=RunContext)
 
 if __name__ == "__main__":
-    asked = {"messages": [("user", "Is the lathe too warm?")]}
-    # Who asks, and how long a step may take, for this request alone.
+    request = {"messages": [("user", "Is the lathe too warm?")]}
+    # The user's scope and the time limit of a step, for this request only.
     context = RunContext(scope={"hall": "B"}, limits={"step_seconds": 5})
-    for message in agent.invoke(asked, context=context)["messages"]:
+    for message in agent.invoke(request, context=context)["messages"]:
         print(f"{message.type}: {message.text or message.tool_calls[0]['args']}")
         if message.type == "tool":
             print("steps:", [step["status"] for step in Answer.from_json(message.artifact).steps])

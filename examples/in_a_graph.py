@@ -1,7 +1,7 @@
-"""Casewright as a node of a LangGraph graph that has other keys, a checkpointer and a context.
+"""Casewright as a node of a LangGraph graph with its own state keys, checkpointer and context.
 
-A help desk looks a message up and signs the reply. A tool asks the customer something, which pauses
-the desk; its checkpointer resumes inside Casewright: python examples/in_a_graph.py
+The graph is a help desk, which answers a message and signs the reply. A tool asks the customer, so
+the graph pauses; it then resumes inside the node: python examples/in_a_graph.py
 """
 
 from typing import TypedDict
@@ -34,7 +34,7 @@ graph = build_graph(Toolbox(tools), CasePlanner(plan_store([case], default_encod
 
 
 class Desk(TypedDict, total=False):
-    """What is kept of a message."""
+    """The state of the help desk."""
 
     message: str
     reply: str

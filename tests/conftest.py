@@ -1,4 +1,4 @@
-"""Settings of every test: what is built is kept in the checkout, never in the user's folders."""
+"""Settings and fixtures of all tests: built stores stay in the checkout, not in the user's home."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("CASEWRIGHT_HOME", str(Path(__file__).parents[1] / ".casewright"))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-# Tests run beside each other: torch with a thread a core in each of them would be far slower.
+# Tests run in several processes; torch with one thread per core in each of them is far slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-def _holds_files() -> bool:
-    """Return whether what tests write fits in memory: less than 1 GB, and some of it is run."""
+def _memory_has_space() -> bool:
+    """Return True if ``/dev/shm`` has 2 GB free and can hold programs.
+
+    The tests write less than 1 GB, and run some of the written files.
+    """
     try:
         memory = os.statvfs("/dev/shm")
     except OSError:
@@ -34,14 +37,14 @@ def _holds_files() -> bool:
     return memory.f_bavail * memory.f_frsize > 2**31 and not memory.f_flag & os.ST_NOEXEC
 
 
-# On a disk, a new store waits 0.3 s for what it flushes; in memory, 0.01 s.
-if "TMPDIR" not in os.environ and _holds_files():
+# A new store waits 0.3 s for a flush to a disk, and 0.01 s for a flush to memory.
+if "TMPDIR" not in os.environ and _memory_has_space():
     tempfile.tempdir = os.environ["TMPDIR"] = "/dev/shm"
 
-#: Whose tests share what takes long, which one process makes once: a home with the shop's stores; a
-#: trained reader; the corpus; the parsed sources; a browser and services; sentence-transformers,
-#: whose import takes ten seconds; TRL, which takes nearly as long.
-SHARING = {
+#: Groups of test files by the start of their path. One process runs a whole group, so that a slow
+#: resource is made once: a home with the shop's stores; a trained reader; the corpus; the parsed
+#: sources; a browser and services; the imports of sentence-transformers (ten seconds) and TRL.
+GROUPS = {
     "bench/test_bench_reaper": "training",
     "finetune/test_corpus": "corpus",
     "finetune/test_ship": "training",
@@ -73,14 +76,14 @@ SHARING = {
 }
 
 
-#: Of a hundred examples that hypothesis draws in ``make test-all``, those that the default run
-#: draws; ``tests/support/examples`` scales by it what a test itself says.
+# Hypothesis draws 100 examples in ``make test-all``, and 15 in the default run.
+# ``tests/support/examples`` reduces the numbers that tests set themselves in proportion.
 settings.register_profile("default run", max_examples=15)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """Return a process more than there are cores: a third of the time tests wait for something."""
+    """Return one process more than there are cores, because tests wait a third of their time."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
@@ -88,10 +91,10 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """Collect no garbage while tests are gathered, nor ever again among what was imported.
+    """Turn off garbage collection while tests are collected; never scan imported objects later.
 
-    Over a million objects live as long as the run: to look through them again and again took a
-    quarter of the time that it takes to gather the tests.
+    Over a million objects live until the end of the run. Scanning them took a quarter of the time
+    of the collection.
     """
     gc.disable()
     try:
@@ -103,7 +106,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the slow ones."""
+    """Mark the slow tests."""
     for item in items:
         file = item.nodeid.partition("::")[0].removeprefix("tests/")
         if any(part in item.name for part in slow_parts(file)):
@@ -111,32 +114,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw fewer examples in the default run."""
+    """Let hypothesis draw fewer examples in the default run."""
     if config.option.markexpr == "not slow":
         settings.load_profile("default run")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep together, where tests run in several processes, those that share what takes long.
+    """Return a scheduler that runs each of the ``GROUPS`` in one process.
 
-    A scheduler, since xdist 3.8 finds no mark of a group from pytest 9.2 on (xdist issue 1386).
+    xdist 3.8 does not find the marks of groups from pytest 9.2 on (xdist issue 1386).
     """
     if config.getoption("dist") != "loadgroup":
         return None
     from xdist.scheduler import LoadScopeScheduling
 
-    class Groups(LoadScopeScheduling):
+    class GroupScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0].removeprefix("tests/")
-            return next((group for start, group in SHARING.items() if file.startswith(start)), file)
+            return next((group for start, group in GROUPS.items() if file.startswith(start)), file)
 
-    return Groups(config, log)
+    return GroupScheduling(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One certificate: every client of a server reads all that there are, and none needs any."""
+    """Reduce the certificate file to one entry.
+
+    Every HTTP client reads the whole file, and no test needs a certificate.
+    """
     first, end, _ = Path(certifi.where()).read_text("utf-8").partition("-----END CERTIFICATE-----")
     file = tmp_path_factory.mktemp("authority") / "one.pem"
     file.write_text(f"{first}{end}\n", "utf-8")
@@ -147,7 +153,7 @@ def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def taught_reader(tmp_path_factory: pytest.TempPathFactory) -> Taught:
-    """A reader that was trained on toy queries; some twenty seconds, once a session."""
+    """Return a reader that was trained on toy queries, about 20 seconds once per session."""
     from tests.support.readers import taught
 
     return taught(tmp_path_factory.mktemp("reader"))
@@ -155,7 +161,7 @@ def taught_reader(tmp_path_factory: pytest.TempPathFactory) -> Taught:
 
 @pytest.fixture(scope="session")
 def untrained_reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
-    """A reader of the same forms whose network learned nothing."""
+    """Return a reader with the same templates whose network was not trained."""
     from tests.support.readers import untrained
 
     return untrained(tmp_path_factory.mktemp("untrained"))

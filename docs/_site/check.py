@@ -1,7 +1,7 @@
-"""Checks a built site: ``python docs/_site/check.py SITE``.
+"""Check of a built site: ``python docs/_site/check.py SITE``.
 
-No page may have a browser fetch anything from another host; every link inside the site leads to a
-file that is there, and to an anchor that is there. Links to other hosts are not followed.
+A page must not load anything from another host. Every link inside the site must lead to an existing
+file, and to an existing anchor. Links to other hosts are not followed.
 """
 
 from __future__ import annotations
@@ -15,66 +15,67 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-#: Attributes whose address a browser fetches by itself.
+#: For each element, the attribute whose address a browser loads without a click.
 _FETCHED = {
     **dict.fromkeys(("script", "img", "iframe", "embed", "source", "audio", "video"), "src"),
     "object": "data",
 }
-#: Kinds of ``<link>`` that name a page, and fetch nothing.
-_NAMED = {"canonical", "next", "prev", "alternate", "edit"}
-_ELSEWHERE = re.compile(r"(?:https?:)?//", flags=re.IGNORECASE)
+#: Relations of ``<link>`` whose address a browser does not load.
+_NOT_FETCHED = {"canonical", "next", "prev", "alternate", "edit"}
+_OTHER_HOST = re.compile(r"(?:https?:)?//", flags=re.IGNORECASE)
 _CSS = re.compile(r"url\(\s*[\"']?((?:https?:)?//[^)\"']+)|@import\s+[\"']((?:https?:)?//[^\"']+)")
 _SCRIPT = re.compile(r"(?:import\s*\(|from|\.src\s*=|fetch\s*\()\s*[\"'`](https?://[^\"'`]+)")
-# The theme fetches Mermaid for such a diagram, and asks GitHub about such a repository.
-_FETCHING = {"class": "mermaid", "data-md-component": "source"}
-# Run by root, LinkChecker becomes the user nobody, who may not read the site, nor its modules.
+#: Attributes for which the theme loads a script: Mermaid from its host, a repository from GitHub.
+_THEME_FETCHES = {"class": "mermaid", "data-md-component": "source"}
+# If root runs LinkChecker, it becomes the user "nobody", who cannot read the site or the modules.
 _LINKCHECKER = (
-    "from linkcheck.command import linkchecker as it; "
-    "it.drop_privileges = lambda: None; it.linkchecker()"
+    "from linkcheck.command import linkchecker as command; "
+    "command.drop_privileges = lambda: None; command.linkchecker()"
 )
 
 
 @dataclass
 class _Page(HTMLParser):
-    """What a page holds that is checked."""
+    """Parser that collects the addresses and anchors of a page."""
 
     anchors: set[str] = field(default_factory=set)
     links: list[str] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
-    within: str = ""
+    element: str = ""  # the element that was opened last
 
     def __post_init__(self) -> None:
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep an element's addresses."""
-        has = {name: value or "" for name, value in attrs}
-        self.within = tag
-        self.anchors.update(has[name] for name in ("id", "name") if name in has)
-        if tag == "a" and "href" in has:
-            self.links.append(has["href"])
-        if tag == "link" and not _NAMED & set(has.get("rel", "").split()):
-            self.fetched.append(has.get("href", ""))
-        if tag in _FETCHED and _FETCHED[tag] in has:
-            self.fetched.append(has[_FETCHED[tag]])
-        self.fetched += [part.split()[0] for part in has.get("srcset", "").split(",") if part]
-        self.fetched += _addresses(_CSS, has.get("style", ""))
-        for name, value in _FETCHING.items():
-            if value in has.get(name, "").split():
+        """Collect an element's addresses and anchors."""
+        values = {name: value or "" for name, value in attrs}
+        self.element = tag
+        self.anchors.update(values[name] for name in ("id", "name") if name in values)
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        if tag == "link" and not _NOT_FETCHED & set(values.get("rel", "").split()):
+            self.fetched.append(values.get("href", ""))
+        if tag in _FETCHED and _FETCHED[tag] in values:
+            self.fetched.append(values[_FETCHED[tag]])
+        self.fetched += [part.split()[0] for part in values.get("srcset", "").split(",") if part]
+        self.fetched += _addresses(_CSS, values.get("style", ""))
+        for name, value in _THEME_FETCHES.items():
+            if value in values.get(name, "").split():
                 self.fetched.append(f"https://… for {name}={value!r}")
 
     def handle_data(self, data: str) -> None:
-        """Keep the addresses that a page's own styles and scripts fetch."""
-        if self.within in ("style", "script"):
-            self.fetched += _addresses(_CSS if self.within == "style" else _SCRIPT, data)
+        """Collect the addresses that inline styles and scripts load."""
+        if self.element in ("style", "script"):
+            self.fetched += _addresses(_CSS if self.element == "style" else _SCRIPT, data)
 
 
 def _addresses(pattern: re.Pattern[str], text: str) -> list[str]:
-    return [next(filter(None, found)) for found in map(re.Match.groups, pattern.finditer(text))]
+    """Return the first group with a text from each match of a pattern."""
+    return [next(filter(None, match.groups())) for match in pattern.finditer(text)]
 
 
 def faults(site: Path) -> Iterator[str]:
-    """Yield what is wrong with the addresses of a site, one line each."""
+    """Yield a line for each wrong address of a site."""
     pages = {}
     for file in sorted(site.rglob("*.html")):
         page = pages[file] = _Page()
@@ -86,7 +87,8 @@ def faults(site: Path) -> Iterator[str]:
             yield f"{file.relative_to(site)} fetches {address}"
     for file, page in pages.items():
         name = file.relative_to(site)
-        yield from (f"{name} fetches {one}" for one in page.fetched if _ELSEWHERE.match(one))
+        external = filter(_OTHER_HOST.match, page.fetched)
+        yield from (f"{name} fetches {address}" for address in external)
         for link in page.links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
@@ -102,13 +104,13 @@ def faults(site: Path) -> Iterator[str]:
 def _target(site: Path, file: Path, path: str) -> Path:
     if not path:
         return file
-    # The page for what is not there is shown at any depth, and names all from the top.
+    # The 404 page is shown at any depth, so its addresses begin at the root of the site.
     return (site / path[1:] if path[0] == "/" else file.parent / path).resolve()
 
 
 def linkchecker(site: Path) -> str:
-    """Return what LinkChecker says about the files that are linked; nothing where all are there."""
-    # Without its plugin for anchors, which reads a page once for every link to a part of it.
+    """Return LinkChecker's report about missing files; empty if there are none."""
+    # Its plugin for anchors is not used: it reads a page again for every link to an anchor.
     options = ("--no-status", "--threads", "0")
     command = [sys.executable, "-c", _LINKCHECKER, *options, str(site / "index.html")]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
@@ -116,14 +118,14 @@ def linkchecker(site: Path) -> str:
 
 
 def main() -> int:
-    """Check the site that the command names."""
+    """Check the site in the folder of the first argument; return the exit status."""
     site = Path(sys.argv[1]).resolve()
-    found = "\n".join(faults(site)) or linkchecker(site)
-    if found:
-        print(found, file=sys.stderr)
+    report = "\n".join(faults(site)) or linkchecker(site)
+    if report:
+        print(report, file=sys.stderr)
         return 1
     count = sum(1 for _ in site.rglob("*.html"))
-    print(f"{count} pages: every link and anchor leads somewhere, and nothing is of another host.")
+    print(f"{count} pages: every link and anchor leads somewhere, and no other host is used.")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Fills in the reference of the command line, from the commands themselves."""
+"""MkDocs hook: fills in the reference of the command line, from Typer's commands."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MARK = "<!-- commands -->"
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put the commands where the mark is."""
+    """Replace the mark in a page by the reference of all commands."""
     return markdown.replace(MARK, "\n".join(commands())) if MARK in markdown else markdown
 
 
 def commands() -> Iterator[str]:
-    """Yield the lines that tell every command with its arguments and options."""
+    """Yield the lines of the reference: every command with its arguments and options."""
     import typer
 
     from casewright.serve.cli.commands import app
@@ -28,36 +28,35 @@ def commands() -> Iterator[str]:
 
 
 def _command(name: str, command: Any, level: int) -> Iterator[str]:
-    """Tell one command, and those below it. Typer has its own classes, none of them public."""
-    below = {key: one for key, one in getattr(command, "commands", {}).items() if not one.hidden}
-    arguments = [one for one in command.params if one.param_type_name == "argument"]
-    options = [
-        one
-        for one in command.params
-        if one.param_type_name == "option" and "--help" not in one.opts
-    ]
+    """Yield the section of a command, then those of its subcommands.
+
+    ``Any`` is a class of Typer's own, which is not public.
+    """
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    parameters = [p for p in command.params if p.param_type_name == "option"]
+    options = [option for option in parameters if "--help" not in option.opts]
+    subcommands = [(n, c) for n, c in getattr(command, "commands", {}).items() if not c.hidden]
     yield from ("#" * level + f" `{name}`", "", _text(command.help), "")
-    words = [name, *(_shown(one) for one in arguments)]
+    words = [name, *map(_usage, arguments)]
     words += ["[OPTIONS]"] if options else []
-    words += ["COMMAND …"] if below else []
+    words += ["COMMAND …"] if subcommands else []
     yield from ("```text", " ".join(words), "```", "")
-    described = [one for one in arguments if one.help]
+    described = [argument for argument in arguments if argument.help]
     if described:
         yield from ("| argument | |", "|---|---|")
-        yield from (f"| `{_shown(one)}` | {_cell(one.help)} |" for one in described)
+        yield from (f"| `{_usage(each)}` | {_cell(each.help)} |" for each in described)
         yield ""
     if options:
         context = command.context_class(command)
         yield from ("| option | | default |", "|---|---|---|")
-        yield from (
-            f"| {_names(one, context)} | {_cell(one.help)} | {_default(one)} |" for one in options
-        )
+        for option in options:
+            yield f"| {_names(option, context)} | {_cell(option.help)} | {_default(option)} |"
         yield ""
-    for key, one in below.items():
-        yield from _command(f"{name} {key}", one, level + 1)
+    for subname, subcommand in subcommands:
+        yield from _command(f"{name} {subname}", subcommand, level + 1)
 
 
-def _shown(argument: Any) -> str:
+def _usage(argument: Any) -> str:
     word = (argument.metavar or argument.name).upper()
     if argument.nargs != 1:
         word += " …"
@@ -71,14 +70,13 @@ def _names(option: Any, context: Any) -> str:
     if option.is_flag:
         return names
     kind = option.display_type(context).strip("<>")
-    given = option.metavar or (kind if "|" in kind else kind.removesuffix(" range").upper())
-    again = " …" if option.multiple else ""
-    return f"{names} `{given}{again}`"
+    value = option.metavar or (kind if "|" in kind else kind.removesuffix(" range").upper())
+    return f"{names} `{value}{' …' if option.multiple else ''}`"
 
 
 def _default(option: Any) -> str:
     if option.required:
-        return "must be given"
+        return "required"
     value = option.default
     if value is None or value is False or value == () or callable(value):
         return "–"
@@ -86,7 +84,7 @@ def _default(option: Any) -> str:
 
 
 def _text(help_text: str | None) -> str:
-    """Return a help text as Markdown: ``code`` as in docstrings, no sign of its own."""
+    """Return a help text as Markdown: code in single backquotes, and no HTML."""
     return (help_text or "").replace("``", "`").replace("<", "&lt;").strip()
 
 

@@ -1,4 +1,4 @@
-"""Takes out of a notebook's page what nbconvert has a browser fetch from other hosts."""
+"""MkDocs hook: removes scripts of other hosts, which nbconvert adds to a notebook's page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from mkdocs.structure.pages import Page
 
-# MathJax and Mermaid, with their set-up; no notebook here has formulas or diagrams.
+# MathJax and Mermaid with their configuration; no notebook here has formulas or diagrams.
 _FETCHED = re.compile(
     r"<!-- Load mathjax -->.*?<!-- End of mathjax configuration -->"
     r"|<script type=\"module\">(?:(?!</script>).)*mermaid.*?</script>",
@@ -15,5 +15,5 @@ _FETCHED = re.compile(
 
 
 def on_post_page(output: str, page: Page, config: object) -> str:
-    """Leave out the two scripts."""
+    """Remove the two scripts from a notebook's page."""
     return _FETCHED.sub("", output) if page.file.src_uri.endswith(".ipynb") else output

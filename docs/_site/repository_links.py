@@ -1,7 +1,7 @@
-"""Makes links from the pages into the repository work on the site.
+"""MkDocs hook: makes links from the documentation into the repository work on the site.
 
-The project has no public address that they could lead to. A file that a page links to is shown on a
-page of its own below ``repository/``; a folder as the list of what is in it.
+The repository has no public address for these links. So each linked file gets a page below
+``repository/`` with its text, and each linked folder a page with a list of its contents.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 #: The part of the site that shows the repository.
-PLACE = "repository"
-#: Files that are shown: what a reader can read.
-SHOWN = {
+SITE_FOLDER = "repository"
+#: Suffixes of the files that get a page, with the language for highlighting.
+LANGUAGES = {
     ".json": "json",
     ".jsonl": "json",
     ".md": "markdown",
@@ -28,77 +28,81 @@ SHOWN = {
     ".txt": "text",
     ".yml": "yaml",
 }
-#: Larger ones are named, and not shown.
-MOST_BYTES = 100_000
+#: Larger files get no page; lists of a folder contain only their name.
+MAX_BYTES = 100_000
 _FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", flags=re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()(?P<target>\.\./[^)#\s]*)(?=[)#])")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add a page for everything in the repository that a page links to."""
+    """Add a page for each linked file and folder of the repository."""
     docs = Path(config.docs_dir)
-    wanted: set[Path] = set()
+    linked: set[Path] = set()
     for file in files.documentation_pages():
         if file.src_uri.endswith(".md") and file.abs_src_path:
-            wanted.update(path for _, path in _links(docs, file.src_uri, file.content_string))
-    for folder in [path for path in wanted if path.is_dir()]:
-        wanted.update(child for child in _inside(folder) if _is_shown(child))
-    for path in sorted(wanted):
-        if path.is_dir() or _is_shown(path):
+            linked.update(path for _, path in _links(docs, file.src_uri, file.content_string))
+    for folder in [path for path in linked if path.is_dir()]:
+        linked.update(child for child in _contents(folder) if _has_page(child))
+    for path in sorted(linked):
+        if path.is_dir() or _has_page(path):
             text = _page(docs.parent, path)
-            made = File.generated(
+            page = File.generated(
                 config, _address(docs, path), content=text, inclusion=InclusionLevel.NOT_IN_NAV
             )
-            files.append(made)
+            files.append(page)
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point the links at those pages; any other link out of the pages is left to fail."""
+    """Replace the targets of links by those pages.
+
+    A link without such a page stays as it is, so that the strict build reports it.
+    """
     docs = Path(config.docs_dir)
-    here = posixpath.dirname(page.file.src_uri)
+    folder = posixpath.dirname(page.file.src_uri)
     for target, path in set(_links(docs, page.file.src_uri, markdown)):
         if files.get_file_from_path(_address(docs, path)):
-            there = posixpath.relpath(_address(docs, path), here or ".")
-            markdown = re.sub(rf"(?<=\]\(){re.escape(target)}(?=[)#])", there, markdown)
+            address = posixpath.relpath(_address(docs, path), folder or ".")
+            markdown = re.sub(rf"(?<=\]\(){re.escape(target)}(?=[)#])", address, markdown)
     return markdown
 
 
 def _links(docs: Path, page: str, markdown: str) -> Iterator[tuple[str, Path]]:
-    """Yield the links out of the pages to what is there: as written, and where they lead."""
-    for found in _LINK.finditer(_FENCE.sub("", markdown)):
-        target = found["target"]
+    """Yield the target and the path of each link to an existing file outside the docs folder."""
+    for match in _LINK.finditer(_FENCE.sub("", markdown)):
+        target = match["target"]
         path = Path(os.path.normpath(docs / posixpath.dirname(page) / target))
-        inside = path.is_relative_to(docs.parent) and not path.is_relative_to(docs)
-        if inside and path != docs.parent and path.exists():
+        is_outside_docs = path.is_relative_to(docs.parent) and not path.is_relative_to(docs)
+        if is_outside_docs and path != docs.parent and path.exists():
             yield target, path
 
 
 def _address(docs: Path, path: Path) -> str:
     name = path.relative_to(docs.parent).as_posix()
-    return f"{PLACE}/{name}/index.md" if path.is_dir() else f"{PLACE}/{name}.md"
+    return f"{SITE_FOLDER}/{name}/index.md" if path.is_dir() else f"{SITE_FOLDER}/{name}.md"
 
 
-def _inside(folder: Path) -> list[Path]:
+def _contents(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.name[0] not in "._" or path.is_file())
 
 
-def _is_shown(path: Path) -> bool:
-    known = path.suffix in SHOWN or path.name == "Makefile"
-    return path.is_file() and known and path.stat().st_size <= MOST_BYTES
+def _has_page(path: Path) -> bool:
+    is_text = path.suffix in LANGUAGES or path.name == "Makefile"
+    return path.is_file() and is_text and path.stat().st_size <= MAX_BYTES
 
 
 def _page(root: Path, path: Path) -> str:
+    """Return the page of a file or folder, as Markdown."""
     name = path.relative_to(root).as_posix()
-    # Sources would crowd out the pages among what a search finds.
+    # The search excludes these pages, because they would hide the documentation.
     head = f"---\nsearch:\n  exclude: true\n---\n\n# `{name}`\n\n"
     if path.is_dir():
-        return head + "".join(f"- {_entry(child)}\n" for child in _inside(path))
-    language = SHOWN.get(path.suffix, "make")
+        return head + "".join(f"- {_entry(child)}\n" for child in _contents(path))
+    language = LANGUAGES.get(path.suffix, "make")
     return f"{head}``````{language}\n{path.read_text(encoding='utf-8')}\n``````\n"
 
 
 def _entry(path: Path) -> str:
-    if _is_shown(path):
+    if _has_page(path):
         return f"[{path.name}]({path.name}.md)"
     return f"{path.name}/" if path.is_dir() else f"{path.name} ({path.stat().st_size:,} bytes)"

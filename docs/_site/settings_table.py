@@ -1,4 +1,4 @@
-"""Fills in the table of settings, from the class that reads them."""
+"""MkDocs hook: fills in the table of settings, from the class ``Settings``."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ MARK = "<!-- settings -->"
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put the table where the mark is."""
+    """Replace the mark in a page by the table."""
     return markdown.replace(MARK, settings_table()) if MARK in markdown else markdown
 
 
 def settings_table() -> str:
-    """Return every setting as a row: its key, what can be given, its default, its variable."""
+    """Return a table with the key, value, default and environment variable of each setting."""
     from casewright.serve.settings.settings import PREFIX, Settings
 
-    # What it means stands second: a narrow screen shows the first two columns.
-    rows = ["| key in the file | what can be given | default | variable |", "|---|---|---|---|"]
-    # Made without the environment and without a file: what a class says, not what this machine has.
+    # The description is second, because a narrow screen shows only the first two columns.
+    rows = ["| key in the file | value | default | variable |", "|---|---|---|---|"]
+    # The defaults of the class, not this machine's environment or settings file.
     for name, field in Settings.model_fields.items():
-        about = (field.description or "").replace("|", "\\|")
-        default = _told(field.default)
-        rows.append(f"| `{name}` | {about} | {default} | `{PREFIX}{name.upper()}` |")
+        description = (field.description or "").replace("|", "\\|")
+        default = _code(field.default)
+        rows.append(f"| `{name}` | {description} | {default} | `{PREFIX}{name.upper()}` |")
     return "\n".join(rows)
 
 
-def _told(value: Any) -> str:
+def _code(value: Any) -> str:
+    """Return a default value as Markdown code, as it is written in the settings file."""
     if value is None or value == ():
         return "–"
     text = value if isinstance(value, str) else json.dumps(value)

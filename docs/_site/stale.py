@@ -1,4 +1,4 @@
-"""List the tables of the benchmarks that are older than the code they measure."""
+"""Lists the benchmark tables in the docs that are older than the code that they measure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "benchmarks"
-#: The code that each command measures, and its bench where that has another name than the command.
+#: The code that each command measures. ``main`` adds the bench if it has the command's name.
 MEASURED = {
     "answer": "graph planner stores serve",
     "answers": "graph/chat_generator.py graph/groundedness.py graph/quotable.py",
@@ -49,25 +49,24 @@ def sections(page: str) -> Iterator[tuple[str, list[str]]]:
     """Yield each section's command on a page, and the commits that printed its tables."""
     parts = re.split(r"(?m)^##+ `casewright bench ([\w-]+)", page)[1:]
     for name, text in zip(parts[::2], parts[1::2], strict=True):
-        printed = PRINTED.findall(text)
-        yield name, list(dict.fromkeys(printed))
+        yield name, list(dict.fromkeys(PRINTED.findall(text)))
 
 
 def changed_since(root: Path, commit: str, paths: list[str]) -> str:
-    """Return the changes of some paths since a commit, as git counts them; empty for none."""
+    """Return git's summary of the changes to some paths since a commit; empty for no changes."""
     command = ["git", "-C", str(root), "diff", "--shortstat", commit, "--", *paths]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() or done.stderr.strip()
 
 
 def main() -> None:
-    """Print a line for each table that is stale, or names no commit."""
+    """Print a line for each table that is out of date, or has no commit."""
     for page in sorted(PAGES.glob("*.md")):
         for name, commits in sections(page.read_text(encoding="utf-8")):
             paths = [*MEASURED[name].split(), f":(glob)bench/{name.replace('-', '_')}*/**"]
             paths.append(f":(glob)bench/{name.replace('-', '_')}*.py")
             if not commits:
-                print(f"{page.name}: bench {name}: it names no commit")
+                print(f"{page.name}: bench {name}: no commit is named")
             for commit in commits:
                 if changes := changed_since(ROOT, commit, paths):
                     print(f"{page.name}: bench {name}, since {commit}: {changes}")

@@ -1,4 +1,4 @@
-"""Tells at the foot of every page which version the site is of."""
+"""MkDocs hook: shows the version of Casewright at the foot of every page."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from mkdocs.config.defaults import MkDocsConfig
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Have the theme show the version that is installed, where it shows a copyright."""
+    """Set the theme's copyright line to the name and the installed version."""
     config.copyright = f"Casewright {version('casewright')}"
     return config

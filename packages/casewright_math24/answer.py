@@ -1,4 +1,4 @@
-"""Parsing and check of answers: an expression of four numbers that equals 24."""
+"""Parsing and checking of answers: expressions of four numbers that must equal 24."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from casewright_math24.puzzle import GOAL, Problem
 FINAL = "Final Answer:"
 #: Maximum number of characters in an expression.
 _MAX_CHARACTERS = 200
+#: Replaces typographic operators and square brackets by those of Python.
 SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "[": "(", "]": ")"})
 _OPERATIONS = {
     ast.Add: operator.add,
@@ -29,7 +30,7 @@ class Check:
 
     expression: str  # the expression of the answer; empty if there is none
     right: bool  # True if the expression uses each number once and equals 24
-    why: str = ""  # what is wrong, as a sentence; empty if nothing is
+    why: str = ""  # the error, as a sentence; empty for a right answer
 
 
 def final_answer(text: str) -> str:
@@ -44,7 +45,7 @@ def final_answer(text: str) -> str:
 
 
 def check(expression: str, problem: Problem) -> Check:
-    """Return the verdict on an expression; fractions make it exact."""
+    """Return the verdict on an expression, which is evaluated exactly, with fractions."""
     if not expression:
         return Check("", False, f'There is no expression after "{FINAL}".')
     plain = expression.translate(SIGNS)
@@ -57,7 +58,7 @@ def check(expression: str, problem: Problem) -> Check:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Check(expression, False, "It is no expression of numbers with + - * / and brackets.")
     if sorted(numbers) != list(problem):
-        expected, used = (", ".join(map(str, each)) for each in (problem, sorted(numbers)))
+        used, expected = (", ".join(map(str, row)) for row in (sorted(numbers), problem))
         why = f"It uses {used}, and must use {expected}, each exactly once."
         return Check(expression, False, why)
     if value != GOAL:
@@ -69,12 +70,13 @@ def read_expression(node: ast.expr) -> tuple[Fraction, list[int]]:
     """Return an expression's value and its numbers.
 
     Raises:
-        ValueError: The expression has other parts than integers and + - * /.
+        ValueError: The expression has parts other than integers and + - * /.
         ZeroDivisionError: The expression divides by zero.
     """
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return Fraction(node.value), [node.value]
     if not isinstance(node, ast.BinOp) or (operation := _OPERATIONS.get(type(node.op))) is None:
         raise ValueError
-    (left, numbers), (right, others) = read_expression(node.left), read_expression(node.right)
-    return operation(left, right), [*numbers, *others]
+    left, left_numbers = read_expression(node.left)
+    right, right_numbers = read_expression(node.right)
+    return operation(left, right), left_numbers + right_numbers

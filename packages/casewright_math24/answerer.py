@@ -1,4 +1,4 @@
-"""Answers about cards by case-based reasoning: retrieve, reuse or ask, revise, retain."""
+"""Answers about cards by case-based reasoning: retrieve, reuse, revise, retain."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from casewright_math24.answer import Check, check
 from casewright_math24.card_reader import CardReader, CardReading
 from casewright_math24.cases import plans_of, puzzle_key, solved_case
 from casewright_math24.decomposition import attempts, product_of_pairs
-from casewright_math24.prompts import prompt, tries
+from casewright_math24.prompts import chat_attempts, prompt
 from casewright_math24.puzzle import Problem, problem_of
 from casewright_mcbr.picture import media_type
 
 #: Number of retrieved cases; the plans of the nearest case are tried first.
 NEAREST = 3
-#: Attempts of a chat model: the first, and another after a correction.
+#: Maximum number of attempts: a second one follows a wrong answer.
 ATTEMPTS = 2
 
 
@@ -32,8 +32,8 @@ class CardAnswer:
     hits: Sequence[Hit]  # the nearest cases of other puzzles
     answered_by: str  # "reuse", or the chat model's name
     checks: Sequence[Check]  # the checks of all attempts; the last attempt is the answer
-    #: The outcome of ``retain``; ``None`` if it was not requested, or the answer is wrong or not a
-    #: product of two pairs.
+    #: The outcome of ``retain``; ``None`` if that was not requested, or the answer is wrong or not
+    #: a product of two pairs.
     retained: Retained | None = None
 
     @property
@@ -48,43 +48,44 @@ class CardAnswerer:
 
     store: CaseStore  # a store with the schema of puzzle_schema
     reader: CardReader
-    #: A chat model; without a model, the plans of the nearest cases are reused.
+    #: A chat model, which is shown the plans of the nearest cases; without a model, they are
+    #: applied to the numbers.
     chat: Chat | None = None
-    name: str = "reuse"  # the chat model's name
+    name: str = "reuse"  # the chat model's name; "reuse" without a model
 
     def answer(self, image: bytes | Path, *, retain: bool = False) -> CardAnswer:
-        """Return the answer to a card, from an image file's path or bytes.
+        """Return the answer to a card: an image file's path or bytes.
 
-        ``retain`` keeps a proved answer as a case. ``InputError`` if the image cannot be read, or
-        does not show a card; then nothing is retained.
+        ``retain`` stores a right answer as a case, if it is a product of two pairs. ``InputError``
+        if the image cannot be read, or does not show a card.
         """
         reading = self.reader.read(image)
         data = image.read_bytes() if isinstance(image, Path) else image
         problem = problem_of(reading.numbers)
         # As in the paper's protocol, cases of the same puzzle are not retrieved.
-        others = {"puzzle": {"not": puzzle_key(problem)}}
-        hits = self.store.search({"card": Binary(media_type(data), data)}, NEAREST, where=others)
+        other_puzzles = {"puzzle": {"not": puzzle_key(problem)}}
+        card = {"card": Binary(media_type(data), data)}
+        hits = self.store.search(card, NEAREST, where=other_puzzles)
         plans = list(dict.fromkeys(plan for hit in hits for plan in plans_of(hit.case)))
         if self.chat is None:
             expressions = attempts(problem, plans)
         else:
             query = prompt(problem, "top" if plans else "none", plans)
-            expressions = tries(self.chat, query, problem)
+            expressions = chat_attempts(self.chat, query, problem)
         checks: list[Check] = []
         for expression in islice(expressions, ATTEMPTS):
             verdict = check(expression, problem)
             if not expression and self.chat is None:
-                source = "next" if checks else "nearest case's"
-                why = f"The {source} plan gives no solution with these numbers."
+                plan = "next" if checks else "nearest case's"
+                why = f"The {plan} plan gives no solution with these numbers."
                 verdict = replace(verdict, why=why)
             checks.append(verdict)
             if verdict.right:
                 break
         checks = checks or [Check("", False, "No case was found whose plan could be reused.")]
         answer = CardAnswer(reading, problem, hits, self.name, checks)
-        if not (retain and answer.right):
-            return answer
-        solution = product_of_pairs(checks[-1].expression, problem)
-        if solution is None:
-            return answer
-        return replace(answer, retained=self.store.retain(solved_case(data, problem, [solution])))
+        # The product of pairs is None for a wrong answer.
+        if retain and (solution := product_of_pairs(checks[-1].expression, problem)):
+            case = solved_case(data, problem, [solution])
+            return replace(answer, retained=self.store.retain(case))
+        return answer

@@ -7,16 +7,19 @@ and decomposition"). Table 2 has the shares of right answers with no context, a 
 the nearest case as context. A context is right if the nearest case shares a class with the puzzle.
 Accuracy is over all puzzles, faithfulness over puzzles with a right context, negative rejection
 over the others.
+
+A run measures one of the paper's ten splits: 30 test puzzles, and 436 training puzzles, which are
+also the cases.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,45 +32,46 @@ from casewright.errors import InputError
 from casewright.planner.chat_call import chat_text
 from casewright.stores.progress import progress_bar
 from casewright_math24.answer import check
-from casewright_math24.decomposition import CATEGORIES, PAIRS, Class, attempts, classes
+from casewright_math24.decomposition import LARGER_FACTORS, PAIRS, Class, attempts, classes
 from casewright_math24.latent import LatentNetwork, features
 from casewright_math24.latent_training import (
     Contrast,
     train_contrastive_network,
     train_paper_network,
 )
-from casewright_math24.prompts import CONTEXT_KINDS, ContextKind, prompt, tries
+from casewright_math24.prompts import CONTEXT_KINDS, ContextKind, chat_attempts, prompt
 from casewright_math24.puzzle import Problem, problem_of
-from casewright_mcbr.layers import unit_rows
+from casewright_mcbr.layers import UNITS, unit_rows
 from casewright_mcbr.ranking import KS, NAMES, Floats, ranking_figures
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+#: The paper's files: the puzzles with their classes, and the test puzzles of each split.
 CASES, SPLITS = "cases_466.jsonl", "test_splits_10x30.json"
-#: Names of the representations.
+#: Names of the representations, as printed. "By comparison" is the contrastive loss, and "chosen"
+#: are its settings.
 FEATURES, PAPER, CONTRASTIVE = "features", "latent, the paper's network", "latent, by comparison"
 NESTED = "latent, by comparison, chosen within each run"
 SHUFFLED = "control: latent, by comparison, labels shuffled"
 RANDOM = "control: random numbers"
+#: An upper bound: the vectors are the puzzles' true classes.
 SOLVER = "for comparison: a solver's classes, which say it all"
+#: Names of answerers.
 REUSE = "reuse, no model"
+RANDOM_CASE, OWN_PAIR = "control: a random case's plans", "reuse, the case's own pair alone"
 #: The fixed plan for general context: 24 times a 1 made of the other numbers.
 GENERAL_PLAN: Class = (24, 2, 3)
 #: Controls that ignore the case: the same factors for every puzzle, each with all six pairs.
 CONTROLS: dict[str, Sequence[Class]] = {
-    **{f"control: always factor {larger}": ((larger, *PAIRS[0]),) for larger in CATEGORIES},
+    **{f"control: always factor {larger}": ((larger, *PAIRS[0]),) for larger in LARGER_FACTORS},
     "control: factor 6, then 12": ((6, *PAIRS[0]), (12, *PAIRS[0])),
 }
-RANDOM_CASE, OWN_PAIR = "control: a random case's plans", "reuse, the case's own pair alone"
 #: Settings from which ``--nested`` chooses.
-GRID = [
-    Contrast(temperature, same_class)
-    for temperature in (0.05, 0.1, 0.2)
-    for same_class in (0.7, 1.0)
-]
+GRID = [Contrast(*settings) for settings in product((0.05, 0.1, 0.2), (0.7, 1.0))]
+#: The shares of right answers: over all puzzles, with a right context, and with a wrong context.
 SHARES = ("accuracy", "faithfulness", "negative rejection")
-#: The paper's name of each representation that the paper also has.
+#: The paper's names of the representations that it also has, or that correspond to its latent.
 _PAPER_NAMES = {FEATURES: "features", PAPER: "latent", CONTRASTIVE: "latent"}
 #: Figures of the paper's Table 1, in the order of ``NAMES``: means over k from 1 to 5 and ten runs.
 TABLE_1 = {
@@ -76,8 +80,8 @@ TABLE_1 = {
     ("features", "SCD"): (0.454, 0.042, 0.071, 0.465, 0.581),
     ("latent", "SCD"): (0.642, 0.065, 0.109, 0.651, 0.734),
 }
-#: Figures of the paper's Table 2, in the order of ``SHARES``, by model: no, general and top
-#: context.
+#: Figures of the paper's Table 2, in the order of ``SHARES``, for each model with no, a general and
+#: the top context.
 TABLE_2 = {
     "Llama-3-70B": ((0.060, 0.072, 0.029), (0.123, 0.148, 0.057), (0.533, 0.694, 0.159)),
     "Llama-3.1-405B": ((0.340, 0.291, 0.473), (0.300, 0.329, 0.238), (0.613, 0.738, 0.335)),
@@ -90,25 +94,28 @@ TABLE_2 = {
 
 Vectors = NDArray[np.float32]
 Classes = frozenset[Class]
-Labels = Sequence[Classes]
-#: Returns a vector for each puzzle, from the indices and labels of training puzzles and the run.
-Represent = Callable[[Sequence[int], Labels, int], Vectors]
-#: Returns True if an answer is right, for a problem, a kind of context, a case's plans and a number
-#: of attempts.
-Answer = Callable[[Problem, ContextKind, Sequence[Class], int], bool]
+Indices = tuple[int, ...]
+Labels = tuple[Classes, ...]
+#: Returns a vector for each puzzle. Arguments: the indices of the training puzzles, their labels,
+#: and the number of the run.
+Represent = Callable[[Indices, Labels, int], Vectors]
+#: Returns True if a problem is solved. Arguments: the problem, the kind of context, the plans of
+#: the nearest case, and the maximum number of attempts.
+Answerer = Callable[[Problem, ContextKind, Sequence[Class], int], bool]
+#: For each kind of relevance, a function that returns True if a case is relevant for a puzzle.
 RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
-    "SCO": lambda query, other: bool({n for n, *_ in query} & {n for n, *_ in other}),
-    "SCD": lambda query, other: bool(query & other),
+    "SCO": lambda puzzle, case: bool({n for n, *_ in puzzle} & {n for n, *_ in case}),
+    "SCD": lambda puzzle, case: bool(puzzle & case),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Puzzles:
-    """Puzzles with the classes of each, and with the indices of the test puzzles of each run."""
+    """Puzzles with their classes and splits."""
 
     problems: Sequence[Problem]
-    classes: Labels
-    splits: Sequence[Sequence[int]]
+    classes: Sequence[Classes]  # the classes of each puzzle
+    splits: Mapping[int, Sequence[int]]  # the indices of the test puzzles by run
 
     def training(self, run: int) -> list[int]:
         """Return the indices of a run's training puzzles, which are also its cases."""
@@ -116,10 +123,10 @@ class Puzzles:
         return [index for index in range(len(self.problems)) if index not in tests]
 
     def nearest(self, represent: Represent, run: int) -> NDArray[np.intp]:
-        """Return the nearest cases of each test puzzle by cosine, best first, array (tests, 5)."""
+        """Return the nearest cases of each test puzzle by cosine, nearest first, (tests, 5)."""
         training = self.training(run)
-        vectors = represent(training, [self.classes[index] for index in training], run)
-        units = unit_rows(vectors.astype(np.float64))
+        labels = tuple(self.classes[index] for index in training)
+        units = unit_rows(represent(tuple(training), labels, run).astype(np.float64))
         similarities = units[list(self.splits[run])] @ units[training].T
         order = np.argsort(-similarities, axis=1, kind="stable")[:, : KS[-1]]
         return np.asarray(np.array(training)[order])
@@ -131,10 +138,10 @@ def read_puzzles(folder: Path) -> Puzzles:
         lines = (folder / CASES).read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines if line.strip()]
         problems = [problem_of(row["problem"]) for row in rows]
-        labels = [frozenset((c, i, j) for c, i, j in row["classes"]) for row in rows]
-        index = {problem: number for number, problem in enumerate(problems)}
+        labels = [frozenset((n, i, j) for n, i, j in row["classes"]) for row in rows]
+        indices = {problem: index for index, problem in enumerate(problems)}
         splits = json.loads((folder / SPLITS).read_text(encoding="utf-8"))["splits"]
-        tests = [[index[problem_of(test)] for test in split] for split in splits]
+        tests = {run: [indices[problem_of(p)] for p in split] for run, split in enumerate(splits)}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{folder} does not hold the puzzles of Math-24 as {CASES} and {SPLITS}: "
@@ -150,21 +157,21 @@ def measure_math24(
 
     Args:
         data: The folder for ``read_puzzles``.
-        chat: A chat model that is also measured.
-        run_count: Number of runs; each has its split.
+        chat: The name of a chat model to measure, too.
+        run_count: Number of runs, one for each split.
         nested: Also train latent networks with settings chosen on each run's training puzzles.
     """
     puzzles = read_puzzles(data)
     runs = range(min(run_count, len(puzzles.splits)))
-    answerers: dict[str, Answer] = {REUSE: by_reuse}
+    answerers: dict[str, Answerer] = {REUSE: plans_solve}
     if chat is not None:
         from casewright.planner import chat_model
 
-        answerers[chat] = by_chat(chat_model(chat))
+        answerers[chat] = chat_answerer(chat_model(chat))
     represent_by_name = representations(puzzles, nested=nested)
     started = time.perf_counter()
     rows = _retrieval_rows(puzzles, represent_by_name, runs)
-    trained = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     rows += _answer_rows(puzzles, represent_by_name, answerers, runs)
     pairs = zip(puzzles.problems, puzzles.classes, strict=True)
     incomplete = sum(bool(classes(problem) - published) for problem, published in pairs)
@@ -173,7 +180,7 @@ def measure_math24(
         settings={"runs": len(runs), "puzzles": len(puzzles.problems), "ks": list(KS)},
         figures={
             **_figures(rows),
-            "retrieval_seconds": trained,
+            "retrieval_seconds": seconds,
             "puzzles_with_more_classes_by_enumeration": float(incomplete),
         },
         rows=rows,
@@ -199,118 +206,100 @@ def measure_math24(
 def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Represent]:
     """Return the representations by name, with ``NESTED`` if ``nested``; vectors are cached."""
     problems = puzzles.problems
+    contrastive = latents_by(train_contrastive_network, problems)
 
-    def by_features(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
-        return np.stack([features(problem) for problem in problems])
-
-    def trained(train: Callable[..., LatentNetwork]) -> Represent:
-        return lambda indices, labels, run: train(
-            [problems[index] for index in indices], labels, seed=run
-        ).vectors(problems)
-
-    contrastive = trained(train_contrastive_network)
-
-    def tuned_per_run(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
+    def tuned_latents(indices: Indices, labels: Labels, run: int) -> Vectors:
         training = [problems[index] for index in indices]
         held_out = np.random.default_rng(run).permutation(len(training))[: len(training) // 4]
-        inner_split = Puzzles(training, labels, [held_out.tolist()])
+        inner_split = Puzzles(training, labels, {run: held_out.tolist()})
 
         def precision(contrast: Contrast) -> float:
-            def represent(indices: Sequence[int], labels: Labels, _: int) -> Vectors:
-                inner = [training[index] for index in indices]
-                network = train_contrastive_network(inner, labels, seed=run, contrast=contrast)
-                return network.vectors(training)
+            train = partial(train_contrastive_network, contrast=contrast)
+            figures = retrieval_figures(inner_split, latents_by(train, training), [run])
+            return float(figures["SCD"][:, NAMES.index("precision")].mean())
 
-            return float(table_of(inner_split, represent, [0])["SCD"][:, 0].mean())
+        train = partial(train_contrastive_network, contrast=max(GRID, key=precision))
+        return latents_by(train, problems)(indices, labels, run)
 
-        best = partial(train_contrastive_network, contrast=max(GRID, key=precision))
-        return trained(best)(indices, labels, run)
-
-    def shuffled(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
+    def shuffled_latents(indices: Indices, labels: Labels, run: int) -> Vectors:
         order = np.random.default_rng(run).permutation(len(labels))
-        return contrastive(indices, [labels[index] for index in order], run)
+        return contrastive(indices, tuple(labels[index] for index in order), run)
 
-    def random(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
-        vectors = np.random.default_rng(run).standard_normal((len(problems), 64))
+    def random_vectors(_indices: Indices, _labels: Labels, run: int) -> Vectors:
+        vectors = np.random.default_rng(run).standard_normal((len(problems), UNITS))
         return vectors.astype(np.float32)
 
-    def solver(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
-        all_classes = [(larger, *pair) for larger in CATEGORIES for pair in PAIRS]
-        rows = [[float(label in row) for label in all_classes] for row in puzzles.classes]
-        return np.array(rows, dtype=np.float32)
-
-    def cached(represent: Represent) -> Represent:
-        by_tuples = cache(represent)
-        return lambda indices, labels, run: by_tuples(tuple(indices), tuple(labels), run)
-
-    functions = {FEATURES: by_features, PAPER: trained(train_paper_network)}
-    functions |= {CONTRASTIVE: contrastive, SHUFFLED: shuffled}
-    functions |= {NESTED: tuned_per_run} if nested else {}
-    functions |= {RANDOM: random, SOLVER: solver}
-    return {name: cached(represent) for name, represent in functions.items()}
+    all_classes = [(larger, *pair) for larger in LARGER_FACTORS for pair in PAIRS]
+    rows = [[float(each in row) for each in all_classes] for row in puzzles.classes]
+    functions: dict[str, Represent] = {
+        FEATURES: lambda *_: np.stack([features(problem) for problem in problems]),
+        PAPER: latents_by(train_paper_network, problems),
+        CONTRASTIVE: contrastive,
+        SHUFFLED: shuffled_latents,
+        **({NESTED: tuned_latents} if nested else {}),
+        RANDOM: random_vectors,
+        SOLVER: lambda *_: np.array(rows, dtype=np.float32),
+    }
+    return {name: cache(represent) for name, represent in functions.items()}
 
 
-def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dict[str, Floats]:
+def latents_by(train: Callable[..., LatentNetwork], problems: Sequence[Problem]) -> Represent:
+    """Return a representation: the latents of ``problems`` from a network trained for each run."""
+    return lambda indices, labels, run: train(
+        [problems[index] for index in indices], labels, seed=run
+    ).vectors(problems)
+
+
+def retrieval_figures(
+    puzzles: Puzzles, represent: Represent, runs: Sequence[int]
+) -> dict[str, Floats]:
     """Return the figures of SCO and SCD for each k, means over the runs: arrays (k, figure)."""
-    figures: dict[str, list[Floats]] = {name: [] for name in RELEVANT}
+    figures: dict[str, list[Floats]] = {label: [] for label in RELEVANT}
     for run in runs:
-        order = puzzles.nearest(represent, run)
-        for name in RELEVANT:
-            figures[name].append(_run_figures(puzzles, order, run, name))
-    return {name: np.mean(each, axis=0) for name, each in figures.items()}
+        nearest = puzzles.nearest(represent, run)
+        tests = [puzzles.classes[test] for test in puzzles.splits[run]]
+        for label, is_relevant in RELEVANT.items():
+            relevant = np.array([[is_relevant(t, case) for case in puzzles.classes] for t in tests])
+            hits = np.take_along_axis(relevant, nearest, axis=1)
+            counts = relevant[:, puzzles.training(run)].sum(axis=1)
+            figures[label].append(ranking_figures(hits, counts).mean(axis=2))
+    return {label: np.mean(by_run, axis=0) for label, by_run in figures.items()}
 
 
-def _run_figures(puzzles: Puzzles, order: NDArray[np.intp], run: int, name: str) -> Floats:
-    labels, cases, tests = puzzles.classes, puzzles.training(run), puzzles.splits[run]
-
-    def judge(test: int, case: int) -> bool:
-        return RELEVANT[name](labels[test], labels[case])
-
-    hits = np.array(
-        [[judge(test, case) for case in row] for test, row in zip(tests, order, strict=True)]
-    )
-    relevant = np.array([sum(judge(test, case) for case in cases) for test in tests])
-    figures: Floats = ranking_figures(hits, relevant).mean(axis=2)
-    return figures
-
-
-def by_reuse(
-    problem: Problem, context_kind: ContextKind, plans: Sequence[Class], max_attempts: int
+def plans_solve(
+    problem: Problem,
+    context_kind: ContextKind,
+    plans: Sequence[Class],
+    max_attempts: int,
+    *,
+    other_pairs: bool = True,
 ) -> bool:
     """Return True if the context's plans solve a problem: none, the general one, or the case's."""
     context_plans = {"none": (), "general": (GENERAL_PLAN,), "top": plans}[context_kind]
-    return _solved(attempts(problem, context_plans), problem, max_attempts)
+    expressions = attempts(problem, context_plans, other_pairs=other_pairs)
+    return _is_solved(expressions, problem, max_attempts)
 
 
-def by_own_pair(
-    problem: Problem, context_kind: ContextKind, plans: Sequence[Class], max_attempts: int
-) -> bool:
-    """Return True if a plan of the nearest case solves a problem with the pair that it uses."""
-    return _solved(attempts(problem, plans, other_pairs=False), problem, max_attempts)
-
-
-def by_plans(fixed: Sequence[Class]) -> Answer:
+def fixed_plans_answerer(fixed: Sequence[Class]) -> Answerer:
     """Return an answerer that tries the same plans for all puzzles."""
-    return lambda problem, context_kind, plans, max_attempts: by_reuse(
-        problem, "top", fixed, max_attempts
-    )
+    return lambda problem, _kind, _plans, limit: plans_solve(problem, "top", fixed, limit)
 
 
-def by_chat(model: BaseChatModel) -> Answer:
+def chat_answerer(model: BaseChatModel) -> Answerer:
     """Return an answerer that asks a chat model, and tells it the error of its first attempt.
 
     Replies are cached, because the trials with one and with two attempts begin with the same call.
     """
     chat = chat_text(model)
-    replies = cache(lambda *messages: chat(messages))
-    return lambda problem, context_kind, plans, max_attempts: _solved(
-        tries(lambda m: replies(*m), prompt(problem, context_kind, plans), problem),
+    reply = cache(lambda *messages: chat(messages))
+    return lambda problem, context_kind, plans, max_attempts: _is_solved(
+        chat_attempts(lambda m: reply(*m), prompt(problem, context_kind, plans), problem),
         problem,
         max_attempts,
     )
 
 
-def _solved(expressions: Iterator[str], problem: Problem, max_attempts: int) -> bool:
+def _is_solved(expressions: Iterator[str], problem: Problem, max_attempts: int) -> bool:
     return any(check(expression, problem).right for expression in islice(expressions, max_attempts))
 
 
@@ -320,18 +309,18 @@ def _retrieval_rows(
     rows: list[dict[str, Any]] = []
     with progress_bar("Training and retrieving", len(represent_by_name), show=None) as advance:
         for name, represent in represent_by_name.items():
-            for label, figures in table_of(puzzles, represent, runs).items():
-                paper = TABLE_1.get((_PAPER_NAMES.get(name, ""), label))
-                lines: list[tuple[int | None, Floats, Sequence[float] | None]]
-                lines = [(None, figures.mean(axis=0), paper)]
-                if paper is not None:
-                    lines += [(k, line, None) for k, line in zip(KS, figures, strict=True)]
-                for k, line, published_line in lines:
-                    measured = dict(zip(NAMES, map(float, line), strict=True))
-                    values = published_line or (None,) * len(NAMES)
-                    published = dict(zip(NAMES, values, strict=True))
-                    row = {"table": "1", "cases by": name, "relevant": label, "k": k, **measured}
-                    rows.append({**row, **{f"paper {n}": v for n, v in published.items()}})
+            for label, figures in retrieval_figures(puzzles, represent, runs).items():
+                published = TABLE_1.get((_PAPER_NAMES.get(name, ""), label))
+                lines: list[tuple[int | None, Floats]] = [(None, figures.mean(axis=0))]
+                if published:
+                    lines += zip(KS, figures, strict=True)
+                for k, line in lines:
+                    row: dict[str, Any] = {"table": "1", "cases by": name, "relevant": label}
+                    row |= {"k": k, **dict(zip(NAMES, map(float, line), strict=True))}
+                    # The paper has means over k only.
+                    values = published if published and k is None else (None,) * len(NAMES)
+                    paper = zip(NAMES, values, strict=True)
+                    rows.append(row | {f"paper {figure}": value for figure, value in paper})
             advance(1)
     return rows
 
@@ -339,66 +328,59 @@ def _retrieval_rows(
 def _answer_rows(
     puzzles: Puzzles,
     represent_by_name: dict[str, Represent],
-    answerers: dict[str, Answer],
+    answerers: dict[str, Answerer],
     runs: Sequence[int],
 ) -> list[dict[str, Any]]:
     latent = represent_by_name[CONTRASTIVE]
-    trials: list[tuple[str, Represent, Answer, ContextKind, int]] = [
-        (name, latent, answer, context_kind, max_attempts)
-        for name, answer in answerers.items()
+    own_pair = partial(plans_solve, other_pairs=False)
+    trials: list[tuple[str, Represent, Answerer, ContextKind, int]] = [
+        (name, latent, answerer, context_kind, max_attempts)
+        for name, answerer in answerers.items()
         for context_kind in CONTEXT_KINDS
         for max_attempts in (1, 2)
     ]
     for name, plans in CONTROLS.items():
-        trials.append((name, latent, by_plans(plans), "general", len(plans)))
+        trials.append((name, latent, fixed_plans_answerer(plans), "general", len(plans)))
     for max_attempts in (1, 2):
-        trials.append((RANDOM_CASE, represent_by_name[RANDOM], by_reuse, "top", max_attempts))
-        trials.append((OWN_PAIR, latent, by_own_pair, "top", max_attempts))
+        trials.append((RANDOM_CASE, represent_by_name[RANDOM], plans_solve, "top", max_attempts))
+        trials.append((OWN_PAIR, latent, own_pair, "top", max_attempts))
         if nested := represent_by_name.get(NESTED):
-            trials.append((f"{REUSE}, by the {NESTED}", nested, by_reuse, "top", max_attempts))
+            trials.append((f"{REUSE}, by the {NESTED}", nested, plans_solve, "top", max_attempts))
+    names = ("table", "answered by", "context", "attempts", *SHARES)
     measured = [
-        (
-            (name, context_kind, max_attempts),
-            right_shares(puzzles, represent, answer, context_kind, runs, max_attempts),
-        )
-        for name, represent, answer, context_kind, max_attempts in trials
+        (name, kind, limit, *right_shares(puzzles, represent, answerer, kind, runs, limit))
+        for name, represent, answerer, kind, limit in trials
     ]
     published = [
-        ((f"paper: {model}", context_kind, 1), shares)
-        for model, kinds in TABLE_2.items()
-        for context_kind, shares in zip(CONTEXT_KINDS, kinds, strict=True)
+        (f"paper: {model}", context_kind, 1, *shares)
+        for model, by_kind in TABLE_2.items()
+        for context_kind, shares in zip(CONTEXT_KINDS, by_kind, strict=True)
     ]
-    names = ("table", "answered by", "context", "attempts", *SHARES)
-    return [
-        dict(zip(names, ("2", *trial, *shares), strict=True))
-        for trial, shares in [*measured, *published]
-    ]
+    return [dict(zip(names, ("2", *row), strict=True)) for row in [*measured, *published]]
 
 
 def right_shares(
     puzzles: Puzzles,
     represent: Represent,
-    answer: Answer,
+    answerer: Answerer,
     context_kind: ContextKind,
     runs: Sequence[int],
-    max_attempts: int = 1,
+    max_attempts: int,
 ) -> tuple[float | None, ...]:
-    """Return the ``SHARES`` of the test puzzles, means over the runs; ``None`` without puzzles.
+    """Return the ``SHARES``, means over the runs; a share without puzzles is ``None``.
 
-    ``represent`` gives the vectors by which cases are retrieved.
+    ``represent`` returns the vectors by which the nearest case is retrieved.
     """
-    shares: list[list[float]] = [[], [], []]
+    shares: list[list[float]] = [[], [], []]  # by run, in the order of SHARES
     labels = puzzles.classes
     for run in runs:
         right: list[list[bool]] = [[], [], []]
         nearest = puzzles.nearest(represent, run)[:, 0]
         for test, case in zip(puzzles.splits[run], nearest, strict=True):
-            plans = labels[case]
-            is_right = answer(
-                puzzles.problems[test], context_kind, sorted(plans, reverse=True), max_attempts
-            )
+            plans = sorted(labels[case], reverse=True)
+            is_right = answerer(puzzles.problems[test], context_kind, plans, max_attempts)
             right[0].append(is_right)
-            right[1 if labels[test] & plans else 2].append(is_right)
+            right[1 if labels[test] & labels[case] else 2].append(is_right)
         for share, verdicts in zip(shares, right, strict=True):
             if verdicts:
                 share.append(mean(verdicts))
@@ -414,14 +396,15 @@ def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
         for figure in NAMES
     }
     reuse = [row for row in rows if row["table"] == "2" and row["answered by"] == REUSE]
-    top = {row["attempts"]: row["accuracy"] for row in reuse if row["context"] == "top"}
-    return {**figures, "reuse_accuracy": top[1], "revise_gain": top[2] - top[1]}
+    accuracy = {row["attempts"]: row["accuracy"] for row in reuse if row["context"] == "top"}
+    gain = accuracy[2] - accuracy[1]
+    return {**figures, "reuse_accuracy": accuracy[1], "revise_gain": gain}
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     for name in (FEATURES, PAPER, CONTRASTIVE):
-        lines = [r for r in rows if r.get("cases by") == name and r["relevant"] == "SCD" and r["k"]]
-        axes.plot([r["k"] for r in lines], [r["precision"] for r in lines], marker="o", label=name)
+        line = [r for r in rows if r.get("cases by") == name and r["relevant"] == "SCD" and r["k"]]
+        axes.plot([r["k"] for r in line], [r["precision"] for r in line], marker="o", label=name)
     axes.axhline(TABLE_1["latent", "SCD"][0], color="grey", linestyle=":", label="paper's mean")
     axes.set_xlabel("nearest cases, k")
     axes.set_ylabel("SCD precision")

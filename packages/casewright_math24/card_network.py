@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from casewright_math24.puzzle import LARGEST
 from casewright_mcbr.blocks_network import convolution
 
-#: Channels after each convolution; width of the last feature map, and of a corner in it.
-CHANNELS = (16, 24, 40, 64)
+#: Number of channels after each convolution, and of hidden units for each number.
+CHANNELS, HIDDEN = (16, 24, 40, 64), 80
+#: Width of the last feature map, and of the part of the map that is a corner.
 MAP, CORNER = 12, 7
-HIDDEN = 80
 
 
 class CardNetwork(nn.Module):
-    """A network from the grey levels of an image to logits of four numbers."""
+    """A network from the grey levels of an image to logits for each of four numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,24 +42,23 @@ class CardNetwork(nn.Module):
         """Return logits (n, 4, 13) for images (n, 90, 90) of grey levels from 0 to 1."""
         maps = self.features(_standardize(images).unsqueeze(1))
         starts = (0, MAP - CORNER)
-        corners = torch.stack(
-            [
-                maps[:, :, row : row + CORNER, column : column + CORNER].flatten(1)
-                for row in starts
-                for column in starts
-            ],
-            dim=1,
-        )
+        corners = [
+            maps[:, :, row : row + CORNER, column : column + CORNER].flatten(1)
+            for row in starts
+            for column in starts
+        ]
+        stacked = torch.stack(corners, dim=1)
         summary = torch.cat([maps.mean((2, 3)), maps.amax((2, 3))], dim=1)
-        hidden = torch.relu(self.corner(corners) + self.whole(summary).unsqueeze(1))
+        hidden = torch.relu(self.corner(stacked) + self.whole(summary).unsqueeze(1))
         logits: Tensor = self.out(self.drop(hidden))
         return logits
 
 
 def _standardize(images: Tensor) -> Tensor:
-    """Return images with unit deviation, in which ink is positive and paper is negative.
+    """Return images with a standard deviation near 1, in which ink is positive.
 
-    Ink covers less area than paper, so it is the longer tail of the distribution of grey levels.
+    Ink covers less area than the background, so it is the longer tail of the distribution of grey
+    levels, and the sign of the third moment tells which tail this is.
     """
     centred = images - images.mean((1, 2), keepdim=True)
     deviation = (centred**2).mean((1, 2), keepdim=True).sqrt()

@@ -1,4 +1,4 @@
-"""Reader of cards: it finds the four numbers in an image, offline, in a few milliseconds."""
+"""Reading of cards: the four numbers in an image, offline, in a few milliseconds."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 #: Width and height of the network's input, in pixels.
 INPUT_SIDE = 90
-#: The expected shape of a card, about a square.
+#: The pictures that are accepted as a card.
 CARD = ExpectedPicture("a card", "about as wide as high", min_side=32, max_ratio=3)
 #: The shipped network.
 WEIGHTS = Path(__file__).parent / "weights" / "cards.onnx"
 #: Images in a batch.
 BATCH = 64
-#: Name of the confidence threshold in the model file's metadata.
-THRESHOLD = "least_confidence"
+#: Key of the confidence threshold in the metadata of the network's file.
+THRESHOLD_KEY = "least_confidence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class CardReading:
 
     #: The numbers upper left, upper right, lower left and lower right, from 1 to 13.
     numbers: tuple[int, int, int, int]
-    confidence: float  # the probability of the least certain number, from 0 to 1
+    confidence: float  # the lowest probability of the four numbers, from 0 to 1
 
 
 class CardReader:
@@ -50,7 +50,7 @@ class CardReader:
     @cached_property
     def _network(self) -> tuple[InferenceSession, float]:
         session, metadata = open_network(self._file, "math24")
-        return session, float(metadata.get(THRESHOLD, 0.5))
+        return session, float(metadata.get(THRESHOLD_KEY, 0.5))
 
     @property
     def threshold(self) -> float:
@@ -58,54 +58,45 @@ class CardReader:
         return self._network[1]
 
     def read(self, image: bytes | Path | Image.Image) -> CardReading:
-        """Return the numbers on a card, from an image file's bytes or path, or from an open image.
+        """Return the numbers on a card: an image file's bytes or path, or an open image.
 
         Raises:
             InputError: The image is missing, damaged, too small or too large, or does not show a
                 card; the network's file is missing.
         """
-        reading = _reading(self.probabilities([image])[0])
-        if reading.confidence < self.threshold:
+        probabilities = self.probabilities([image])[0]
+        first, second, third, fourth = (int(index) + 1 for index in probabilities.argmax(axis=1))
+        confidence = float(probabilities.max(axis=1).min())
+        if confidence < self.threshold:
             name = image if isinstance(image, (str, Path)) else "The image"
             raise InputError(
                 f"{name} does not look like a card of four numbers from 1 to 13 in a 2×2 grid. "
                 "Give an upright image of one card that fills the image."
             )
-        return reading
+        return CardReading((first, second, third, fourth), confidence)
 
     def probabilities(self, images: Iterable[bytes | Path | Image.Image]) -> NDArray[np.float32]:
         """Return the probabilities of the numbers 1 to 13 in each cell, array (n, 4, 13)."""
         session = self._network[0]
         inputs = map(card_input, images)
         batches = [np.empty((0, 4, 13), dtype=np.float32)]
-        # All images together might not fit into memory.
+        # Batches, because all images together might not fit into memory.
         while batch := list(islice(inputs, BATCH)):
             batches.append(session.run(None, {"images": np.stack(batch)})[0])
         return np.concatenate(batches)
 
 
-@cache
-def shipped_reader() -> CardReader:
-    """Return the shipped reader, whose network is loaded once per process."""
-    return CardReader()
+#: Returns the shipped reader, whose network is loaded once per process.
+shipped_reader = cache(CardReader)
 
 
 def card_input(image: bytes | Path | Image.Image) -> NDArray[np.float32]:
     """Return a picture as grey levels from 0 (black) to 1 (white), array (90, 90).
 
-    Its EXIF orientation is applied, its transparent parts become white, and it is scaled.
-
-    Raises:
-        InputError: The file is missing, is not an image, or is damaged; the image is too small, too
-            large, or far from square.
+    See ``open_picture`` for the conversion and for ``InputError``.
     """
     from PIL import Image
 
     grey = open_picture(image, CARD).convert("L")
     scaled = grey.resize((INPUT_SIDE, INPUT_SIDE), Image.Resampling.BILINEAR)
     return np.asarray(scaled, dtype=np.float32) / np.float32(255)
-
-
-def _reading(probabilities: NDArray[np.float32]) -> CardReading:
-    first, second, third, fourth = (int(index) + 1 for index in probabilities.argmax(axis=1))
-    return CardReading((first, second, third, fourth), float(probabilities.max(axis=1).min()))

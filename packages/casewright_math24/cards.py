@@ -1,7 +1,7 @@
 """Drawing of Math-24 cards: four numbers from 1 to 13 in a 2×2 grid.
 
-The plain style is that of MCBR-RAG (Marom 2024): one font, upright, clean. Other styles change the
-font, turn the card, add noise and more. The same numbers and style give the same image.
+The plain style is that of MCBR-RAG (Marom 2024): one font, upright, without noise. Other styles
+change the font, turn the card, add noise and more. The same numbers and style give the same image.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ SIDE, CELL = 180, 90
 #: Number of numbers on a card.
 COUNT = 4
 
-Offsets = tuple[tuple[float, float], tuple[float, float], tuple[float, float], tuple[float, float]]
-
 
 @dataclass(frozen=True, slots=True)
 class CardStyle:
@@ -40,21 +38,20 @@ class CardStyle:
     paper: int = 255  # grey level of the background
     lines: bool = False  # True to draw a border and lines between the cells
     #: Offset of each number from its cell's centre, in pixels to the right and down.
-    offsets: Offsets = ((0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0))
+    offsets: tuple[tuple[float, float], ...] = ((0.0, 0.0),) * COUNT
     seed: int = 0  # random seed of the noise
 
 
 def draw_style(
     rng: np.random.Generator, fonts: Sequence[Path | None], *, rotation: float = 15.0
 ) -> CardStyle:
-    """Return a random style, with one of the fonts and at most ``rotation`` degrees either way."""
+    """Return a random style in one of the fonts, turned by at most ``rotation`` degrees."""
     ink, paper = 0, 255
     if rng.random() < 0.7:
         ink, paper = int(rng.integers(0, 90)), int(rng.integers(165, 256))
     if rng.random() < 0.15:
         ink, paper = paper, ink
-    shifts = rng.uniform(-5, 5, (COUNT, 2)).round(2).tolist()
-    first, second, third, fourth = ((x, y) for x, y in shifts)
+    offsets = rng.uniform(-5, 5, (COUNT, 2)).round(2).tolist()
     return CardStyle(
         font=fonts[int(rng.integers(len(fonts)))] if fonts else None,
         size=float(rng.uniform(0.35, 0.52)),
@@ -64,7 +61,7 @@ def draw_style(
         ink=ink,
         paper=paper,
         lines=bool(rng.random() < 0.4),
-        offsets=(first, second, third, fourth),
+        offsets=tuple((right, down) for right, down in offsets),
         seed=int(rng.integers(2**31)),
     )
 
@@ -81,7 +78,7 @@ def render_card(numbers: Sequence[int], style: CardStyle | None = None) -> Image
 
 
 def render_texts(texts: Sequence[str], style: CardStyle | None = None) -> Image.Image:
-    """Return a card with four texts instead of numbers; see ``render_card``."""
+    """Return the image of a card with any four texts; see ``render_card``."""
     from PIL import Image, ImageDraw
 
     style = style or CardStyle()
@@ -100,7 +97,7 @@ def render_texts(texts: Sequence[str], style: CardStyle | None = None) -> Image.
 
 
 def apply_effects(image: Image.Image, style: CardStyle) -> Image.Image:
-    """Return a grey image with a style's rotation, blur and noise."""
+    """Return an image with the rotation, blur and noise of a style; ``image`` is grey."""
     from PIL import Image, ImageFilter
 
     if style.rotation:

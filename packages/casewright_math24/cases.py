@@ -1,9 +1,9 @@
-"""Puzzles as cases: the image of a card, with products of two pairs as solutions."""
+"""Puzzles as cases: a case's problem is the image of a card, its solution products of two pairs."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,28 +13,27 @@ from casewright.errors import InputError
 from casewright.stores import Binary, Case, CaseSchema, Facet
 from casewright.stores.facet import Components
 from casewright_math24.answer import check
+from casewright_math24.card_reader import CardReader
 from casewright_math24.cards import render_card
-from casewright_math24.decomposition import (
-    Class,
-    Decomposition,
-    decomposable_problems,
-    decompositions,
-)
+from casewright_math24.decomposition import Class, Decomposition, decompositions
 from casewright_math24.latent import LatentNetwork
 from casewright_math24.prompts import question
 from casewright_math24.puzzle import GOAL, Problem, problem_of
 from casewright_mcbr.layers import UNITS
 from casewright_mcbr.picture import media_type
 
-#: Returns the numbers on a card, from the bytes of its image.
-ReadCard = Callable[[bytes], Problem]
 
+def puzzle_schema(reader: CardReader, network: LatentNetwork) -> CaseSchema:
+    """Return the schema of cards: ``reader`` is T of MCBR-RAG, and ``network`` computes L."""
 
-def puzzle_schema(read: ReadCard, network: LatentNetwork) -> CaseSchema:
-    """Return the schema of cards: ``read`` is T of MCBR-RAG, and ``network`` computes L."""
+    def numbers_of(components: Components) -> Problem:
+        card = components.get("card")
+        if not isinstance(card, Binary):
+            raise InputError(f"{card!r:.80} is not a card. Give its image as a Binary.")
+        return problem_of(reader.read(card.read()).numbers)
 
-    def embed(problems: Sequence[Components]) -> NDArray[np.float32]:
-        return network.vectors([numbers_of(problem, read) for problem in problems])
+    def embed(components: Sequence[Components]) -> NDArray[np.float32]:
+        return network.vectors([numbers_of(each) for each in components])
 
     card = Facet(
         name="card",
@@ -42,7 +41,7 @@ def puzzle_schema(read: ReadCard, network: LatentNetwork) -> CaseSchema:
         dimension=UNITS,
         embed_case=embed,
         embed_query=embed,
-        describe=lambda problem: question(numbers_of(problem, read)),
+        describe=lambda components: question(numbers_of(components)),
         model=network.name,
         takes_text=False,
     )
@@ -50,7 +49,7 @@ def puzzle_schema(read: ReadCard, network: LatentNetwork) -> CaseSchema:
 
 
 def puzzle_case(problem: Problem) -> Case:
-    """Return a puzzle as a case, with its card; ``InputError`` if no product of two pairs is 24."""
+    """Return a puzzle as a case; ``InputError`` if no product of two pairs is 24."""
     solutions = decompositions(problem)
     if not solutions:
         raise InputError(f"{problem} has no product of two pairs that is {GOAL}.")
@@ -64,7 +63,7 @@ def solved_case(image: bytes, problem: Problem, solutions: Sequence[Decompositio
         solution={
             "plans": [list(solution.kind) for solution in solutions],
             "expressions": [solution.expression for solution in solutions],
-            "text": "; or ".join(solution_text(problem, solution) for solution in solutions),
+            "text": "; or ".join(_solution_text(problem, solution) for solution in solutions),
         },
         result=GOAL,
         metadata={"numbers": list(problem), "puzzle": puzzle_key(problem)},
@@ -76,11 +75,6 @@ def puzzle_key(problem: Problem) -> str:
     return " ".join(map(str, problem))
 
 
-def puzzle_cases() -> list[Case]:
-    """Return all 527 puzzles with a product of two pairs as cases."""
-    return [puzzle_case(problem) for problem in decomposable_problems()]
-
-
 def card_image(problem: Sequence[int]) -> bytes:
     """Return the bytes of a PNG file of a card in the plain style."""
     buffer = io.BytesIO()
@@ -88,25 +82,16 @@ def card_image(problem: Sequence[int]) -> bytes:
     return buffer.getvalue()
 
 
-def numbers_of(problem: Components, read: ReadCard) -> Problem:
-    """Return the numbers on a problem's card; ``InputError`` if it is not an image of a card."""
-    card = problem.get("card")
-    if not isinstance(card, Binary):
-        raise InputError(f"{card!r:.80} is not a card. Give its image as a Binary.")
-    return read(card.read())
-
-
 def plans_of(case: Case) -> list[Class]:
-    """Return a case's plans: its larger factors with the indices of their pairs."""
+    """Return a case's plans, which are the classes of its solutions."""
     return [(larger, first, last) for larger, first, last in case.solution["plans"]]
 
 
-def solution_text(problem: Problem, solution: Decomposition) -> str:
-    """Return a decomposition as text."""
+def _solution_text(problem: Problem, solution: Decomposition) -> str:
     first, last = (problem[index] for index in solution.pair)
     return (
-        f"make {solution.larger} of {first} and {last} ({solution.larger_by}), and "
-        f"{solution.smaller} of the other two ({solution.smaller_by}): "
+        f"make {solution.larger} of {first} and {last} ({solution.larger_expression}), and "
+        f"{solution.smaller} of the other two ({solution.smaller_expression}): "
         f"{solution.larger} * {solution.smaller} = {GOAL}"
     )
 
@@ -117,13 +102,11 @@ def case_text(case: Case) -> str:
 
 
 def flaw_of(case: Case) -> str | None:
-    """Return why a case must be refused (Revise); ``None`` if all its expressions are proved."""
+    """Return the error of a case, which is then refused (Revise); ``None`` if it is proved."""
     solution: Any = case.solution
     problem = problem_of(case.metadata.get("numbers", ()))
     expressions = solution.get("expressions") if isinstance(solution, dict) else None
     if not expressions:
         return "It has no expression."
-    for expression in expressions:
-        if not (verdict := check(str(expression), problem)).right:
-            return verdict.why
-    return None
+    verdicts = (check(str(expression), problem) for expression in expressions)
+    return next((verdict.why for verdict in verdicts if not verdict.right), None)

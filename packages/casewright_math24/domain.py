@@ -1,4 +1,4 @@
-"""The Math-24 domain: a card's numbers make 24, by plans of similar cards (MCBR-RAG)."""
+"""The Math-24 domain: makes 24 of a card's four numbers, by plans of similar cards (MCBR-RAG)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from importlib.resources import files
 
 from casewright.domains.domain import OpenDomain
 from casewright.domains.own_answer import IMAGE_OPTIONS, OwnAnswer, OwnRequest
-from casewright.stores import CaseSchema, CaseStore
+from casewright.stores import CaseStore
 from casewright_math24.answerer import CardAnswer, CardAnswerer
 from casewright_math24.card_reader import WEIGHTS, shipped_reader
-from casewright_math24.cases import card_image, case_text, puzzle_cases, puzzle_schema
+from casewright_math24.cases import card_image, case_text, puzzle_case, puzzle_schema
+from casewright_math24.decomposition import decomposable_problems
 from casewright_math24.latent import FILE, shipped_network
 from casewright_math24.page import page_of
-from casewright_math24.puzzle import Problem, problem_of
+from casewright_math24.puzzle import problem_of
 from casewright_mcbr.domain import one_tool_domain
 
-#: The modules that determine the cases; the store is rebuilt when one changes.
+#: The modules that determine the cases; the store is rebuilt if one changes.
 CASE_MODULES = ("cards.py", "cases.py", "decomposition.py", "domain.py")
 QUERIES = (
     "How do I make 24 of 2, 3, 7 and 8?",
@@ -26,31 +27,23 @@ QUERIES = (
 )
 
 
-def _schema() -> CaseSchema:
-    reader = shipped_reader()
-
-    def read(image: bytes) -> Problem:
-        return problem_of(reader.read(image).numbers)
-
-    return puzzle_schema(read, shipped_network())
-
-
 def _evidence(store: CaseStore, question: str) -> list[str]:
-    """Return the lines that answer a question: the attempts, then the cases."""
+    """Return the lines of the answer to a question: the attempts, then the cases."""
     numbers = [int(text) for text in re.findall(r"\d+", question)]
     # A question may also name the goal.
     if len(numbers) > 4 and 24 in numbers:
         numbers.remove(24)
     answer = CardAnswerer(store, shipped_reader()).answer(card_image(problem_of(numbers)))
+    # The first line tells what was read from the image, and a question has no image.
     return sorted(lines_of(answer)[1:], key=lambda line: line.startswith("Case"))
 
 
 def answer_card(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
-    """Answer a request's card, and retain the answer if requested; see ``CardAnswerer.answer``."""
+    """Return the answer to a request's card; see ``CardAnswerer.answer``."""
     image = request.image
     answerer = CardAnswerer(opened.stores["math24"], shipped_reader(), request.chat, request.name)
     answer = answerer.answer(image, retain="retain" in request.options)
-    plain = {
+    record = {
         "numbers": list(answer.reading.numbers),
         "confidence": answer.reading.confidence,
         "cases": [
@@ -66,11 +59,11 @@ def answer_card(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
         "retained": None if answer.retained is None else answer.retained.outcome,
     }
     page = page_of(answer, image.read_bytes())
-    return OwnAnswer(lines_of(answer), plain, page, answer.right).save_page(request)
+    return OwnAnswer(lines_of(answer), record, page, answer.right).save_page(request)
 
 
 def lines_of(answer: CardAnswer) -> list[str]:
-    """Return the lines of an answer."""
+    """Return an answer as lines: the reading, the cases, the attempts, and what was retained."""
     reading = answer.reading
     lines = [f"Read: {' '.join(map(str, reading.numbers))} ({reading.confidence:.3f} sure)"]
     lines += [f"Case, {hit.score:.3f} alike: {case_text(hit.case)}" for hit in answer.hits]
@@ -89,8 +82,8 @@ DOMAIN = one_tool_domain(
     QUERIES,
     tool="make_24",
     tool_description="Makes 24 of four numbers by the plans of similar puzzles, and checks it.",
-    schema=_schema,
-    cases=puzzle_cases,
+    schema=lambda: puzzle_schema(shipped_reader(), shipped_network()),
+    cases=lambda: [puzzle_case(problem) for problem in decomposable_problems()],
     sources=lambda: [*(files("casewright_math24") / name for name in CASE_MODULES), WEIGHTS, FILE],
     evidence=_evidence,
     options=IMAGE_OPTIONS,

@@ -1,8 +1,8 @@
 """L of MCBR-RAG (section 5.1): a network from a problem to its latent, a vector of 64 numbers.
 
-The inputs are the four numbers and the paper's features: for each factor of 24, the share of the
-six pairs that can make it, and for each number the share of its three pairs. They do not show which
-two pairs have no number in common.
+The inputs are the four numbers and the paper's features. For each factor of 24, these are the share
+of all six pairs that can make it, and the share of each number's three pairs. The features do not
+show which two pairs have no number in common.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_math24.decomposition import pair_values
+from casewright_math24.decomposition import PAIRS, pair_values
 from casewright_math24.puzzle import LARGEST, Problem
 from casewright_mcbr.layers import (
     UNITS,
@@ -29,7 +29,9 @@ from casewright_mcbr.layers import (
     write_arrays,
 )
 
+#: The shipped network.
 FILE = Path(__file__).parent / "weights" / "latent.npz"
+#: The factors of 24.
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 24)
 #: Number of features: for all pairs, and for the pairs of each of the four numbers.
 FEATURES = 5 * len(FACTORS)
@@ -39,16 +41,14 @@ INPUTS = 4 + FEATURES
 
 def features(problem: Problem) -> NDArray[np.float32]:
     """Return the paper's features of a problem, array (40,)."""
-    values = {
-        pair: pair_values(problem[pair[0]], problem[pair[1]]) for pair in combinations(range(4), 2)
-    }
-    groups = [list(values), *([pair for pair in values if n in pair] for n in range(4))]
-    rows = [
+    values = {pair: pair_values(problem, pair) for pair in PAIRS}
+    groups = [PAIRS, *([pair for pair in PAIRS if index in pair] for index in range(4))]
+    shares = [
         sum(Fraction(factor) in values[pair] for pair in group) / len(group)
         for group in groups
         for factor in FACTORS
     ]
-    return np.array(rows, dtype=np.float32)
+    return np.array(shares, dtype=np.float32)
 
 
 def inputs(problem: Problem) -> NDArray[np.float32]:
@@ -62,9 +62,8 @@ class LatentNetwork:
     """A network of dense layers; the output of the last layer is the latent."""
 
     layers: Sequence[Layer]  # weights (out, in) and biases (out) of each layer
-    name: str  # the name of the training
-    #: True if ReLU follows the last layer, as in the paper's network, where the latent is a hidden
-    #: layer.
+    name: str  # the loss and the seed of the training
+    #: True if ReLU follows the last layer, as in the paper's network: its latent is a hidden layer.
     ends_in_relu: bool
 
     def vectors(self, problems: Sequence[Problem]) -> Floats:
@@ -76,18 +75,17 @@ class LatentNetwork:
 
     def save(self, file: Path) -> None:
         """Write the network as one file."""
-        arrays = {
-            f"{kind}{number}": array
-            for number, layer in enumerate(self.layers)
-            for kind, array in zip(("weight", "bias"), layer, strict=True)
-        }
-        write_arrays(file, {"name": self.name, "last": self.ends_in_relu, **arrays})
+        arrays: dict[str, Any] = {"name": self.name, "last": self.ends_in_relu}
+        for number, (weight, bias) in enumerate(self.layers):
+            arrays |= {f"weight{number}": weight, f"bias{number}": bias}
+        write_arrays(file, arrays)
 
 
 def load_network(file: Path = FILE) -> LatentNetwork:
-    """Return a file's network; ``InputError`` if the file is missing, or has other arrays."""
+    """Return a file's network; ``InputError`` if the file is missing or has other contents."""
     arrays = read_arrays(file, "latent network", "math24")
     try:
+        # Two arrays per layer, and two more: the name and "last".
         layers = [(arrays[f"weight{n}"], arrays[f"bias{n}"]) for n in range(len(arrays) // 2 - 1)]
         network = LatentNetwork(layers, str(arrays["name"]), bool(arrays["last"]))
         fits = layers[0][0].shape[1] == INPUTS and layers[-1][0].shape[0] == UNITS
@@ -98,7 +96,5 @@ def load_network(file: Path = FILE) -> LatentNetwork:
     return network
 
 
-@cache
-def shipped_network() -> LatentNetwork:
-    """Return the shipped network."""
-    return load_network()
+#: Returns the shipped network, which is loaded once per process.
+shipped_network = cache(load_network)

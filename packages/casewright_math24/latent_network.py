@@ -1,4 +1,4 @@
-"""Torch networks for latents: the paper's, and one that is trained with a contrastive loss."""
+"""Torch networks for latents: the paper's, and one for a contrastive loss."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from torch import Tensor, nn
 from casewright_math24.latent import INPUTS
 from casewright_mcbr.layers import UNITS
 
-#: Hidden units of the network with a contrastive loss.
+#: Number of hidden units in ``ContrastiveNetwork``.
 WIDTH = 256
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network: a hidden layer of 64, which is the latent, and flags of the classes."""
+    """The paper's network: a hidden layer of 64, which is the latent, and an output for each flag.
+
+    ``latent_training.FLAGS`` describes the flags.
+    """
 
     def __init__(self, flags: int, dropout: float) -> None:
         super().__init__()
@@ -31,7 +34,7 @@ class PaperNetwork(nn.Module):
 
 
 class ContrastiveNetwork(nn.Module):
-    """A network of two layers; the output of the second is the latent. A head classifies it."""
+    """A network of two layers, whose output is the latent, with a head that classifies it."""
 
     def __init__(self, classes: int, dropout: float) -> None:
         super().__init__()
@@ -44,5 +47,5 @@ class ContrastiveNetwork(nn.Module):
         """Return latents of length 1, tensor (n, 64), and logits of the classes, (n, classes)."""
         hidden = self.dropout(torch.relu(self.first(problems)))
         latents = nn.functional.normalize(self.latent(hidden), dim=1)
-        # The latents have length 1, so without a factor the logits would be small.
+        # The latents have length 1, so the logits would be small without a factor.
         return latents, self.classes(latents) * 10

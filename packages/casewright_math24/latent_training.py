@@ -1,4 +1,4 @@
-"""Training of latent networks: as in the paper, and with a contrastive loss."""
+"""Training of the networks that compute latents: as in the paper, and with a contrastive loss."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_math24.decomposition import CATEGORIES, Class
+from casewright_math24.decomposition import LARGER_FACTORS, Class
 from casewright_math24.latent import LatentNetwork, inputs
 from casewright_math24.puzzle import Problem
 from casewright_mcbr.training import arrays_of, seeded, step
@@ -17,39 +17,38 @@ from casewright_mcbr.training import arrays_of, seeded, step
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Number of flags: each larger factor, and each of the four indices in its pair.
-FLAGS = 5 * len(CATEGORIES)
-#: The paper's settings; for a range, its middle.
+#: Number of flags, five for each larger factor: the factor itself, and each of the four indices in
+#: the pairs that make it.
+FLAGS = 5 * len(LARGER_FACTORS)
+#: The paper's settings, or the middle of the paper's range; the penalty is an L2 penalty.
 EPOCHS, BATCH, RATE, PENALTY, DROPOUT = 500, 64, 0.01, 0.001, 0.1
-#: Settings of the contrastive training.
-STEPS, CONTRASTIVE_RATE, DECAY, CONTRASTIVE_DROPOUT = 1000, 3e-3, 1e-2, 0.2
-NOISE = 0.03
+#: Settings of the contrastive training; the noise is the standard deviation on the inputs.
+STEPS, CONTRASTIVE_RATE, DECAY, CONTRASTIVE_DROPOUT, NOISE = 1000, 3e-3, 1e-2, 0.2, 0.03
+
+#: The classes of each problem.
+Labels = Sequence[Collection[Class]]
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
     """Settings of the contrastive loss.
 
-    The defaults were chosen on the training cases of all published splits. A test puzzle of one
-    split is a training case of others, so it influenced this choice. ``bench math24 --nested``
+    The defaults were chosen on the training puzzles of all published splits. A test puzzle of one
+    split is a training puzzle of others, so it influenced this choice. ``bench math24 --nested``
     chooses the settings in each split, without its test puzzles.
     """
 
     temperature: float = 0.1  # temperature of the softmax over similarities
-    #: Weight of the loss for common classes; that for common factors has the rest.
-    same_class: float = 0.7
-
-
-Classes = Sequence[Collection[Class]]
+    same_class: float = 0.7  # weight of the loss for common classes; the rest is for factors
 
 
 def train_paper_network(
-    problems: Sequence[Problem], classes: Classes, *, seed: int = 0, epochs: int = EPOCHS
+    problems: Sequence[Problem], labels: Labels, *, seed: int = 0, epochs: int = EPOCHS
 ) -> LatentNetwork:
-    """Train the paper's network to flag the classes of problems (MCBR-RAG, section 5.1).
+    """Return the paper's network, trained to predict flags of the classes (MCBR-RAG, section 5.1).
 
-    The paper lowers the learning rate by the loss on its test cases. Here the rate follows a cosine
-    schedule, and no test case is used.
+    The paper lowers the learning rate by the loss on its test puzzles. Here the rate follows a
+    cosine schedule, and no test puzzle is used.
     """
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
@@ -58,7 +57,8 @@ def train_paper_network(
 
     with seeded(seed):
         network = PaperNetwork(FLAGS, DROPOUT)
-        encoded, targets = _inputs(problems), torch.tensor(np.stack([_flags(c) for c in classes]))
+        encoded = torch.tensor(np.stack([inputs(problem) for problem in problems]))
+        targets = torch.tensor(np.stack([_flags(classes) for classes in labels]))
         steps = epochs * -(-len(problems) // BATCH)
         optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, RATE / 100)
@@ -72,13 +72,13 @@ def train_paper_network(
 
 def train_contrastive_network(
     problems: Sequence[Problem],
-    classes: Classes,
+    labels: Labels,
     *,
     seed: int = 0,
     steps: int = STEPS,
     contrast: Contrast = Contrast(),
 ) -> LatentNetwork:
-    """Train a network in which latents of problems with a common class are near.
+    """Return a network whose latents are similar for problems with a common class.
 
     The loss is the supervised contrastive loss (Khosla et al. 2020) for common classes and for
     common larger factors, plus a classification loss for the classes. Each step uses all problems.
@@ -88,40 +88,40 @@ def train_contrastive_network(
 
     from casewright_math24.latent_network import ContrastiveNetwork
 
-    labels = sorted(set().union(*classes))
-    same_class = _share_element([set(its) for its in classes])
-    same_factor = _share_element([{larger for larger, *_ in its} for its in classes])
+    all_classes = sorted(set().union(*labels))
+    same_class = _have_common_element([set(classes) for classes in labels])
+    same_factor = _have_common_element([{larger for larger, *_ in row} for row in labels])
     with seeded(seed):
-        network = ContrastiveNetwork(len(labels), CONTRASTIVE_DROPOUT)
-        encoded = _inputs(problems)
-        targets = torch.tensor([[float(label in its) for label in labels] for its in classes])
+        network = ContrastiveNetwork(len(all_classes), CONTRASTIVE_DROPOUT)
+        encoded = torch.tensor(np.stack([inputs(problem) for problem in problems]))
+        targets = torch.tensor([[float(each in row) for each in all_classes] for row in labels])
         optimizer = torch.optim.AdamW(network.parameters(), CONTRASTIVE_RATE, weight_decay=DECAY)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for _ in range(steps):
             latents, logits = network(encoded + NOISE * torch.randn_like(encoded))
-            by_class = _contrastive_loss(latents, same_class, contrast.temperature)
-            by_factor = _contrastive_loss(latents, same_factor, contrast.temperature)
-            loss = contrast.same_class * by_class + (1 - contrast.same_class) * by_factor
+            class_loss = _contrastive_loss(latents, same_class, contrast.temperature)
+            factor_loss = _contrastive_loss(latents, same_factor, contrast.temperature)
+            loss = contrast.same_class * class_loss + (1 - contrast.same_class) * factor_loss
             loss = loss + binary_cross_entropy_with_logits(logits, targets) / 2
             step(loss, optimizer, schedule)
     layers = [arrays_of(network.first), arrays_of(network.latent)]
     return LatentNetwork(layers, f"math24-comparing-{seed}", ends_in_relu=False)
 
 
-def _contrastive_loss(latents: Tensor, pairs: Tensor, temperature: float) -> Tensor:
-    """Return the supervised contrastive loss of latents; ``pairs`` is True for positive pairs."""
+def _contrastive_loss(latents: Tensor, positives: Tensor, temperature: float) -> Tensor:
+    """Return the supervised contrastive loss; ``positives`` (n, n) is True for positive pairs."""
     import torch
 
     diagonal = torch.eye(len(latents), dtype=torch.bool)
     similarities = (latents @ latents.T / temperature).masked_fill(diagonal, -torch.inf)
     log_softmax = similarities.log_softmax(1).masked_fill(diagonal, 0)
-    counts = pairs.sum(1)
-    losses = -(log_softmax * pairs).sum(1)[counts > 0] / counts[counts > 0]
+    counts = positives.sum(1)
+    losses = -(log_softmax * positives).sum(1)[counts > 0] / counts[counts > 0]
     return losses.mean()
 
 
-def _share_element(sets: Sequence[set[Any]]) -> Tensor:
-    """Return True for pairs of different sets with a common element, tensor (n, n)."""
+def _have_common_element(sets: Sequence[set[Any]]) -> Tensor:
+    """Return a tensor (n, n), True for each pair of different sets with a common element."""
     import torch
 
     return torch.tensor(
@@ -130,14 +130,9 @@ def _share_element(sets: Sequence[set[Any]]) -> Tensor:
 
 
 def _flags(classes: Collection[Class]) -> NDArray[np.float32]:
+    """Return the flags of a problem's classes, array (20,)."""
     flags = np.zeros(FLAGS, dtype=np.float32)
     for larger, first, second in classes:
-        start = 5 * CATEGORIES.index(larger)
+        start = 5 * LARGER_FACTORS.index(larger)
         flags[[start, start + 1 + first, start + 1 + second]] = 1
     return flags
-
-
-def _inputs(problems: Sequence[Problem]) -> Tensor:
-    import torch
-
-    return torch.tensor(np.stack([inputs(problem) for problem in problems]))

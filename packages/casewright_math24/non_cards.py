@@ -1,4 +1,4 @@
-"""Drawing of images without a card, which the reader learns to refuse.
+"""Drawing of images without a card, which the card reader is trained to refuse.
 
 The training uses the ``TRAINED`` kinds (outlier exposure, Hendrycks et al. 2019). The share of the
 ``UNSEEN`` kinds that the reader refuses is an estimate for images of any other kind.
@@ -7,6 +7,7 @@ The training uses the ``TRAINED`` kinds (outlier exposure, Hendrycks et al. 2019
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,12 @@ from casewright_mcbr.fonts import font_of
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 
+#: Font files; None is Pillow's default font.
 Fonts = Sequence[Path | None]
+#: Draws an image of one kind; some kinds ignore the style.
 Kind = Callable[[np.random.Generator, CardStyle], "Image.Image"]
 
-#: Rows and columns of grids that are not those of a card.
+#: (rows, columns) of grids other than a card's 2×2.
 GRIDS = ((1, 2), (2, 1), (1, 4), (4, 1), (2, 3), (3, 2), (3, 3), (4, 4), (1, 3), (3, 1))
 #: Letters that do not look like digits in any font.
 LETTERS = "ACDEFHJKLMNPQRTUVWXYacdefhjkmnprtuvwxy"
@@ -33,7 +36,7 @@ def draw_non_card(kinds: Mapping[str, Kind], rng: np.random.Generator, fonts: Fo
 
 
 def strange_text(rng: np.random.Generator) -> str:
-    """Return a text that is not a number from 1 to 13: letters, 0, 14 and more."""
+    """Return a text that is not a number from 1 to 13: one or two letters, 0, or 14 to 999."""
     chance = rng.random()
     if chance < 0.4:
         return str(rng.integers(14, 100))
@@ -45,7 +48,7 @@ def strange_text(rng: np.random.Generator) -> str:
 
 
 def word(rng: np.random.Generator, length: int) -> str:
-    """Return random letters."""
+    """Return ``length`` random letters."""
     return "".join(LETTERS[int(i)] for i in rng.integers(len(LETTERS), size=length))
 
 
@@ -54,12 +57,13 @@ def _blank(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _noise(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw noise of one or several scales, like a photograph."""
+    """Draw noise at one or several scales, which resembles a photograph."""
     scales = rng.choice([1, 2, 4, 8, 16, 32], size=int(rng.integers(1, 5)), replace=False)
     return _grey(sum((_cloud(rng, int(scale)) for scale in scales), np.zeros((SIDE, SIDE))))
 
 
 def _gradient(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """Draw a linear or a radial gradient, with noise."""
     across, down = np.meshgrid(np.linspace(-1, 1, SIDE), np.linspace(-1, 1, SIDE))
     angle = rng.uniform(0, 2 * np.pi)
     levels = across * np.cos(angle) + down * np.sin(angle)
@@ -69,14 +73,14 @@ def _gradient(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _scene(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw large shapes in many greys on a cloudy background."""
+    """Draw filled shapes in many greys on smooth noise."""
     image = _grey(_cloud(rng, 32) + _cloud(rng, 16))
     _draw_shapes(image, rng, int(rng.integers(3, 12)), None)
     return apply_effects(image, style)
 
 
 def _shapes(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw lines and outlines in the style's ink."""
+    """Draw outlines of shapes in the style's ink."""
     image = render_texts([""] * 4, CardStyle(ink=style.ink, paper=style.paper, lines=style.lines))
     _draw_shapes(image, rng, int(rng.integers(1, 14)), style.ink)
     return apply_effects(image, style)
@@ -84,7 +88,7 @@ def _shapes(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 def _words(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw lines of text, with a few large words or many small ones."""
-    image, pen = _sheet(style)
+    image, pen = _empty_image(style)
     height = int(rng.integers(9, 48))
     font = font_of(style.font, height)
     for top in range(int(rng.integers(0, height)), SIDE, int(height * 1.3)):
@@ -96,7 +100,7 @@ def _words(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     return apply_effects(image, style)
 
 
-def _large(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+def _large_text(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw a number or a letter in the middle."""
     text = str(rng.integers(0, 100)) if rng.random() < 0.7 else word(rng, 1)
     return _write_at([text], [(0.5, 0.5)], rng.uniform(0.25, 0.9), style)
@@ -110,35 +114,34 @@ def _other_grid(rng: np.random.Generator, style: CardStyle) -> Image.Image:
         for row in range(rows)
         for column in range(columns)
     ]
-    texts = [str(rng.integers(1, 14)) for _ in points]
+    texts = _random_numbers(rng, len(points))
     return _write_at(texts, points, rng.uniform(0.4, 0.6) / max(rows, columns, 2), style)
 
 
 def _scattered(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw scattered numbers, more than four or fewer."""
+    """Draw numbers at random points, more than four or fewer."""
     points = rng.uniform(0.1, 0.9, (int(rng.choice([1, 2, 3, 6, 7, 8, 9])), 2)).tolist()
-    texts = [str(rng.integers(1, 14)) for _ in points]
-    return _write_at(texts, [(x, y) for x, y in points], rng.uniform(0.12, 0.3), style)
+    return _write_at(_random_numbers(rng, len(points)), points, rng.uniform(0.12, 0.3), style)
 
 
 def _strange_cells(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw a card with some empty cells, or with texts that are not numbers from 1 to 13."""
-    texts = [str(rng.integers(1, 14)) for _ in range(4)]
-    empty = rng.random() < 0.5
+    texts = _random_numbers(rng, 4)
+    are_empty = rng.random() < 0.5
     for index in rng.choice(4, size=int(rng.integers(1, 5)), replace=False):
-        texts[int(index)] = "" if empty else strange_text(rng)
+        texts[int(index)] = "" if are_empty else strange_text(rng)
     return render_texts(texts, style)
 
 
 def _checkers(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    cells = int(rng.integers(2, 12))
-    index = np.arange(SIDE) * cells // SIDE
-    return apply_effects(_grey((index[:, None] + index) % 2 * 1.0), style)
+    count = int(rng.integers(2, 12))
+    cells = np.arange(SIDE) * count // SIDE
+    return apply_effects(_grey((cells[:, None] + cells) % 2 * 1.0), style)
 
 
 def _bars(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw a bar chart with numbers under its axis."""
-    image, pen = _sheet(style)
+    image, pen = _empty_image(style)
     count = int(rng.integers(3, 7))
     spacing = (SIDE - 30) / count
     for bar in range(count):
@@ -149,17 +152,15 @@ def _bars(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     return apply_effects(image, style)
 
 
-def _smiley(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+def _faces(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw four faces in a 2×2 grid: the layout of a card without numbers."""
-    image, pen = _sheet(style)
-    for left in (0, CELL):
-        for top in (0, CELL):
-            size = int(rng.integers(18, 36))
-            x, y = left + CELL // 2, top + CELL // 2
-            pen.ellipse((x - size, y - size, x + size, y + size), outline=style.ink, width=3)
-            for eye in (-size // 3, size // 3):
-                pen.ellipse((x + eye - 2, y - 9, x + eye + 2, y - 5), fill=style.ink)
-            pen.arc((x - 12, y - 6, x + 12, y + 14), 20, 160, fill=style.ink, width=3)
+    image, pen = _empty_image(style)
+    for x, y in product((CELL // 2, CELL + CELL // 2), repeat=2):
+        size = int(rng.integers(18, 36))
+        pen.ellipse((x - size, y - size, x + size, y + size), outline=style.ink, width=3)
+        for eye in (-size // 3, size // 3):
+            pen.ellipse((x + eye - 2, y - 9, x + eye + 2, y - 5), fill=style.ink)
+        pen.arc((x - 12, y - 6, x + 12, y + 14), 20, 160, fill=style.ink, width=3)
     return apply_effects(image, style)
 
 
@@ -170,15 +171,21 @@ TRAINED: dict[str, Kind] = {
     "scene": _scene,
     "shapes": _shapes,
     "words": _words,
-    "one large character": _large,
+    "one large character": _large_text,
     "another grid": _other_grid,
     "scattered numbers": _scattered,
     "strange cells": _strange_cells,
 }
-UNSEEN: dict[str, Kind] = {"checkers": _checkers, "bar chart": _bars, "faces": _smiley}
+UNSEEN: dict[str, Kind] = {"checkers": _checkers, "bar chart": _bars, "faces": _faces}
 
 
-def _sheet(style: CardStyle) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+def _random_numbers(rng: np.random.Generator, count: int) -> list[str]:
+    """Return texts of numbers from 1 to 13."""
+    return [str(rng.integers(1, 14)) for _ in range(count)]
+
+
+def _empty_image(style: CardStyle) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    """Return an image with the style's background, and its pen."""
     from PIL import Image, ImageDraw
 
     image = Image.new("L", (SIDE, SIDE), style.paper)
@@ -186,10 +193,10 @@ def _sheet(style: CardStyle) -> tuple[Image.Image, ImageDraw.ImageDraw]:
 
 
 def _write_at(
-    texts: Sequence[str], points: Sequence[tuple[float, float]], size: float, style: CardStyle
+    texts: Sequence[str], points: Sequence[Sequence[float]], size: float, style: CardStyle
 ) -> Image.Image:
     """Draw texts centred on points; coordinates and font size are shares of the image's side."""
-    image, pen = _sheet(style)
+    image, pen = _empty_image(style)
     font = font_of(style.font, max(8, round(size * SIDE)))
     for text, (x, y) in zip(texts, points, strict=True):
         pen.text((x * SIDE, y * SIDE), text, fill=style.ink, font=font, anchor="mm")
@@ -197,30 +204,30 @@ def _write_at(
 
 
 def _draw_shapes(image: Image.Image, rng: np.random.Generator, count: int, ink: int | None) -> None:
-    """Draw random shapes: outlines in ``ink``; or without it, shapes filled with random greys."""
+    """Draw random shapes: outlines in ``ink``, or without ``ink`` filled with random greys."""
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(image)
     for _ in range(count):
-        x, right = sorted(rng.integers(-10, SIDE + 10, 2).tolist())
-        y, bottom = sorted(rng.integers(-10, SIDE + 10, 2).tolist())
+        left, right = sorted(rng.integers(-10, SIDE + 10, 2).tolist())
+        top, bottom = sorted(rng.integers(-10, SIDE + 10, 2).tolist())
         grey = int(rng.integers(256)) if ink is None else ink
         width = int(rng.integers(1, 9))
         fill = grey if ink is None else None
         match int(rng.integers(4)):
             case 0:
-                pen.ellipse((x, y, right, bottom), fill=fill, outline=grey, width=width)
+                pen.ellipse((left, top, right, bottom), fill=fill, outline=grey, width=width)
             case 1:
-                pen.rectangle((x, y, right, bottom), fill=fill, outline=grey, width=width)
+                pen.rectangle((left, top, right, bottom), fill=fill, outline=grey, width=width)
             case 2:
-                pen.line((x, bottom, right, y), fill=grey, width=width)
+                pen.line((left, bottom, right, top), fill=grey, width=width)
             case _:
                 start, end = rng.integers(0, 360, 2).tolist()
-                pen.arc((x, y, right, bottom), start, end, fill=grey, width=width)
+                pen.arc((left, top, right, bottom), start, end, fill=grey, width=width)
 
 
 def _cloud(rng: np.random.Generator, scale: int) -> np.ndarray:
-    """Return smooth noise (180, 180) with features about ``scale`` pixels wide."""
+    """Return smooth noise (180, 180), whose details are about ``scale`` pixels wide."""
     from PIL import Image
 
     small = rng.standard_normal((SIDE // scale + 2,) * 2).astype(np.float32)
@@ -229,6 +236,7 @@ def _cloud(rng: np.random.Generator, scale: int) -> np.ndarray:
 
 
 def _grey(levels: np.ndarray) -> Image.Image:
+    """Return an image of levels, scaled to the range from black to white."""
     from PIL import Image
 
     low, high = levels.min(), levels.max()

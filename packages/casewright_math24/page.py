@@ -1,4 +1,4 @@
-"""Answers as HTML: the card, the cases with their cards, and the checked attempts."""
+"""Answers as HTML: the picture of the card, the cases with theirs, and the checked attempts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from casewright_mcbr.page import figure, item, page
 
 
 def page_of(answer: CardAnswer, image: bytes) -> str:
-    """Return an answer as one HTML document that needs no other file."""
+    """Return an answer as one HTML document that needs no other file; ``image`` is the card."""
     cases = "".join(
         figure(card.read(), f"{hit.score:.3f}: {case_text(hit.case)}")
         for hit in answer.hits

@@ -1,6 +1,6 @@
 """Prompts for a puzzle: without context, with a general hint, or with the nearest cases' plans.
 
-They follow MCBR-RAG's experiments (section 5.1, Table 2); the wording is this project's.
+The three contexts are those of MCBR-RAG (section 5.1, Table 2); the wording is this project's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Literal
 
 from casewright.planner.chat_call import Chat
 from casewright_math24.answer import FINAL, Check, check, final_answer
-from casewright_math24.decomposition import CATEGORIES, Class
+from casewright_math24.decomposition import LARGER_FACTORS, Class
 from casewright_math24.puzzle import GOAL, Problem
 from casewright_mcbr.dialogue import dialogue
 
@@ -30,14 +30,18 @@ def question(problem: Problem) -> str:
 
 
 def prompt(problem: Problem, kind: ContextKind, plans: Sequence[Class] = ()) -> str:
-    """Return the user's prompt, with no hint, a general hint, or for ``top`` the cases' plans."""
+    """Return the user's prompt: without a hint, with a general hint, or for ``top`` with plans."""
     if kind == "none":
         return question(problem)
-    hint = (
-        _general_hint()
-        if kind == "general"
-        else "\nor\n".join(_plan_hint(problem, p) for p in plans)
-    )
+    if kind == "top":
+        hint = "\nor\n".join(_plan_hint(problem, plan) for plan in plans)
+    else:
+        larger = ", ".join(map(str, LARGER_FACTORS))
+        smaller = ", ".join(str(GOAL // factor) for factor in LARGER_FACTORS)
+        hint = (
+            f"Let two of the numbers make one of {larger}, and the other two make {smaller} in "
+            f"that order. The product of the two is {GOAL}."
+        )
     return f"{question(problem)}\n\nA hint that may help:\n{hint}"
 
 
@@ -46,24 +50,16 @@ def correction(verdict: Check) -> str:
     return f"{verdict.expression or 'Your answer'} is not right. {verdict.why} Try once more."
 
 
-def tries(chat: Chat, query: str, problem: Problem) -> Iterator[str]:
+def chat_attempts(chat: Chat, query: str, problem: Problem) -> Iterator[str]:
     """Yield the expressions of a chat model's answers, without end; an expression may be empty.
 
-    The model gets ``query``, a ``prompt``, and after each answer the ``correction`` of its check.
+    The model gets the prompt ``query``, and after each answer the ``correction`` of its check.
     """
-    for answer in dialogue(
-        chat, ROLE, query, lambda answer: correction(check(final_answer(answer), problem))
-    ):
-        yield final_answer(answer)
 
+    def correct(answer: str) -> str:
+        return correction(check(final_answer(answer), problem))
 
-def _general_hint() -> str:
-    larger = ", ".join(map(str, CATEGORIES))
-    smaller = ", ".join(str(GOAL // factor) for factor in CATEGORIES)
-    return (
-        f"Let two of the numbers make one of {larger}, and the other two make {smaller} in that "
-        f"order. The product of the two is {GOAL}."
-    )
+    return map(final_answer, dialogue(chat, ROLE, query, correct))
 
 
 def _plan_hint(problem: Problem, plan: Class) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from itertools import combinations_with_replacement
 
 from casewright.errors import InputError
 
@@ -13,6 +12,7 @@ GOAL = 24
 #: The largest number on a card, a king.
 LARGEST = 13
 
+#: The four numbers of a puzzle; in ascending order, if not stated otherwise.
 Problem = tuple[int, int, int, int]
 
 
@@ -34,13 +34,6 @@ def checked_numbers(numbers: Sequence[int]) -> Problem:
 
 
 def problem_of(numbers: Sequence[int]) -> Problem:
-    """Return four numbers as a problem, in ascending order; see ``checked_numbers`` for errors."""
+    """Return four numbers in ascending order; see ``checked_numbers`` for errors."""
     first, second, third, fourth = sorted(checked_numbers(numbers))
     return first, second, third, fourth
-
-
-def all_problems() -> list[Problem]:
-    """Return all 1,820 problems, each once, in order."""
-    return [
-        problem_of(numbers) for numbers in combinations_with_replacement(range(1, LARGEST + 1), 4)
-    ]

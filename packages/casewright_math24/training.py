@@ -1,4 +1,4 @@
-"""Training of the shipped networks, in minutes on one core: card reader and latent network."""
+"""Training of the two shipped networks: the card reader, and the network for latents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from casewright.stores.encoders.onnx_export import write_metadata
 from casewright_math24.card_batches import NONE, draw_batch, draw_pools
 from casewright_math24.card_measures import choose_threshold, measure
-from casewright_math24.card_reader import INPUT_SIDE, THRESHOLD
+from casewright_math24.card_reader import INPUT_SIDE, THRESHOLD_KEY
 from casewright_math24.decomposition import classes, decomposable_problems
 from casewright_math24.latent import FILE, LatentNetwork
 from casewright_math24.latent_training import train_contrastive_network
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from casewright_math24.card_network import CardNetwork
 
-#: Maximum learning rate.
+#: Maximum learning rate of the card reader.
 RATE = 4e-3
-#: Weight of the loss on cells without a number (Hendrycks et al. 2019 use 0.5).
-EXPOSURE = 0.5
+#: Weight of the loss on cells without a number, as in outlier exposure (Hendrycks et al. 2019).
+OUTLIER_WEIGHT = 0.5
 
 
 def train_math24(
@@ -38,40 +38,37 @@ def train_math24(
     math24`` trains other networks to measure them on held-out puzzles.
 
     Args:
-        steps: Training steps of the card reader, with 64 images each; 4 or 5 per second on one
-            core.
+        steps: Training steps of the card reader, each with 64 images; about 4 a second on one core.
         progress: Show a progress bar; see ``progress_bar``.
 
     Returns:
-        Shares: for the card reader, see ``card_measures.measure``; for the latent network, of cases
-        whose nearest other case has a common class (``latent_nearest_case_same_class``).
+        ``latent_nearest_case_same_class``: the share of cases whose nearest other case has a common
+        class; and the figures of ``card_measures.measure`` with the prefix ``cards_``.
 
     Raises:
         DependencyError: matplotlib, which has the fonts, is not installed.
     """
-    # Check the fonts before the first training, which takes a minute.
-    training_fonts()
+    training_fonts()  # Raises here, before the first training, which takes a minute.
     labels = [classes(problem) for problem in decomposable_problems()]
     network = train_contrastive_network(decomposable_problems(), labels, seed=seed)
     network.save(folder / FILE.name)
     cards = _train_card_reader(folder / "cards.onnx", seed, steps, progress)
     figures = {
         **{f"cards_{name}": share for name, share in cards.items()},
-        "latent_nearest_case_same_class": _nearest_share(network),
+        "latent_nearest_case_same_class": _same_class_share(network),
     }
     write_figures(folder, figures)
     return figures
 
 
-def _nearest_share(network: LatentNetwork) -> float:
+def _same_class_share(network: LatentNetwork) -> float:
     """Return the share of cases whose nearest other case has a common class."""
     problems = decomposable_problems()
     units = unit_rows(network.vectors(problems).astype(np.float64))
     cosines = units @ units.T
     np.fill_diagonal(cosines, -np.inf)
-    nearest = cosines.argmax(axis=1)
-    pairs = zip(problems, nearest, strict=True)
-    return float(np.mean([bool(classes(p) & classes(problems[other])) for p, other in pairs]))
+    pairs = zip(problems, cosines.argmax(axis=1), strict=True)
+    return float(np.mean([bool(classes(p) & classes(problems[nearest])) for p, nearest in pairs]))
 
 
 def _train_card_reader(
@@ -79,10 +76,11 @@ def _train_card_reader(
 ) -> dict[str, float]:
     """Train and write a network that reads cards; return the figures of ``measure``.
 
-    The fonts are ``training_fonts`` and Pillow's default font. For cells without a number from 1 to
-    13, the target is the uniform distribution, so that images without a card have a low confidence.
-    The same seed and number of steps give the same network on one machine.
+    The fonts are ``training_fonts`` and Pillow's default font. The same seed and number of steps
+    give the same network on one machine.
     """
+    from torch.nn import functional
+
     from casewright_math24.card_network import CardNetwork
     from casewright_mcbr.blocks_network import Probabilities
 
@@ -91,21 +89,16 @@ def _train_card_reader(
 
     def loss(network: CardNetwork) -> Tensor:
         images, labels = draw_batch(pools, rng)
-        return _loss(network(images), labels)
+        logits, is_none = network(images), labels == NONE
+        number_loss = functional.cross_entropy(logits[~is_none], labels[~is_none])
+        # The cross-entropy with the uniform distribution lowers the confidence in other cells.
+        mean_log = functional.log_softmax(logits[is_none], dim=-1).mean()
+        return number_loss - OUTLIER_WEIGHT * mean_log
 
     label = "Training the card reader"
     network = train_one_cycle(CardNetwork, loss, RATE, steps, seed, label, progress)
     shape = (INPUT_SIDE, INPUT_SIDE)
     export_batched(Probabilities(network), shape, target, "images", ["probabilities"])
     # The threshold is chosen on the fonts and kinds of the training, not on those of the test.
-    write_metadata(target, {THRESHOLD: choose_threshold(target, seed=seed + 1)})
+    write_metadata(target, {THRESHOLD_KEY: choose_threshold(target, seed=seed + 1)})
     return measure(target, seed=seed + 2)
-
-
-def _loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the cross-entropy with the labels; for ``NONE``, with the uniform distribution."""
-    from torch.nn import functional
-
-    is_none = labels == NONE
-    mean_log = functional.log_softmax(logits[is_none], dim=-1).mean()
-    return functional.cross_entropy(logits[~is_none], labels[~is_none]) - EXPOSURE * mean_log

@@ -1,4 +1,4 @@
-"""Building blocks of the convolutional networks, with torch."""
+"""Building blocks of the convolutional torch networks that read pictures."""
 
 from __future__ import annotations
 
@@ -9,24 +9,17 @@ from torch import Tensor, nn
 def convolution(
     incoming: int, outgoing: int, width: int, *, stride: int = 1, dilation: int = 1
 ) -> list[nn.Module]:
-    """Return a convolution (``width`` × ``width``) with batch normalisation and ReLU."""
-    return [
-        nn.Conv2d(
-            incoming,
-            outgoing,
-            width,
-            stride=stride,
-            padding=dilation * (width // 2),
-            dilation=dilation,
-            bias=False,
-        ),
-        nn.BatchNorm2d(outgoing),
-        nn.ReLU(),
-    ]
+    """Return the layers of a ``width`` × ``width`` convolution, batch normalisation and ReLU.
+
+    ``incoming`` and ``outgoing`` are numbers of channels.
+    """
+    padding = dilation * (width // 2)
+    layer = nn.Conv2d(incoming, outgoing, width, stride, padding, dilation, bias=False)
+    return [layer, nn.BatchNorm2d(outgoing), nn.ReLU()]
 
 
 class Probabilities(nn.Module):
-    """A network for the export, with probabilities as outputs instead of logits."""
+    """A network for the ONNX export: probabilities are its outputs instead of logits."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Options and output of the commands for Math-24 and backgammon."""
+"""Command-line options and output that Math-24 and backgammon share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OutputFolder = Annotated[
     Path,
     typer.Option("--output", help="The folder to write the networks to.", metavar="FOLDER"),
 ]
-#: Allowed difference of figures between machines, which round sums differently.
+#: Allowed difference from the shipped figures: machines round sums differently.
 TOLERANCE = 0.02
 
 
@@ -33,7 +33,7 @@ def check_folder(target: Path) -> None:
 def show_trained(
     figures: Mapping[str, float], shipped: Mapping[str, float], target: Path, *, as_json: bool
 ) -> None:
-    """Print the figures of a training and of the shipped networks, and say if they are close.
+    """Print the figures of the new and of the shipped networks, and if they are close.
 
     ``target`` is the folder of the new networks.
     """

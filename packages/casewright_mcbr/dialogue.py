@@ -1,4 +1,4 @@
-"""A dialogue in which a chat model corrects its answers."""
+"""A dialogue in which a chat model is told the error of each answer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from casewright.planner.chat_call import Chat
 def dialogue(chat: Chat, role: str, query: str, correction: Callable[[str], str]) -> Iterator[str]:
     """Yield the answers of a chat model, without end.
 
-    ``role`` is the system message, ``query`` the user's first message, and ``correction`` returns
-    the user's next message for an answer.
+    ``role`` is the system message and ``query`` the user's first message. For each answer,
+    ``correction`` returns the user's next message.
     """
     messages = [("system", role), ("user", query)]
     while True:

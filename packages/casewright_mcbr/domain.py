@@ -1,4 +1,4 @@
-"""Domains with one tool and one case store, which also answer requests about an image."""
+"""Definition of domains with one tool and one case store; ``ask`` also accepts an image."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from casewright.graph import Generator
 
 
-def _quoter() -> Generator:
-    """Return the generator that quotes the evidence in full."""
+def _full_quotation() -> Generator:
+    """Return a generator that quotes the evidence in full."""
     # Imported here, because the list of domains must not import the graph package.
     from casewright.graph import ExtractiveGenerator
 
@@ -45,13 +45,16 @@ def one_tool_domain(
 
     Args:
         name: The name of the domain and of its case store.
-        questions: Questions of annotated queries; the first two are shown as examples.
+        description: One sentence about the domain.
+        questions: The questions of the annotated queries; the first two are shown as examples.
+        tool: The name of the tool.
+        tool_description: The tool's description for planners.
         schema: Returns the schema of the case store.
         cases: Returns the cases of the store.
-        sources: Returns the files on which the cases depend; the store is rebuilt when one changes.
+        sources: Returns the files on which the cases depend; the store is rebuilt if one changes.
         evidence: Returns the lines that answer a question, the most important first.
-        options: Options that the domain adds to ``ask``.
-        answer: Answers requests with these options.
+        options: Options that the domain adds to ``casewright ask``.
+        answer: Returns the answer to a request with such options.
     """
     plan = f"s1 = {tool}(query=question)"
 
@@ -92,5 +95,5 @@ def one_tool_domain(
         queries=queries,
         options=options,
         answer=answer,
-        generator=_quoter,
+        generator=_full_quotation,
     )

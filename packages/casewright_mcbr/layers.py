@@ -1,4 +1,4 @@
-"""Networks without torch: dense layers as NumPy arrays, and ONNX sessions."""
+"""Inference without torch: dense layers as NumPy arrays, and ONNX sessions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 #: A dense layer: weights (out, in) and biases (out).
 Layer = tuple[Floats, Floats]
-#: Number of units of a latent (MCBR-RAG, sections 5.1 and 5.2).
+#: Length of a latent (MCBR-RAG, sections 5.1 and 5.2).
 UNITS = 64
 
 
@@ -45,10 +45,9 @@ def write_arrays(file: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def read_arrays(file: Path, content: str, domain: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a NumPy archive; ``InputError`` if it is missing, or is no archive.
+    """Return the arrays of a NumPy archive; ``InputError`` if the file is missing or damaged.
 
-    ``content`` names the expected content for the error, ``domain`` the domain whose training
-    writes it.
+    The error names the expected ``content``, and the ``domain`` whose training writes the file.
     """
     try:
         with np.load(file, allow_pickle=False) as archive:
@@ -60,14 +59,14 @@ def read_arrays(file: Path, content: str, domain: str) -> dict[str, NDArray[Any]
 
 
 def other_network(file: Path, domain: str) -> InputError:
-    """Return the error for an archive with arrays of other names or shapes."""
+    """Return the error for an archive whose arrays have unexpected names or shapes."""
     return InputError(f"{file} belongs to another network. Train it: casewright finetune {domain}")
 
 
 def open_network(file: Path, domain: str) -> tuple[InferenceSession, Mapping[str, str]]:
-    """Return a session of an ONNX file, on one thread, and the file's metadata.
+    """Return an ONNX session with one thread, and the file's metadata.
 
-    ``domain`` is that whose training writes the file; ``InputError`` if the file does not exist.
+    ``InputError`` if the file does not exist; it names the ``domain`` whose training writes it.
     """
     if not file.is_file():
         raise InputError(

@@ -25,14 +25,15 @@ def figure(image: bytes, caption: str) -> str:
 
 
 def item(text: str, *, right: bool) -> str:
-    """Return an attempt as a list item, coloured by its verdict; ``text`` is HTML."""
+    """Return a list item for an attempt, coloured by its verdict; ``text`` is HTML."""
     return f'<li class="{"right" if right else "wrong"}">{text}</li>'
 
 
 def page(title: str, body: str, *, image_width: str, figure_width: str) -> str:
-    """Return an HTML document, with a title in plain text and a body in HTML.
+    """Return an HTML document; ``title`` is plain text, ``body`` is HTML.
 
-    The widths, in CSS notation, are that of an image, and the maximum of an image with its caption.
+    ``image_width`` and ``figure_width`` are CSS lengths: the width of an image, and the maximum
+    width of an image with its caption.
     """
     style = _STYLE.format(image=image_width, figure=figure_width)
     return (

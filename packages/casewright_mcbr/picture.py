@@ -21,24 +21,19 @@ MAX_PIXELS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class ExpectedPicture:
-    """The expected subject and limits of a picture."""
+    """The subject that a picture must show, and the limits of its size and shape."""
 
-    subject: str  # the subject with its article, for errors: "a card"
-    shape: str  # the shape, for errors: "about as wide as high"
+    subject: str  # the subject with its article, for error messages: "a card"
+    shape: str  # the shape, for error messages: "about as wide as high"
     min_side: int  # minimum width and height in pixels
     max_ratio: float  # maximum ratio of the longer side to the shorter
 
-    @property
-    def noun(self) -> str:
-        """The subject without its article."""
-        return self.subject.split(" ", 1)[1]
-
 
 def open_picture(picture: bytes | Path | Image.Image, expected: ExpectedPicture) -> Image.Image:
-    """Return a decoded picture, from a file's bytes or path, or from an open image.
+    """Return a decoded picture: a file's bytes or path, or an open image.
 
     The EXIF orientation is applied, transparent parts become white, and grey levels of more than 8
-    bits are scaled to 0 to 255.
+    bits are scaled to the range from 0 to 255.
 
     Returns:
         An image that can be converted to "L" or "RGB". Its mode is that of the file, but "L" for
@@ -120,10 +115,10 @@ def _check_and_decode(image: Image.Image, name: str, expected: ExpectedPicture) 
     if max(width, height) > expected.max_ratio * min(width, height):
         raise InputError(
             f"{name} has {width}×{height} pixels; {expected.subject} is {expected.shape}. "
-            f"Cut the image to the {expected.noun}."
+            f"Cut the image to the {expected.subject.partition(' ')[2]}."
         )
     try:
-        return _upright(image)
+        return _decode(image)
     except Exception as error:
         # Pillow's decoders raise OSError, SyntaxError, ValueError, struct.error and others.
         raise InputError(
@@ -131,8 +126,8 @@ def _check_and_decode(image: Image.Image, name: str, expected: ExpectedPicture) 
         ) from error
 
 
-def _upright(image: Image.Image) -> Image.Image:
-    """Decode an image; return it upright and opaque, with at most 8 bits per channel."""
+def _decode(image: Image.Image) -> Image.Image:
+    """Return a decoded image, upright and opaque, with at most 8 bits per channel."""
     from PIL import Image, ImageOps
 
     image.load()
@@ -141,13 +136,13 @@ def _upright(image: Image.Image) -> Image.Image:
         levels = np.asarray(turned, dtype=np.float64)
         levels = np.nan_to_num(levels, posinf=0.0, neginf=0.0)
         low, high = levels.min(), levels.max()
-        # Such images have 10, 12 or 16 bits; the file does not say how many.
+        # Such images have 10, 12 or 16 bits, and the file does not say how many: scale by contents.
         return Image.fromarray(
             ((levels - low) * (255 / max(high - low, 1e-9))).round().astype(np.uint8)
         )
     if turned.has_transparency_data:
-        paper = Image.new("RGBA", turned.size, "white")
-        return Image.alpha_composite(paper, turned.convert("RGBA"))
-    # An unknown mode fails here, not where the image is used.
+        background = Image.new("RGBA", turned.size, "white")
+        return Image.alpha_composite(background, turned.convert("RGBA"))
+    # Convert once here, so that an unknown mode fails as a damaged image.
     turned.convert("L")
     return turned

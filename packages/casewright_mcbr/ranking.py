@@ -1,4 +1,4 @@
-"""Ranking figures from the relevance of the nearest cases (MCBR-RAG, Tables 1 and 3)."""
+"""Ranking measures of the nearest cases, by their relevance (MCBR-RAG, Tables 1 and 3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def ranking_figures(hits: NDArray[np.bool_], relevant: NDArray[np.integer]) -> F
     """Return the figures of ``NAMES`` for each k of ``KS``, array (k, figure, queries).
 
     Args:
-        hits: True where one of the nearest cases is relevant, the best first, array (queries, 5).
+        hits: True for each relevant case among the five nearest, the nearest first, array
+            (queries, 5).
         relevant: Number of relevant cases of each query, array (queries).
     """
     discounts = 1 / np.log2(np.arange(2, KS[-1] + 2))

@@ -1,4 +1,4 @@
-"""Functions that the trainings for Math-24 and backgammon share."""
+"""Functions for training and export that Math-24 and backgammon share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def step(loss: Tensor, optimizer: Any, schedule: Any) -> None:
-    """Take a gradient step, and a step of the learning rate's schedule."""
+    """Take a gradient step, and a step of the learning-rate schedule."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -52,18 +52,18 @@ def train_one_cycle(
     label: str,
     progress: bool | None,
 ) -> Network:
-    """Train a new convolutional network with one cycle of the learning rate (Smith and Topin 2019).
+    """Return a trained network, in evaluation mode.
+
+    The learning rate follows the one-cycle schedule (Smith and Topin 2019).
 
     Args:
-        loss: Draws a batch, and returns the network's loss on it.
+        new_network: Returns the convolutional network to train.
+        loss: Draws a batch, and returns the network's loss on the batch.
         rate: Maximum learning rate.
-        steps: Gradient steps.
+        steps: Number of gradient steps.
         seed: Random seed of the weights.
         label: The label of the progress bar.
         progress: Show a progress bar; see ``progress_bar``.
-
-    Returns:
-        The network, in evaluation mode.
     """
     import torch
 
@@ -89,9 +89,12 @@ def train_one_cycle(
 def export_batched(
     network: nn.Module, shape: Sequence[int], target: Path, name: str, outputs: Sequence[str]
 ) -> None:
-    """Write a network as an ONNX file with a batch dimension, without local paths.
+    """Write a network as an ONNX file whose batch size is free, without local paths.
 
-    ``shape`` is that of one example, ``name`` the name of the network's only input.
+    Args:
+        shape: The shape of one example, without the batch dimension.
+        name: The name of the network's only input.
+        outputs: The names of its outputs.
     """
     import torch
 

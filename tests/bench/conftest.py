@@ -9,5 +9,5 @@ from tests.serve.helpers import built_home
 
 @pytest.fixture(scope="session")
 def home() -> Path:
-    """A home with built stores; tests leave them as they are."""
+    """Return the folder ``CASEWRIGHT_HOME`` with built stores, which tests must not change."""
     return built_home()

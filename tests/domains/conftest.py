@@ -12,7 +12,7 @@ from casewright.stores import default_encoder
 
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDomain]:
-    """The shopping domain, freshly built in a folder of its own."""
+    """Yield the shopping domain, newly built in a temporary folder."""
     folder: Path = tmp_path_factory.mktemp("shop")
     opened = find_domain("shopping").open(folder, default_encoder(), False)
     yield opened
@@ -21,7 +21,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDomain]:
 
 @pytest.fixture(scope="session")
 def shipped_cases() -> Iterator[None]:
-    """The cases that ship, whatever set the developer uses."""
+    """Use the shipped cases, even if the environment names other files."""
     with pytest.MonkeyPatch.context() as patch:
         for name in (ALQA, CONTEXT, EXTRACTOR):
             patch.delenv(name, raising=False)
@@ -30,7 +30,7 @@ def shipped_cases() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def legal(tmp_path_factory: pytest.TempPathFactory, shipped_cases: None) -> Iterator[OpenDomain]:
-    """The legal domain, freshly built in a folder of its own."""
+    """Yield the legal domain, newly built in a temporary folder."""
     opened = find_domain("legal").open(tmp_path_factory.mktemp("legal"), default_encoder(), False)
     yield opened
     opened.close()

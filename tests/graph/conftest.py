@@ -1,4 +1,4 @@
-"""Every rule of a run holds for ``invoke`` and for ``ainvoke``."""
+"""The fixture that runs each test with ``invoke`` and with ``ainvoke``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tests.graph.helpers import Ask, Awaiting, Blocking
 
 @pytest.fixture(params=[Blocking(), Awaiting()], ids=lambda ask: ask.mode)
 def ask(request: pytest.FixtureRequest) -> Ask:
-    """Runs a graph, in one mode and in the other."""
-    chosen: Ask = request.param
-    return chosen
+    """Return a function that runs a graph, once per mode."""
+    run: Ask = request.param
+    return run

@@ -13,7 +13,7 @@ from tests.support.shipped import shop_queries
 
 @pytest.fixture(scope="session")
 def shop_planner() -> CasePlanner:
-    """A planner for the small shop of ``helpers``."""
+    """Return a planner for the small shop of ``helpers``."""
     return case_planner()
 
 
@@ -24,7 +24,7 @@ def shopping_queries() -> list[AnnotatedQuery]:
 
 @pytest.fixture(scope="session")
 def shopping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDomain]:
-    """The shopping domain with its stores, embedded by hashed words."""
+    """Yield the shopping domain; its stores are encoded by ``HashingEncoder``."""
     folder = tmp_path_factory.mktemp("shopping")
     opened = find_domain("shopping").open(folder, HashingEncoder(128))
     yield opened

@@ -9,11 +9,11 @@ from tests.serve.helpers import built_home, copied_home
 
 @pytest.fixture(scope="session")
 def home() -> Path:
-    """A home with built stores; tests leave them as they are."""
+    """Return the folder ``CASEWRIGHT_HOME`` with built stores, which tests must not change."""
     return built_home()
 
 
 @pytest.fixture
 def own_home(home: Path, tmp_path: Path) -> Path:
-    """A home with built stores that this test may break."""
+    """Return a copy of ``home`` that the test may change."""
     return copied_home(home, tmp_path / "own")

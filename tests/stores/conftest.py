@@ -12,14 +12,14 @@ from casewright.stores.engines import server_calls
 from tests.stores.helpers import new_folder, note_schema
 from tests.support.qdrant_server import QdrantServer, RealServer
 
-#: A real server, where there is one to run the tests of ``place`` against too; see docs/scale.md.
+#: A Qdrant server on which the tests with ``place`` also run, if it is set; see docs/scale.md.
 URL, KEY = os.environ.get("CASEWRIGHT_QDRANT_URL"), os.environ.get("CASEWRIGHT_QDRANT_API_KEY", "")
 PLACES = ["memory", "edge", "server", *(["real server"] if URL else [])]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_waits() -> Iterator[None]:
-    """A client that tries again does so soon, but for what a server itself asks for."""
+    """Shorten the wait before a request is repeated; a wait that a server asks for stays."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server_calls, "MIN_WAIT", 0.02)
         yield
@@ -27,20 +27,20 @@ def _short_waits() -> Iterator[None]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a store, and nothing in it yet."""
+    """Return a new, empty folder for a store."""
     return new_folder(tmp_path / "cases")
 
 
 @pytest.fixture
 def server() -> Iterator[QdrantServer]:
-    """A server whose answers come from local mode, and that can be told to fail."""
-    with QdrantServer() as started:
-        yield started
+    """Yield a server that answers by qdrant-client's local mode, and fails on demand."""
+    with QdrantServer() as running:
+        yield running
 
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Each kind of place that cases can be in, with nothing in it yet."""
+    """Yield the location of an empty store: in memory, in a folder, and on a server."""
     with new_place(request.param, tmp_path / "cases") as location:
         yield location
 
@@ -49,13 +49,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def shared_place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """Each kind of place, once for all tests of a module that only read."""
+    """Yield the same locations as ``place``, shared by the tests of a module that only read."""
     with new_place(request.param, tmp_path_factory.mktemp("shared") / "cases") as location:
         yield location
 
 
 @contextmanager
 def new_place(kind: str, folder: Path) -> Iterator[str]:
+    """Yield the location of an empty store of a kind in ``PLACES``."""
     if kind == "memory":
         yield ":memory:"
     elif kind == "edge":

@@ -1,4 +1,4 @@
-"""A real browser for tests of pages: Chromium of the system, driven by Playwright."""
+"""A real browser for tests of pages: the system's Chromium, controlled by Playwright."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-#: It is to ask nobody for anything but what the page asks for.
+#: Chromium must send no requests other than those of the page.
 ARGUMENTS = (
     "--disable-gpu",
     "--disable-quic",
@@ -24,31 +24,30 @@ ARGUMENTS = (
     "--disable-sync",
 )
 
-
-#: Milliseconds that an action or an expectation waits, for a machine with other work.
+#: Timeout of an action or an expectation in milliseconds, long enough for a busy machine.
 WAIT = 20_000
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start Chromium; the test is skipped where there is none."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
+    """Yield Chromium; skip the test if it is not installed."""
+    path = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if path is None:
         pytest.skip("There is no Chromium: make browser installs Debian's.")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         yield browser
         browser.close()
 
 
 @dataclass
 class Tab:
-    """A tab that remembers what went wrong in it.
+    """A tab that records errors.
 
     Attributes:
         page: Playwright's page.
-        host: The only one that it may ask.
-        troubles: Errors and warnings of its console, requests to other hosts, and dialogs.
+        host: The only host to which the page may send requests.
+        troubles: Errors and warnings of the console, requests to other hosts, and dialogs.
     """
 
     page: Page
@@ -56,39 +55,39 @@ class Tab:
     troubles: list[str] = field(default_factory=list)
 
     def listen(self) -> None:
-        def said(message: Any) -> None:
+        def on_console(message: Any) -> None:
             if message.type in ("error", "warning"):
                 self.troubles.append(f"{message.type}: {message.text}")
 
-        def asked(request: Any) -> None:
+        def on_request(request: Any) -> None:
             url = urlsplit(request.url)
             if url.scheme not in ("data", "blob") and url.netloc != self.host:
                 self.troubles.append(f"request: {request.url}")
 
-        def popped(dialog: Any) -> None:
+        def on_dialog(dialog: Any) -> None:
             self.troubles.append(f"dialog: {dialog.message}")
             dialog.dismiss()
 
-        self.page.on("console", said)
+        self.page.on("console", on_console)
         self.page.on("pageerror", lambda error: self.troubles.append(f"thrown: {error}"))
-        self.page.on("request", asked)
-        self.page.on("dialog", popped)
+        self.page.on("request", on_request)
+        self.page.on("dialog", on_dialog)
 
     def forgive(self, pattern: str) -> None:
-        """Take out what a test brings about on purpose; it has to have happened."""
-        fine = [one for one in self.troubles if re.search(pattern, one)]
-        assert fine, f"no {pattern!r} in {self.troubles}"
-        self.troubles = [one for one in self.troubles if one not in fine]
+        """Remove the troubles that a test caused on purpose; fail if there are none."""
+        expected = [trouble for trouble in self.troubles if re.search(pattern, trouble)]
+        assert expected, f"no {pattern!r} in {self.troubles}"
+        self.troubles = [trouble for trouble in self.troubles if trouble not in expected]
 
 
 @contextmanager
 def opened(browser: Browser, url: str, **options: Any) -> Iterator[Tab]:
-    """Open a tab, and see at its end that nothing went wrong in it.
+    """Yield a tab with a page; fail at the end if the tab recorded troubles.
 
     Args:
         browser: The browser.
-        url: The page's whole address.
-        options: Of Playwright's context: ``viewport``, ``color_scheme``, …
+        url: The absolute URL of the page.
+        options: Options of Playwright's context: ``viewport``, ``color_scheme``, …
     """
     with browser.new_context(**options) as context:
         context.set_default_timeout(WAIT)

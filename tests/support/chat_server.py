@@ -1,4 +1,4 @@
-"""A real HTTP server with OpenAI's chat completions, whose every answer a test decides."""
+"""A real HTTP server with OpenAI's chat completions; a test chooses the answers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-#: What it counts, whatever was sent.
+#: The token counts of every completion.
 USAGE = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
 
 
 @dataclass
 class Heard:
-    """A request, and how to answer it.
+    """A received request, with methods to answer it.
 
     Attributes:
-        body: What was sent, decoded.
-        key: The API key that came with it.
-        released: Set when the test is over: nothing waits longer.
+        body: The decoded JSON body.
+        key: The request's API key.
+        released: Set when the test ends; an answer that waits must wait for this event.
     """
 
     body: dict[str, Any]
@@ -31,7 +31,7 @@ class Heard:
     _handler: BaseHTTPRequestHandler
 
     def say(self, text: str | None) -> None:
-        """Answer with a completion of this text, as one event where a stream is asked for."""
+        """Answer with a completion of this text; for a streaming request, as one event."""
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         completion: dict[str, Any] = {
@@ -48,12 +48,12 @@ class Heard:
             self.send(200, json.dumps({**completion, "choices": [choice], "usage": USAGE}))
 
     def send(self, status: int, body: str, kind: str = "application/json") -> None:
-        """Answer with this body."""
+        """Answer with a status and a body."""
         self.begin(status, len(body.encode()), kind)
         self.write(body)
 
     def begin(self, status: int, length: int | None = None, kind: str = "application/json") -> None:
-        """Send the head of an answer that is this long; without a length it never ends."""
+        """Send the headers of an answer; without ``length``, the body ends with the connection."""
         self._handler.send_response(status)
         self._handler.send_header("Content-Type", kind)
         if length is not None:
@@ -61,12 +61,12 @@ class Heard:
         self._handler.end_headers()
 
     def write(self, text: str) -> None:
-        """Send a part of an answer's body."""
+        """Send a part of the body."""
         self._handler.wfile.write(text.encode())
         self._handler.wfile.flush()
 
     def hang_up(self) -> None:
-        """Close the connection after what was sent so far."""
+        """Close the connection; the client gets only the part that was sent."""
         self._handler.close_connection = True
 
 
@@ -75,12 +75,12 @@ Answer = Callable[[Heard], None]
 
 @dataclass
 class ChatServer:
-    """The server.
+    """A running server.
 
     Attributes:
-        url: Of its API.
-        answer: What it does with a request; a test puts its own here.
-        heard: The requests so far.
+        url: The URL of its API.
+        answer: A function that answers a request; a test may replace it.
+        heard: All requests so far.
     """
 
     url: str
@@ -90,7 +90,7 @@ class ChatServer:
 
 @contextmanager
 def chat_server(*answers: str) -> Iterator[ChatServer]:
-    """Serve until the block ends; these are its answers in their order, the last one over again."""
+    """Yield a server that gives these answers in order, and then repeats the last one."""
     released = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -110,14 +110,14 @@ def chat_server(*answers: str) -> Iterator[ChatServer]:
         daemon_threads = True
 
         def handle_error(self, *arguments: Any) -> None:
-            """Say nothing of clients that were gone."""
+            """Print nothing for clients that disconnected."""
 
     def in_order(heard: Heard) -> None:
         heard.say(answers[min(len(server.heard), len(answers)) - 1])
 
     with Quiet(("127.0.0.1", 0), Handler) as http:
         server = ChatServer(f"http://127.0.0.1:{http.server_port}/v1", in_order)
-        # Its loop looks for the end this often.
+        # Check for the shutdown every 0.02 s.
         threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True).start()
         try:
             yield server
@@ -127,7 +127,7 @@ def chat_server(*answers: str) -> Iterator[ChatServer]:
 
 
 def nobody_there() -> str:
-    """Return the URL of an API on a port where nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+    """Return the URL of an API on a port on which no server listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"

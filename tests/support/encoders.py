@@ -1,4 +1,4 @@
-"""Encoders for tests: fast, deterministic, and they remember what they were asked."""
+"""Encoders for tests: they are fast and deterministic, and record the texts of each call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class HashingEncoder:
-    """A bag of hashed words: texts that share words are near, on every machine alike.
+    """A hashed bag of words: texts with common words are similar, equally on every machine.
 
     Attributes:
         calls: The texts of each call, in order.
@@ -23,7 +23,7 @@ class HashingEncoder:
         self.calls: list[list[str]] = []
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as an array (n, dimension)."""
+        """Return the embeddings of n texts, array (n, dimension)."""
         self.calls.append(list(texts))
         out = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in enumerate(texts):
@@ -35,10 +35,10 @@ class HashingEncoder:
 
 
 class BrokenEncoder(HashingEncoder):
-    """Answers with NaN for every text that holds the word ``broken``."""
+    """Returns NaN for every text that contains "broken"."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as an array (n, dimension), some rows of it NaN."""
+        """Return the embeddings of n texts, array (n, dimension), of which some may be NaN."""
         out = super().embed(texts)
         for row, text in enumerate(texts):
             if "broken" in text:

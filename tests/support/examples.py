@@ -1,13 +1,14 @@
-"""How many examples hypothesis draws: fewer in the default run than in ``make test-all``."""
+"""Number of examples that hypothesis draws: fewer in the default run than in ``make test-all``."""
 
 from __future__ import annotations
 
 from hypothesis import settings
 
-#: Of the profile that ``tests/conftest`` loads for the default run, or of hypothesis's own.
+#: Share of hypothesis's default, 100 examples. In the default run, ``tests/conftest`` loads a
+#: profile with fewer.
 SHARE = settings().max_examples / 100
 
 
 def at_most(count: int) -> int:
-    """Return how many of so many examples this run draws."""
+    """Return the number of examples to draw in this run; ``count`` is that of ``make test-all``."""
     return max(1, round(count * SHARE))

@@ -1,4 +1,4 @@
-"""A checkpointer in memory that fails when a test says so, and knows what it has kept."""
+"""A checkpointer in memory that fails on demand, and records the results that it stored."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
 
-#: Under this LangGraph keeps what a task returned.
+#: The channel to which LangGraph writes the return value of a task.
 RETURNED = "__return__"
 
 
 @dataclass
 class Disk:
-    """What the copies of a checkpointer share.
+    """The state that copies of a checkpointer share.
 
     Attributes:
-        fails_in: After how many writes one fails; never below 0.
-        finished: The outcomes of steps that were kept.
+        fails_in: Number of writes before the one that fails; no write fails if it is below 0.
+        finished: The stored outcomes of steps.
     """
 
     fails_in: int = -1
@@ -27,19 +27,19 @@ class Disk:
 
 
 class FaultySaver(InMemorySaver):
-    """Keeps checkpoints in memory; a write takes a moment, and may fail."""
+    """Stores checkpoints in memory; a write lets other tasks run first, and may fail."""
 
     def __init__(self, disk: Disk) -> None:
         super().__init__()
         self.disk = disk
 
-    async def aput(self, *given: Any, **more: Any) -> Any:
+    async def aput(self, *arguments: Any, **options: Any) -> Any:
         await self._write()
-        return await super().aput(*given, **more)
+        return await super().aput(*arguments, **options)
 
-    async def aput_writes(self, config: Any, writes: Any, *given: Any, **more: Any) -> None:
+    async def aput_writes(self, config: Any, writes: Any, *arguments: Any, **options: Any) -> None:
         await self._write()
-        await super().aput_writes(config, writes, *given, **more)
+        await super().aput_writes(config, writes, *arguments, **options)
         for channel, value in writes:
             if channel == RETURNED:
                 self.disk.finished.append(value)

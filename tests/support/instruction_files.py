@@ -1,4 +1,4 @@
-"""Small files in the forms of published instruction sets; what they say was made up for tests."""
+"""Small files in the formats of published instruction sets, with invented contents."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 
 
 def write_lines(file: Path, records: Iterable[Mapping[str, Any]]) -> Path:
-    """Write JSON Lines."""
+    """Write records as JSON Lines; return the file."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(json.dumps(one, ensure_ascii=False) for one in records)
+    text = "\n".join(json.dumps(record, ensure_ascii=False) for record in records)
     file.write_text(text + "\n", encoding="utf-8")
     return file
 
 
 def write_list(file: Path, records: Iterable[Mapping[str, Any]]) -> Path:
-    """Write one JSON list."""
+    """Write records as one JSON list; return the file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(list(records), ensure_ascii=False), encoding="utf-8")
     return file
 
 
-def seed_task(asked: str, answer: str, given: str = "") -> dict[str, Any]:
-    """Return a record of an instruction, the text that it is about, and its answer."""
-    return {"instruction": asked, "input": given, "output": answer}
+def seed_task(instruction: str, output: str, text: str = "") -> dict[str, Any]:
+    """Return a record of an instruction, its input text, and its output."""
+    return {"instruction": instruction, "input": text, "output": output}
 
 
 def seed_tasks(folder: Path, count: int) -> Path:
-    """Write seed tasks of growing length, each with a sentence or two as its answer."""
+    """Write ``count`` seed tasks of different lengths; each answer has two sentences."""
     records = [
         seed_task(
             f"Say what grows in bed {number}." + " It lies in the sun." * (number % 17),
@@ -41,7 +41,7 @@ def seed_tasks(folder: Path, count: int) -> Path:
 
 
 def function(name: str, required: Iterable[str] = (), /, **parameters: Any) -> dict[str, Any]:
-    """Return a function of function-calling data; parameters are types or whole schemas."""
+    """Return a function of function-calling data; parameters are names of types, or schemas."""
     properties = {
         key: {"type": value, "description": f"the {key}"} if isinstance(value, str) else value
         for key, value in parameters.items()
@@ -51,23 +51,28 @@ def function(name: str, required: Iterable[str] = (), /, **parameters: Any) -> d
 
 
 def api(
-    functions: Mapping[str, str], asked: Iterable[tuple[str, list[tuple[str, str]]]], **more: Any
+    functions: Mapping[str, str],
+    questions: Iterable[tuple[str, list[tuple[str, str]]]],
+    **fields: Any,
 ) -> dict[str, Any]:
-    """Return an API of ToolAlpaca: function descriptions, and questions with golden calls."""
-    pairs = list(asked)
+    """Return an API of ToolAlpaca: function descriptions, and questions with gold calls.
+
+    ``fields`` are more fields of the record; ``components`` goes to the descriptions.
+    """
+    pairs = list(questions)
     return {
         "Name": "Garden",
-        "Function_Description": {**functions, "components": more.pop("components", "")},
+        "Function_Description": {**functions, "components": fields.pop("components", "")},
         "Instructions": [question for question, _ in pairs],
         "Golden_Answers": [
-            [{"Action": name, "Action_Input": given} for name, given in calls] for _, calls in pairs
+            [{"Action": name, "Action_Input": text} for name, text in calls] for _, calls in pairs
         ],
-        **more,
+        **fields,
     }
 
 
 def described(parameters: Mapping[str, str], structure: str = "", text: str = "Finds it.") -> str:
-    """Return a function's description as ToolAlpaca writes it."""
+    """Return a function's description in the format of ToolAlpaca."""
     return (
         f"{text}\nParameters: {json.dumps(dict(parameters))}\nOutput: OK.\n"
         f" - Format: application/json\n - Structure: {structure}"
@@ -77,7 +82,10 @@ def described(parameters: Mapping[str, str], structure: str = "", text: str = "F
 def leaderboard(
     folder: Path, category: str, records: Iterable[tuple[str, list[Any], list[Any] | None]]
 ) -> Path:
-    """Write a category of BFCL with its gold: questions, functions, and golden calls or nothing."""
+    """Write a category of BFCL; return the file of questions.
+
+    A record has a question, its functions, and its gold calls, which may be ``None``.
+    """
     name = f"BFCL_v4_{category}.json"
     rows = list(records)
     questions = [
@@ -112,14 +120,14 @@ def seal_tool(
 
 
 def seal_call(name: str, responses: list[str], /, **parameters: Any) -> dict[str, Any]:
-    """Return a golden call of Seal-Tools."""
+    """Return a gold call of Seal-Tools."""
     return {"api": name, "parameters": parameters, "responses": responses}
 
 
 def seal_items(
     file: Path, items: Iterable[tuple[str, list[dict[str, Any]]]], retrieved: Iterable[str]
 ) -> Path:
-    """Write a file of Seal-Tools: questions with golden calls, among tools that were retrieved."""
+    """Write a file of Seal-Tools: questions with gold calls, and the names of retrieved tools."""
     names = list(retrieved)
     return write_lines(
         file,

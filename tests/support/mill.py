@@ -1,4 +1,4 @@
-"""A tiny installed package, whose functions are asked for."""
+"""A tiny installed package, for corpora of code."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 
 from casewright.finetune.judge_sets.code import CodeCorpus, read_code
 
-#: The distribution, and the folder that it is imported from.
+#: The name of the distribution, and of the import package.
 MILL = ("invented-mill", "invented_mill")
 
 
 def long_function(name: str, indent: str = "") -> str:
-    """A function that is cut into several chunks."""
+    """Return the source of a function that is long enough for several chunks."""
     lines = [f"{indent}def {name}(grain):"]
     for number in range(60):
         lines.append(
@@ -25,15 +25,16 @@ def long_function(name: str, indent: str = "") -> str:
     return "\n".join([*lines, f"{indent}    return step_0", ""])
 
 
-def install_mill(place: Path) -> Path:
-    """Write a package and its metadata as an installer does; ``place`` is to be on the path."""
-    folder = place / MILL[1]
+def install_mill(site: Path) -> Path:
+    """Write the package and its metadata like an installer; return the package's folder.
+
+    ``site`` must be in ``sys.path`` for imports.
+    """
+    folder = site / MILL[1]
     (folder / "tests").mkdir(parents=True)
     head = f"Name: {MILL[0]}\nVersion: 2.5\n"
-    (place / "invented_mill-2.5.dist-info").mkdir()
-    (place / "invented_mill-2.5.dist-info" / "METADATA").write_text(
-        f"Metadata-Version: 2.1\n{head}"
-    )
+    (site / "invented_mill-2.5.dist-info").mkdir()
+    (site / "invented_mill-2.5.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\n{head}")
     wheel = ["class Wheel:", '    """Turns."""', "", long_function("grind", "    "), ""]
     wheel += ["    def stop(self):", "        self.turning = False", ""]
     sluice = [long_function("open_gate"), "", long_function("grind_all")]
@@ -50,9 +51,9 @@ def install_mill(place: Path) -> Path:
 
 
 @contextmanager
-def mill_corpus(place: Path) -> Iterator[CodeCorpus]:
-    """The chunks of the package; another one is named that is not installed."""
-    install_mill(place)
+def mill_corpus(site: Path) -> Iterator[CodeCorpus]:
+    """Yield the corpus of this package, and of a second package that is not installed."""
+    install_mill(site)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(place), *sys.path])
+        patch.setattr(sys, "path", [str(site), *sys.path])
         yield read_code([MILL, ("invented-kiln", "kiln")])

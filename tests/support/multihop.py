@@ -1,4 +1,4 @@
-"""A tiny multi-hop set, and CBR-RAG's table with other figures."""
+"""A tiny multi-hop question set, in the formats of HotpotQA and MuSiQue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 Item = dict[str, Any]
-#: Two towns with their rivers a question; every question needs the paragraphs of both towns.
+#: The two towns of each question; a question needs the paragraphs of both.
 TOWNS = (
     ("Adelton", "Bramwick"),
     ("Corfield", "Dunmere"),
@@ -26,24 +26,24 @@ def paragraph(town: str) -> list[Any]:
 
 
 def town_items() -> list[Item]:
-    """Items of HotpotQA's form, each with four paragraphs, two of them supporting."""
+    """Return items in HotpotQA's format, each with four paragraphs, two of them supporting."""
     items = []
-    for number, (one, two) in enumerate(TOWNS):
+    for number, (first, second) in enumerate(TOWNS):
         others = TOWNS[(number + 1) % len(TOWNS)]
         items.append(
             {
                 "_id": f"item-{number}",
-                "question": f"Are {one} and {two} on one river?",
+                "question": f"Are {first} and {second} on one river?",
                 "answer": "no",
-                "supporting_facts": [[one, 0], [two, 0]],
-                "context": [paragraph(town) for town in (*others, one, two)],
+                "supporting_facts": [[first, 0], [second, 0]],
+                "context": [paragraph(town) for town in (*others, first, second)],
             }
         )
     return items
 
 
 def musique_items() -> list[Item]:
-    """The same in the form of MuSiQue."""
+    """Return the same items in the format of MuSiQue."""
     return [
         {
             "id": item["_id"],
@@ -70,7 +70,7 @@ def write_lines(file: Path, items: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def multihop_folder(folder: Path) -> Path:
-    """A folder with two of the three sets."""
+    """Write two of the three sets to a folder; return it."""
     write_lines(folder / "multihop" / "hotpotqa-dev.jsonl", town_items())
     write_lines(folder / "multihop" / "musique-dev.jsonl", musique_items())
     return folder

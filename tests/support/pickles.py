@@ -1,4 +1,4 @@
-"""A pickle that calls something when it is read, and a folder's store that holds it."""
+"""A local store with pickles that call a function when they are read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Calling:
 
 
 def plant(storage: Path, file: Path) -> None:
-    """Have every point of a local store's ``storage.sqlite`` make a file when it is unpickled."""
+    """Replace the points in a store's ``storage.sqlite`` by pickles that create ``file``."""
     with sqlite3.connect(storage) as opened:
         changed = opened.execute("UPDATE points SET point = ?", (pickle.dumps(_Calling(file)),))
         assert changed.rowcount

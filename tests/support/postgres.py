@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, where one is installed: Debian's, or one on the path."""
+"""A PostgreSQL server for tests, if it is installed: as Debian's package, or on the PATH."""
 
 from __future__ import annotations
 
@@ -17,50 +17,51 @@ from typing import Any
 
 import pytest
 
-#: Without these, PostgreSQL's tests are skipped.
-PLACES = "/usr/lib/postgresql/*/bin"
+#: The folders of Debian's packages.
+FOLDERS = "/usr/lib/postgresql/*/bin"
 
 
 def program(name: str) -> str:
-    """Return where a program of PostgreSQL's is; the test is skipped where it is nowhere."""
-    found = shutil.which(name, path=os.pathsep.join([*sorted(glob.glob(PLACES))[::-1], "/usr/bin"]))
-    if found is None:
+    """Return the path of a program of PostgreSQL; skip the test if it is not installed."""
+    folders = [*sorted(glob.glob(FOLDERS))[::-1], "/usr/bin"]
+    path = shutil.which(name, path=os.pathsep.join(folders))
+    if path is None:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    return found
+    return path
 
 
 @contextmanager
 def database() -> Iterator[str]:
-    """Run a server while the context lasts; yields the URL of an empty database."""
+    """Yield the URL of an empty database on a server that runs until the context ends."""
     pytest.importorskip("psycopg_pool")
     initdb, postgres = program("initdb"), program("postgres")
-    # It refuses to run as root; Debian's package makes a user for it.
-    whose: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.getuid() == 0 else {}
+    # PostgreSQL refuses to run as root; Debian's package creates the user.
+    user: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.getuid() == 0 else {}
     folder = Path(tempfile.mkdtemp(prefix="casewright-postgres-"))
-    if whose:
-        shutil.chown(folder, **whose)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    if user:
+        shutil.chown(folder, **user)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     data = str(folder / "data")
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **whose}
-    made = [initdb, "-D", data, "-U", "tests", "-A", "trust", "--no-sync", "-E", "UTF8"]
-    subprocess.run(made, check=True, cwd=folder, **quiet)
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **user}
+    create = [initdb, "-D", data, "-U", "tests", "-A", "trust", "--no-sync", "-E", "UTF8"]
+    subprocess.run(create, check=True, cwd=folder, **quiet)
     settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     command = [postgres, "-D", data, "-p", str(port), *options]
     server = subprocess.Popen(command, cwd=folder, **quiet)
     url = f"postgresql://tests@127.0.0.1:{port}/postgres"
     try:
-        _answers(url)
+        _wait_until_ready(url)
         yield url
     finally:
-        # At once, without waiting for who is connected.
+        # Stop at once, without waiting for connected clients.
         server.send_signal(signal.SIGQUIT)
         server.wait(30)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answers(url: str) -> None:
+def _wait_until_ready(url: str) -> None:
     import psycopg
 
     deadline = time.monotonic() + 60
@@ -74,7 +75,7 @@ def _answers(url: str) -> None:
 
 
 def own_database(url: str, name: str) -> str:
-    """Make one more empty database on a server, and return its URL."""
+    """Create another empty database on a server; return its URL."""
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as opened:

@@ -1,7 +1,7 @@
-"""A server that speaks Qdrant's REST API as far as stores use it, and can be told to fail.
+"""A server with the part of Qdrant's REST API that stores use; a test can make it fail.
 
-Its answers come from qdrant-client's local mode, in this process, or from a real server, of which
-each ``QdrantServer`` then uses collections of its own.
+Its answers come from qdrant-client's local mode in this process, or from a real server, on which
+each ``QdrantServer`` uses its own collections.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-#: A failure's status where the connection is reset instead of an answer.
+#: The status of a failure that resets the connection instead of answering.
 RESET = 0
 
 
 class Upstream(Protocol):
-    """What answers a request: status, and JSON text."""
+    """Answers requests with a status and JSON text."""
 
     def answer(self, method: str, path: str, query: str, body: bytes) -> tuple[int, bytes]: ...
 
@@ -51,14 +51,14 @@ class Fault:
 
 @dataclass
 class QdrantServer:
-    """A server at ``url`` while its context lasts.
+    """A server at ``url`` that runs until its context ends.
 
     Attributes:
-        upstream: What answers; ``None`` for local mode.
-        api_key: What every request must carry, if anything.
-        slow: Path's end to the seconds that its requests take.
-        requests: What was asked, in order.
-        most_at_once: The highest number of upserts that were under way together.
+        upstream: The source of the answers; ``None`` for local mode.
+        api_key: The key that every request must have, if it is not empty.
+        slow: The delay of requests in seconds, by the end of their path.
+        requests: All requests, in order.
+        most_at_once: The maximum number of concurrent upserts.
     """
 
     upstream: Upstream | None = None
@@ -72,7 +72,7 @@ class QdrantServer:
         self._faults: list[Fault] = []
         self._lost: list[tuple[str, str]] = []
         self._lock = threading.Lock()
-        self._under_way = 0
+        self._upserts = 0
         self._http = _Http(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -97,27 +97,35 @@ class QdrantServer:
         after: int = 0,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Answer the next requests whose path ends so with a status, or ``RESET`` them."""
+        """Answer requests with an error status, or ``RESET`` their connections.
+
+        Args:
+            status: The HTTP status, or ``RESET``.
+            times: Number of requests that fail.
+            path: The end of the path of these requests.
+            after: Number of such requests that succeed before.
+            headers: Headers of the answers.
+        """
         self._faults.append(Fault(status, times, path, after, headers or {}))
 
     def lose(self, path: str, *, method: str) -> None:
-        """Do what the next such request asks for, and reset the connection all the same."""
+        """Execute the next such request, but reset the connection instead of answering."""
         self._lost.append((method, path))
 
     def asked(self, method: str, path: str) -> list[Request]:
-        """Return the requests of a method whose path ends so."""
+        """Return the requests of a method whose path ends with ``path``."""
         return [r for r in self.requests if r.method == method and r.path.endswith(path)]
 
     def _respond(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Any:
         """Return status, headers and body of an answer; ``None`` for a reset."""
         url = urlsplit(target)
-        writes = method == "PUT" and url.path.endswith("/points")
+        is_upsert = method == "PUT" and url.path.endswith("/points")
         with self._lock:
             self.requests.append(
                 Request(method, url.path, dict(headers), json.loads(body) if body else None)
             )
-            self._under_way += writes
-            self.most_at_once = max(self.most_at_once, self._under_way)
+            self._upserts += is_upsert
+            self.most_at_once = max(self.most_at_once, self._upserts)
         try:
             time.sleep(sum(s for end, s in self.slow.items() if url.path.endswith(end)))
             if self.api_key and headers.get("api-key") != self.api_key:
@@ -125,7 +133,7 @@ class QdrantServer:
             if (fault := self._fault(url.path)) is not None:
                 if fault.status == RESET:
                     return None
-                return fault.status, fault.headers, _error("told to fail")
+                return fault.status, fault.headers, _error("failure on demand")
             status, answer = self._upstream.answer(method, url.path, url.query, body)
             for lost in self._lost:
                 if lost[0] == method and url.path.endswith(lost[1]):
@@ -134,7 +142,7 @@ class QdrantServer:
             return status, {}, answer
         finally:
             with self._lock:
-                self._under_way -= writes
+                self._upserts -= is_upsert
 
     def _fault(self, path: str) -> Fault | None:
         with self._lock:
@@ -152,22 +160,22 @@ class QdrantServer:
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
 
-    def handle_error(self, *given: Any) -> None:
-        # A client may go before it is answered.
+    def handle_error(self, *arguments: Any) -> None:
+        # A client may disconnect before it gets the answer.
         if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(*given)
+            super().handle_error(*arguments)
 
 
 def _handler(server: QdrantServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            given = server._respond(self.command, self.path, self.headers, body)
-            if given is None:
+            response = server._respond(self.command, self.path, self.headers, body)
+            if response is None:
                 linger = struct.pack("ii", 1, 0)
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
                 return
-            status, headers, content = given
+            status, headers, content = response
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
@@ -185,7 +193,7 @@ def _handler(server: QdrantServer) -> type[BaseHTTPRequestHandler]:
 
 
 class LocalMode:
-    """Answers from qdrant-client's local mode, reading JSON as the server does."""
+    """Answers by qdrant-client's local mode, with the server's rules for JSON numbers."""
 
     def __init__(self) -> None:
         from qdrant_client import QdrantClient
@@ -222,9 +230,9 @@ class LocalMode:
     def put(self, name: str, body: Any) -> Any:
         from qdrant_client import models
 
-        made = models.CreateCollection(**body)
+        settings = models.CreateCollection(**body)
         return self._client.create_collection(
-            name, vectors_config=made.vectors, metadata=made.metadata
+            name, vectors_config=settings.vectors, metadata=settings.metadata
         )
 
     def delete(self, name: str, _: Any) -> Any:
@@ -241,43 +249,43 @@ class LocalMode:
         from pydantic import TypeAdapter
         from qdrant_client import models
 
-        given: Any = TypeAdapter(models.PointInsertOperations).validate_python(body)
-        return self._client.upsert(name, given.batch if "batch" in body else given.points)
+        insert: Any = TypeAdapter(models.PointInsertOperations).validate_python(body)
+        return self._client.upsert(name, insert.batch if "batch" in body else insert.points)
 
     def post_points(self, name: str, body: Any) -> Any:
         from qdrant_client import models
 
-        asked = models.PointRequest(**body)
+        request = models.PointRequest(**body)
         return self._client.retrieve(
             name,
-            asked.ids,
-            with_payload=asked.with_payload,
-            with_vectors=asked.with_vector or False,
+            request.ids,
+            with_payload=request.with_payload,
+            with_vectors=request.with_vector or False,
         )
 
     def post_points_query(self, name: str, body: Any) -> Any:
         from qdrant_client import models
 
-        asked = models.QueryRequest(**body)
-        asked.params = None
-        return self._client.query_batch_points(name, [asked])[0]
+        request = models.QueryRequest(**body)
+        request.params = None
+        return self._client.query_batch_points(name, [request])[0]
 
     def post_points_query_batch(self, name: str, body: Any) -> Any:
-        return [self.post_points_query(name, one) for one in body["searches"]]
+        return [self.post_points_query(name, search) for search in body["searches"]]
 
     def post_points_scroll(self, name: str, body: Any) -> Any:
         from qdrant_client import models
 
-        asked = models.ScrollRequest(**body)
-        points, following = self._client.scroll(
+        request = models.ScrollRequest(**body)
+        points, next_offset = self._client.scroll(
             name,
-            scroll_filter=asked.filter,
-            limit=asked.limit or 10,
-            offset=asked.offset,
-            with_payload=asked.with_payload,
-            with_vectors=asked.with_vector or False,
+            scroll_filter=request.filter,
+            limit=request.limit or 10,
+            offset=request.offset,
+            with_payload=request.with_payload,
+            with_vectors=request.with_vector or False,
         )
-        return {"points": points, "next_page_offset": following}
+        return {"points": points, "next_page_offset": next_offset}
 
     def post_points_count(self, name: str, body: Any) -> Any:
         from qdrant_client import models
@@ -289,7 +297,7 @@ class LocalMode:
 
 
 class RealServer:
-    """Answers from a real server; its collections are named anew, and removed at the end."""
+    """Answers by a real server; collections get a prefix there, and are removed at the end."""
 
     def __init__(self, url: str, api_key: str = "") -> None:
         import httpx
@@ -299,18 +307,17 @@ class RealServer:
         self._prefix = f"casewright-test-{uuid.uuid4().hex[:12]}-"
 
     def answer(self, method: str, path: str, query: str, body: bytes) -> tuple[int, bytes]:
-        own = re.sub("^/collections/", f"/collections/{self._prefix}", path)
+        path = re.sub("^/collections/", f"/collections/{self._prefix}", path)
         headers = {"Content-Type": "application/json"} if body else {}
         answer = self._client.request(
-            method, own, params=query, content=body or None, headers=headers
+            method, path, params=query, content=body or None, headers=headers
         )
         return answer.status_code, answer.content.replace(self._prefix.encode(), b"")
 
     def close(self) -> None:
-        listed = self._client.get("/collections").json()["result"]["collections"]
-        for name in (one["name"] for one in listed):
-            if name.startswith(self._prefix):
-                self._client.delete(f"/collections/{name}")
+        for collection in self._client.get("/collections").json()["result"]["collections"]:
+            if collection["name"].startswith(self._prefix):
+                self._client.delete(f"/collections/{collection['name']}")
         self._client.close()
 
 
@@ -319,7 +326,7 @@ def _error(reason: str) -> bytes:
 
 
 def _refusal(reason: str, name: str) -> tuple[int, bytes]:
-    """Return what the server says where local mode raises."""
+    """Return the server's answer to a request for which local mode raises ``ValueError``."""
     if reason == f"Collection {name} not found":
         return 404, _error(f"Not found: Collection `{name}` doesn't exist!")
     if reason == f"Collection {name} already exists":
@@ -328,7 +335,7 @@ def _refusal(reason: str, name: str) -> tuple[int, bytes]:
 
 
 def _serde(body: bytes) -> Any:
-    """Read JSON as the server's ``serde_json`` does: numbers of 64 bits, 127 levels."""
+    """Return a JSON value with the limits of the server's ``serde_json``: 64 bits, 127 levels."""
     depth = 0
     for mark in re.sub(rb'"(?:[^"\\]|\\.)*"', b"", body):
         depth += {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}.get(mark, 0)
@@ -343,7 +350,7 @@ def _serde(body: bytes) -> Any:
 
 
 def _fraction(text: str) -> float:
-    """Read a fraction with two roundings, without the ``float_roundtrip`` feature."""
+    """Return a number with the two roundings of ``serde_json`` without ``float_roundtrip``."""
     sign, digits, decimals, exponent = re.fullmatch(  # type: ignore[union-attr]
         r"(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?", text
     ).groups()

@@ -1,4 +1,4 @@
-"""Requests that nobody would make: any tools, any Unicode, any context."""
+"""Random requests that a planner must survive: with any tools, any Unicode text and any context."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from casewright.tools import Parameter, Source, Toolbox, ToolExample, ToolSpec
 
 KINDS = ("string", "number", "integer", "boolean", "array", "any", "any")
 FIELDS = ("item_id", "title", "evidence", "price", "order_id", "s1", "question")
-#: Pieces that a prompt, a grammar or a tokenizer might take for something of its own.
+#: Texts that a prompt, a grammar or a tokenizer might take for markup.
 HOSTILE = (
     "</s>",
     "[INST]",
@@ -36,12 +36,12 @@ WORDS = ("where", "is", "my", "blue", "tent", "order", "the", "2nd", "X-200", "r
 
 
 def random_toolbox(draw: random.Random) -> Toolbox:
-    """Return a toolbox of one to eight tools, with any parameters."""
+    """Return a toolbox of one to eight tools with random parameters."""
     return Toolbox([_tool(draw, f"tool_{number}") for number in range(draw.randint(1, 8))])
 
 
 def random_request(draw: random.Random, toolbox: Toolbox, max_steps: int) -> PlanRequest:
-    """Return a request with a question of any characters and a context of any fields."""
+    """Return a request with a random question and a random context."""
     return PlanRequest(_question(draw), toolbox, _context(draw), max_steps=max_steps)
 
 

@@ -1,4 +1,4 @@
-"""A small reader for tests: trained in seconds, on the toy shop of ``tests/planner/helpers``."""
+"""A small reader for tests, trained in seconds for the toy shop of ``tests/planner/helpers``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TALK = ("hello there", "good morning", "thanks a lot", "you are great", "bye now
 
 
 def own_tool(name: str, parameter: str, description: str, query: str, plan: str) -> dict[str, Any]:
-    """Return a record's own tool, as ``tools_extra`` has it."""
+    """Return a tool of one record, in the format of the field ``tools_extra``."""
     return {
         "name": name,
         "parameters": {parameter: ""},
@@ -72,6 +72,7 @@ def bare(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows() -> Iterator[tuple[str, str, dict[str, Any], list[dict[str, Any]]]]:
+    """Yield the query, plan, context and extra tools of each record."""
     for n, thing in enumerate(THINGS):
         trait = TRAITS[n % len(TRAITS)]
         other = THINGS[(n + 7) % len(THINGS)]
@@ -79,15 +80,15 @@ def _rows() -> Iterator[tuple[str, str, dict[str, Any], list[dict[str, Any]]]]:
         owned = f's1 = own(query="{thing}")\ns2 = fact(item_id=s1.item_id, query=question)'
         fact = "s1 = fact(item_id=context.product_id, query=question)"
         page = {"product_id": f"p{n}"}
-        distracting = [bare(TRAINS), COLOURS, POINTS, bare(WEATHER)][n % 4]
-        yield SEARCHES[n % 4].format(thing), searched, {}, [distracting]
+        distractor = [bare(TRAINS), COLOURS, POINTS, bare(WEATHER)][n % 4]
+        yield SEARCHES[n % 4].format(thing), searched, {}, [distractor]
         yield SEARCHES[(n + 1) % 4].format(thing), searched, {}, []
         yield OWNED[n % 3].format(thing, trait), owned, {}, []
         yield OWNED[(n + 1) % 3].format(thing, trait), owned, {}, []
         yield PAGES[n % 3].format(trait), fact, page, []
-        for wanted, question in ((thing, PAGES[n % 3]), (other, PAGES[(n + 1) % 3])):
-            both = f"{question.format(trait)} And do you sell {wanted}?"
-            yield both, f'{fact}\ns2 = find(query="{wanted}")', page, []
+        for product, question in ((thing, PAGES[n % 3]), (other, PAGES[(n + 1) % 3])):
+            two_requests = f"{question.format(trait)} And do you sell {product}?"
+            yield two_requests, f'{fact}\ns2 = find(query="{product}")', page, []
     for n, town in enumerate(TOWNS):
         rain, train = WEATHERS[n % 3].format(town), TRAIN_TIMES[n % 3].format(town)
         weather = WEATHER if n % 2 else bare(WEATHER)
@@ -106,7 +107,10 @@ def _rows() -> Iterator[tuple[str, str, dict[str, Any], list[dict[str, Any]]]]:
 
 
 def toy_queries() -> list[AnnotatedQuery]:
-    """Annotated queries of one and two asks, on the page and off it, some with an own tool."""
+    """Return annotated queries with one or two requests, with and without a product page.
+
+    Some have tools of their own.
+    """
     return [
         AnnotatedQuery.read(
             {
@@ -137,14 +141,14 @@ def quick(epochs: int = 4, seed: int = 0) -> ReaderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """A trained reader with what it was made of.
+    """A trained reader with its training data and files.
 
     Attributes:
-        queries: What it learned from.
-        network: The network as it was trained.
-        card: What it says of itself.
-        folder: Where it was saved.
-        reader: The saved one.
+        queries: The training queries.
+        network: The trained network.
+        card: The reader's metadata.
+        folder: The folder of the saved reader.
+        reader: The reader, loaded from this folder.
     """
 
     queries: list[AnnotatedQuery]
@@ -157,8 +161,10 @@ class Taught:
 def train(
     queries: Sequence[AnnotatedQuery], settings: ReaderSettings
 ) -> tuple[ReaderNetwork, ReaderCard]:
-    """Train on one thread: on busy cores, two that wait for each other take ten times as long."""
+    """Return a network that was trained on one thread, and its card."""
     import torch
+
+    # On busy cores, two threads that wait for each other take ten times as long.
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -169,7 +175,7 @@ def train(
 
 
 def taught(folder: Path) -> Taught:
-    """Train a reader on the toy queries and save it."""
+    """Train a reader on the toy queries and save it; return the reader with its training."""
     queries = toy_queries()
     network, card = train(queries, quick())
     save_reader(folder / "reader", network, card)
@@ -177,6 +183,6 @@ def taught(folder: Path) -> Taught:
 
 
 def untrained(folder: Path) -> Reader:
-    """A reader of the same forms whose network learned nothing."""
+    """Save and return a reader with the same templates whose network was not trained."""
     save_reader(folder, *train(toy_queries(), quick(epochs=0)))
     return Reader(folder)

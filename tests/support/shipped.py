@@ -1,4 +1,4 @@
-"""Queries and toolboxes that ship: read once in a process, for tests that alter none of them."""
+"""Shipped queries and toolboxes, read once per process; tests must not change them."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def shop_queries() -> list[AnnotatedQuery]:
 
 @cache
 def validation_toolboxes() -> list[CorpusToolbox]:
-    """Return the corpus's toolboxes for validation."""
+    """Return the toolboxes of the corpus's validation split."""
     return read_corpus("validation")

@@ -1,12 +1,12 @@
-"""The tests that the default run leaves out."""
+"""The list of slow tests, which the default run leaves out and ``make test-all`` runs."""
 
 from __future__ import annotations
 
 from functools import cache
 
-#: What the default run leaves out and ``make test-all`` runs: tests of seconds that show once more,
-#: on another engine or in other words, what a quicker one shows, and benches whose parts are tested
-#: by themselves. File, then how the name goes on.
+#: Slow tests: the start of the file's path, and texts in the names of its slow tests. They take
+#: seconds and repeat a quicker test with another engine or other data, or run a bench whose parts
+#: have tests of their own.
 SLOW = {
     "bench/test_bench_encoder": ("",),
     "bench/test_bench_executor": ("prints_one_object",),
@@ -400,5 +400,5 @@ SLOW = {
 
 @cache
 def slow_parts(file: str) -> list[str]:
-    """Return what the names of a file's slow tests have in them."""
+    """Return texts that the names of a file's slow tests contain."""
     return [part for start, names in SLOW.items() if file.startswith(start) for part in names]

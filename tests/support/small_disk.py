@@ -1,4 +1,4 @@
-"""A disk of a few megabytes, to be filled."""
+"""A disk of a few megabytes, for tests of a full disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
-    """Mount a file system of its own in memory; who may not mount skips the test."""
+    """Yield ``folder`` with a new file system in memory; skip the test if that is not allowed."""
     folder.mkdir(parents=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
     if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
@@ -22,12 +22,12 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        # Lazily: a process that died may hold a file for a moment.
+        # Lazily, because a killed process may keep a file open for a moment.
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def filled(disk: Path, left: int) -> Path:
-    """Write a file that leaves so many bytes free, and return it."""
+    """Write a file that leaves ``left`` bytes free; return the file."""
     file = disk / "filling"
     with file.open("wb") as opened:
         os.posix_fallocate(opened.fileno(), 0, shutil.disk_usage(disk).free - left)

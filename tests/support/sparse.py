@@ -1,4 +1,4 @@
-"""Folders of files that are mostly holes: a store of a few cases has four of 32 MB."""
+"""Comparison and copies of sparse files: a store of a few cases has four sparse files of 32 MB."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ HOLE = bytes(BLOCK)
 
 
 def blocks(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield where each block that is not zero starts, and what it holds."""
+    """Yield the offset and the bytes of each block that is not all zeros."""
     with file.open("rb") as opened:
-        place = 0
+        offset = 0
         while True:
             try:
-                place = os.lseek(opened.fileno(), place, os.SEEK_DATA)
-            except OSError:
+                offset = os.lseek(opened.fileno(), offset, os.SEEK_DATA)
+            except OSError:  # no data follows
                 return
-            place -= place % BLOCK
-            opened.seek(place)
+            offset -= offset % BLOCK
+            opened.seek(offset)
             block = opened.read(BLOCK)
             if block != HOLE[: len(block)]:
-                yield place, block
-            place += BLOCK
+                yield offset, block
+            offset += BLOCK
 
 
 def contents(folder: Path) -> dict[str, tuple[int, tuple[tuple[int, bytes], ...]]]:
-    """Return the size and the blocks of every file, to be compared."""
+    """Return the size and the blocks of each file of a folder, for comparison."""
     return {
         str(file.relative_to(folder)): (file.stat().st_size, tuple(blocks(file)))
         for file in folder.rglob("*")
@@ -37,7 +37,7 @@ def contents(folder: Path) -> dict[str, tuple[int, tuple[tuple[int, bytes], ...]
 
 
 def copied(folder: Path, target: Path) -> Path:
-    """Copy a folder as ``shutil.copytree`` does, but for the holes."""
+    """Copy a folder like ``shutil.copytree``, but keep the files sparse; return the copy."""
     for file in [folder, *folder.rglob("*")]:
         copy = target / file.relative_to(folder)
         if file.is_dir():
@@ -45,8 +45,8 @@ def copied(folder: Path, target: Path) -> Path:
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)
         with copy.open("wb") as opened:
-            for place, block in blocks(file):
-                opened.seek(place)
+            for offset, block in blocks(file):
+                opened.seek(offset)
                 opened.write(block)
             opened.truncate(file.stat().st_size)
     return target

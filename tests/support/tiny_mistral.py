@@ -1,4 +1,4 @@
-"""Mistral models with random weights, small enough to be made in milliseconds."""
+"""Tiny Mistral models with random weights, which are created in milliseconds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from casewright.planner.language_model import LanguageModel
 def tiny_mistral(
     seed: int = 0, *, hidden: int = 32, layers: int = 2, vocab: int = 512, **config: Any
 ) -> LanguageModel:
-    """Return a model on the CPU in float32; the same weights for the same arguments.
+    """Return a model on the CPU in float32; equal arguments give equal weights.
 
     Args:
-        seed: Draws the weights.
-        hidden: Numbers a token's state has.
-        layers: Layers of the network.
-        vocab: Tokens; at least 260: the bytes and four special tokens.
-        config: Further settings of ``MistralConfig``.
+        seed: Random seed of the weights.
+        hidden: Hidden size.
+        layers: Number of layers.
+        vocab: Vocabulary size, at least 260: the bytes and four special tokens.
+        config: Other settings of ``MistralConfig``.
     """
     network, tokenizer = _parts(seed, hidden, layers, vocab, config)
     return LanguageModel(f"tiny-mistral-{seed}", network, tokenizer)
@@ -35,7 +35,7 @@ def save_tiny(
     vocab: int = 512,
     **config: Any,
 ) -> Path:
-    """Write the model that ``tiny_mistral`` returns for these arguments; returns the folder."""
+    """Write the model that ``tiny_mistral`` returns for these arguments; return the folder."""
     network, tokenizer = _parts(seed, hidden, layers, vocab, config)
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -43,12 +43,12 @@ def save_tiny(
 
 
 def byte_level_tokenizer(vocab: int = 512) -> Any:
-    """Return a byte-level BPE that knows every byte, trained on text like plans."""
+    """Return a byte-level BPE tokenizer that was trained on texts like prompts and plans."""
     return train_tokenizer(plan_like_lines(), vocab)
 
 
 def plan_like_lines(count: int = 300) -> list[str]:
-    """Return lines of a planner's prompts and plans, always the same."""
+    """Return lines that resemble prompts and plans; equal counts give equal lines."""
     draw = random.Random(0)
     words = ["galaxy", "phone", "watch", "order", "return", "parcel", "coffee", "beans", "late"]
     tools = ["prod_search", "prod_qna", "review_summary", "order_lookup", "shipment_status"]

@@ -1,21 +1,22 @@
-"""Small tokenizers of the kinds that language models have, each with its chat template."""
+"""Small tokenizers that resemble those of known language models, with their chat templates."""
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 from typing import Any
 
 from casewright.finetune.training.base import TEMPLATE
 from tests.support.tiny_mistral import byte_level_tokenizer, plan_like_lines
 
-#: As Qwen's and many others'.
+#: The template of Qwen and of many other models.
 CHATML = (
     "{% if messages[0]['role'] != 'system' %}<|im_start|>system\nYou help.<|im_end|>\n{% endif %}"
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n"
     "{% if enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}{% endif %}"
 )
-#: As Llama 3's, which strips what it shows.
+#: The template of Llama 3, which strips the messages.
 HEADERS = (
     "{{ bos_token }}<|start_header_id|>system<|end_header_id|>\n\n"
     "Today: {{ strftime_now('%d %b %Y %f') }}\n\n<|eot_id|>"
@@ -30,28 +31,31 @@ _WORDS = (
 
 
 def mistral_like() -> Any:
-    """Bytes, and a template whose brackets are text."""
+    """Return a byte-level tokenizer, with a template whose brackets are not special tokens."""
     return byte_level_tokenizer()
 
 
 def gpt2_like() -> Any:
-    """Bytes, one special token for everything, and no template."""
+    """Return a byte-level tokenizer with one special token for all roles, without a template."""
     return _byte_level(["<|endoftext|>"], bos="<|endoftext|>", eos="<|endoftext|>")
 
 
 def qwen_like() -> Any:
-    """Bytes of normalized text, no token that starts a text, and markup that is not special."""
+    """Return a byte-level tokenizer that normalises text and has no beginning-of-text token.
+
+    Its ``<think>`` tokens are not special.
+    """
     from tokenizers import normalizers
 
-    made = _byte_level(["<|endoftext|>", "<|im_start|>", "<|im_end|>"], eos="<|endoftext|>")
-    made.backend_tokenizer.normalizer = normalizers.NFC()
-    made.backend_tokenizer.add_tokens(["<think>", "</think>"])
-    made.chat_template = CHATML
-    return made
+    tokenizer = _byte_level(["<|endoftext|>", "<|im_start|>", "<|im_end|>"], eos="<|endoftext|>")
+    tokenizer.backend_tokenizer.normalizer = normalizers.NFC()
+    tokenizer.backend_tokenizer.add_tokens(["<think>", "</think>"])
+    tokenizer.chat_template = CHATML
+    return tokenizer
 
 
 def llama3_like() -> Any:
-    """Bytes split by words, where a line's end joins what stands before it."""
+    """Return a byte-level tokenizer that splits by words; line ends join the preceding text."""
     from tokenizers import Regex, pre_tokenizers
 
     special = [
@@ -67,27 +71,27 @@ def llama3_like() -> Any:
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    made = _byte_level(special, split, bos=special[0], eos=special[1])
-    made.chat_template = HEADERS
-    return made
+    tokenizer = _byte_level(special, split, bos=special[0], eos=special[1])
+    tokenizer.chat_template = HEADERS
+    return tokenizer
 
 
 def sentencepiece_like(*, legacy: bool = False, special: bool = False) -> Any:
-    """Characters, bytes for those it does not know, and a space before a text's first word.
+    """Return a tokenizer of characters, with bytes for unknown ones, and a space before a text.
 
     Args:
-        legacy: The space stands before every piece of text, as in Llama 2's.
-        special: The template's brackets are special tokens, as in Mistral's third version.
+        legacy: Add the space before every part between special tokens, as Llama 2 does.
+        special: Make the template's brackets special tokens, as in version 3 of Mistral.
     """
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-    learnt: Any = Tokenizer(models.BPE())
-    learnt.pre_tokenizer = pre_tokenizers.Metaspace()
+    trained: Any = Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.Metaspace()
     trainer = trainers.BpeTrainer(vocab_size=300, show_progress=False)
-    learnt.train_from_iterator(plan_like_lines(), trainer)
-    merges = import_module("json").loads(learnt.to_str())["model"]["merges"]
+    trained.train_from_iterator(plan_like_lines(), trainer)
+    merges = json.loads(trained.to_str())["model"]["merges"]
     control = ["<unk>", "<s>", "</s>", *(["[INST]", "[/INST]"] if special else [])]
-    pieces = [*control, *(f"<0x{byte:02X}>" for byte in range(256)), *learnt.get_vocab()]
+    pieces = [*control, *(f"<0x{byte:02X}>" for byte in range(256)), *trained.get_vocab()]
     bpe: Any = Tokenizer(
         models.BPE(
             {piece: id_ for id_, piece in enumerate(pieces)},
@@ -112,12 +116,12 @@ def sentencepiece_like(*, legacy: bool = False, special: bool = False) -> Any:
         ]
     )
     bpe.add_special_tokens(control)
-    made = _wrapped(bpe, bos="<s>", eos="</s>", unk="<unk>")
-    made.chat_template = TEMPLATE
-    return made
+    tokenizer = _fast_tokenizer(bpe, bos="<s>", eos="</s>", unk="<unk>")
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
 
 
-def _byte_level(special: list[str], split: Any = None, **names: str) -> Any:
+def _byte_level(special: list[str], split: Any = None, **special_tokens: str) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     bpe: Any = Tokenizer(models.BPE())
@@ -130,11 +134,13 @@ def _byte_level(special: list[str], split: Any = None, **names: str) -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     bpe.train_from_iterator(plan_like_lines(), trainer)
-    return _wrapped(bpe, **names)
+    return _fast_tokenizer(bpe, **special_tokens)
 
 
-def _wrapped(tokenizer: Any, **names: str) -> Any:
+def _fast_tokenizer(tokenizer: Any, **special_tokens: str) -> Any:
+    """Return a tokenizer of Transformers; special tokens are ``bos``, ``eos`` and ``unk``."""
     transformers: Any = import_module("transformers")
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, **{f"{name}_token": token for name, token in names.items()}
+        tokenizer_object=tokenizer,
+        **{f"{name}_token": token for name, token in special_tokens.items()},
     )

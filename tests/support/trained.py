@@ -1,4 +1,4 @@
-"""A training in seconds: a set of the toy shop's queries, and sections for a tiny new model."""
+"""Data and settings of a training that takes seconds: toy queries and a tiny new model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from casewright.planner import AnnotatedQuery, render_prompt
 from tests.planner.helpers import SHOP
 from tests.support.readers import toy_queries
 
-#: A model of some 50,000 weights. Its embedding learns too: a random one holds little to adapt.
+#: A model with about 50,000 weights. ``LORA`` also trains its embedding, because a random embedding
+#: contains little that an adapter could use.
 MODEL = ModelSection(
     base="new",
     new=NewModelSection(
@@ -37,14 +38,13 @@ LORA = LoraSection(r=8, alpha=16, dropout=0.1, modules_to_save=("embed_tokens", 
 
 
 def training(**settings: Any) -> TrainingSection:
-    """Return settings of a short training; those that are given replace them."""
+    """Return settings of a short training, replaced by the arguments."""
     short = {"steps": 4, "batch_per_device": 4, "learning_rate": 3e-3, "log_steps": 1}
     return TrainingSection.model_validate({**short, **settings})
 
 
 def plan_examples(queries: Sequence[AnnotatedQuery] | None = None) -> list[TrainingExample]:
-    """Return an example a query: the prompt that serving would render, and the gold plan."""
-    chosen = toy_queries() if queries is None else queries
+    """Return an example for each query: the prompt as in service, and the gold plan."""
     return [
         TrainingExample(
             str(query.record.id),
@@ -53,12 +53,12 @@ def plan_examples(queries: Sequence[AnnotatedQuery] | None = None) -> list[Train
             render_prompt(query.record.request(SHOP)),
             str(query.plan),
         )
-        for query in chosen
+        for query in (toy_queries() if queries is None else queries)
     ]
 
 
 def write_set(folder: Path, train: int = 32, validation: int = 8) -> Path:
-    """Write a training set of the toy queries' first ones; returns the folder."""
+    """Write a training set of the first toy queries; return the folder."""
     examples = plan_examples(toy_queries()[: train + validation])
     write_training_set(TrainingSet.of(examples[:train], examples[train:]), folder)
     return folder

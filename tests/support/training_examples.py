@@ -1,4 +1,4 @@
-"""The shop's training examples with a fast encoder, and what a prompt says of its tools."""
+"""The shop's training examples with a fast encoder, and the tools in prompts and plans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CALL = re.compile(r"^s\d+ = (\w+)\(", re.MULTILINE)
 
 @cache
 def shop_toolbox() -> Toolbox:
-    """The shop's tools to plan with, over empty stores."""
+    """Return the shop's toolbox over empty stores, for planning only."""
     empty = plan_store([], HashingEncoder())
     return shopping_toolbox(defaultdict(lambda: empty))
 
@@ -56,7 +56,7 @@ def evolve(
     *,
     distractors: Sequence[ToolSpec] = (),
 ) -> VariedQuery:
-    """Draw a prompt for one query."""
+    """Return a query with a prompt that TEvo varies."""
     variation = PromptVariation(toolbox, settings, pools, neighbours, distractors)
     return vary_prompts([query], draw_toolbox([query], variation, rng), variation, rng)[0]
 
@@ -64,21 +64,21 @@ def evolve(
 def shop_examples(
     queries: Sequence[AnnotatedQuery], seed: int, settings: TevoSettings | None = None
 ) -> list[tuple[VariedQuery, list[TrainingExample]]]:
-    """Evolve every query, and make every task of it."""
+    """Return each query with a varied prompt, and its examples for all tasks of TTG."""
     rng = random.Random(seed)
     neighbours = Neighbours(queries, HashingEncoder())
-    given = (settings or TevoSettings(), shop_pools(), neighbours, rng)
-    made = []
+    arguments = (settings or TevoSettings(), shop_pools(), neighbours, rng)
+    examples = []
     for query in queries:
-        varied = evolve(query, shop_toolbox(), *given)
-        made.append((varied, tasks_of(varied, ALL_TASKS, rng)))
-    return made
+        varied = evolve(query, shop_toolbox(), *arguments)
+        examples.append((varied, tasks_of(varied, ALL_TASKS, rng)))
+    return examples
 
 
 def digest(seed: int, count: int) -> str:
-    """Return a hash of the examples of the shop's first queries."""
-    made = shop_examples(find_domain("shopping").queries()[:count], seed)
-    rows = [example.to_row() for _, examples in made for example in examples]
+    """Return a hash of the examples of the shop's first ``count`` queries."""
+    examples_by_query = shop_examples(find_domain("shopping").queries()[:count], seed)
+    rows = [example.to_row() for _, examples in examples_by_query for example in examples]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 

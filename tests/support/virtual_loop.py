@@ -1,4 +1,4 @@
-"""An event loop whose time passes when a test says so, and that does nothing in threads."""
+"""An event loop with a virtual clock that a test advances, and without worker threads."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Runs what is ready, and nothing that waits for time, until time is let pass."""
+    """An event loop whose timers run only when a test advances the clock."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
 
     def time(self) -> float:
-        """Seconds that were let pass."""
+        """Return the seconds by which the clock was advanced."""
         return self.now
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> Any:
-        """Call at once: in a thread it would end in another order each time."""
+        """Call the function at once, because threads would end in a random order."""
         future = self.create_future()
         try:
             future.set_result(func(*args))
@@ -30,26 +30,28 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
     def settle(self) -> None:
-        """Run until everything waits for a time or for a test."""
+        """Run until all tasks wait for a timer or for the test."""
         self.run_until_complete(self._idle())
 
     def let_pass(self, seconds: float) -> None:
-        """Let time pass, timer by timer."""
-        ends = self.now + seconds
+        """Advance the clock, and run each timer at its time."""
+        end = self.now + seconds
         self.settle()
-        while (due := self._next()) is not None and due <= ends:
+        while (due := self._next_timer()) is not None and due <= end:
             self.now = max(self.now, due)
             self.settle()
-        self.now = ends
+        self.now = end
         self.settle()
 
-    def _next(self) -> float | None:
+    def _next_timer(self) -> float | None:
         timers = self._scheduled  # type: ignore[attr-defined]
-        whens: list[float] = [timer.when() for timer in timers if not timer.cancelled()]
-        return min(whens, default=None)
+        times: list[float] = [timer.when() for timer in timers if not timer.cancelled()]
+        return min(times, default=None)
 
     async def _idle(self) -> None:
-        quiet = 0
-        while quiet < 3:
+        """Wait until no callback was ready in three successive iterations of the loop."""
+        idle_iterations = 0
+        while idle_iterations < 3:
             await asyncio.sleep(0)
-            quiet = 0 if self._ready else quiet + 1  # type: ignore[attr-defined]
+            is_busy = bool(self._ready)  # type: ignore[attr-defined]
+            idle_iterations = 0 if is_busy else idle_iterations + 1

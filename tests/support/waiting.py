@@ -1,4 +1,4 @@
-"""Waiting for what another thread or process does, for no longer than a bound."""
+"""Waiting for another thread or process, with a timeout."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 
 
 def until(ready: Callable[[], Any], seconds: float = 30, process: Any = None) -> Any:
-    """Wait until something is so, and return it."""
+    """Call ``ready`` until it returns a true value, and return this value.
+
+    Fail after ``seconds``, or if ``process`` ends.
+    """
     deadline = time.monotonic() + seconds
-    while not (found := ready()):
+    while not (value := ready()):
         assert process is None or process.poll() is None, "the service ended"
-        assert time.monotonic() < deadline, "it never came to be"
+        assert time.monotonic() < deadline, f"not ready after {seconds} seconds"
         time.sleep(0.02)
-    return found
+    return value

@@ -5,4 +5,4 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def _shipped(shipped_cases: None) -> None:
-    """Every test here is of the cases that ship."""
+    """Use the shipped cases in every test of this folder."""

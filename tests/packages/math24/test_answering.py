@@ -20,18 +20,14 @@ from casewright_math24.decomposition import classes, decomposable_problems, prod
 from casewright_math24.latent import FEATURES, features, load_network, shipped_network
 from casewright_math24.latent_training import train_contrastive_network, train_paper_network
 from casewright_math24.page import page_of
-from casewright_math24.puzzle import Problem, problem_of
+from casewright_math24.puzzle import Problem
 
 READER = CardReader()
 
 
-def read(image: bytes) -> Problem:
-    return problem_of(READER.read(image).numbers)
-
-
 def store_without(*apart: Problem) -> CaseStore:
     """Return a store of a part of the puzzles, these left out."""
-    store = CaseStore(puzzle_schema(read, shipped_network()), ":memory:")
+    store = CaseStore(puzzle_schema(READER, shipped_network()), ":memory:")
     known = [p for p in decomposable_problems()[::3] if p not in apart]
     store.add([puzzle_case(problem) for problem in known])
     return store

@@ -15,7 +15,7 @@ from casewright.errors import InputError
 from casewright.planner import chat_model
 from casewright.serve.cli.commands import app
 from casewright_math24 import bench as represent
-from casewright_math24.bench import NAMES, Puzzles, by_chat, read_puzzles, table_of
+from casewright_math24.bench import NAMES, Puzzles, chat_answerer, read_puzzles, retrieval_figures
 from casewright_math24.decomposition import classes, decomposable_problems
 from casewright_math24.latent_training import train_contrastive_network, train_paper_network
 from tests.support.chat_server import chat_server, nobody_there
@@ -63,11 +63,11 @@ def test_figures_are_those_worked_out_by_hand() -> None:
     puzzles = Puzzles(
         problems=[(1, 1, 1, 11)] * 6,
         classes=[frozenset({(12, 0, 3)})] * 2 + [frozenset({(8, 0, 3)})] + [frozenset()] * 3,
-        splits=[[0]],
+        splits={0: [0]},
     )
     vectors = np.eye(6, dtype=np.float32)
     vectors[0] = [1, 0.8, 0.9, 0.1, 0.1, 0.1]
-    figures = table_of(puzzles, lambda *_: vectors, [0])
+    figures = retrieval_figures(puzzles, lambda *_: vectors, [0])
     precision, recall, f1, ndcg, mrr = figures["SCD"][1]
     assert (precision, recall, mrr) == (0.5, 1.0, 0.5)
     assert f1 == pytest.approx(2 / 3)
@@ -140,7 +140,7 @@ def test_nested_settings_are_chosen_without_a_test_puzzle(
 
     monkeypatch.setattr(represent, "train_contrastive_network", train)
     ways = represent.representations(puzzles, nested=True)
-    table_of(puzzles, ways[represent.NESTED], [0, 1])
+    retrieval_figures(puzzles, ways[represent.NESTED], [0, 1])
     rounds = len(represent.GRID) + 1
     assert len(seen) == 2 * rounds
     for run in (0, 1):
@@ -153,10 +153,10 @@ def test_nested_settings_are_chosen_without_a_test_puzzle(
 
 def test_no_test_puzzle_takes_part_in_its_runs_training(data: Path) -> None:
     puzzles = read_puzzles(data)
-    for run, split in enumerate(puzzles.splits):
+    for run, split in puzzles.splits.items():
         assert not set(puzzles.training(run)) & set(split)
     seen: list[list[int]] = []
-    table_of(
+    retrieval_figures(
         puzzles,
         lambda places, labels, run: (
             seen.append(list(places)),
@@ -178,7 +178,7 @@ def test_a_chat_model_is_asked_and_told_what_was_wrong(monkeypatch: pytest.Monke
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     right, wrong = "Final Answer: (8 - 2) * (7 - 3) = 24", "Final Answer: 8 * 3 = 24"
     with chat_server(wrong, wrong, right) as server:
-        answer = by_chat(chat_model("openai:tiny", base_url=server.url, api_key="none"))
+        answer = chat_answerer(chat_model("openai:tiny", base_url=server.url, api_key="none"))
         assert not answer((2, 3, 7, 8), "none", [], 1)
         assert answer((2, 3, 7, 8), "top", [(6, 0, 3)], 2)
         heard = [entry.body["messages"] for entry in server.heard]
@@ -186,6 +186,6 @@ def test_a_chat_model_is_asked_and_told_what_was_wrong(monkeypatch: pytest.Monke
     assert "Make 6 of 2 and 8" in heard[1][-1]["content"]
     assert "must use 2, 3, 7, 8" in heard[2][-1]["content"]
     with pytest.raises(InputError, match="failed"):
-        by_chat(chat_model("openai:tiny", base_url=nobody_there(), api_key="none", max_retries=0))(
-            (2, 3, 7, 8), "none", [], 1
-        )
+        chat_answerer(
+            chat_model("openai:tiny", base_url=nobody_there(), api_key="none", max_retries=0)
+        )((2, 3, 7, 8), "none", [], 1)

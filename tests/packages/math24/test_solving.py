@@ -25,7 +25,7 @@ def test_527_puzzles_have_a_product_of_two_pairs_and_each_is_right() -> None:
     for problem in decomposable_problems():
         for solution in decompositions(problem):
             assert check(solution.expression, problem).right, solution
-            verdict = check(f"({solution.larger_by}) * {solution.smaller}", problem)
+            verdict = check(f"({solution.larger_expression}) * {solution.smaller}", problem)
             assert "must use" in verdict.why
             assert sorted(problem[index] for index in solution.pair) == [
                 problem[index] for index in solution.pair

@@ -12,8 +12,8 @@ from tests.serve.service.test_serve_command import SERVE
 from tests.support.browser import Tab, chromium, opened
 
 
-# Playwright's event loop runs in this thread for as long as its browser does: other folders' tests
-# have loops of their own.
+# One browser per package, not per session: Playwright's event loop runs in this thread until the
+# browser is closed, and the tests of other folders have their own event loops.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with chromium() as running:
@@ -22,19 +22,19 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def shop(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """`casewright serve` over the shop, with stores of its own: it holds them."""
+    """Yield `casewright serve` for the shop, with a copy of the stores, which it locks."""
     folder = tmp_path_factory.mktemp("shop")
-    own = copied_home(home, folder / "home")
-    with started([*SERVE, "--without-tokens"], folder, **environment(own)) as running:
+    copy = copied_home(home, folder / "home")
+    with started([*SERVE, "--without-tokens"], folder, **environment(copy)) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service that runs the plan that a question holds, without tokens."""
+    """Yield a service without tokens that runs the plan in the text of each question."""
     folder = tmp_path_factory.mktemp("plans")
-    kept = {"retain": "approved", "corrections_file": str(folder / "corrections.jsonl")}
-    with served(folder, tokens={}, **kept) as running:
+    settings = {"retain": "approved", "corrections_file": str(folder / "corrections.jsonl")}
+    with served(folder, tokens={}, **settings) as running:
         yield running
 
 
@@ -46,5 +46,5 @@ def shopping(browser: Browser, shop: Served) -> Iterator[Tab]:
 
 @pytest.fixture
 def tab(browser: Browser, plans: Served) -> Iterator[Tab]:
-    with opened(browser, f"{plans.url}/") as made:
-        yield made
+    with opened(browser, f"{plans.url}/") as new_tab:
+        yield new_tab

@@ -9,7 +9,7 @@ from tests.serve.service.helpers import Served, served
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One service for all tests that leave it running: two tenants, kept answers, LangServe."""
+    """Yield a service that tests share: two tenants, retained answers, LangServe's routes."""
     with served(
         tmp_path_factory.mktemp("service"), retain="approved", langserve=True, max_body_bytes=20_000
     ) as running:
