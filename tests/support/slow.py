@@ -184,7 +184,6 @@ SLOW = {
     ),
     "planner/test_chat_call": ("holds_nobody[late-",),
     "planner/test_chat_http": ("outlast_the_deadline[async",),
-    "planner/test_decoding": ("True-llama", "True-qwen2", "True-gpt2", "True-mistral"),
     "planner/test_grammar.py": (
         "fitting_kind_alone[words",
         "fitting_kind_alone[text",
@@ -195,7 +194,6 @@ SLOW = {
         "fitting_kind_alone[page",
     ),
     "planner/test_history": ("counts_without_a_reader",),
-    "planner/test_model_planner_free": ("own_greedy_decoding_writes[True",),
     "planner/test_model_planner_plans": ("test_2000_plans",),
     "planner/test_parse_refused": (
         "linear_time[a list of texts",
