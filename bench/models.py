@@ -181,7 +181,7 @@ class MeasuredModel:
 
     @property
     def needs_warmup(self) -> bool:
-        """True on a GPU, where the first step of each width is slow: it captures a CUDA graph."""
+        """True on a GPU, where the first step of each width is slow: kernels are chosen."""
         return self.model.device.type == "cuda"
 
     @property

@@ -37,7 +37,7 @@ MEASURED = {
     "selection": "stores",
     "serve": "serve graph bench/service.py",
     "small-talk": "planner",
-    "soak": "stores graph serve",
+    "soak": "packages/casewright_soak stores graph serve",
     "stores": "stores",
     "truthfulqa": "finetune/demonstrations stores",
     "unseen": "planner finetune/corpus",

@@ -5,24 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from casewright.errors import CasewrightError, DecodingError, GrammarError
 from casewright.planner.decoding.batch import write_batch
-from casewright.planner.decoding.fixed_steps import FixedSteps
 from casewright.planner.decoding.kv_cache import KVCache, States, layer_count, sliding_window_size
 from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.decoding.matcher import Choose, Matcher, greedy
 from casewright.planner.decoding.prefix_cache import PrefixCache, PrefixFiles
-from casewright.planner.decoding.session import DecodingSession, Read
+from casewright.planner.decoding.session import DecodingSession
 from casewright.planner.decoding.steps import read
 from casewright.planner.decoding.writing import Written
 from casewright.planner.language_model import LanguageModel, PromptTokens
 from casewright.planner.model_limits import PREFIX_BYTES, PREFIX_FILE_BYTES
-
-#: Initial number of cache columns for steps of fixed shape.
-MIN_FIXED_COLUMNS = 2048
 
 
 class Decoder:
@@ -30,7 +25,6 @@ class Decoder:
 
     Args:
         prefix_bytes: Memory for the key/value states of the most recently used prompt prefixes.
-        static: Use steps of fixed shape, on a GPU as CUDA graphs; by default only on a GPU.
         prefix_folder: Folder in which processes share the states of prefixes, up to
             ``PREFIX_FILE_BYTES``; not used if it is ``None`` or the model has no ``identity``.
     """
@@ -40,7 +34,6 @@ class Decoder:
         model: LanguageModel,
         *,
         prefix_bytes: int = PREFIX_BYTES,
-        static: bool | None = None,
         prefix_folder: Path | None = None,
     ) -> None:
         self._model = model
@@ -50,10 +43,7 @@ class Decoder:
             self._files = PrefixFiles(prefix_folder, model, PREFIX_FILE_BYTES)
         self._lock = threading.Lock()
         self._layers = layer_count(model)
-        is_fixed = model.device.type == "cuda" if static is None else static
-        self._read: Read = FixedSteps(model) if is_fixed else partial(read, model)
-        # A CUDA graph works only with the tensors of its recording, so the cache rarely grows.
-        self._cache = KVCache(self._layers, MIN_FIXED_COLUMNS if is_fixed else 0)
+        self._cache = KVCache(self._layers)
         self._loaded: States | None = None
 
     def write(
@@ -141,7 +131,7 @@ class Decoder:
                 self._cache.load(states)
                 self._loaded = states
             self._cache.set_length(states.length)
-            yield DecodingSession(self._model, self._cache, self._read, cached)
+            yield DecodingSession(self._model, self._cache, cached)
 
     def _prefix_states(
         self, tokens: tuple[int, ...], limits: DecodingLimits

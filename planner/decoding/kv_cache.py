@@ -49,9 +49,8 @@ class KVLayer(CacheLayerMixin):
 
     is_sliding = False
 
-    def __init__(self, cache: KVCache) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._cache = cache
         self.length = 0
 
     @property
@@ -74,7 +73,7 @@ class KVLayer(CacheLayerMixin):
         """Allocate at least this many columns for states like these."""
         if columns <= self.capacity:
             return
-        columns = -(-max(columns, self._cache.min_columns) // BLOCK) * BLOCK
+        columns = -(-columns // BLOCK) * BLOCK
         for name, states in (("keys", key_states), ("values", value_states)):
             rows, heads, _, width = states.shape
             grown = states.new_zeros((rows, heads, columns, width))
@@ -82,26 +81,17 @@ class KVLayer(CacheLayerMixin):
                 grown[:, :, : self.length] = getattr(self, name)[:, :, : self.length]
             setattr(self, name, grown)
         self.is_initialized = True
-        self._cache.allocations += 1
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Write the states of new tokens; return the states of all attended columns."""
-        write_columns = self._cache.write_columns
-        if write_columns is None:
-            end = self.length + key_states.shape[2]
-            self.reserve(end, key_states, value_states)
-            keys, values = self.tensors
-            keys[:, :, self.length : end] = key_states
-            values[:, :, self.length : end] = value_states
-            self.length = end
-        else:
-            # A CUDA graph records Python numbers as constants, so only tensors may change here.
-            keys, values = self.tensors
-            keys.index_copy_(2, write_columns, key_states)
-            values.index_copy_(2, write_columns, value_states)
-            end = self._cache.attended
+        """Write the states of new tokens; return the states of all filled columns."""
+        end = self.length + key_states.shape[2]
+        self.reserve(end, key_states, value_states)
+        keys, values = self.tensors
+        keys[:, :, self.length : end] = key_states
+        values[:, :, self.length : end] = value_states
+        self.length = end
         return keys[:, :, :end], values[:, :, :end]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
@@ -118,24 +108,10 @@ class KVLayer(CacheLayerMixin):
 
 
 class KVCache(Cache):
-    """Key/value states of a batch of rows.
+    """Key/value states of a batch of rows."""
 
-    Args:
-        min_columns: Number of columns to allocate at first.
-
-    Attributes:
-        write_columns: Columns that a step of fixed shape writes; ``None`` in other steps. See
-            ``fixed_steps``.
-        attended: Number of columns to which a step of fixed shape attends.
-        allocations: Counter of the replacements of tensors, which invalidate CUDA graphs.
-    """
-
-    def __init__(self, layers: int, min_columns: int = 0) -> None:
-        self.min_columns = min_columns
-        self.write_columns: Tensor | None = None
-        self.attended = 0
-        self.allocations = 0
-        self._kv_layers = [KVLayer(self) for _ in range(layers)]
+    def __init__(self, layers: int) -> None:
+        self._kv_layers = [KVLayer() for _ in range(layers)]
         super().__init__(layers=list(self._kv_layers))
 
     @property
@@ -143,20 +119,10 @@ class KVCache(Cache):
         """Number of filled columns."""
         return self._kv_layers[0].length
 
-    @property
-    def capacity(self) -> int:
-        """Number of columns of the tensors."""
-        return self._kv_layers[0].capacity
-
     def set_length(self, length: int) -> None:
         """Set the number of filled columns; a smaller number drops the last columns."""
         for layer in self._kv_layers:
             layer.length = length
-
-    def reserve(self, columns: int) -> None:
-        """Allocate at least this many columns; the cache must not be empty."""
-        for layer in self._kv_layers:
-            layer.reserve(columns, *layer.tensors)
 
     def load(self, states: States, rows: int = 1) -> None:
         """Replace the content by rows that are copies of these states."""
@@ -179,4 +145,3 @@ class KVCache(Cache):
         """Keep only these rows, in this order."""
         for layer in self._kv_layers:
             layer.keys, layer.values = (tensor[list(rows)] for tensor in layer.tensors)
-        self.allocations += 1

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, zip_longest
-
-import numpy as np
-from numpy.typing import NDArray
 
 from casewright.planner.decoding.kv_cache import KVCache
 from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.decoding.matcher import Choose, Matcher, greedy
 from casewright.planner.decoding.prefix_tree import PrefixTree, read_tree
+from casewright.planner.decoding.steps import read
 from casewright.planner.decoding.writing import PartialPlan, Written
 from casewright.planner.language_model import LanguageModel
-
-#: Type of ``steps.read`` without its model; ``FixedSteps`` has it too.
-Read = Callable[[KVCache, Sequence[int], DecodingLimits, Sequence[int]], NDArray[np.float32]]
 
 
 @dataclass(slots=True, eq=False)
@@ -26,7 +21,6 @@ class DecodingSession:
 
     _model: LanguageModel
     _cache: KVCache
-    _read: Read
     _prefix_cached: bool
     _unread: list[int] = field(default_factory=list)
 
@@ -86,7 +80,7 @@ class DecodingSession:
         ends = list(accumulate(map(len, proposals), initial=len(self._unread)))
         tokens = [*self._unread, *chain.from_iterable(proposals)]
         start = self._cache.length
-        logits = self._read(self._cache, tokens, limits, [end - 1 for end in ends])
+        logits = read(self._model, self._cache, tokens, limits, [end - 1 for end in ends])
         accepted = 0
         for row_logits, proposal in zip_longest(logits, proposals):
             self._unread = plan.extend(row_logits)

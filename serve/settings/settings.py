@@ -34,12 +34,9 @@ from casewright.extensions import check_extension, extensions
 from casewright.serve.settings import file as settings_file
 
 PREFIX = "CASEWRIGHT_"
-#: Variables with the prefix that are not settings, such as those of domains. Packages declare
-#: their variables as entry points of the group ``casewright.variables``.
-OTHER_VARIABLES = frozenset(
-    {settings_file.VARIABLE}
-    | {PREFIX + name for name in ("DEBUG", "ALQA", "LEGAL_CONTEXT", "LEGAL_EXTRACTOR")}
-)
+#: Variables with the prefix that are not settings. Domains and packages declare their variables as
+#: entry points of the group ``casewright.variables``.
+OTHER_VARIABLES = frozenset({settings_file.VARIABLE, f"{PREFIX}DEBUG"})
 #: Settings that are paths; in a file they are relative to the file's folder.
 PATHS = ("home", "cache_folder", "tokens_file", "threads_file", "corrections_file", "plans_folder")
 #: Settings whose values are never displayed.

@@ -95,6 +95,14 @@ def test_tests_of_other_rooms_import_no_bench() -> None:
     assert folders - {ROOT / "tests" / "packages"} == {ROOT / "tests" / "bench"}
 
 
+def test_only_benches_import_a_domain() -> None:
+    names = {file.parent.name for file in (ROOT / "domains").glob("*/domain.py")}
+    assert len(names) > 2
+    found = [f for f in imports() if f.room == "domains" and names & {*f.module.split(".")}]
+    users = {f.importer for f in found} - {"domains"}
+    assert users == {"bench"}
+
+
 def test_parts_of_serve_import_one_way() -> None:
     parts = ("settings", "session", "page", "service", "cli")
     may = {part: set(parts[: number + 1]) for number, part in enumerate(parts)}

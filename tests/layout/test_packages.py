@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from casewright.extensions import extension, extensions
+from casewright.serve.settings.settings import Settings
 from tests.layout.sources import ADDED, ADDED_FILES, PACKAGE_FILES, ROOM_FILES, ROOT, imports_of
 
 #: What the two packages are about, as a text may write it.
@@ -47,7 +48,8 @@ def test_each_kind_of_part_of_both_packages_is_found(kind: str) -> None:
     assert extension(kind, "math24") is not None
 
 
-def test_every_variable_that_a_package_reads_is_an_entry_point() -> None:
-    named = {name for file in ADDED_FILES for name in VARIABLE.findall(file.read_text("utf-8"))}
-    assert named
-    assert named == set(extensions("variable"))
+def test_every_variable_that_a_domain_or_a_package_reads_is_an_entry_point() -> None:
+    files = [*ADDED_FILES, *(ROOT / "domains").rglob("*.py")]
+    named = {name for file in files for name in VARIABLE.findall(file.read_text("utf-8"))}
+    settings = {f"CASEWRIGHT_{name.upper()}" for name in Settings.model_fields}
+    assert named - settings == set(extensions("variable"))

@@ -88,11 +88,10 @@ def other(kind: str) -> LanguageModel:
     return LanguageModel(kind, network.eval(), tokenizer)
 
 
-@pytest.mark.parametrize("static", [False, True])
 def test_a_plan_is_the_one_that_a_loop_over_the_whole_sequence_writes(
-    mistral: LanguageModel, static: bool
+    mistral: LanguageModel,
 ) -> None:
-    decoder = Decoder(mistral, static=static)
+    decoder = Decoder(mistral)
     for request in requests():
         plain, steps = written_plainly(mistral, request)
         written = write(decoder, mistral, request)
@@ -101,11 +100,10 @@ def test_a_plan_is_the_one_that_a_loop_over_the_whole_sequence_writes(
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "gpt2", "mistral with a window"])
-@pytest.mark.parametrize("static", [False, True])
-def test_other_architectures_write_what_a_plain_loop_does(kind: str, static: bool) -> None:
+def test_other_architectures_write_what_a_plain_loop_does(kind: str) -> None:
     model = other(kind)
     request = requests()[1]
-    written = write(Decoder(model, static=static), model, request)
+    written = write(Decoder(model), model, request)
     assert list(written.tokens) == written_plainly(model, request)[0]
 
 

@@ -67,8 +67,8 @@ def mistral() -> LanguageModel:
 
 
 @cache
-def decoder(static: bool) -> Decoder:
-    return Decoder(mistral(), static=static)
+def decoder() -> Decoder:
+    return Decoder(mistral())
 
 
 def request(question: str = QUESTIONS[0]) -> PlanRequest:
@@ -86,14 +86,14 @@ def ending() -> Choose:
     return choose
 
 
-def written(question: str, draft: str, *, grammar: bool, static: bool = False) -> Written:
+def written(question: str, draft: str, *, grammar: bool) -> Written:
     model = mistral()
     prompt = model.encode(render_prompt(request(question)))
     if grammar:
         matcher = PlanGrammar(model.grammar_tokenizer).plan(request(question))
-        return decoder(static).write(prompt, matcher, draft=draft)
+        return decoder().write(prompt, matcher, draft=draft)
     free = FreeMatcher(text_tokens(model))
-    return decoder(static).write(prompt, free, choose=ending(), draft=draft)
+    return decoder().write(prompt, free, choose=ending(), draft=draft)
 
 
 @cache
@@ -120,12 +120,12 @@ def drafts(draw: st.DrawFn, right: str) -> str:
 
 
 @settings(max_examples=at_most(50), deadline=None)
-@given(st.data(), st.sampled_from(QUESTIONS), st.booleans(), st.booleans())
+@given(st.data(), st.sampled_from(QUESTIONS), st.booleans())
 def test_the_plan_is_the_one_without_a_draft_whatever_the_draft(
-    data: st.DataObject, question: str, grammar: bool, static: bool
+    data: st.DataObject, question: str, grammar: bool
 ) -> None:
     without, text = plain(question, grammar)
-    result = written(question, data.draw(drafts(text)), grammar=grammar, static=static)
+    result = written(question, data.draw(drafts(text)), grammar=grammar)
     assert result.tokens == without.tokens
     assert result.forced == without.forced
     assert result.model_steps + result.drafted == without.model_steps
@@ -204,4 +204,4 @@ def test_a_limit_of_tokens_is_met_with_a_draft_as_without() -> None:
     prompt = model.encode(render_prompt(request()))
     matcher = PlanGrammar(model.grammar_tokenizer).plan(request())
     limits = DecodingLimits(tokens=len(without.tokens))
-    assert decoder(False).write(prompt, matcher, limits=limits, draft=text).tokens == without.tokens
+    assert decoder().write(prompt, matcher, limits=limits, draft=text).tokens == without.tokens

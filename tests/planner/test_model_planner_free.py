@@ -58,11 +58,10 @@ def writing(text: str, *, ends: bool = True) -> LanguageModel:
     return model_writing(text, asked(), ends=ends)
 
 
-@pytest.mark.parametrize("static", [False, True])
 def test_without_a_grammar_it_writes_what_transformers_own_greedy_decoding_writes(
-    mistral: LanguageModel, static: bool
+    mistral: LanguageModel,
 ) -> None:
-    decoder = Decoder(mistral, static=static)
+    decoder = Decoder(mistral)
     for question in QUESTIONS:
         request, matcher = asked(question), FreeMatcher(text_tokens(mistral))
         prompt = mistral.encode(render_prompt(request))

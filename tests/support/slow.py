@@ -23,13 +23,6 @@ SLOW = {
     "bench/test_chat": ("",),
     "bench/test_decoding": ("",),
     "bench/test_latency": ("",),
-    "bench/test_soak": (
-        "service_that_is_killed",
-        "[kills_of_ingest",
-        "wrong[service]",
-        "wrong[threads]",
-        "wrong[random]",
-    ),
     "bench/test_truthfulqa": ("second_run",),
     "docs/test_notebooks": ("kept_with[planner", "kept_with[tour"),
     "docs/test_site": ("is_built_without",),
@@ -170,6 +163,13 @@ SLOW = {
         "controls_that_ask_no_case",
     ),
     "packages/math24/test_cards": ("images_that_are_no_cards_are_refused[kinds1",),
+    "packages/soak/test_soak": (
+        "service_that_is_killed",
+        "[kills_of_ingest",
+        "wrong[service]",
+        "wrong[threads]",
+        "wrong[random]",
+    ),
     "planner/test_budget": ("none_beyond_it",),
     "planner/test_case_planner_reader": (
         "valid_plan[context1",
@@ -184,7 +184,6 @@ SLOW = {
     ),
     "planner/test_chat_call": ("holds_nobody[late-",),
     "planner/test_chat_http": ("outlast_the_deadline[async",),
-    "planner/test_decoding": ("True-llama", "True-qwen2", "True-gpt2", "True-mistral"),
     "planner/test_grammar.py": (
         "fitting_kind_alone[words",
         "fitting_kind_alone[text",
@@ -195,7 +194,6 @@ SLOW = {
         "fitting_kind_alone[page",
     ),
     "planner/test_history": ("counts_without_a_reader",),
-    "planner/test_model_planner_free": ("own_greedy_decoding_writes[True",),
     "planner/test_model_planner_plans": ("test_2000_plans",),
     "planner/test_parse_refused": (
         "linear_time[a list of texts",

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, Typer
 
-from casewright.errors import InputError
-from casewright.serve.cli.bench.options import Seed, read_numbers
-from casewright.serve.cli.bench.report import measures, show
-from casewright.serve.cli.options import AsJson, DomainName
-from casewright.serve.cli.output import fail
+from casewright.serve.cli.bench.options import read_numbers
+from casewright.serve.cli.bench.report import measures
+from casewright.serve.cli.options import DomainName
 
 if TYPE_CHECKING:
     from casewright.bench.report import Report
@@ -92,28 +90,3 @@ def bench_serve(
     from casewright.serve.session.session import open_session
 
     return measure_service(domain, questions, requests, open_session, seed)
-
-
-@app.command("soak")
-def bench_soak(
-    minutes: Annotated[float, Option(min=0.1, help="Approximate duration.")] = 5.0,
-    seed: Seed = 0,
-    only: Annotated[list[str] | None, Option(help="A kind of trials; repeatable.")] = None,
-    trials: Annotated[int | None, Option(min=1, help="Limit of trials of each kind.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Kill, damage, fill up and overload running systems, and count lost and wrong results.
-
-    All files are in a temporary folder. The exit code is 2 after a lost or wrong result. For root,
-    the command also mounts and fills a small disk.
-    """
-    from casewright.bench.soak.measure import KINDS, soak
-    from casewright.serve.cli.bench.service import soak_service
-
-    for name in only or ():
-        if name not in KINDS:
-            raise InputError(f"There is no kind {name!r} of trials. --only is {', '.join(KINDS)}.")
-    report = soak(soak_service, minutes, seed, only or (), trials)
-    show(report, as_json=as_json)
-    if report.figures["lost"] or report.figures["wrong"]:
-        fail("A result was lost or wrong; the notes name the trial and its seed.")

@@ -1,19 +1,13 @@
-"""Parts of the service for benches: its retained answers as a plan cache, and its application."""
+"""The service's retained answers as a plan cache, for its bench."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
-from casewright.graph import ExtractiveGenerator
 from casewright.planner import Plan, Planner, parse_plan
 from casewright.serve.service.answers import AnswerStore
-from casewright.serve.service.app import create_app
-from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.planning import PlanReusingPlanner
 from casewright.stores import Encoder
-from casewright.tools import Toolbox
 
 TENANT = "shop"
 
@@ -44,9 +38,3 @@ class RetainedAnswers:
         """Close the store."""
         self._threads.shutdown()
         self._answers.close()
-
-
-def soak_service(toolbox: Toolbox, planner: Planner, threads: Path) -> Any:
-    """Return the service of a toolbox as an ASGI application, with its threads in a file."""
-    parts = Parts("soak", toolbox, planner, ExtractiveGenerator())
-    return create_app(parts, ServiceOptions(threads_file=threads, langserve=False))

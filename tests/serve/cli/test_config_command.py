@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from casewright.extensions import extensions
 from casewright.serve.settings.settings import OTHER_VARIABLES, Settings
 from tests.layout.sources import ROOM_FILES
 from tests.serve.helpers import one_line_error, result, run
@@ -97,6 +98,7 @@ def test_variables_of_domains_and_of_others_are_left_alone(
 
 def test_every_variable_that_the_package_names_is_known() -> None:
     known = {f"CASEWRIGHT_{name.upper()}" for name in Settings.model_fields} | OTHER_VARIABLES
+    known |= extensions("variable").keys()
     for file in ROOM_FILES:
         named = set(re.findall(r"CASEWRIGHT_[A-Z_]*[A-Z]", file.read_text(encoding="utf-8")))
         assert named <= known, file

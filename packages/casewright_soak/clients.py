@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from casewright.bench.harness import serving
-from casewright.bench.soak.trials import Bounds, Counts
+from casewright_soak.trials import Bounds, Counts
 
 CLIENTS = 64
 #: The status codes that a service under load may return; 500, for one, is a fault.

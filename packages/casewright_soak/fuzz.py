@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.soak.trials import Bounds, Counts
 from casewright.errors import CasewrightError, told
 from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan
 from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import split
 from casewright.tools import Toolbox
+from casewright_soak.trials import Bounds, Counts
 
 #: Number of inputs in a trial.
 BATCH = 200

@@ -11,15 +11,15 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from casewright.bench.report import Report
-from casewright.bench.soak.clients import kills_with_clients
-from casewright.bench.soak.damage import damaged_caches, damaged_stores, full_disks
-from casewright.bench.soak.files import damaged_texts, damaged_threads
-from casewright.bench.soak.fuzz import fuzz_parsers
-from casewright.bench.soak.kills import kills_of_ingest, kills_of_writes, random_kills
-from casewright.bench.soak.service import kills_of_service
-from casewright.bench.soak.training import kills_of_training
-from casewright.bench.soak.trials import MAX_DESCRIBED, PRELOADED, Bounds, Counts
 from casewright.stores.progress import note
+from casewright_soak.clients import kills_with_clients
+from casewright_soak.damage import damaged_caches, damaged_stores, full_disks
+from casewright_soak.files import damaged_texts, damaged_threads
+from casewright_soak.fuzz import fuzz_parsers
+from casewright_soak.kills import kills_of_ingest, kills_of_writes, random_kills
+from casewright_soak.service import kills_of_service
+from casewright_soak.training import kills_of_training
+from casewright_soak.trials import MAX_DESCRIBED, PRELOADED, Bounds, Counts
 
 
 class Kind(NamedTuple):
@@ -35,18 +35,18 @@ NOTE = (
     "Trials by outcome. sound: all answers were right. told: a CasewrightError named the fault. "
     "lost: acknowledged data is gone without an error. wrong: any other failure."
 )
-_TRAINING_MODULES = ("casewright.bench.soak.training", "peft", "trl.trainer.sft_trainer")
+_TRAINING_MODULES = ("casewright_soak.training", "peft", "trl.trainer.sft_trainer")
 #: Each kind, by its name on the command line.
 KINDS: Mapping[str, Kind] = {
     "random": Kind(random_kills, 0.1, "kills"),
     "writes": Kind(kills_of_writes, 0.1, "kills"),
     "ingest": Kind(kills_of_ingest, 0.1, "kills"),
-    "service": Kind(kills_of_service, 0.1, "kills", ["casewright.bench.soak.service"]),
+    "service": Kind(kills_of_service, 0.1, "kills", ["casewright_soak.service"]),
     "training": Kind(kills_of_training, 0.1, "kills", _TRAINING_MODULES),
     "stores": Kind(damaged_stores, 0.2, "damages"),
     "caches": Kind(damaged_caches, 0.05, "damages"),
     "texts": Kind(damaged_texts, 0.02, "damages"),
-    "threads": Kind(damaged_threads, 0.05, "damages", ["casewright.bench.soak.files"]),
+    "threads": Kind(damaged_threads, 0.05, "damages", ["casewright_soak.files"]),
     "disks": Kind(full_disks, 0.05, "full disks"),
     "clients": Kind(kills_with_clients, 0.15, "requests"),
     "input": Kind(fuzz_parsers, 0.05, "inputs"),
@@ -54,7 +54,6 @@ KINDS: Mapping[str, Kind] = {
 
 
 def soak(
-    service: Callable[..., Any],
     minutes: float,
     seed: int = 0,
     kinds: Sequence[str] = (),
@@ -66,13 +65,12 @@ def soak(
     """
     selected = {name: KINDS[name] for name in kinds or KINDS}
     shares = sum(kind.share for kind in selected.values())
-    PRELOADED.append(service.__module__)
     PRELOADED.extend(name for kind in selected.values() for name in kind.modules)
     results: list[Counts] = []
     rows: list[dict[str, Any]] = []
     tried = Counter[str]()
     for name, kind in selected.items():
-        bounds = Bounds(60 * minutes * kind.share / shares, seed, max_trials, service)
+        bounds = Bounds(60 * minutes * kind.share / shares, seed, max_trials)
         note(f"{name}: about {bounds.seconds:.0f} s …")
         started = time.monotonic()
         with TemporaryDirectory(prefix="casewright-soak-") as folder:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from casewright.bench.soak import workload
-from casewright.bench.soak.trials import Bounds, Counts, in_child
 from casewright.stores import CachedEncoder, CaseStore
 from casewright.stores.engines.checksums import blocks, copy_files
 from casewright.stores.engines.upkeep import repair_folder
+from casewright_soak import workload
+from casewright_soak.trials import Bounds, Counts, in_child
 
 #: A damaged store is repaired in every fifth trial.
 REPAIR_EVERY = 5

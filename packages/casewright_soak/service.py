@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +16,12 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from langgraph.types import interrupt
 
-from casewright.bench.soak.trials import Bounds, Counts, in_child
+from casewright.graph import ExtractiveGenerator
 from casewright.planner import PlanRequest, PlanResult, parse_plan
+from casewright.serve.service.app import create_app
+from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.tools import CallContext, Toolbox, tool_from_function
+from casewright_soak.trials import Bounds, Counts, in_child
 
 #: The requests: a thread's first question, its second question, a reply to a tool.
 REQUESTS = ("first", "second", "reply")
@@ -52,9 +55,7 @@ class QuestionPlanner:
 
 
 @asynccontextmanager
-async def run_service(
-    service: Callable[..., Any], folder: Path
-) -> AsyncIterator[httpx.AsyncClient]:
+async def run_service(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     """Run a service in this process; its threads and a log of tool calls are in the folder."""
 
     def log(context: CallContext) -> None:
@@ -73,7 +74,8 @@ async def run_service(
         return [{"value": f"told: {reply}"}]
 
     tools = [tool_from_function(work, results=("value",)) for work in (look, ask)]
-    app = service(Toolbox(tools), QuestionPlanner(), folder / "threads.db")
+    parts = Parts("soak", Toolbox(tools), QuestionPlanner(), ExtractiveGenerator())
+    app = create_app(parts, ServiceOptions(threads_file=folder / "threads.db", langserve=False))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
@@ -93,7 +95,7 @@ def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
             plan = ASKING if request == "reply" else random_plan(rng)
         trial_folder = folder / str(number)
         trial_folder.mkdir()
-        trial = Trial(bounds.service, trial_folder, request, plan, rng.choice(WAYS), writes)
+        trial = ServiceTrial(trial_folder, request, plan, rng.choice(WAYS), writes)
         name = f"{bounds.seed}.{number} {request} after {writes} writes, {trial.way}, "
         name += "; ".join(plan)
         in_child(trial.prepare)
@@ -117,10 +119,9 @@ def random_plan(rng: random.Random) -> tuple[str, ...]:
     return tuple(f"s{n} = look(text={rng.choice(texts[:n])})" for n in numbers)
 
 
-class Trial(NamedTuple):
+class ServiceTrial(NamedTuple):
     """A request whose service is killed after ``writes`` writes; methods run in child processes."""
 
-    service: Any
     folder: Path
     request: str
     plan: tuple[str, ...]
@@ -136,7 +137,7 @@ class Trial(NamedTuple):
         """Bring the thread into the state that the request needs."""
         if self.request == "first":
             return
-        async with run_service(self.service, self.folder) as client:
+        async with run_service(self.folder) as client:
             if self.request == "second":
                 await client.post("/ask", json={"question": "before", "thread_id": "t"})
             else:
@@ -164,7 +165,7 @@ class Trial(NamedTuple):
 
             setattr(class_, method, counted_write)
 
-        async with run_service(self.service, self.folder) as client:
+        async with run_service(self.folder) as client:
             for class_, method in WRITES:
                 count_writes(class_, method)
             await self._send(client)
@@ -172,7 +173,7 @@ class Trial(NamedTuple):
     async def outcome(self) -> str:
         """Continue the run; return ``sound``, or a description of what is wrong."""
         calls_before = self._calls()
-        async with run_service(self.service, self.folder) as client:
+        async with run_service(self.folder) as client:
             thread = await client.get("/threads/t")
             if thread.status_code != 200:
                 was_not_written = not self.writes and self.request == "first"

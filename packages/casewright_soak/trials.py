@@ -58,8 +58,6 @@ class Bounds(NamedTuple):
     seconds: float  # the approximate duration
     seed: int = 0
     max_trials: int | None = None  # the maximum number of trials
-    #: Returns an ASGI application for a toolbox, a planner and a file of threads.
-    service: Callable[..., Any] | None = None
 
     def trials(self, counts: Counts) -> Iterator[int]:
         """Yield the trials' numbers from 0 until a bound is reached, at least one."""
@@ -76,7 +74,7 @@ class Bounds(NamedTuple):
 #: Modules that the fork server imports for all children; it reads them before the first child.
 PRELOADED = [
     "__main__",
-    "casewright.bench.soak.workload",
+    "casewright_soak.workload",
     "casewright.stores",
     "casewright.stores.documents.reader",
     "llama_index.core.node_parser",

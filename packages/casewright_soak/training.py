@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from casewright.bench.soak.kills import kill_at_steps
-from casewright.bench.soak.trials import Bounds, Counts
 from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.examples.training_set import TrainingSet, write_training_set
 from casewright.finetune.recipe import training_section
 from casewright.finetune.training.train import train
 from casewright.planner import PlanRequest, render_prompt
 from casewright.tools import Toolbox
+from casewright_soak.kills import kill_at_steps
+from casewright_soak.trials import Bounds, Counts
 
 #: The numbers of training and validation examples.
 EXAMPLES = (8, 2)

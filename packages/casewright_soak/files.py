@@ -9,9 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.soak.damage import damage_copy
-from casewright.bench.soak.service import KEY, QuestionPlanner, run_service
-from casewright.bench.soak.trials import Bounds, Counts, in_child
 from casewright.errors import CasewrightError, told
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
@@ -21,6 +18,9 @@ from casewright.graph.run_file import read_run, save_run
 from casewright.planner.annotated import read_annotated
 from casewright.stores.feedback.offline_judge import JudgeModel
 from casewright.tools import Toolbox, tool_from_function, toolbox_from_file, toolbox_to_records
+from casewright_soak.damage import damage_copy
+from casewright_soak.service import KEY, QuestionPlanner, run_service
+from casewright_soak.trials import Bounds, Counts, in_child
 
 #: The readers of the files of ``write_texts``; without checksums, any readable file is sound.
 READERS: Mapping[str, Callable[[Path], Any]] = {
@@ -84,12 +84,12 @@ def write_texts(folder: Path) -> None:
 def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
     """Damage a closed service's files: its answer must be the same, or a clear error."""
     (folder / "threads").mkdir()
-    _, right = in_child(thread_state, bounds.service, folder / "threads", True)
+    _, right = in_child(thread_state, folder / "threads", True)
     for name in ("log", "threads.db.lock"):
         (folder / "threads" / name).unlink(missing_ok=True)
 
     def judge(number: int, original: Path, copy: Path, damage: str) -> str:
-        outcome, state = in_child(thread_state, bounds.service, copy, False)
+        outcome, state = in_child(thread_state, copy, False)
         if outcome == "done" and (state == right or damage.startswith("gone")):
             return "sound"
         is_clear = outcome == "told" or "damaged" in str(state)
@@ -98,9 +98,9 @@ def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
     return damage_copy(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
 
 
-async def thread_state(service: Callable[..., Any], folder: Path, first: bool) -> Any:
+async def thread_state(folder: Path, first: bool) -> Any:
     """Send the request, also before that if ``first``; return the thread's state and the answer."""
-    async with run_service(service, folder) as client:
+    async with run_service(folder) as client:
         if first:
             await client.post("/ask", json=QUESTION, headers=KEY)
         state = (await client.get("/threads/t")).json()

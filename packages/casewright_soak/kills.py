@@ -14,10 +14,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.soak import workload
-from casewright.bench.soak.trials import Bounds, Counts, in_child, running
 from casewright.errors import CasewrightError
 from casewright.stores import CaseStore
+from casewright_soak import workload
+from casewright_soak.trials import Bounds, Counts, in_child, running
 
 #: A process is killed at every seventh step, so that few trials cover all its work; when the work
 #: ends before the kill, a next round begins one step later.

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from casewright.bench.soak import kills, measure
-from casewright.bench.soak.damage import full_disks
-from casewright.bench.soak.trials import Bounds, in_child
 from casewright.errors import InputError
-from casewright.serve.cli.bench.service import soak_service
+from casewright_soak import kills, measure
+from casewright_soak.damage import full_disks
+from casewright_soak.trials import Bounds, in_child
 
 #: Kinds with what they try here at most: the others have a test of their own, or take long.
 TRIALS = {
@@ -29,7 +28,7 @@ TRIALS = {
 
 @pytest.mark.parametrize("kind", TRIALS)
 def test_nothing_is_lost_or_wrong(kind: str, tmp_path: Path) -> None:
-    counts = measure.KINDS[kind].run(Bounds(250, 7, TRIALS[kind], soak_service), tmp_path)
+    counts = measure.KINDS[kind].run(Bounds(250, 7, TRIALS[kind]), tmp_path)
     assert (counts.lost, counts.wrong) == (0, [])
     assert counts.sound + counts.told == counts.tried >= TRIALS[kind]
 
@@ -49,7 +48,7 @@ def test_a_killed_training_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_service_that_is_killed_under_clients_keeps_what_it_answered() -> None:
-    report = measure.soak(soak_service, 0.1, 7, ["clients"], 1)
+    report = measure.soak(0.1, 7, ["clients"], 1)
     assert (report.figures["lost"], report.figures["wrong"]) == (0, 0), report.notes
     assert report.figures["requests"] > 64
 
