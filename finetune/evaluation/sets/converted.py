@@ -49,7 +49,10 @@ class Converted:
 
 
 def to_item(id_: str, question: str, toolbox: Toolbox, plan: Plan) -> EvaluationItem:
-    """Return the item of a question and its gold plan; raise ``Unfit`` if one is not valid."""
+    """Return the item of a question and its gold plan; ``Unfit`` if question or plan is not valid.
+
+    A plan may have 16 steps, more than ``MAX_STEPS`` of planners.
+    """
     request = valid_request(question, toolbox, plan, max_steps=16)
     record = QueryRecord(id=id_, query=question)
     return EvaluationItem(AnnotatedQuery(record, plan, plan_class(plan)), request)
