@@ -79,7 +79,7 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
     facts = _Facts(query_pool.query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
     planning = _planning(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
     generic = instructions(data.instructions, data.seed, refused=facts.refused)
-    facts.instructions = generic.pool
+    facts.instructions = generic.pool_size
     mixed = [*planning, *generic.examples]
     random.Random(f"{data.seed}:mixture").shuffle(mixed)
     planning_ids = {example.id for example in planning}

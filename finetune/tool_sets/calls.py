@@ -36,10 +36,10 @@ KINDS = {
     **dict.fromkeys(("boolean", "bool"), "boolean"),
     **dict.fromkeys(("array", "list", "tuple"), "array"),
 }
-_REFERENCES = frozenset({Source.CONTEXT, Source.STEP})
-_TEXT = frozenset({Source.LITERAL, Source.SPAN, Source.QUESTION})
-_BY_KIND = {
-    "string": _TEXT,
+_REFERENCE_SOURCES = frozenset({Source.CONTEXT, Source.STEP})
+_TEXT_SOURCES = frozenset({Source.LITERAL, Source.SPAN, Source.QUESTION})
+_SOURCES_BY_KIND = {
+    "string": _TEXT_SOURCES,
     "integer": frozenset({Source.NUMBER}),
     "number": frozenset({Source.NUMBER}),
     "boolean": frozenset({Source.BOOLEAN}),
@@ -105,11 +105,15 @@ def make_parameter(
     kind = KINDS.get(type_, "any")
     texts = tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
     value_kind = KINDS.get(items, "any") if kind == "array" else kind
-    sources = _BY_KIND.get(value_kind, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
+    sources = (
+        _SOURCES_BY_KIND.get(value_kind, _TEXT_SOURCES | {Source.NUMBER, Source.BOOLEAN})
+        | _REFERENCE_SOURCES
+    )
     # ``userId`` is an identifier, ``bid`` is not.
     if value_kind == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
-        sources = _REFERENCES | {Source.SPAN}
+        sources = _REFERENCE_SOURCES | {Source.SPAN}
     if texts:
+        # A plan may write a choice without a source.
         sources = frozenset()
     description = " ".join(description.split())
     with unfit_on(ToolError, reason="a parameter's name is no identifier"):
@@ -188,7 +192,7 @@ def valid_request(
     with unfit_on(InputError, reason=NO_QUESTION):
         request = PlanRequest(question, toolbox, max_steps=max_steps)
     for violation in request.violations(plan):
-        raise Unfit(next(reason for rule, reason in _REASONS if rule in violation.rule))
+        raise Unfit(next(reason for part, reason in _REASONS if part in violation.rule))
     return request
 
 
