@@ -222,10 +222,8 @@ def run(prepared: PreparedCalibration, scorer: AnswerScorer) -> Calibration:
     value_of = attrgetter(MEASURES[sweep.measure])
     benefit = np.array([[value_of(question) for question in row] for row in measured])
     # Questions of one group are resampled and held out together.
-    group_numbers: dict[Any, int] = {}
-    groups = [
-        group_numbers.setdefault(q.group or q.question, len(group_numbers)) for q in questions
-    ]
+    numbers: dict[Any, int] = {}
+    groups = [numbers.setdefault(q.group or q.question, len(numbers)) for q in questions]
     resamples = Resamples(count, groups=groups, seed=sweep.seed)
     return Calibration(
         model=scorer.name,

@@ -48,11 +48,7 @@ def read_demonstrations(path: Path) -> list[Case]:
     groups. ``InputError`` names an invalid line.
     """
     return [
-        Case(
-            {"question": d.question},
-            d.answer,
-            metadata={"group": d.group_key, "wrong": list(d.wrong)},
-        )
+        Case({"question": d.question}, d.answer, metadata={"group": d.group_key, "wrong": d.wrong})
         for d in _lines(path, _Demonstration)
     ]
 
@@ -64,10 +60,8 @@ def read_judged(path: Path) -> list[JudgedQuestion]:
     ``wrong`` and ``group`` as in ``read_demonstrations``. ``InputError`` names an invalid line.
     """
     return [
-        JudgedQuestion(
-            line.question, tuple(line.right), tuple(line.wrong), ("group", line.group_key)
-        )
-        for line in _lines(path, _Question)
+        JudgedQuestion(q.question, tuple(q.right), tuple(q.wrong), ("group", q.group_key))
+        for q in _lines(path, _Question)
     ]
 
 

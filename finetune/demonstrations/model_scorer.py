@@ -46,13 +46,9 @@ class ModelScorer:
         check_counts(1, batch_tokens=self._batch_tokens)
         self.name = model.name
         self.fingerprint = _fingerprint(model)
+        self.signature = f"{self.name} {self.fingerprint[:12]}"
         self._model = model
         self._tokenizer = AnswerTokenizer(model.tokenizer)
-
-    @property
-    def signature(self) -> str:
-        """The model's name with the first digits of its fingerprint."""
-        return f"{self.name} {self.fingerprint[:12]}"
 
     def key(self, prompt: AnswerPrompt) -> str:
         """Return a digest of the weights, the context and the answers."""

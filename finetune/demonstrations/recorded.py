@@ -23,7 +23,7 @@ class RecordedScorer:
 
     def __init__(self, scorer: AnswerScorer, path: Path) -> None:
         self.scorer = scorer
-        self.name = scorer.name
+        self.name, self.signature = scorer.name, scorer.signature
         self._path = path
         with self._file_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,11 +34,6 @@ class RecordedScorer:
             self._db.execute(
                 "CREATE TABLE IF NOT EXISTS prompts (key TEXT PRIMARY KEY, scores TEXT NOT NULL)"
             )
-
-    @property
-    def signature(self) -> str:
-        """The scorer's signature."""
-        return self.scorer.signature
 
     def key(self, prompt: AnswerPrompt) -> str:
         """Return the scorer's key."""

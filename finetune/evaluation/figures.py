@@ -18,10 +18,7 @@ from casewright.finetune.evaluation.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """Figures of one gold class, or of ``all``; an accuracy is NaN if there was no plan to measure.
-
-    ``argument_accuracy_paper`` is of the queries with ``Verdict.paper``.
-    """
+    """Figures of one class or of ``all``; NaN if no plan counts, as by ``Verdict.paper``."""
 
     name: str
     count: int

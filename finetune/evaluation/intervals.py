@@ -44,9 +44,8 @@ def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Resamples:
-    """``count`` draws of a Bayesian bootstrap's weights for ``items`` items (Rubin 1981).
+    """The Bayesian bootstrap (Rubin 1981): ``count`` resamples of ``items`` items, always equal.
 
-    Every call of ``weights`` yields the same numbers.
     Every item has a random weight above 0 in every resample, so no resample lacks a rare class. Two
     planners' figures over the same resamples are paired. Items with the same number in ``groups``,
     such as near-duplicates, have equal weights; without ``groups``, each item is its own group.

@@ -35,9 +35,9 @@ class TevoSettings(Section):
         rename_parameters: Share of parameters with another name.
         rename_results: Share of result fields with another name, which is the same in all tools.
         reword: Share of descriptions from the pool.
-        examples: Share of tools whose example is a sampled query that uses the tool.
+        examples: Share of tools whose own example, if there is one, a sampled query replaces.
         no_example: Share of tools without an example.
-        distractors: Maximum number of tools of other domains.
+        distractors: Maximum number of added tools that no plan needs.
         shots: Maximum number of plan cases in the tail; the number is drawn.
         random_shots: Share of plan cases that are random queries instead of similar ones.
         queries_per_toolbox: Maximum number of queries with one toolbox and so one prompt head; a
@@ -148,9 +148,9 @@ def draw_renaming(
         parameters: dict[str, str] = {}
         taken_parameters = {key_of(parameter.name) for parameter in tool.parameters}
         for parameter in tool.parameters:
-            words = pool.parameters.get(parameter.name)
-            if words is not None and rng.random() < settings.rename_parameters:
-                new_name = _draw_name(words.names, taken_parameters, rng)
+            entry = pool.parameters.get(parameter.name)
+            if entry is not None and rng.random() < settings.rename_parameters:
+                new_name = _draw_name(entry.names, taken_parameters, rng)
                 parameters[parameter.name] = new_name or parameter.name
         names[tool.name] = ToolNames(name, parameters, result_names[tool.name])
     return Renaming(names)
@@ -191,7 +191,7 @@ def _draw_name(names: Sequence[str], taken: set[str], rng: Random) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """A random toolbox, the new names of its tools; ``changed`` if it differs from serving's."""
+    """A toolbox with the original names, and its new names; as in serving if not ``changed``."""
 
     toolbox: Toolbox
     names: Renaming
@@ -318,8 +318,8 @@ def _reword(
 
     parameters = []
     for renamed, parameter in zip(spec.parameters, tool.parameters, strict=True):
-        words = pool.parameters.get(parameter.name)
-        text = draw_description(parameter.description, words.descriptions if words else ())
+        entry = pool.parameters.get(parameter.name)
+        text = draw_description(parameter.description, entry.descriptions if entry else ())
         is_new = text != parameter.description
         parameters.append(replace(renamed, description=text) if is_new else renamed)
     text = draw_description(tool.description, pool.descriptions)

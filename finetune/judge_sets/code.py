@@ -135,9 +135,8 @@ class CodeCorpus:
 def code_set(corpus: CodeCorpus) -> FeedbackSet:
     """Return the set whose questions name their function; ``InputError`` without a question."""
     count = sum(len(function.chunks) > 1 for function in corpus.definitions)
-    return corpus.feedback_set(
-        CODE, ask_about(corpus.definitions), functions_of_several_chunks=count
-    )
+    questions = ask_about(corpus.definitions)
+    return corpus.feedback_set(CODE, questions, functions_of_several_chunks=count)
 
 
 def described_set(corpus: CodeCorpus, written: Mapping[str, str] | None = None) -> FeedbackSet:

@@ -62,9 +62,8 @@ def score_messages(
 
 def accuracy_figures(scores: Sequence[PlanScore], label: str) -> dict[str, float]:
     """Return the shares of plans with right tools, and right as a whole, named with ``label``."""
-    tools, whole = np.mean(
-        [(item.right_tools, item.right_plan) for item in scores], axis=0
-    ).tolist()
+    flags = [(item.right_tools, item.right_plan) for item in scores]
+    tools, whole = np.mean(flags, axis=0).tolist()
     return {f"right tools, {label}": round(tools, 4), f"whole plans, {label}": round(whole, 4)}
 
 

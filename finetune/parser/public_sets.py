@@ -24,9 +24,7 @@ SETS = (
 
 
 def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterator[Source]:
-    """Yield messages of public sets in small toolboxes, without the tools of test sets.
-
-    Messages whose plans have other texts than choices and their own words are left out.
+    """Yield messages of public sets whose plans quote them, without the tools of test sets.
 
     ``folder`` has a folder for each set; ``InputError`` if a set cannot be read.
     """
@@ -43,8 +41,6 @@ def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterat
 
 def _is_verbatim(query: AnnotatedQuery, toolbox: Toolbox) -> bool:
     """Return True if every text of a plan is a choice, or a span of the message."""
-    choices = {
-        text for tool in toolbox for parameter in tool.parameters for text in parameter.choices
-    }
+    choices = {text for tool in toolbox for p in tool.parameters for text in p.choices}
     texts = {text for _, _, text in text_literals(query.plan)}
     return all(is_span(text, query.query) for text in texts - choices)

@@ -83,14 +83,14 @@ def unit_vectors(vectors: Vectors) -> Floats:
     return exact / np.where(lengths > 0, lengths, 1.0)
 
 
-def best_similarity(rows: Vectors, columns: Vectors, *, exclude_self: bool = False) -> Floats:
+def best_similarity(rows: Vectors, columns: Vectors, *, skip_self: bool = False) -> Floats:
     """Return the highest cosine of each row (n, d) to the columns (m, d), array (n).
 
-    With ``exclude_self``, rows and columns are the same vectors; none is compared with itself.
+    With ``skip_self``, rows and columns are the same vectors; none is compared with itself.
     """
     best = np.full(len(rows), -np.inf)
     for row_part, column_part, cosines in _cosines(rows, columns):
-        if exclude_self:
+        if skip_self:
             numbers = np.arange(row_part.start, row_part.stop)
             inside = (numbers >= column_part.start) & (numbers < column_part.stop)
             cosines[inside, numbers[inside] - column_part.start] = -np.inf

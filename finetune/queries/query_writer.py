@@ -137,15 +137,12 @@ def written_objects(answer: str) -> Iterator[Mapping[str, Any]]:
 
 
 def read_written(
-    fields: Mapping[str, Any],
-    kind: PlanKind,
-    toolbox: Toolbox,
-    allowed_fields: Collection[str] | None,
+    fields: Mapping[str, Any], kind: PlanKind, toolbox: Toolbox, allowed: Collection[str] | None
 ) -> dict[str, Any] | None:
     """Return an object of an answer as an annotated query's record; ``None`` if it is unusable.
 
-    A usable plan is valid, of this kind, and quotes the question. ``allowed_fields`` are the
-    fields that a context may have; ``None`` allows all.
+    A usable plan is valid, of this kind, and quotes the question. ``allowed`` are the fields that a
+    context may have; ``None`` allows all.
     """
     query, context, plan = (fields.get(name) for name in ("query", "context", "plan"))
     if isinstance(plan, list) and all(isinstance(line, str) for line in plan):
@@ -157,7 +154,7 @@ def read_written(
         len(query) > QUERY_CHARACTERS
         or len(plan) > PLAN_CHARACTERS
         or len(json.dumps(context)) > CONTEXT_CHARACTERS
-        or (allowed_fields is not None and not set(context) <= set(allowed_fields))
+        or (allowed is not None and not set(context) <= set(allowed))
     ):
         return None
     try:
@@ -252,7 +249,7 @@ class QueryWriter:
     def write(
         self, per_kind: int, advance: Callable[[int], None] = lambda count: None
     ) -> WritingReport:
-        """Generate up to ``per_kind`` queries of each kind, and call ``advance`` after each kind."""
+        """Generate up to ``per_kind`` queries of each kind; call ``advance`` after each kind."""
         report = WritingReport()
         seen = SeenQuestions(self._encoder, SAME_GROUP)
         seen.add(self._known)

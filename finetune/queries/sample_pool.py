@@ -29,8 +29,7 @@ class PoolFigures:
         coverage: Mean over the large pool of the highest similarity to the sample.
         coverage_with_initial: The same for the sample with the initial pool.
         mean_similarity: Mean over all pairs of the sample; ``None`` for one query.
-        near_duplicates: Share of the sample's queries with a similarity above ``SAME_GROUP`` to
-            another one.
+        near_duplicates: Share of the sample's queries with another one nearer than ``SAME_GROUP``.
     """
 
     queries: int
@@ -46,9 +45,7 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
     ``by_initial`` (N) is the highest similarity of each query to the initial pool.
     """
     by_sample, count = choose.best_similarity(large, sample), len(sample)
-    to_others = (
-        choose.best_similarity(sample, sample, exclude_self=True) if count > 1 else np.zeros(1)
-    )
+    to_others = choose.best_similarity(sample, sample, skip_self=True) if count > 1 else np.zeros(1)
     unit = unit_vectors(sample)
     # The squared length of the sum of the vectors is the sum of all similarities, with their own.
     total = float((unit.sum(axis=0) ** 2).sum() - (unit * unit).sum())

@@ -80,8 +80,7 @@ class ModelSection(Section):
             CPU.
         dtype: The dtype of computation; by default bfloat16 on CUDA and float32 elsewhere. Trained
             weights stay in float32, unless the base has 4 bits: bfloat16 rounds small steps to 0.
-        save_dtype: The dtype of saved weights; by default that of the trained weights for an
-            adapter, and ``dtype`` for a merged model.
+        save_dtype: The dtype of saved weights; by default as trained, ``dtype`` in a merged model.
         quantisation: ``4bit`` stores a weight of the base in 4 bits (QLoRA: Dettmers et al. 2023).
     """
 
@@ -173,8 +172,7 @@ class TrainingSection(Section):
         loss: The tokens with a loss: the ``completion``, or also the ``plans`` that the prompt
             shows as examples and plan cases. The validation loss is of completions.
         shared_heads: Compute a prompt's head (its constant prefix) once for all examples of a batch
-            that have it. This does not change the steps. ``data.tevo.queries_per_toolbox`` makes
-            such examples.
+            that have it. This does not change the steps; see ``data.tevo.queries_per_toolbox``.
         row_tokens: With shared heads, maximum tokens of a row on CUDA. On the CPU each row has the
             examples of one head.
         max_length: Maximum tokens of prompt and completion; longer examples are left out and

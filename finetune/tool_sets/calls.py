@@ -36,10 +36,11 @@ KINDS = {
     **dict.fromkeys(("boolean", "bool"), "boolean"),
     **dict.fromkeys(("array", "list", "tuple"), "array"),
 }
-_REFERENCE_SOURCES = frozenset({Source.CONTEXT, Source.STEP})
-_TEXT_SOURCES = frozenset({Source.LITERAL, Source.SPAN, Source.QUESTION})
-_SOURCES_BY_KIND = {
-    "string": _TEXT_SOURCES,
+#: Sources of references and of texts, and the sources of values by the kind of their parameter.
+_REFERENCES = frozenset({Source.CONTEXT, Source.STEP})
+_TEXT = frozenset({Source.LITERAL, Source.SPAN, Source.QUESTION})
+_BY_KIND = {
+    "string": _TEXT,
     "integer": frozenset({Source.NUMBER}),
     "number": frozenset({Source.NUMBER}),
     "boolean": frozenset({Source.BOOLEAN}),
@@ -105,15 +106,11 @@ def make_parameter(
     kind = KINDS.get(type_, "any")
     texts = tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
     value_kind = KINDS.get(items, "any") if kind == "array" else kind
-    sources = (
-        _SOURCES_BY_KIND.get(value_kind, _TEXT_SOURCES | {Source.NUMBER, Source.BOOLEAN})
-        | _REFERENCE_SOURCES
-    )
+    sources = _BY_KIND.get(value_kind, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
     # ``userId`` is an identifier, ``bid`` is not.
     if value_kind == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
-        sources = _REFERENCE_SOURCES | {Source.SPAN}
+        sources = _REFERENCES | {Source.SPAN}
     if texts:
-        # A plan may write a choice without a source.
         sources = frozenset()
     description = " ".join(description.split())
     with unfit_on(ToolError, reason="a parameter's name is no identifier"):

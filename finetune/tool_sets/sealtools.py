@@ -58,9 +58,8 @@ def read_sealtools(path: Path) -> Iterator[calls.Conversion]:
 def _query(item: _Item, declared: Mapping[str, _Tool]) -> calls.Query:
     gold_calls = list(_calls(item.calling, declared))
     # Some items have the values of another question.
-    if any(
-        _is_foreign(value, item.query) for call in gold_calls for value in call.arguments.values()
-    ):
+    values = (value for call in gold_calls for value in call.arguments.values())
+    if any(_is_foreign(value, item.query) for value in values):
         raise calls.Unfit("a text that has nothing of the question")
     names = sorted({*item.retrieved_apis, *(call.tool for call in gold_calls)})
     functions = [declared[name].function() for name in names if name in declared]
@@ -96,6 +95,5 @@ def _resolved(value: Any, responses: Mapping[str, StepRef]) -> Any:
 
 def _is_foreign(value: Any, question: str) -> bool:
     """Return True for a text of which the question has no word, not even inside another word."""
-    if not isinstance(value, str):
-        return False
-    return not any(word in question.casefold() for word in _WORD.findall(value.casefold()))
+    words = _WORD.findall(str(value).casefold())
+    return isinstance(value, str) and not any(word in question.casefold() for word in words)

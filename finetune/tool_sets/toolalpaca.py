@@ -18,7 +18,6 @@ from casewright.tools import Parameter, Toolbox, alias
 FILES = ("eval_simulated.json", "eval_real.json")
 #: A reference to the result of an earlier call: ``${userId from searchUser}``.
 _REFERENCE = re.compile(r'"?\$\{(\w+) from (\w+)\}"?')
-#: Marks a reference in a JSON text.
 _MARK = "\0ref\0"
 #: A placeholder: ``${start date}``, or ``"{start date}"``.
 _PLACEHOLDER = re.compile(r"\$\{[^{}]*\}?|\"\{[^{}\"]*\}\"")

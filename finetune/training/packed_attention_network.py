@@ -93,10 +93,7 @@ def _attend(
     slots: Tensor | None = None,
     **settings: Any,
 ) -> tuple[Tensor, None]:
-    """Return the attention states (1, L, H, D) for query (1, H, L, D), key and value (1, K, L, D).
-
-    There are H attention heads, K key-value heads, L tokens of a row, and D dimensions of a head.
-    """
+    """Return states (1, L, H, D) of H heads for query (1, H, L, D), key and value (1, K, L, D)."""
     is_block_masked = isinstance(attention_mask, BlockMask)
     if not is_block_masked and head_tokens is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -171,11 +168,7 @@ class PackedAttention(torch.autograd.Function):
 def _blocks(
     qkv: Sequence[Tensor], head_tokens: int, padded: Tensor
 ) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor, Sequence[Tensor]]:
-    """Return the inputs of attention within the head, of tails to the head, and within tails.
-
-    They are the head's query, key and value; its key and value alone; the tails' queries; the
-    tails' padded query, key and value.
-    """
+    """Return the head's query, key and value, its key and value, the tails' query, padded tails."""
     head_qkv = [states[:, :, :head_tokens] for states in qkv]
     tail_qkv = [states[:, :, head_tokens:] for states in qkv]
     return head_qkv, head_qkv[1:], tail_qkv[0], [_pad(states, padded) for states in tail_qkv]

@@ -152,11 +152,9 @@ class Run:
         if not names:
             return None
         card = read_card(self.output)
-        checkpoint_names = {file.name for file in self.checkpoints.glob("*")}
+        inside = {file.name for file in self.checkpoints.glob("*")}
         # A training that was killed early may not have written its fingerprint.
-        is_training = RUN in checkpoint_names or (
-            names == {CHECKPOINTS} and checkpoint_names <= {f"{RUN}.new"}
-        )
+        is_training = RUN in inside or (names == {CHECKPOINTS} and inside <= {f"{RUN}.new"})
         if card is None and not is_training:
             raise InputError(
                 f"--output {self.output} is not empty, and holds no training: there is "

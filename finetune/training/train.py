@@ -129,15 +129,14 @@ def _train(
     try:
         trained = trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     except torch.OutOfMemoryError as error:
-        advice = (
-            "Lower training.row_tokens or training.batch_per_device."
-            if run.training.shared_heads
-            else "Set training.gradient_checkpointing = true, or lower training.batch_per_device "
-            "and raise training.gradient_accumulation, which makes the same steps."
-        )
-        raise InputError(
-            f"{placement.device} has too little memory for this recipe. {advice}"
-        ) from error
+        advice = "Lower training.row_tokens or training.batch_per_device."
+        if not run.training.shared_heads:
+            advice = (
+                "Set training.gradient_checkpointing = true, or lower training.batch_per_device "
+                "and raise training.gradient_accumulation, which makes the same steps."
+            )
+        message = f"{placement.device} has too little memory for this recipe. {advice}"
+        raise InputError(message) from error
     loss_after = trainer.evaluate().get("eval_loss")
     loss_before = trainer.state.log_history[0].get("eval_loss")
     if rank() == 0:

@@ -198,16 +198,14 @@ def make_trainer(
         def create_model_card(self, *args: Any, **settings: Any) -> None:
             """Write no card: checkpoints are not for use, and the model has its own cards."""
 
-    def dataset(token_rows: Sequence[TokenRow]) -> Any:
+    def dataset(part: Sequence[TokenRow]) -> Any:
         datasets: Any = import_module("datasets")
         if training.shared_heads:
-            groups = tokens.group_by_head(token_rows, training.batch_per_device)
+            groups = tokens.group_by_head(part, training.batch_per_device)
             return datasets.Dataset.from_list(tokens.fill_rows(groups, row_tokens))
         # Columns are faster than rows: a set has many millions of tokens.
         names = ("input_ids", "completion_mask")
-        return datasets.Dataset.from_dict(
-            {n: [getattr(row, n) for row in token_rows] for n in names}
-        )
+        return datasets.Dataset.from_dict({n: [getattr(row, n) for row in part] for n in names})
 
     # On CUDA a row is filled up to this many tokens with groups of examples that share a head; on
     # the CPU, 0 tokens make a row of one group.

@@ -92,10 +92,8 @@ def _fields(declared: Mapping[str, Any], path: str = "") -> Iterator[str]:
 
 #: Subsets of version 1: ``<name>-dev.jsonl`` beside ``<name>-spec.json``.
 SUBSETS = ("executable", "glaive", "sgd")
-#: The file of version 2.
-VERSION_2 = "v2_samples.jsonl"
-#: The name of the call that only lists the values to return.
-RESULT = "var_result"
+#: The file of version 2, and the name of the call that only lists the values to return.
+VERSION_2, RESULT = "v2_samples.jsonl", "var_result"
 
 _LABEL = re.compile(r"\$?var_?([0-9]+)\$?")
 _REFERENCE = re.compile(r"\$var_?([0-9]+)(?:\.([^$\[\]]+))?(\[[^$]*)?\$")
