@@ -239,11 +239,11 @@ def _loss(
     loss: Tensor = functional.cross_entropy(logits.flatten(0, 1), options.flatten())
     if settings.smoothing:
         loss = loss + settings.smoothing * _smoothing_loss(logits, options)
-    trained = classes != IGNORED
+    has_class = classes != IGNORED
     example_classes = torch.tensor([tool_classes[tool] for tool in example_tools], dtype=torch.long)
     contrastive = _contrastive_loss(
-        torch.cat([latents[trained], example_latents]),
-        torch.cat([classes[trained], example_classes]),
+        torch.cat([latents[has_class], example_latents]),
+        torch.cat([classes[has_class], example_classes]),
         settings.temperature,
     )
     loss = loss + settings.contrast * contrastive

@@ -17,8 +17,8 @@ class AnswerTokens:
     Attributes:
         context: Tokens that all answers share; at least one.
         answers: The tokens after the context, a non-empty sequence for each answer.
-        lead: For each answer, how many of its first tokens belong to the context, although
-            ``context`` lacks them because another answer has other tokens there.
+        lead: For each answer, how many of its first tokens belong to the context; ``context``
+            lacks them if other answers have other tokens there.
     """
 
     context: tuple[int, ...]

@@ -47,11 +47,11 @@ def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
     return [*scores, _class_score("all", verdicts, *map(float, means))]
 
 
-def _class_score(name: str, verdicts: Sequence[Verdict], *rates: float) -> ClassScore:
+def _class_score(name: str, verdicts: Sequence[Verdict], *precision_recall_f1: float) -> ClassScore:
     tools, arguments = [v.tools for v in verdicts], [v.arguments for v in verdicts]
     groups = tools, arguments, [v.arguments for v in verdicts if v.paper]
     accuracies = (float(np.mean(group)) if group else float("nan") for group in groups)
-    return ClassScore(name, len(verdicts), *accuracies, *rates)
+    return ClassScore(name, len(verdicts), *accuracies, *precision_recall_f1)
 
 
 def as_row(score: ClassScore) -> Mapping[str, str | int | float | None]:

@@ -90,11 +90,11 @@ class Renaming:
 
     tools: Mapping[str, ToolNames] = field(default_factory=dict)
 
-    def plan(self, plan: Plan) -> Plan:
+    def rename_plan(self, plan: Plan) -> Plan:
         """Return the plan with the new names; literals do not change."""
         return Plan(tuple(self._step(step, plan.tools) for step in plan.steps))
 
-    def spec(self, tool: ToolSpec) -> ToolSpec:
+    def rename_tool(self, tool: ToolSpec) -> ToolSpec:
         """Return the tool with the new names and without its example.
 
         A parameter keeps its sources, choices and type, even if inferred from its old name.
@@ -194,7 +194,7 @@ class DrawnToolbox:
     """A toolbox with the original names, and its new names; as in serving if not ``changed``."""
 
     toolbox: Toolbox
-    names: Renaming
+    renaming: Renaming
     changed: bool
 
 
@@ -223,8 +223,8 @@ def draw_toolbox(
     tools.append(box[NO_EVIDENCE.name])
     # A tool keeps its name if a description names it, because the description does not change.
     fixed = {name for tool in tools for name in _mentioned(tool, box.names)}
-    names = draw_renaming(tools, variation.pools, settings, rng, fixed=fixed)
-    return DrawnToolbox(Toolbox(tools), names, changed=True)
+    renaming = draw_renaming(tools, variation.pools, settings, rng, fixed=fixed)
+    return DrawnToolbox(Toolbox(tools), renaming, changed=True)
 
 
 def _subset(
@@ -282,28 +282,30 @@ def vary_prompts(
     excluded = questions | {question_key(case.query) for cases in plan_cases for case in cases}
     tools = []
     for tool in drawn.toolbox:
-        spec = drawn.names.spec(tool)
+        spec = drawn.renaming.rename_tool(tool)
         if drawn.changed:
             spec = _reword(spec, tool, variation.pools.get(tool.name), settings.reword, rng)
         if example := _example(tool, drawn, variation, questions, excluded, rng):
             question, plan = example
-            spec = replace(spec, example=ToolExample(question, str(drawn.names.plan(plan))))
+            spec = replace(
+                spec, example=ToolExample(question, str(drawn.renaming.rename_plan(plan)))
+            )
         tools.append(spec)
     toolbox = Toolbox(tools)
     return [
         VariedQuery(
             query,
             replace(request, toolbox=toolbox),
-            drawn.names.plan(query.plan),
-            tuple(_plan_case(case, drawn.names) for case in cases),
+            drawn.renaming.rename_plan(query.plan),
+            tuple(_plan_case(case, drawn.renaming) for case in cases),
         )
         for query, request, cases in zip(queries, requests, plan_cases, strict=True)
     ]
 
 
-def _plan_case(case: AnnotatedQuery, names: Renaming) -> PlanExample:
+def _plan_case(case: AnnotatedQuery, renaming: Renaming) -> PlanExample:
     fields = tuple(sorted(present_fields(case.record.context)))
-    return PlanExample(case.query, str(names.plan(case.plan)), context=fields)
+    return PlanExample(case.query, str(renaming.rename_plan(case.plan)), context=fields)
 
 
 def _reword(

@@ -154,8 +154,8 @@ CANDIDATES = 64
 class ToolsetGroups:
     """Draws groups of at most ``group_size`` queries of a set, each with one toolbox.
 
-    A toolbox may have the tools of a query's annotation. It may have other tools only if they are
-    no rivals: similar neither to the question nor to the tools that the query's plan calls.
+    A toolbox may have the tools of a query's annotation. Another tool is a rival, and kept out, if
+    it is similar to the question or to a tool that the query's plan calls.
     """
 
     def __init__(self, toolset: Toolset, encoder: Encoder, group_size: int) -> None:
@@ -182,8 +182,8 @@ class ToolsetGroups:
             tools = self._tools_for(leader, rng)
             members = [leader]
             if self._group_size > 1:
-                self._add_with_tools(members, tools, others)
-                self._add_without_tools(members, tools, by_need, waiting)
+                self._add_with_new_tools(members, tools, others)
+                self._add_without_new_tools(members, tools, by_need, waiting)
             group = [waiting.pop(id_) for id_ in members]
             yield group, Toolbox(self._set.tools[name] for name in rng.sample(tools, len(tools)))
 
@@ -196,7 +196,7 @@ class ToolsetGroups:
         count = free if self._group_size == 1 or not needed else rng.randint(0, free)
         return [*needed, *rng.sample(others, count)]
 
-    def _add_with_tools(self, members: list[str], tools: list[str], ids: Sequence[str]) -> None:
+    def _add_with_new_tools(self, members: list[str], tools: list[str], ids: Sequence[str]) -> None:
         """Add queries and their needed tools to a group, up to ``MAX_TOOLS`` tools."""
         for id_ in ids:
             if len(tools) >= MAX_TOOLS or len(members) == self._group_size:
@@ -211,7 +211,7 @@ class ToolsetGroups:
                 tools += new
                 members.append(id_)
 
-    def _add_without_tools(
+    def _add_without_new_tools(
         self,
         members: list[str],
         tools: Sequence[str],
@@ -228,7 +228,7 @@ class ToolsetGroups:
         usable = filter(None, chain.from_iterable(rows))
         members += list(islice(usable, self._group_size - len(members)))
         for need in needs:
-            by_need[need] = [n for n in by_need[need] if n in waiting and n not in members]
+            by_need[need] = [id_ for id_ in by_need[need] if id_ in waiting and id_ not in members]
 
     def _has_no_rival(self, id_: str, tools: Sequence[str]) -> bool:
         """Return True if no tool but those of its annotation may answer the query."""

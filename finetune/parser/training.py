@@ -149,10 +149,10 @@ class _Training:
 
         # A training of 0 minutes has one step, so the duration may not be 0 here.
         remaining = 1 - self.seconds / (max(self._settings.minutes, 0.01) * 60)
-        share = max(self._settings.final_share, remaining)
-        share *= min(1.0, (self.steps + 1) / self._settings.warm_up)
+        factor = max(self._settings.final_share, remaining)
+        factor *= min(1.0, (self.steps + 1) / self._settings.warm_up)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
-            group["lr"] = rate * share
+            group["lr"] = rate * factor
         with torch.autocast(torch.get_default_device().type, dtype=torch.bfloat16):
             loss, terms = episode_loss(self._network, episode)
         loss.backward()

@@ -67,7 +67,7 @@ class Recipe(Section):
             raise InputError(message) from error
         base = (folder or path.parent).absolute()
         context = {BASE_FOLDER: base, MUST_EXIST: files, DOMAINS: domains}
-        # Strict validation refuses "3" for 3. Of JSON, unlike of Python objects, it accepts a list
+        # Strict validation refuses "3" for 3. In JSON, unlike in Python objects, it accepts a list
         # for a tuple. Dates, which JSON lacks, become texts.
         text = json.dumps(settings, default=str)
         try:
@@ -89,8 +89,8 @@ def _problems(error: ValidationError, recipe: type[BaseModel]) -> str:
 def _field_of(error: ErrorDetails) -> str:
     """Return the dotted name of a problem's field.
 
-    pydantic's names for the members of a union are left out. They are no identifiers; but neither
-    need the name of an unknown field be one, so that is kept.
+    pydantic's names for the members of a union, which are no identifiers, are left out. The name of
+    an unknown field is kept, as it may be any text.
     """
     *above, last = error["loc"] or ("",)
     keys = [key for key in above if isinstance(key, int) or key.isidentifier()]

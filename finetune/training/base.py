@@ -177,9 +177,9 @@ def check_settings(
     ):
         for name in names:
             if not any(f".{layer}".endswith(f".{name}") for layer in candidates):
-                ends = list(dict.fromkeys(layer.rpartition(".")[2] for layer in candidates))
-                advice = f"Give some of {', '.join(ends)}."
-                if near := get_close_matches(name, ends, 1):
+                last_names = list(dict.fromkeys(layer.rpartition(".")[2] for layer in candidates))
+                advice = f"Give some of {', '.join(last_names)}."
+                if near := get_close_matches(name, last_names, 1):
                     advice = f"Did you mean {near[0]!r}?"
                 raise InputError(f"{field}: {base!r} has no layer {name!r} to train. {advice}")
 

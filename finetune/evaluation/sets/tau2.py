@@ -41,7 +41,7 @@ class _Shop:
             self._users, orders, products = tables
             variants = {key: _variants(product) for key, product in products.items()}
             items = {row["item_id"]: [row] for rows in variants.values() for row in rows}
-            #: By tool: its parameter, and its result's rows by that parameter's argument.
+            #: For each reading tool, its parameter, and the rows of its result by the argument.
             self._rows: Mapping[str, tuple[str, Mapping[str, list[Row]]]] = {
                 "get_user_details": ("user_id", {k: _profile(v) for k, v in self._users.items()}),
                 "get_order_details": ("order_id", {k: _order(v) for k, v in orders.items()}),
