@@ -125,7 +125,7 @@ def _fit(rounds: Sequence[_QuestionRound]) -> JudgeModel:
 
 
 def _regression(rounds: Sequence[_QuestionRound], names: Sequence[str], kind: str) -> Regression:
-    """Return a logistic regression of the labels, with weights for the features as they are.
+    """Return a logistic regression of the labels, with weights for features that are not scaled.
 
     It is fitted on standardised features. ``names`` are those of the features.
     """
@@ -154,7 +154,7 @@ def _regression(rounds: Sequence[_QuestionRound], names: Sequence[str], kind: st
     raw = fitted.coef_[0] / scaler.scale_
     bias = float(fitted.intercept_[0] - raw @ scaler.mean_)
     *rounded, bias = (float(f"{value:.{DIGITS}g}") for value in (*raw.tolist(), bias))
-    return Regression(dict(zip(names, rounded, strict=True)), bias, 0.5)
+    return Regression(dict(zip(names, rounded, strict=True)), bias, threshold=0.5)
 
 
 def _with_thresholds(model: JudgeModel, first: float, later: float) -> JudgeModel:
@@ -175,8 +175,8 @@ def _best_thresholds(
         results = [_cross_validated(runner, marks) for runner in runners]
         gain, f1 = np.mean(results, axis=0)
         scores[thresholds] = float(gain), float(f1)
-    least_gain = max(scores.values())[0] - GAIN_TOLERANCE
-    return max(scores, key=lambda pair: (scores[pair][0] >= least_gain, scores[pair][1]))
+    min_gain = max(scores.values())[0] - GAIN_TOLERANCE
+    return max(scores, key=lambda pair: (scores[pair][0] >= min_gain, scores[pair][1]))
 
 
 def _cross_validated(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float, float]:

@@ -103,6 +103,7 @@ def _are_joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
 def _join(first: AnnotatedQuery, second: AnnotatedQuery, join: str) -> AnnotatedQuery:
     texts = [first.query.strip(), second.query.strip()]
     first_text, second_text = (text.rstrip(" .?!;") for text in texts)
+    # A final s is stripped too, so "is" and "this" keep their capital.
     first_word = second_text.split(maxsplit=1)[0].casefold().rstrip(",'s") if second_text else ""
     if first_word in _ORDINARY:
         second_text = second_text[0].lower() + second_text[1:]

@@ -119,7 +119,7 @@ def _cell(value: Any) -> str:
 
 
 def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> None:
-    """Write an adapter and its tokenizer, in ``dtype`` if the recipe has ``model.save_dtype``."""
+    """Write an adapter, in ``dtype`` if ``model.save_dtype`` is set, and its tokenizer."""
     if run.model.save_dtype is not None:
         for parameter in network.parameters():
             if parameter.requires_grad:

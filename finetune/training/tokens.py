@@ -57,12 +57,12 @@ class TokenRow:
             token.
         completion_mask: 1 for supervised tokens: the completion and the end token, optionally the
             plans that the prompt shows.
-        head: Number of tokens of the prompt's head.
+        head_length: Number of tokens of the prompt's head.
     """
 
     input_ids: list[int]
     completion_mask: list[int]
-    head: int = 0
+    head_length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def group_by_head(rows: Sequence[TokenRow], max_rows: int) -> list[dict[str, lis
     by_head: dict[tuple[int, ...], list[TokenRow]] = defaultdict(list)
     for row in rows:
         # Without head and chat template, the head is one token: a tail needs a previous token.
-        by_head[tuple(row.input_ids[: max(1, row.head)])].append(row)
+        by_head[tuple(row.input_ids[: max(1, row.head_length)])].append(row)
     groups: list[dict[str, list[Any]]] = []
     for head, members in by_head.items():
         # The parts have similar sizes: a small part would compute the head for few tails.
