@@ -101,7 +101,7 @@ class QuestionFeatures:
         words = csr_array((np.concatenate(scaled), indices, starts), (len(rows), len(columns)))
         counts = [
             [
-                *(min(len(pattern.findall(question)), most) / most for pattern, most in _LENGTHS),
+                *(min(len(pattern.findall(question)), top) / top for pattern, top in _LENGTHS),
                 *(float(context.get(field) is not None) for field in self.fields),
             ]
             for question, context in zip(questions, contexts, strict=True)

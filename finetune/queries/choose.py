@@ -236,7 +236,8 @@ def choose_queries(
     if not count < size <= len(unique):
         raise InputError(
             f"sampling: {size:,} queries are wanted, {count:,} of them as the initial pool, and "
-            f"there are {len(unique):,} different ones. Set size between the two, or initial lower."
+            f"there are {len(unique):,} different ones. Set size to {count + 1:,} or more, up to "
+            f"{len(unique):,}; or lower initial."
         )
     initial = _draw(len(unique), count, [seed, _INITIAL])
     others = sorted(set(range(len(unique))) - set(initial))
