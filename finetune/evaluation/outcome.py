@@ -26,8 +26,8 @@ Answer = PlanResult | str
 def ask_all(planner: Planner, requests: Sequence[PlanRequest], label: str) -> list[Answer]:
     """Return a planner's answers in the order of the requests.
 
-    A batch planner plans several questions together. A first call with the first request loads the
-    planner; it is not measured.
+    A batch planner plans several questions together, and each plan gets an equal share of the time.
+    A first call loads the planner; its time does not count.
     """
     if requests:
         with suppress(Exception):
