@@ -287,9 +287,8 @@ def vary_prompts(
             spec = _reword(spec, tool, variation.pools.get(tool.name), settings.reword, rng)
         if example := _example(tool, drawn, variation, questions, excluded, rng):
             question, plan = example
-            spec = replace(
-                spec, example=ToolExample(question, str(drawn.renaming.rename_plan(plan)))
-            )
+            renamed_plan = str(drawn.renaming.rename_plan(plan))
+            spec = replace(spec, example=ToolExample(question, renamed_plan))
         tools.append(spec)
     toolbox = Toolbox(tools)
     return [

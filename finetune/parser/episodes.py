@@ -205,10 +205,8 @@ def _episode(
             plans.append(plan)
     # The plan cases of a message are all examples, and some of the other messages.
     case_count = 0 if rng.random() < settings.examples_only else rng.randint(1, count - 1)
-    case_numbers = {*rng.sample(range(count), case_count), *range(count, len(messages))}
-    is_case = [
-        [n in case_numbers and n != row for n in range(len(messages))] for row in range(count)
-    ]
+    numbers = {*rng.sample(range(count), case_count), *range(count, len(messages))}
+    is_case = [[n in numbers and n != row for n in range(len(messages))] for row in range(count)]
     return Episode(schema, messages, contexts, plans, count, is_case)
 
 
