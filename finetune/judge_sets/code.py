@@ -84,7 +84,7 @@ class PythonDefinition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class PackageDefinition:
     """A definition in a package's file ``source``; ``symbol`` includes its enclosing classes.
 
     ``chunks`` are the ids of its chunks; empty if no question may ask for the definition.
@@ -116,7 +116,7 @@ class CodeCorpus:
     """The chunks of installed packages and all definitions in them; ``origin`` has the versions."""
 
     cases: Sequence[Case]
-    definitions: Sequence[Definition]
+    definitions: Sequence[PackageDefinition]
     origin: Mapping[str, Any]
 
     def feedback_set(
@@ -142,9 +142,9 @@ def code_set(corpus: CodeCorpus) -> FeedbackSet:
 def described_set(corpus: CodeCorpus, written: Mapping[str, str] | None = None) -> FeedbackSet:
     """Return the set whose questions describe their function.
 
-    ``written`` are questions by ``Definition.key``, by default the packaged ones. A function is
-    omitted and counted in ``origin`` if its package lacks it or it is not askable. ``InputError``
-    if all are omitted.
+    ``written`` are questions by ``PackageDefinition.key``, by default the packaged ones. A function
+    is omitted and counted in ``origin`` if its package lacks it or it is not askable.
+    ``InputError`` if all are omitted.
     """
     written = written_questions() if written is None else written
     by_key = {function.key: function for function in corpus.definitions if function.is_askable}
@@ -155,19 +155,19 @@ def described_set(corpus: CodeCorpus, written: Mapping[str, str] | None = None) 
 
 
 def written_questions() -> dict[str, str]:
-    """Return the packaged questions by ``Definition.key``."""
+    """Return the packaged questions by ``PackageDefinition.key``."""
     file = Path(__file__).parent / "data" / "described.jsonl"
     return {record["id"]: record["question"] for _, _, record in read_values(file)}
 
 
-def ask_about(definitions: Sequence[Definition]) -> list[LabelledQuestion]:
+def ask_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion]:
     """Return a question for each askable function, at most ``PER_PACKAGE`` a package.
 
     Functions and wordings are drawn with a seed. If several files have a function's symbol, the
     question names the file.
     """
     counts = Counter(function.symbol for function in definitions)
-    sample: list[Definition] = []
+    sample: list[PackageDefinition] = []
     for package in sorted({function.package for function in definitions}):
         candidates = [f for f in definitions if f.package == package and f.is_askable]
         candidates.sort(key=lambda function: (function.source, function.symbol))
@@ -178,7 +178,7 @@ def ask_about(definitions: Sequence[Definition]) -> list[LabelledQuestion]:
     return [_question(function, unique=counts[function.symbol] == 1) for function in sample]
 
 
-def _question(function: Definition, *, unique: bool) -> LabelledQuestion:
+def _question(function: PackageDefinition, *, unique: bool) -> LabelledQuestion:
     # Each function has its own generator, so that its wording does not depend on other packages.
     rng = random.Random(f"{SEED} {function.key}")
     owner, _, name = function.symbol.rpartition(".")
@@ -202,7 +202,7 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
     versions: dict[str, str] = {}
     missing: list[str] = []
     cases: list[Case] = []
-    definitions: list[Definition] = []
+    definitions: list[PackageDefinition] = []
     # The store computes the ids of the cases; it stays empty.
     with CaseStore(schema_of(CODE, "code", default_encoder())) as store:
         for name, folder in packages:
@@ -221,7 +221,7 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
 
 def _read_package(
     package: str, version: str, folder: Path, store: CaseStore
-) -> Iterator[tuple[list[Case], list[Definition]]]:
+) -> Iterator[tuple[list[Case], list[PackageDefinition]]]:
     """Yield the chunks and the definitions of each file of a package."""
     for file in walk(folder, ("*.py",), EXCLUDED).files:
         data, kind = file.path.read_bytes(), kind_of(file.source)
@@ -239,7 +239,9 @@ def _read_package(
             ids = [case.id for case in cases if case.metadata.get("symbol") == symbol]
             # Questions ask only for functions and methods with a unique symbol.
             chunk_ids = tuple(ids) if first.is_function and not others else ()
-            definitions.append(Definition(package, source, symbol, chunk_ids, first.in_class))
+            definitions.append(
+                PackageDefinition(package, source, symbol, chunk_ids, first.in_class)
+            )
         yield cases, definitions
 
 
