@@ -142,7 +142,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         shown = {"no demonstrations": [measures.ChosenDemonstrations()] * len(questions)}
         shown |= _demonstrations(study, store, questions, primer)
         prompts = [
-            chosen.asked(question)
+            chosen.prompt(question)
             for by_question in shown.values()
             for chosen, question in zip(by_question, questions, strict=True)
         ]

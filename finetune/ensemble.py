@@ -27,7 +27,7 @@ MAX_ASKED_BACK = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class MessagePlans:
     """The candidate plans for a message, and the number of the message's toolbox."""
 
     query: AnnotatedQuery
@@ -35,7 +35,7 @@ class Ranking:
     toolbox: int
 
     def is_right(self, plan: Plan) -> bool:
-        """Return true for the gold plan."""
+        """Return True for a plan with the gold plan's graph and arguments."""
         return same_graph(self.query, plan, arguments=True)
 
     @property
@@ -51,61 +51,65 @@ class FittedCard(NamedTuple):
     figures: dict[str, float]
 
 
-def rank_plans(planner: ensemble.EnsemblePlanner, boxes: Sequence[CorpusToolbox]) -> list[Ranking]:
+def candidate_plans(
+    planner: ensemble.EnsemblePlanner, boxes: Sequence[CorpusToolbox]
+) -> list[MessagePlans]:
     """Return the candidates for every message of the toolboxes, without plan cases."""
     results = []
     with progress_bar("Ranking plans", sum(len(box.queries) for box in boxes)) as advance:
         for number, box in enumerate(boxes):
             for item in items_of(box.queries, box.toolbox):
-                results.append(Ranking(item.query, planner.candidates(item.request), number))
+                results.append(MessagePlans(item.query, planner.candidates(item.request), number))
                 advance(1)
     return results
 
 
-def fit_card(rankings: Sequence[Ranking]) -> FittedCard:
+def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
     """Return a card: the weight with the most right plans, the logistic curve, both thresholds."""
 
     def right_plans(weight: float) -> int:
         return sum(
-            item.is_right(ensemble.ranked_by(item.candidates, weight)[0][0]) for item in rankings
+            item.is_right(ensemble.ranked_by(item.candidates, weight)[0][0]) for item in messages
         )
 
     weight = max(WEIGHTS, key=right_plans)
-    ranked = [ensemble.ranked_by(item.candidates, weight) for item in rankings]
+    # For each message, plans with their scores, the best first.
+    ranked = [ensemble.ranked_by(item.candidates, weight) for item in messages]
     plans_by_planner = {
-        "parser": [item.candidates[0].plan for item in rankings],
-        "model": [max(item.candidates, key=lambda c: c.model).plan for item in rankings],
+        "parser": [item.candidates[0].plan for item in messages],
+        "model": [max(item.candidates, key=lambda c: c.model).plan for item in messages],
         "ensemble": [plans[0][0] for plans in ranked],
     }
     scores = {
         name: [
             PlanScore(0.0, judge(item.query, plan).tools, item.is_right(plan))
-            for item, plan in zip(rankings, plans, strict=True)
+            for item, plan in zip(messages, plans, strict=True)
         ]
         for name, plans in plans_by_planner.items()
     }
-    is_right = [score.whole for score in scores["ensemble"]]
+    is_right = [score.right_plan for score in scores["ensemble"]]
     features = np.array([[plans[0][1], ensemble.margin(plans)] for plans in ranked])
     score_weight, margin_weight, intercept = map(float, fit_regression(features, is_right))
+    # The thresholds are set below, from the confidence that the card computes.
     card = ensemble.EnsembleCard(weight, 1.0, intercept, score_weight, margin_weight, 0.0)
     by_toolbox: dict[int, list[float]] = defaultdict(list)
-    for item, row in zip(rankings, features.tolist(), strict=True):
-        by_toolbox[item.toolbox].append(card.confidence(*row))
-    sure = _parser_threshold(rankings, is_right)
+    for item, (score, margin) in zip(messages, features.tolist(), strict=True):
+        by_toolbox[item.toolbox].append(card.confidence(score, margin))
+    sure = _parser_threshold(messages, is_right)
     asks_below = asking_threshold(by_toolbox.values(), MAX_ASKED_BACK)
     figures: dict[str, float] = {}
     for name, plan_scores in scores.items():
         figures |= accuracy_figures(plan_scores, name)
-    parser_share = np.mean([item.parser_confidence >= sure for item in rankings])
+    parser_share = np.mean([item.parser_confidence >= sure for item in messages])
     figures["planned by the parser alone"] = round(float(parser_share), 4)
     return FittedCard(replace(card, sure=sure, asks_below=asks_below), figures)
 
 
-def _parser_threshold(rankings: Sequence[Ranking], ensemble_is_right: Sequence[bool]) -> float:
+def _parser_threshold(messages: Sequence[MessagePlans], ensemble_is_right: Sequence[bool]) -> float:
     """Return the lowest confidence above which the parser is right as often as the ensemble."""
     # Right plans of the parser minus those of the ensemble, from the highest confidence down.
     gain, threshold = 0, 1.0
-    pairs = zip(rankings, ensemble_is_right, strict=True)
+    pairs = zip(messages, ensemble_is_right, strict=True)
     for item, is_right in sorted(pairs, key=lambda pair: -pair[0].parser_confidence):
         gain += item.is_right(item.candidates[0].plan) - is_right
         if gain >= 0:

@@ -13,9 +13,9 @@ import numpy as np
 
 from casewright import __version__
 from casewright.errors import DependencyError, InputError
-from casewright.finetune import judge_states
+from casewright.finetune import judge_rounds
+from casewright.finetune.judge_rounds import LoopRunner, Marks, Round, marks_of_model
 from casewright.finetune.judge_sets.sets import LabelledSet
-from casewright.finetune.judge_states import LoopRunner, Marks, Round, marks_of_model
 from casewright.stores.feedback import JudgeModel
 from casewright.stores.feedback.features import FIRST, LATER
 from casewright.stores.feedback.offline_judge import Regression
@@ -66,20 +66,20 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
     training = sum(len(runner.labelled.training) for runner in runners)
     total = training * (2 + PASSES) + sum(len(runner.labelled.test) for runner in runners)
     with progress_bar("Training the judge", total) as advance:
-        states = _training_rounds(runners, judge_states.labels_as_marks)
+        rounds = _training_rounds(runners, judge_rounds.labels_as_marks)
         advance(training)
         for _ in range(PASSES):
-            judge = _with_thresholds(_fit(states), *INITIAL_THRESHOLDS)
-            states += _training_rounds(runners, marks_of_model(judge))
+            judge = _with_thresholds(_fit(rounds), *INITIAL_THRESHOLDS)
+            rounds += _training_rounds(runners, marks_of_model(judge))
             advance(training)
-        thresholds = _best_thresholds(runners, states)
+        thresholds = _best_thresholds(runners, rounds)
         advance(training)
-        model = _with_thresholds(_fit(states), *thresholds)
-        controls = [_control(states, model, seed) for seed in range(CONTROLS)]
+        model = _with_thresholds(_fit(rounds), *thresholds)
+        controls = [_control(rounds, model, seed) for seed in range(CONTROLS)]
         figures: dict[str, dict[str, Any]] = {item.name: {} for item in sets}
         for runner in runners:
             test = runner.labelled.test
-            result = judge_states.judge_figures(runner, test, model, controls)
+            result = judge_rounds.judge_figures(runner, test, model, controls)
             figures[runner.labelled.name][runner.strategy.name] = result
             advance(len(test))
     details = {
@@ -111,21 +111,21 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
 
 def _training_rounds(runners: Sequence[LoopRunner], marks: Marks) -> list[_QuestionRound]:
     return [
-        _QuestionRound(runner.labelled.name, question.id, state)
+        _QuestionRound(runner.labelled.name, question.id, round_)
         for runner in runners
         for question in runner.labelled.training
-        for state, _ in runner.rounds(question, marks)
+        for round_, _ in runner.rounds(question, marks)
     ]
 
 
-def _fit(states: Sequence[_QuestionRound]) -> JudgeModel:
-    first = [state for state in states if not state.round.later]
-    later = [state for state in states if state.round.later]
+def _fit(rounds: Sequence[_QuestionRound]) -> JudgeModel:
+    first = [item for item in rounds if not item.round.later]
+    later = [item for item in rounds if item.round.later]
     return JudgeModel(_regression(first, FIRST, "first"), _regression(later, LATER, "later"))
 
 
-def _regression(states: Sequence[_QuestionRound], names: Sequence[str], kind: str) -> Regression:
-    """Return a logistic regression of the labels, with weights for the features as they are.
+def _regression(rounds: Sequence[_QuestionRound], names: Sequence[str], kind: str) -> Regression:
+    """Return a logistic regression of the labels, with weights for features that are not scaled.
 
     It is fitted on standardised features. ``names`` are those of the features.
     """
@@ -136,15 +136,15 @@ def _regression(states: Sequence[_QuestionRound], names: Sequence[str], kind: st
         raise DependencyError(
             "Training a judge needs scikit-learn. Run: pip install 'casewright[finetune]'"
         ) from error
-    labels = np.concatenate([state.round.labels for state in states] or [np.zeros(0, bool)])
+    labels = np.concatenate([item.round.labels for item in rounds] or [np.zeros(0, bool)])
     if labels.all() or not labels.any():
         raise InputError(
             f"No judge can be trained: of {len(labels)} candidates of {kind} rounds, "
             f"{labels.sum()} are relevant. A judge needs both relevant and other candidates; give "
             "more questions, and cases that answer none."
         )
-    features = np.concatenate([state.round.features for state in states])
-    set_names = [state.set_name for state in states for _ in state.round.labels]
+    features = np.concatenate([item.round.features for item in rounds])
+    set_names = [item.set_name for item in rounds for _ in item.round.labels]
     sizes = Counter(set_names)
     # Every set has the same weight, and the mean weight of a candidate is 1.
     weights = [len(labels) / len(sizes) / sizes[name] for name in set_names]
@@ -154,7 +154,7 @@ def _regression(states: Sequence[_QuestionRound], names: Sequence[str], kind: st
     raw = fitted.coef_[0] / scaler.scale_
     bias = float(fitted.intercept_[0] - raw @ scaler.mean_)
     *rounded, bias = (float(f"{value:.{DIGITS}g}") for value in (*raw.tolist(), bias))
-    return Regression(dict(zip(names, rounded, strict=True)), bias, 0.5)
+    return Regression(dict(zip(names, rounded, strict=True)), bias, threshold=0.5)
 
 
 def _with_thresholds(model: JudgeModel, first: float, later: float) -> JudgeModel:
@@ -162,10 +162,11 @@ def _with_thresholds(model: JudgeModel, first: float, later: float) -> JudgeMode
 
 
 def _best_thresholds(
-    runners: Sequence[LoopRunner], states: Sequence[_QuestionRound]
+    runners: Sequence[LoopRunner], rounds: Sequence[_QuestionRound]
 ) -> tuple[float, float]:
+    """Return the best threshold of first rounds, and that of later rounds; see ``train_judge``."""
     models = [
-        _fit([s for s in states if _fold(s.set_name, s.question) != number])
+        _fit([s for s in rounds if _fold(s.set_name, s.question) != number])
         for number in range(FOLDS)
     ]
     scores: dict[tuple[float, float], tuple[float, float]] = {}
@@ -174,8 +175,8 @@ def _best_thresholds(
         results = [_cross_validated(runner, marks) for runner in runners]
         gain, f1 = np.mean(results, axis=0)
         scores[thresholds] = float(gain), float(f1)
-    least_gain = max(scores.values())[0] - GAIN_TOLERANCE
-    return max(scores, key=lambda pair: (scores[pair][0] >= least_gain, scores[pair][1]))
+    min_gain = max(scores.values())[0] - GAIN_TOLERANCE
+    return max(scores, key=lambda pair: (scores[pair][0] >= min_gain, scores[pair][1]))
 
 
 def _cross_validated(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float, float]:
@@ -187,7 +188,7 @@ def _cross_validated(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float,
     labelled = runner.labelled
     for number, fold_marks in enumerate(marks):
         if held_out := [q for q in labelled.training if _fold(labelled.name, q.id) == number]:
-            score = judge_states.loop_score(runner, held_out, fold_marks)
+            score = judge_rounds.loop_score(runner, held_out, fold_marks)
             scores.append((score.gain, score.f1))
             counts.append(len(held_out))
     gain, f1 = np.average(scores, axis=0, weights=counts).tolist()
@@ -199,12 +200,12 @@ def _fold(set_name: str, question: str) -> int:
     return int.from_bytes(digest[:8], "big") % FOLDS
 
 
-def _control(states: Sequence[_QuestionRound], model: JudgeModel, seed: int) -> JudgeModel:
+def _control(rounds: Sequence[_QuestionRound], model: JudgeModel, seed: int) -> JudgeModel:
     """Return a judge trained on shuffled labels that marks as many candidates as the model."""
-    control = _fit(_shuffled(states, seed))
+    control = _fit(_shuffled(rounds, seed))
 
     def threshold(later: bool, names: Sequence[str], judge: Regression, other: Regression) -> float:
-        rows = [state.round.features for state in states if state.round.later is later]
+        rows = [item.round.features for item in rounds if item.round.later is later]
         features = np.concatenate(rows)
         marked_share = float(np.mean(judge.probabilities(features, names) >= judge.threshold))
         return float(np.quantile(other.probabilities(features, names), 1 - marked_share))
@@ -213,15 +214,15 @@ def _control(states: Sequence[_QuestionRound], model: JudgeModel, seed: int) -> 
     return _with_thresholds(control, first, threshold(True, LATER, model.later, control.later))
 
 
-def _shuffled(states: Sequence[_QuestionRound], seed: int) -> list[_QuestionRound]:
-    """Return the states with permuted labels; each label stays in its set and kind of round."""
+def _shuffled(rounds: Sequence[_QuestionRound], seed: int) -> list[_QuestionRound]:
+    """Return the rounds with permuted labels; each label stays in its set and kind of round."""
     draw = np.random.default_rng(seed)
-    results = list(states)
-    for key in dict.fromkeys((state.set_name, state.round.later) for state in states):
-        members = [n for n, s in enumerate(states) if (s.set_name, s.round.later) == key]
-        parts = [states[n].round.labels for n in members]
+    results = list(rounds)
+    for key in dict.fromkeys((item.set_name, item.round.later) for item in rounds):
+        members = [n for n, s in enumerate(rounds) if (s.set_name, s.round.later) == key]
+        parts = [rounds[n].round.labels for n in members]
         permuted = draw.permutation(np.concatenate(parts))
         ends = np.cumsum([len(part) for part in parts])
         for n, labels in zip(members, np.split(permuted, ends[:-1]), strict=True):
-            results[n] = replace(states[n], round=replace(states[n].round, labels=labels))
+            results[n] = replace(rounds[n], round=replace(rounds[n].round, labels=labels))
     return results

@@ -75,7 +75,7 @@ class Neighbours:
         rows = {text: row for row, text in enumerate(dict.fromkeys(q.query for q in queries))}
         vectors = unit_embeddings(encoder, list(rows))
         self._vectors = vectors[[rows[query.query] for query in self._cases]]
-        self._cached = dict(zip(rows, self._search(list(rows), vectors), strict=True))
+        self._nearest = dict(zip(rows, self._search(list(rows), vectors), strict=True))
 
     def plan_cases(
         self, request: PlanRequest, count: int, random_share: float, rng: random.Random
@@ -98,11 +98,11 @@ class Neighbours:
             return need.tools <= tools and need.fields <= fields
 
         question = request.question
-        if (numbers := self._cached.get(question)) is None:
+        if (numbers := self._nearest.get(question)) is None:
             numbers = next(self._search([question], unit_embeddings(self._encoder, [question])))
         usable_numbers = (int(number) for number in numbers if is_usable(self._needs[number]))
         similar_count = sum(rng.random() >= random_share for _ in range(count))
-        # Drawn from twice as many: a model could learn fixed neighbours by heart.
+        # Drawn from twice as many, since a model could learn fixed neighbours by heart.
         near = list(islice(usable_numbers, 2 * similar_count + 1))
         indices = sorted(rng.sample(range(len(near)), min(similar_count, len(near))))
         picks = [near[index] for index in indices]

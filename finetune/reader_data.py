@@ -26,7 +26,7 @@ class AddedToolExample:
     """A tool that a record adds: its name, and its example as the reader's input."""
 
     tool: str
-    read: ReaderInput
+    input: ReaderInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class TrainingQuery:
         examples: The examples of the tools that the record adds.
     """
 
-    read: ReaderInput
+    input: ReaderInput
     templates: tuple[int | None, ...]
     tools: tuple[str, ...]
     spans: tuple[tuple[Span | None, ...], ...]

@@ -1,4 +1,4 @@
-"""Training of the plan reader: LoRA on the packaged encoder, and a new decoder and pointers."""
+"""Training of the plan reader: LoRA of the packaged encoder, and a new decoder and pointers."""
 
 from __future__ import annotations
 
@@ -113,6 +113,7 @@ def train_reader(
     torch.manual_seed(settings.seed)
     adapter = LoraConfig(
         r=settings.rank,
+        # The card's ``scale`` is this divided by the rank.
         lora_alpha=2 * settings.rank,
         lora_dropout=0.05,
         target_modules=["query", "key", "value", "dense"],
@@ -130,7 +131,7 @@ def train_reader(
         "seconds": round(time.time() - started),
         "torch": torch.__version__,
     }
-    return network, ReaderCard(tuple(templates), 2.0, facts)
+    return network, ReaderCard(tuple(templates), scale=2.0, training=facts)
 
 
 def _train(
@@ -177,7 +178,7 @@ def _batches(
     batches = []
     bucket_size = size * BUCKET_BATCHES
     for start in range(0, len(order), bucket_size):
-        bucket = sorted(order[start : start + bucket_size], key=lambda query: len(query.read.ids))
+        bucket = sorted(order[start : start + bucket_size], key=lambda query: len(query.input.ids))
         batches += [bucket[first : first + size] for first in range(0, len(bucket), size)]
     rng.shuffle(batches)
     return batches
@@ -199,7 +200,7 @@ def _loss(
     import torch
     from torch.nn import functional
 
-    states, mask = _encoded(network, [query.read for query in batch])
+    states, mask = _encoded(network, [query.input for query in batch])
     width, template_count = states.shape[1], network.unknown - 1
     positions = max(len(query.templates) for query in batch) + 1
     previous = torch.zeros((len(batch), positions), dtype=torch.long)
@@ -225,7 +226,7 @@ def _loss(
                 options[row, index] = classes[row, index] = template
             hidden = rng.random() < settings.hidden
             previous[row, index + 1] = network.unknown if hidden or template is None else template
-            weights = query.read.coverage(query.spans[index], width)
+            weights = query.input.coverage(query.spans[index], width)
             literal_weights[row, index + 1] = torch.from_numpy(weights)
         options[row, len(query.templates)] = classes[row, len(query.templates)] = 0
     decoded = network.decode(states, mask, previous, literal_weights)
@@ -238,21 +239,21 @@ def _loss(
     loss: Tensor = functional.cross_entropy(logits.flatten(0, 1), options.flatten())
     if settings.smoothing:
         loss = loss + settings.smoothing * _smoothing_loss(logits, options)
-    trained = classes != IGNORED
+    has_class = classes != IGNORED
     example_classes = torch.tensor([tool_classes[tool] for tool in example_tools], dtype=torch.long)
     contrastive = _contrastive_loss(
-        torch.cat([latents[trained], example_latents]),
-        torch.cat([classes[trained], example_classes]),
+        torch.cat([latents[has_class], example_latents]),
+        torch.cat([classes[has_class], example_classes]),
         settings.temperature,
     )
     loss = loss + settings.contrast * contrastive
     return loss + _pointer_loss(network, decoded, states, mask, batch)
 
 
-def _encoded(network: ReaderNetwork, read: Sequence[ReaderInput]) -> tuple[Tensor, Tensor]:
+def _encoded(network: ReaderNetwork, inputs: Sequence[ReaderInput]) -> tuple[Tensor, Tensor]:
     import torch
 
-    ids, types, mask = (torch.from_numpy(part) for part in padded(read))
+    ids, types, mask = (torch.from_numpy(part) for part in padded(inputs))
     return network.encode(ids, types, mask), mask
 
 
@@ -266,7 +267,7 @@ def _score_examples(
     scores = torch.full((*latents.shape[:2], max(map(len, examples_by_row))), EXCLUDED)
     if not unique:
         return scores, latents.new_zeros((0, latents.shape[-1])), []
-    states, mask = _encoded(network, [example.read for example in unique])
+    states, mask = _encoded(network, [example.input for example in unique])
     start = torch.full((len(unique), 1), network.start)
     no_literals = torch.zeros((len(unique), 1, states.shape[1]))
     example_latents = network.latents(network.decode(states, mask, start, no_literals))[:, 0]
@@ -315,7 +316,7 @@ def _pointer_loss(
     from torch.nn import functional
 
     literals = [
-        (row, index, template, slot, query.read.first[span[0]], query.read.last[span[1]])
+        (row, index, template, slot, query.input.first[span[0]], query.input.last[span[1]])
         for row, query in enumerate(batch)
         for index, (template, spans) in enumerate(zip(query.templates, query.spans, strict=True))
         for slot, span in enumerate(spans[:MAX_SLOTS])

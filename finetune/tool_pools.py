@@ -77,8 +77,8 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
     """Return the pools in a JSON file by the names of their tools.
 
     With a toolbox, only its tools, parameters and result fields may have pools. ``InputError`` if
-    the file cannot be read or is malformed, a name is no identifier, fits two tools or is not in
-    the toolbox, or a description is empty, no Unicode, or names a tool.
+    the file cannot be read or is malformed, a name is no identifier, could be that of two tools or
+    is not in the toolbox, or a description is empty, no Unicode, or names a tool.
     """
     try:
         pools = _POOLS.validate_python(json.loads(Path(path).read_text(encoding="utf-8")))
@@ -120,7 +120,7 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                     f"{tool}.names: {name!r} could be the name of {owner} too. "
                     "Give each tool different names."
                 )
-        described = {f"{tool}.parameters.{name}": each for name, each in pool.parameters.items()}
+        described = {f"{tool}.parameters.{name}": inner for name, inner in pool.parameters.items()}
         for place, described_pool in {tool: pool, **described}.items():
             for text in described_pool.descriptions:
                 if named := next(named_tools(text, pools), None):

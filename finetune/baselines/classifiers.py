@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 
 from casewright.errors import InputError, PlanError
 from casewright.finetune.baselines.question_features import (
-    LEAST,
+    MIN_COUNT,
     Floats,
     QuestionFeatures,
     fit_regression,
@@ -51,15 +51,15 @@ class Slot:
 
     name: str
     index: int
-    slots: int
+    count: int
 
 
 def word_rows(words: Sequence[Word], slot: Slot) -> csr_array:
     """Return the features of each word, array (words, ``COLUMNS``) of zeros and ones."""
     texts = ["", *(normalized(word.text) for word in words), ""]
     rows = []
-    for at in range(len(words)):
-        features = list(_features(texts, words, at, slot))
+    for index in range(len(words)):
+        features = list(_features(texts, words, index, slot))
         features += [f"{slot.name}|{feature}" for feature in features]
         rows.append(sorted({zlib.crc32(feature.encode()) % COLUMNS for feature in features}))
     starts = np.cumsum([0, *map(len, rows)])
@@ -68,11 +68,11 @@ def word_rows(words: Sequence[Word], slot: Slot) -> csr_array:
     return csr_array((values, columns, starts), shape=(len(words), COLUMNS))
 
 
-def _features(texts: Sequence[str], words: Sequence[Word], at: int, slot: Slot) -> Iterator[str]:
+def _features(texts: Sequence[str], words: Sequence[Word], index: int, slot: Slot) -> Iterator[str]:
     """Yield a word's features; ``texts`` has an empty text before and after the words'."""
-    word, (before, text, after) = words[at], texts[at : at + 3]
-    breaks = word.after_break, at + 1 < len(words) and words[at + 1].after_break
-    part = _PARTS * at // len(words)
+    word, (before, text, after) = words[index], texts[index : index + 3]
+    breaks = word.after_break, index + 1 < len(words) and words[index + 1].after_break
+    part = _PARTS * index // len(words)
     yield "any word"
     yield f"word {text}"
     yield f"end {text[-3:]}"
@@ -80,10 +80,10 @@ def _features(texts: Sequence[str], words: Sequence[Word], at: int, slot: Slot) 
     yield f"after {'' if breaks[1] else after}"
     yield f"pair {before} {text}"
     yield f"pair {text} {after}"
-    yield f"two before {texts[max(at - 1, 0)]} {before}"
+    yield f"two before {texts[max(index - 1, 0)]} {before}"
     yield f"breaks {breaks}"
-    yield f"part {part} of slot {slot.index} of {slot.slots}"
-    yield f"upper {at > 0 and word.text[:1].isupper()}"
+    yield f"part {part} of slot {slot.index} of {slot.count}"
+    yield f"upper {index > 0 and word.text[:1].isupper()}"
     yield f"digit {any(char.isdigit() for char in text)}"
 
 
@@ -111,7 +111,7 @@ class ArgumentFinder:
             return cls(np.zeros(COLUMNS + 1, np.float32))
         return cls(fit_regression(vstack(rows, format="csr"), labels))
 
-    def filled(self, plan: Plan, question: str) -> Plan:
+    def fill(self, plan: Plan, question: str) -> Plan:
         """Return the plan with words of the question as its literals; no word is used twice.
 
         The literals of one argument are in the order of the question. Literals stay open if the
@@ -146,7 +146,7 @@ def _in_literal(words: Sequence[Word], text: str, question: str) -> list[bool]:
     if text and is_span(text, question):
         for start in range(len(texts) - len(target) + 1):
             if texts[start : start + len(target)] == target:
-                return [start <= at < start + len(target) for at in range(len(texts))]
+                return [start <= index < start + len(target) for index in range(len(texts))]
     return [False] * len(words)
 
 
@@ -157,15 +157,15 @@ def _best_run(
     best, run = -np.inf, None
     total, start = 0.0, 0
     # Kadane's algorithm for the maximum subarray; a run does not cross a used word or a break.
-    for at, (word, score) in enumerate(zip(words, scores, strict=True)):
-        if not free[at]:
+    for index, (word, score) in enumerate(zip(words, scores, strict=True)):
+        if not free[index]:
             total = 0.0
             continue
         if total <= 0 or word.after_break:
-            total, start = 0.0, at
+            total, start = 0.0, index
         total += float(score)
         if total > best:
-            best, run = total, (start, at)
+            best, run = total, (start, index)
     return run
 
 
@@ -193,8 +193,8 @@ class PlanEnsemble:
     """Binary classifiers, and the plan shapes that they vote for.
 
     Attributes:
-        labels: The classifiers' labels, see ``plan_labels``; some of the plans have a label, and
-            some do not.
+        labels: The classifiers' labels, see ``plan_labels``; at least ``MIN_COUNT`` queries have a
+            label, and at least as many do not.
         described: True where a shape has a label, array (shapes, labels).
         counts: The numbers of queries of the shapes, array (shapes,).
         weights: The classifiers' weights and intercepts, array (labels, columns + 1).
@@ -214,8 +214,8 @@ class PlanEnsemble:
         features = QuestionFeatures.of([query.query for query in queries], contexts)
         counts = Counter(label for query in queries for label in plan_labels(query.plan))
         # A regression needs queries with the label and queries without it.
-        most = len(queries) - LEAST
-        labels = sorted(name for name, count in counts.items() if LEAST <= count <= most)
+        max_count = len(queries) - MIN_COUNT
+        labels = sorted(name for name, count in counts.items() if MIN_COUNT <= count <= max_count)
         shape_counts = Counter(shape(query.plan) for query in queries)
         shapes = tuple(parse_plan(text) for text in shape_counts)
         described = [[name in plan_labels(plan) for name in labels] for plan in shapes]
@@ -223,15 +223,15 @@ class PlanEnsemble:
         arrays = np.array(described, bool), np.array(list(shape_counts.values())), weights
         return cls(features, tuple(labels), shapes, *arrays)
 
-    def fitted(self, queries: Sequence[AnnotatedQuery], vectors: Floats) -> Floats:
+    def fit_weights(self, queries: Sequence[AnnotatedQuery], vectors: Floats) -> Floats:
         """Return the trained weights; ``vectors`` are embeddings, array (queries, dimension)."""
         contexts = [query.record.context for query in queries]
         rows = self.features.matrix([query.query for query in queries], vectors, contexts)
-        labels = [plan_labels(query.plan) for query in queries]
-        weights = [fit_regression(rows, [name in own for own in labels]) for name in self.labels]
+        by_query = [plan_labels(query.plan) for query in queries]
+        weights = [fit_regression(rows, [n in labels for labels in by_query]) for n in self.labels]
         return np.stack(weights) if weights else self.weights
 
-    def ranked(self, request: PlanRequest, vector: Floats) -> Iterator[Plan]:
+    def rank_shapes(self, request: PlanRequest, vector: Floats) -> Iterator[Plan]:
         """Yield the shapes that the request's tools and context allow, the likeliest first.
 
         The classifiers are treated as independent, as in naive Bayes; ``vector`` (dimension,) is
@@ -263,9 +263,9 @@ class ClassifierPlanner:
         attempts = 0
         reason = "No plan that the classifiers know uses only this request's tools and context."
         vector = self.encoder.embed([request.question])[0]
-        for template in islice(self.ensemble.ranked(request, vector), ATTEMPTS):
+        for template in islice(self.ensemble.rank_shapes(request, vector), ATTEMPTS):
             attempts += 1
-            plan = self.arguments.filled(template, request.question)
+            plan = self.arguments.fill(template, request.question)
             try:
                 request.validate(plan)
             except PlanError as error:
@@ -293,7 +293,7 @@ def train_classifiers(
     the arrays ``ensemble`` and ``words`` of an earlier training on these queries.
 
     Raises:
-        InputError: The remaining queries have fewer than two plans, or the weights do not fit.
+        InputError: All remaining plans call the same tools, or the weights do not fit.
         DependencyError: scikit-learn is not installed.
     """
     usable = []
@@ -304,11 +304,11 @@ def train_classifiers(
     if len({query.plan.tools for query in usable}) < 2:
         raise InputError(
             f"Classifiers cannot be trained: of {len(queries)} queries, {len(usable)} use the "
-            "toolbox as it is, and these have fewer than two different plans. Give more queries."
+            "toolbox as it is, and the plans of these call the same tools. Give more queries."
         )
     ensemble = PlanEnsemble.untrained(usable, encoder.dimension)
     if weights is None:
-        trained = ensemble.fitted(usable, encoder.embed([query.query for query in usable]))
+        trained = ensemble.fit_weights(usable, encoder.embed([query.query for query in usable]))
         arguments = ArgumentFinder.fit(usable)
     else:
         trained, arguments = weights["ensemble"], ArgumentFinder(weights["words"])

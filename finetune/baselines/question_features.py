@@ -21,11 +21,11 @@ from casewright.finetune.neighbours import present_fields
 Floats = NDArray[np.float32]
 #: Norms of the features from a question's embedding, and of the TF-IDF of its words and bigrams.
 EMBEDDING_SCALE, WORDS_SCALE = 12.0, 16.0
-#: Minimum number of queries with a context field, and with a word or bigram, for a feature.
-LEAST, LEAST_WORD = 10, 3
+#: Minimum number of queries with a context field or label, and with a word or bigram, to count.
+MIN_COUNT, MIN_WORD_COUNT = 10, 3
 #: A regression's inverse L2 penalty (scikit-learn's ``C``), maximum number of iterations, and
 #: tolerance of the gradient; a lower tolerance changes no plan.
-STRENGTH, ITERATIONS, TOLERANCE = 1.0, 100, 1e-3
+INVERSE_PENALTY, MAX_ITERATIONS, TOLERANCE = 1.0, 100, 1e-3
 
 
 def fit_regression(features: Any, labels: Sequence[bool]) -> Floats:
@@ -38,9 +38,9 @@ def fit_regression(features: Any, labels: Sequence[bool]) -> Floats:
         from sklearn.linear_model import LogisticRegression
     except ImportError as error:
         raise DependencyError(
-            "Training classifiers needs scikit-learn. Run: pip install 'casewright[finetune]'"
+            "A logistic regression needs scikit-learn. Run: pip install 'casewright[finetune]'"
         ) from error
-    model = LogisticRegression(C=STRENGTH, tol=TOLERANCE, max_iter=ITERATIONS)
+    model = LogisticRegression(C=INVERSE_PENALTY, tol=TOLERANCE, max_iter=MAX_ITERATIONS)
     with warnings.catch_warnings():
         # Stopping early only regularises a little more.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -71,9 +71,9 @@ class QuestionFeatures:
         rarity = {
             token: math.log(len(questions) / count)
             for token, count in sorted(words.items())
-            if count >= LEAST_WORD
+            if count >= MIN_WORD_COUNT
         }
-        frequent = sorted(name for name, count in fields.items() if count >= LEAST)
+        frequent = sorted(name for name, count in fields.items() if count >= MIN_COUNT)
         return cls(rarity, tuple(frequent))
 
     @property
@@ -101,7 +101,7 @@ class QuestionFeatures:
         words = csr_array((np.concatenate(scaled), indices, starts), (len(rows), len(columns)))
         counts = [
             [
-                *(min(len(pattern.findall(question)), most) / most for pattern, most in _LENGTHS),
+                *(min(len(pattern.findall(question)), top) / top for pattern, top in _LENGTHS),
                 *(float(context.get(field) is not None) for field in self.fields),
             ]
             for question, context in zip(questions, contexts, strict=True)

@@ -63,7 +63,7 @@ class _File(BaseModel):
 def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
     """Return the toolboxes of some splits, by default of all, in the order of file names.
 
-    ``InputError`` names the file and the message if a file has another format, or a plan is not
+    ``InputError`` names the file and the message if a file is malformed, or a plan is not
     valid for its tools.
     """
     paths = sorted(folder.glob("*.json"))

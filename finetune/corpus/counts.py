@@ -34,7 +34,7 @@ def class_of(query: AnnotatedQuery) -> str:
 
 
 def page_of(query: AnnotatedQuery) -> str:
-    """Return whether the gold plan uses the open page; an empty text without an open page."""
+    """Return ``USED`` or ``DECOY`` if a message has an open page, else an empty text."""
     if not query.record.context:
         return ""
     return USED if context_fields(query.plan) else DECOY

@@ -1,7 +1,7 @@
 """RAGSys's measures of demonstrations, and the calibration of its selection.
 
-A retriever of demonstrations is good if they raise the model's probability of right answers against
-wrong ones (RAGSys, Contal and McGoldrick 2024, section 5)::
+A retriever of demonstrations is good if they raise the model's probability of right answers over
+that of wrong ones (RAGSys, Contal and McGoldrick 2024, section 5)::
 
     from casewright.finetune.demonstrations import ModelScorer, calibrate
 """
@@ -11,8 +11,8 @@ from warnings import warn
 
 from casewright.finetune.demonstrations.calibrate import Calibration, Sweep, calibrate
 from casewright.finetune.demonstrations.judged import (
+    AnswerPrompt,
     AnswerScorer,
-    Asked,
     Demonstration,
     JudgedQuestion,
     Likelihood,
@@ -24,8 +24,8 @@ from casewright.finetune.demonstrations.recorded import RecordedScorer
 
 __all__ = [
     "AnswerMeasures",
+    "AnswerPrompt",
     "AnswerScorer",
-    "Asked",
     "Calibration",
     "Demonstration",
     "JudgedQuestion",
@@ -41,7 +41,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name != "Verdicts":
+    former_names = {"Asked": AnswerPrompt, "Verdicts": AnswerMeasures}
+    if name not in former_names:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warn("Verdicts is now AnswerMeasures", DeprecationWarning, stacklevel=2)
-    return AnswerMeasures
+    warn(f"{name} is now {former_names[name].__name__}", DeprecationWarning, stacklevel=2)
+    return former_names[name]

@@ -24,7 +24,7 @@ _TOLERANCE = 1e-2
 
 
 class AnswerNetwork:
-    """Reads contexts and their answers with a causal language model.
+    """Computes the log-probabilities of answers after their contexts with a causal language model.
 
     All answers to a question form one row after the context's KV cache. A mask lets each answer see
     only the context and itself. Networks that accept no such mask, or whose sliding window is too
@@ -74,8 +74,8 @@ class AnswerNetwork:
         )
         # Padded on the left: an answer's tokens are the last ones.
         targets, _ = self._padded([answer for _, answer in rows])
-        padded = iter(_target_logprobs(output.logits, targets))
-        return [[next(padded)[-len(answer) :] for answer in q.answers] for q in questions]
+        logprobs = iter(_target_logprobs(output.logits, targets))
+        return [[next(logprobs)[-len(answer) :] for answer in q.answers] for q in questions]
 
     def _rest_of_answers(
         self, questions: Sequence[AnswerTokens], cache: Any, mask: Tensor
@@ -85,7 +85,7 @@ class AnswerNetwork:
         targets = [[token for a in q.answers for token in a[1:]] for q in questions]
         lengths = [[len(answer) - 1 for answer in question.answers] for question in questions]
         offsets = [[offset for n in row for offset in range(n)] for row in lengths]
-        # Answers are numbered from 1: padding belongs to none.
+        # Answers are numbered from 1; the number 0 is padding.
         numbers = [[i for i, n in enumerate(row, 1) for _ in range(n)] for row in lengths]
         number, offset = self._padded(numbers, "right")[0], self._padded(offsets, "right")[0]
         if not number.shape[1]:
@@ -94,7 +94,7 @@ class AnswerNetwork:
         in_answer &= offset[:, :, None] >= offset[:, None, :]
         in_context = mask.bool()[:, None, :].expand(-1, in_answer.shape[1], -1)
         visible = torch.cat([in_context, in_answer], dim=2)
-        # The mask as an additive bias of attention scores, array (rows, 1, new, all).
+        # An additive bias of attention scores (questions, 1, answer tokens, all tokens).
         bias = torch.zeros(visible.shape, dtype=self._network.dtype, device=self._device)
         bias = bias.masked_fill(~visible, torch.finfo(bias.dtype).min)[:, None]
         output = self._network(
@@ -122,7 +122,7 @@ class AnswerNetwork:
         return all(abs(a - b) <= _TOLERANCE * max(1.0, abs(b)) for a, b in pairs)
 
     def _padded(self, rows: Sequence[Sequence[int]], side: str = "left") -> tuple[Tensor, Tensor]:
-        """Return rows padded on one side, and the mask of what is not padding."""
+        """Return rows padded with 0 on one side, and their mask, which is 0 for padding."""
         tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
         masks = [torch.ones_like(row) for row in tensors]
         pad = partial(pad_sequence, batch_first=True, padding_side=side)
@@ -135,6 +135,6 @@ def _positions(mask: Tensor) -> Tensor:
 
 def _target_logprobs(logits: Tensor, targets: Tensor) -> list[list[float]]:
     scores = logits.float()
-    chosen = scores.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - scores.logsumexp(-1)
-    rows: list[list[float]] = chosen.tolist()
+    logprobs = scores.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - scores.logsumexp(-1)
+    rows: list[list[float]] = logprobs.tolist()
     return rows

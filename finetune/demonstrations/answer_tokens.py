@@ -17,8 +17,8 @@ class AnswerTokens:
     Attributes:
         context: Tokens that all answers share; at least one.
         answers: The tokens after the context, a non-empty sequence for each answer.
-        lead: For each answer, how many of its first tokens belong to the context, although
-            ``context`` lacks them because another answer has other tokens there.
+        lead: For each answer, how many of its first tokens belong to the context; ``context``
+            lacks them if other answers have other tokens there.
     """
 
     context: tuple[int, ...]
@@ -50,7 +50,7 @@ class AnswerTokenizer:
         template = tokenizer.chat_template
         starts_with_bos = bos in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
         self._bos = (bos,) if starts_with_bos and bos is not None else ()
-        # Some tokenizers of the library put a space before a text; the plain one does not.
+        # Some tokenizers of transformers put a space before a text; ``PlainTokenizer`` does not.
         word = tokenizer("Q", add_special_tokens=False)["input_ids"]
         adds_space = word != self._plain.encode("Q") and word == self._plain.encode(" Q")
         self._space = " " if adds_space else ""
@@ -59,7 +59,7 @@ class AnswerTokenizer:
         """Return the tokens of a context with its answers; ``InputError`` if an answer is blank."""
         boundary = len(self._space + context)
         texts = [self._space + context + answer for answer in answers]
-        # Lone surrogates cannot be encoded; the library would raise.
+        # ``tokenizers`` raises an error for lone surrogates.
         encodable = [text.encode("utf-8", "replace").decode() for text in texts]
         encodings = self._plain.tokenizer.encode_batch(encodable, add_special_tokens=False)
         starts = []

@@ -18,7 +18,7 @@ import numpy as np
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations import measures
-from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, CaseReading
+from casewright.finetune.demonstrations.judged import AnswerPrompt, AnswerScorer, CaseReading
 from casewright.finetune.demonstrations.measures import AnswerMeasures, Floats, Questions
 from casewright.finetune.demonstrations.recorded import RecordedScorer
 from casewright.finetune.evaluation.intervals import Resamples, percentile_interval
@@ -63,7 +63,7 @@ class SettingChoice:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The remaining work of a calibration; ``seconds`` is an estimate, or ``None``."""
+    """The work that is not in the record of scores; ``seconds`` is ``None`` without a record."""
 
     questions: int
     answers: int
@@ -123,6 +123,7 @@ class Sweep:
     """The settings that a calibration tries; ``InputError`` if one is out of range.
 
     Attributes:
+        k: Number of demonstrations in a prompt.
         lambdas_d: Values of λ_d, from 0 to 1.
         lambdas_b: Values of λ_b. Below 1, a high quality (``measure_quality``) counts for a case,
             above 1 against it.
@@ -157,7 +158,7 @@ class Sweep:
 class PreparedCalibration:
     """A calibration after the selection of demonstrations, before the scoring.
 
-    ``selections`` has the questions' demonstrations: a row for each setting, and a random one.
+    ``selections`` has the questions' demonstrations: a row for each setting, then a random one.
     """
 
     sweep: Sweep
@@ -181,8 +182,8 @@ def calibrate(
         questions: By default the store's own cases; cases of a question's group are not shown.
 
     Raises:
-        InputError: A case is not a demonstration, there are fewer than two questions, or questions
-            lack the wrong answers that the measure needs.
+        InputError: A case has no question, answer or group, there are fewer than two questions, or
+            questions lack the wrong answers that the measure needs.
     """
     return run(prepare(store, scorer, questions, sweep, reading=reading), scorer)
 
@@ -219,7 +220,7 @@ def run(prepared: PreparedCalibration, scorer: AnswerScorer) -> Calibration:
     alone, *rows = (logprobs[start : start + count] for start in range(0, len(logprobs), count))
     measured = [[*map(measures.measure_question, questions, row, alone)] for row in rows]
     value_of = attrgetter(MEASURES[sweep.measure])
-    benefit = np.array([[value_of(answers) for answers in row] for row in measured])
+    benefit = np.array([[value_of(question) for question in row] for row in measured])
     # Questions of one group are resampled and held out together.
     numbers: dict[Any, int] = {}
     groups = [numbers.setdefault(q.group or q.question, len(numbers)) for q in questions]
@@ -255,7 +256,7 @@ def _check_questions(questions: Questions, measure: str) -> None:
         )
 
 
-def _estimate_cost(scorer: AnswerScorer, prompts: Sequence[Asked]) -> Cost:
+def _estimate_cost(scorer: AnswerScorer, prompts: Sequence[AnswerPrompt]) -> Cost:
     """Return the cost of scoring; the time is estimated from a sample of the prompts."""
     missing = scorer.missing(prompts) if isinstance(scorer, RecordedScorer) else prompts
     tokens = scorer.tokens(missing)
@@ -264,10 +265,10 @@ def _estimate_cost(scorer: AnswerScorer, prompts: Sequence[Asked]) -> Cost:
     if isinstance(scorer, RecordedScorer) and missing:
         # An even sample, since prompts of different settings have different lengths.
         sample = missing[:: max(1, len(missing) // _SAMPLED_PROMPTS)][:_SAMPLED_PROMPTS]
-        share = tokens / max(1, scorer.tokens(sample))
+        factor = tokens / max(1, scorer.tokens(sample))
         started = time.perf_counter()
         measures.score_all(scorer, sample)
-        seconds = (time.perf_counter() - started) * share
+        seconds = (time.perf_counter() - started) * factor
     return Cost(len(missing), sum(len(prompt.answers) for prompt in missing), tokens, seconds)
 
 
@@ -278,11 +279,11 @@ def _setting_results(
     resamples: Resamples,
 ) -> list[SettingResult]:
     results = []
-    # The last row, of random cases, has no setting.
+    # ``zip`` drops the last row, of random cases, which has no setting.
     rows = zip(prepared.sweep.settings, benefit, measured, prepared.selections, strict=False)
-    for setting, benefits, answers, selections in rows:
+    for setting, benefits, answer_measures, selections in rows:
         cosines = [chosen.cosine for chosen in selections if chosen.cosine is not None]
-        dpo = float(np.mean([answer.preference for answer in answers]))
+        dpo = float(np.mean([m.preference for m in answer_measures]))
         interval = interval_of(benefits, resamples)
         cosine = float(np.mean(cosines)) if cosines else None
         results.append(SettingResult(*setting, float(benefits.mean()), interval, dpo, cosine))
@@ -290,14 +291,14 @@ def _setting_results(
 
 
 def _best_of(settings: Sequence[Setting], means: Floats) -> int:
-    """Return the index of the highest mean; if means are equal, of the highest λ_d, then λ_b."""
+    """Return the index of the highest mean; among equal means, of the highest λ_d, then λ_b."""
     return max(range(len(settings)), key=lambda s: (round(float(means[s]), 12), *settings[s]))
 
 
 def _choose_setting(
     settings: Sequence[Setting], benefit: Floats, resamples: Resamples
 ) -> SettingChoice:
-    """Return the setting with the highest mean benefit, of array (settings, questions)."""
+    """Return the setting with the highest mean of ``benefit`` (settings, questions)."""
     means = _means(benefit, resamples)
     best = _best_of(settings, benefit.mean(axis=1))
     nearest = settings.index(NEAREST)
@@ -321,7 +322,7 @@ def _choose_setting(
 def _held_out(
     settings: Sequence[Setting], benefit: Floats, resamples: Resamples, seed: int
 ) -> dict[str, tuple[float, float, float]]:
-    """Return ``Calibration.held_out``; benefit is an array (settings + random, questions)."""
+    """Return ``Calibration.held_out``; ``benefit`` is an array (settings + random, questions)."""
     questions = benefit.shape[1]
     groups = np.asarray(resamples.groups)
     fold_of = np.random.default_rng(seed).permutation(int(groups.max()) + 1)[groups] % FOLDS

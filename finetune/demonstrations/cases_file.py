@@ -1,4 +1,4 @@
-"""Demonstrations of a file as cases, and questions of a file."""
+"""Readers of JSON Lines files: demonstrations as cases, and questions with their answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Line(BaseModel):
     group: str | int | None = None
 
     @property
-    def key(self) -> str | int:
+    def group_key(self) -> str | int:
         return self.question if self.group is None else self.group
 
 
@@ -45,10 +45,10 @@ def read_demonstrations(path: Path) -> list[Case]:
 
     Fields: ``question``, ``answer``, and optionally ``wrong`` (a list of wrong answers) and
     ``group`` (by default the question). A prompt's question and demonstrations have different
-    groups. ``InputError`` names a line of another form.
+    groups. ``InputError`` names an invalid line.
     """
     return [
-        Case({"question": d.question}, d.answer, metadata={"group": d.key, "wrong": list(d.wrong)})
+        Case({"question": d.question}, d.answer, metadata={"group": d.group_key, "wrong": d.wrong})
         for d in _lines(path, _Demonstration)
     ]
 
@@ -57,12 +57,11 @@ def read_judged(path: Path) -> list[JudgedQuestion]:
     """Return the questions in a JSON Lines file.
 
     Fields: ``question``, ``right`` (a list of right answers, the best one first), and optionally
-    ``wrong`` and ``group`` as in ``read_demonstrations``. ``InputError`` names a line of another
-    form.
+    ``wrong`` and ``group`` as in ``read_demonstrations``. ``InputError`` names an invalid line.
     """
     return [
-        JudgedQuestion(line.question, tuple(line.right), tuple(line.wrong), ("group", line.key))
-        for line in _lines(path, _Question)
+        JudgedQuestion(q.question, tuple(q.right), tuple(q.wrong), ("group", q.group_key))
+        for q in _lines(path, _Question)
     ]
 
 

@@ -19,8 +19,8 @@ class Demonstration:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question, its answers (at least one) and the demonstrations before it, in prompt order."""
+class AnswerPrompt:
+    """A question, the answers to score (at least one), and demonstrations in prompt order."""
 
     question: str
     answers: tuple[str, ...]
@@ -46,14 +46,14 @@ class AnswerScorer(Protocol):
     def signature(self) -> str:
         """The model's name with an identifier of its weights."""
 
-    def key(self, question: Asked) -> str:
+    def key(self, prompt: AnswerPrompt) -> str:
         """Return a key that is unique among all models, prompts and answers."""
 
-    def tokens(self, questions: Sequence[Asked]) -> int:
+    def tokens(self, prompts: Sequence[AnswerPrompt]) -> int:
         """Return the number of tokens to read; ``InputError`` if a prompt is too long."""
 
-    def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-        """Yield a question's index and its answers' likelihoods, as soon as each is ready.
+    def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
+        """Yield a prompt's index and its answers' likelihoods, as soon as each is ready.
 
         ``InputError`` if a prompt is too long.
         """
@@ -101,11 +101,11 @@ class CaseReading:
     def of(
         cls, store: CaseStore, component: str | None = None, group: str = "group"
     ) -> CaseReading:
-        """Return the reading of a store; the question is its first facet's component by default."""
+        """Return the reading of a store; by default, ``component`` is that of its first facet."""
         return cls(component or store.schema.facets[0].components[0], group)
 
     def demonstration(self, case: Case) -> Demonstration:
-        """Return a case as a demonstration; raise ``InputError`` if a part of it is not a text."""
+        """Return a case as a demonstration; ``InputError`` if question or answer is no text."""
         question, answer = case.problem.get(self.component), case.solution
         if not (isinstance(question, str) and isinstance(answer, str) and answer.strip()):
             raise InputError(
@@ -117,7 +117,7 @@ class CaseReading:
     def questions(self, cases: Iterable[Case]) -> list[JudgedQuestion]:
         """Return the cases as questions; those of the same group and question make one question.
 
-        ``InputError`` if a case is no demonstration, or has no group.
+        ``InputError`` if a case is no demonstration, has no group, or an invalid ``wrong``.
         """
         answers: dict[tuple[str | int, str], tuple[dict[str, None], dict[str, None]]] = {}
         for case in cases:
@@ -126,8 +126,8 @@ class CaseReading:
             if not isinstance(group, (str, int)):
                 raise InputError(
                     f"Case {case.id} has {group!r:.80} as {self.group!r} in its metadata, which "
-                    "must be a text or a whole number: a prompt has no cases of its question's "
-                    "group. Set it (CaseStore.update), or give a file of questions."
+                    "must be a text or a whole number, since cases of a question's group are not "
+                    "shown before it. Set it (CaseStore.update), or give a file of questions."
                 )
             wrong_answers = case.metadata.get("wrong", ())
             if not isinstance(wrong_answers, (list, tuple)) or not all(
@@ -149,7 +149,7 @@ class CaseReading:
 def context_of(question: str, demonstrations: Sequence[Demonstration]) -> str:
     """Return the prompt up to the answer, in the form of TruthfulQA's evaluation (Lin et al. 2022).
 
-    An answer follows it after a space, which tokenizers join to a word.
+    It does not end with a space, because tokenizers join a space to the next word.
     """
     shown = "".join(f"Q: {pair.question}\nA: {pair.answer}\n\n" for pair in demonstrations)
     return f"{shown}Q: {question}\nA:"

@@ -11,7 +11,7 @@ RAGSys and TruthfulQA (Lin et al. 2022) have different names for the measures:
 - ``margins``: Δ = log p(a|q,C)/p(a|q) − log p(ā|q,C)/p(ā|q) of each right and each wrong answer,
   above 0 where demonstrations help. RAGSys's DPO is log σ(Δ) with β = 1, always below 0.
 
-All numbers are float64; probabilities are natural logarithms.
+All numbers are float64; log-probabilities are natural logarithms.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.judged import (
+    AnswerPrompt,
     AnswerScorer,
-    Asked,
     CaseReading,
     Demonstration,
     JudgedQuestion,
@@ -41,14 +41,14 @@ Questions = Sequence[JudgedQuestion]
 
 @dataclass(frozen=True, slots=True)
 class ChosenDemonstrations:
-    """A question's demonstrations, the best one last, and the mean cosine of their pairs."""
+    """A question's demonstrations, the best one last; the mean cosine of their pairs, if known."""
 
     demonstrations: tuple[Demonstration, ...] = ()
     cosine: float | None = None
 
-    def asked(self, question: JudgedQuestion) -> Asked:
+    def prompt(self, question: JudgedQuestion) -> AnswerPrompt:
         """Return the question with these demonstrations."""
-        return Asked(question.question, question.answers, self.demonstrations)
+        return AnswerPrompt(question.question, question.answers, self.demonstrations)
 
 
 def select_by(
@@ -170,23 +170,23 @@ def measure(
     )
 
 
-def score_all(scorer: AnswerScorer, questions: Sequence[Asked]) -> list[Logprobs]:
-    """Return the log-probabilities of each question's answers; equal questions are scored once."""
-    unique = list(dict.fromkeys(questions))
-    logprobs: dict[Asked, Logprobs] = {}
+def score_all(scorer: AnswerScorer, prompts: Sequence[AnswerPrompt]) -> list[Logprobs]:
+    """Return the log-probabilities of each prompt's answers; equal prompts are scored once."""
+    unique = list(dict.fromkeys(prompts))
+    logprobs: dict[AnswerPrompt, Logprobs] = {}
     with progress_bar("Scoring questions", len(unique)) as advance:
         for index, likelihoods in scorer.score(unique):
             logprobs[unique[index]] = tuple(likelihood.logprob for likelihood in likelihoods)
             advance(1)
-    return [logprobs[question] for question in questions]
+    return [logprobs[prompt] for prompt in prompts]
 
 
 def prompts_of(
     questions: Questions, selections: Sequence[Sequence[ChosenDemonstrations]]
-) -> list[Asked]:
-    """Return all questions without demonstrations, then with those of each row of selections."""
+) -> list[AnswerPrompt]:
+    """Return the prompts of all questions without demonstrations, then with each row's."""
     rows = [[ChosenDemonstrations()] * len(questions), *selections]
-    return [chosen.asked(q) for row in rows for chosen, q in zip(row, questions, strict=True)]
+    return [chosen.prompt(q) for row in rows for chosen, q in zip(row, questions, strict=True)]
 
 
 def measure_question(

@@ -1,4 +1,4 @@
-"""The probability of answers under a causal language model, which reads each context only once."""
+"""A scorer of answers by their probability under a causal language model of transformers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.answer_tokens import AnswerTokenizer, AnswerTokens
-from casewright.finetune.demonstrations.judged import Asked, Likelihood, context_of
+from casewright.finetune.demonstrations.judged import AnswerPrompt, Likelihood, context_of
 from casewright.planner.shipped import SHIPPED, shipped_planner
 from casewright.stores.select import check_counts
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 #: Maximum number of tokens of a forward pass, with padding; more would exceed a CPU's caches.
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
-#: Number of questions that are sorted by length together, so that a batch has similar lengths.
+#: Number of prompts that are sorted by length together, so that a batch has similar lengths.
 WINDOW = 256
-#: Number of values of each weight tensor in the fingerprint.
+#: Number of values of each weight tensor in the fingerprint; a training changes all tensors.
 _SAMPLED = 64
 #: The prefix of a folder's name, as in planners' names.
 _LOCAL = "local:"
@@ -34,9 +34,10 @@ _LOCAL = "local:"
 class ModelScorer:
     """Scores answers with any causal language model of transformers.
 
-    A question's context is read once, and all its answers use its KV cache. Several questions are
-    read in one batch, of ``batch_tokens`` tokens; by default 1,024 on a CPU and 16,384 elsewhere.
-    ``fingerprint`` is a digest of numbers sampled from each of the model's weights.
+    A prompt's context is read once, and all its answers use its KV cache; see ``AnswerNetwork`` for
+    exceptions. A batch of prompts has at most ``batch_tokens`` tokens, with padding, unless it is a
+    single prompt; by default 1,024 on a CPU and 16,384 elsewhere.
+    ``fingerprint`` is a digest of the tokenizer, and of sampled values of each weight tensor.
     """
 
     def __init__(self, model: LanguageModel, *, batch_tokens: int | None = None) -> None:
@@ -45,28 +46,24 @@ class ModelScorer:
         check_counts(1, batch_tokens=self._batch_tokens)
         self.name = model.name
         self.fingerprint = _fingerprint(model)
+        self.signature = f"{self.name} {self.fingerprint[:12]}"
         self._model = model
         self._tokenizer = AnswerTokenizer(model.tokenizer)
 
-    @property
-    def signature(self) -> str:
-        """The model's name with the first digits of its fingerprint."""
-        return f"{self.name} {self.fingerprint[:12]}"
-
-    def key(self, question: Asked) -> str:
+    def key(self, prompt: AnswerPrompt) -> str:
         """Return a digest of the weights, the context and the answers."""
-        context = context_of(question.question, question.demonstrations)
-        parts = [self.fingerprint, context, *question.answers]
+        context = context_of(prompt.question, prompt.demonstrations)
+        parts = [self.fingerprint, context, *prompt.answers]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def tokens(self, questions: Sequence[Asked]) -> int:
+    def tokens(self, prompts: Sequence[AnswerPrompt]) -> int:
         """Return the number of tokens that the network reads, without padding."""
-        return sum(self._tokens(question).row_length for question in questions)
+        return sum(self._tokens(prompt).row_length for prompt in prompts)
 
-    def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-        """Yield each question's index and its answers' likelihoods; see ``AnswerScorer``."""
-        for start in range(0, len(questions), WINDOW):
-            window = [self._tokens(question) for question in questions[start : start + WINDOW]]
+    def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
+        """Yield each prompt's index and its answers' likelihoods; see ``AnswerScorer``."""
+        for start in range(0, len(prompts), WINDOW):
+            window = [self._tokens(prompt) for prompt in prompts[start : start + WINDOW]]
             for batch in self._batches(window):
                 output = self._network.shared([window[index] for index in batch])
                 for index, answers in zip(batch, output, strict=True):
@@ -82,11 +79,11 @@ class ModelScorer:
 
         return AnswerNetwork(self._model)
 
-    def _tokens(self, question: Asked) -> AnswerTokens:
-        if not question.answers:
-            raise InputError(f"The question {question.question!r:.200} has no answers to score.")
-        context = context_of(question.question, question.demonstrations)
-        tokens = self._tokenizer.answers(context, [f" {answer}" for answer in question.answers])
+    def _tokens(self, prompt: AnswerPrompt) -> AnswerTokens:
+        if not prompt.answers:
+            raise InputError(f"The question {prompt.question!r:.200} has no answers to score.")
+        context = context_of(prompt.question, prompt.demonstrations)
+        tokens = self._tokenizer.answers(context, [f" {answer}" for answer in prompt.answers])
         limit = self._model.context_length
         if limit is not None and tokens.longest > limit:
             raise InputError(
@@ -96,7 +93,7 @@ class ModelScorer:
         return tokens
 
     def _batches(self, window: Sequence[AnswerTokens]) -> Iterator[list[int]]:
-        """Yield the indices of each batch: texts of similar lengths, at most ``batch_tokens``."""
+        """Yield the indices of each batch: prompts of similar lengths, at most ``batch_tokens``."""
         batch: list[int] = []
         for index in sorted(range(len(window)), key=lambda index: window[index].row_length):
             if batch and (len(batch) + 1) * window[index].row_length > self._batch_tokens:
@@ -108,7 +105,7 @@ class ModelScorer:
 
 
 def _fingerprint(model: LanguageModel) -> str:
-    """Return a digest of sampled values of each weight tensor; a training changes all tensors."""
+    """Return a digest of the tokenizer, and of sampled values of each weight tensor."""
     import torch
 
     digest = hashlib.sha256()

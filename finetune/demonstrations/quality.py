@@ -1,21 +1,21 @@
 """The quality of a demonstration: how likely its answer is under a model (RAGSys, 3.3.3).
 
 It is the mean log-probability of the answer's tokens given the question: the negative
-log-perplexity. Models follow demonstrations better that are likely under the model (Gonen et al.
+log-perplexity. A model follows demonstrations better if they are likely under it (Gonen et al.
 2023). For the opposite preference (the paper's section 4.3), set λ_b above 1.
 """
 
 from __future__ import annotations
 
 from casewright.errors import InputError
-from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, CaseReading
+from casewright.finetune.demonstrations.judged import AnswerPrompt, AnswerScorer, CaseReading
 from casewright.stores import CaseStore, Change
 from casewright.stores.progress import progress_bar
 
 #: The quality range of a schema for log-probabilities.
 QUALITY_RANGE = (-20.0, 0.0)
-#: Minimum number of cases in one write to the store.
-_WRITTEN = 256
+#: Measured cases are written to the store as soon as there are this many.
+_WRITE_BATCH = 256
 
 
 def measure_quality(
@@ -24,32 +24,32 @@ def measure_quality(
     """Measure the quality of a store's cases, write it to the store, and return their number.
 
     Cases with a quality by the same model (``quality_by``) are skipped, so that an interrupted run
-    resumes. ``InputError`` if the schema's ``quality_range`` does not reach below 0, or a case is
-    no demonstration.
+    resumes. ``reading`` maps a case to its question and answer. ``InputError`` if the schema's
+    ``quality_range`` begins above -1, or a case has no question and answer.
     """
     if not can_hold_quality(store):
         low, high = store.schema.quality_range
         raise InputError(
-            f"The schema {store.schema.name!r} has a quality from {low:g} to {high:g}, and a log-"
-            f"probability is below 0. Give the schema quality_range={QUALITY_RANGE}."
+            f"The schema {store.schema.name!r} has a quality from {low:g} to {high:g}, which is "
+            f"too high for log-probabilities. Give the schema quality_range={QUALITY_RANGE}."
         )
     reading = reading or CaseReading.of(store)
     source = f"{scorer.signature}, log p(answer | question)"
     cases = [case for case in store.all() if case.quality is None or case.quality_by != source]
-    # A question's answers by case ids, scored together since they share the question's context.
+    # For each question, its answers by case id; they are scored together, after one prompt.
     answers: dict[str, dict[str, str]] = {}
     for case in cases:
         pair = reading.demonstration(case)
         answers.setdefault(pair.question, {})[case.id] = pair.answer
-    questions = [Asked(question, tuple(by_id.values())) for question, by_id in answers.items()]
+    prompts = [AnswerPrompt(question, tuple(by_id.values())) for question, by_id in answers.items()]
     ids = [tuple(by_id) for by_id in answers.values()]
     changes: dict[str, Change] = {}
     with progress_bar("Measuring the cases' quality", len(cases)) as advance:
-        for index, likelihoods in scorer.score(questions):
+        for index, likelihoods in scorer.score(prompts):
             for id_, likelihood in zip(ids[index], likelihoods, strict=True):
                 quality = likelihood.logprob / likelihood.tokens
                 changes[id_] = Change(quality=quality, quality_by=source)
-            if len(changes) >= _WRITTEN:
+            if len(changes) >= _WRITE_BATCH:
                 store.update(changes)
                 changes = {}
             advance(len(likelihoods))
@@ -58,5 +58,5 @@ def measure_quality(
 
 
 def can_hold_quality(store: CaseStore) -> bool:
-    """Return True if a store's quality range includes log-probabilities."""
+    """Return True if a store's quality range reaches -1, so that log-probabilities fit in it."""
     return store.schema.quality_range[0] <= -1

@@ -1,4 +1,4 @@
-"""A file of likelihoods, with which an interrupted run resumes."""
+"""A scorer that records its likelihoods in a file, so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from dataclasses import astuple
 from pathlib import Path
 
 from casewright.errors import InputError, told
-from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, Likelihood
+from casewright.finetune.demonstrations.judged import AnswerPrompt, AnswerScorer, Likelihood
 
 
 class RecordedScorer:
     """A scorer that stores its likelihoods in a SQLite file, and scores no prompt twice.
 
-    It writes a question's likelihoods to the file before it yields them. Keys depend on the model's
+    It writes a prompt's likelihoods to the file before it yields them. Keys depend on the model's
     weights and the whole prompt, so several models may use one file. ``InputError`` if the file
     cannot be opened or created.
     """
 
     def __init__(self, scorer: AnswerScorer, path: Path) -> None:
         self.scorer = scorer
-        self.name = scorer.name
+        self.name, self.signature = scorer.name, scorer.signature
         self._path = path
-        with self._file():
+        with self._file_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
             # A killed process leaves its last write complete or absent.
@@ -35,30 +35,25 @@ class RecordedScorer:
                 "CREATE TABLE IF NOT EXISTS prompts (key TEXT PRIMARY KEY, scores TEXT NOT NULL)"
             )
 
-    @property
-    def signature(self) -> str:
-        """The scorer's signature."""
-        return self.scorer.signature
-
-    def key(self, question: Asked) -> str:
+    def key(self, prompt: AnswerPrompt) -> str:
         """Return the scorer's key."""
-        return self.scorer.key(question)
+        return self.scorer.key(prompt)
 
-    def tokens(self, questions: Sequence[Asked]) -> int:
-        """Return the number of tokens that the model reads for questions not in the file."""
-        return self.scorer.tokens(self.missing(questions))
+    def tokens(self, prompts: Sequence[AnswerPrompt]) -> int:
+        """Return the number of tokens that the model reads for prompts not in the file."""
+        return self.scorer.tokens(self.missing(prompts))
 
-    def missing(self, questions: Sequence[Asked]) -> list[Asked]:
-        """Return the questions that are not in the file, each once."""
-        by_key = {self.key(question): question for question in questions}
+    def missing(self, prompts: Sequence[AnswerPrompt]) -> list[AnswerPrompt]:
+        """Return the prompts that are not in the file, each once."""
+        by_key = {self.key(prompt): prompt for prompt in prompts}
         stored = self._stored(by_key)
-        return [question for key, question in by_key.items() if key not in stored]
+        return [prompt for key, prompt in by_key.items() if key not in stored]
 
-    def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-        """Yield each question's index and its answers' likelihoods; stored ones come first."""
-        keys = [self.key(question) for question in questions]
+    def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
+        """Yield each prompt's index and its answers' likelihoods; stored ones come first."""
+        keys = [self.key(prompt) for prompt in prompts]
         stored = self._stored(keys)
-        # The indices of equal questions, by their key.
+        # The indices of equal prompts, by their key.
         missing: dict[str, list[int]] = {}
         for index, key in enumerate(keys):
             if key in stored:
@@ -66,10 +61,10 @@ class RecordedScorer:
             else:
                 missing.setdefault(key, []).append(index)
         pending = list(missing.items())
-        for number, likelihoods in self.scorer.score([questions[i[0]] for i in missing.values()]):
+        for number, likelihoods in self.scorer.score([prompts[i[0]] for i in missing.values()]):
             key, indices = pending[number]
             scores = json.dumps([astuple(likelihood) for likelihood in likelihoods])
-            with self._file():
+            with self._file_errors():
                 self._db.execute("INSERT OR REPLACE INTO prompts VALUES (?, ?)", (key, scores))
             for index in indices:
                 yield index, likelihoods
@@ -81,12 +76,12 @@ class RecordedScorer:
     def _stored(self, keys: Iterable[str]) -> dict[str, list[Likelihood]]:
         # A list in JSON, because SQLite limits the number of parameters.
         query = "SELECT key, scores FROM prompts WHERE key IN (SELECT value FROM json_each(?))"
-        with self._file():
+        with self._file_errors():
             rows = self._db.execute(query, (json.dumps(list(dict.fromkeys(keys))),))
             return {key: [Likelihood(*row) for row in json.loads(scores)] for key, scores in rows}
 
     @contextmanager
-    def _file(self) -> Iterator[None]:
+    def _file_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:

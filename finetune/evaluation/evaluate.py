@@ -26,8 +26,8 @@ from casewright.finetune.evaluation.outcome import (
 )
 from casewright.planner import Planner
 
-#: Maximum number of listed errors of a planner; the figures count all.
-_LISTED = 20
+#: Maximum number of errors of a planner in ``Evaluation.errors``; the figures count all.
+_MAX_ERRORS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Evaluation:
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """The first errors that each planner raised: planner, item, message."""
+        """The first errors that each planner raised: its label, the item's id, the message."""
         return [
             {"planner": planner, "item": o.item.query.record.id, "error": o.error}
             for planner, outcomes in self.outcomes.items()
-            for o in [o for o in outcomes if o.error][:_LISTED]
+            for o in [o for o in outcomes if o.error][:_MAX_ERRORS]
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def evaluate(
         planners: Planners by their labels in tables; the others are compared with the first.
         constrained: Labels of planners that a grammar or a check limits to the toolbox's tools;
             figures that this determines get the note "by construction".
-        removal: By label, planners without such a limit, which are asked again with a needed tool
-            removed; ``None`` omits the figure ``only_provided``.
+        removal: By label, planners without such a limit. They plan again for toolboxes without one
+            needed tool, for the figure ``only_provided``; ``None`` omits it.
         groups: One number for each item; the bootstrap gives items of one group equal weights.
         seed: The seed of the bootstrap and of the removed tools.
 

@@ -18,7 +18,7 @@ from casewright.finetune.evaluation.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """Figures of one class, from 0 to 1; NaN if there was no plan to measure."""
+    """Figures of one class or of ``all``; NaN if no plan counts, as by ``Verdict.paper``."""
 
     name: str
     count: int
@@ -47,15 +47,15 @@ def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
     return [*scores, _class_score("all", verdicts, *map(float, means))]
 
 
-def _class_score(name: str, verdicts: Sequence[Verdict], *rates: float) -> ClassScore:
+def _class_score(name: str, verdicts: Sequence[Verdict], *precision_recall_f1: float) -> ClassScore:
     tools, arguments = [v.tools for v in verdicts], [v.arguments for v in verdicts]
     groups = tools, arguments, [v.arguments for v in verdicts if v.paper]
     accuracies = (float(np.mean(group)) if group else float("nan") for group in groups)
-    return ClassScore(name, len(verdicts), *accuracies, *rates)
+    return ClassScore(name, len(verdicts), *accuracies, *precision_recall_f1)
 
 
 def as_row(score: ClassScore) -> Mapping[str, str | int | float | None]:
-    """Return a score as a JSON-plain row with short names and null for NaN."""
+    """Return a score as a JSON-plain row with short names, and ``None`` for NaN."""
     names = ("tools", "arguments", "arguments_paper", "precision", "recall", "f1")
     values = zip(names, astuple(score)[2:], strict=True)
     rounded = {name: None if np.isnan(value) else round(value, 4) for name, value in values}
@@ -106,7 +106,7 @@ def differences(
     """Return each planner's difference from the first planner, for every compared figure.
 
     A row is ``{"planner", "against", "figure", "difference", "low", "high"}``; low and high are the
-    95 % interval of a paired bootstrap. An interval without 0 means that the planners differ.
+    95 % interval of a paired bootstrap. Without 0 in it, the difference is significant.
     """
     first, *others = outcomes
     base = {name: _compared(outcomes[first], name, resamples) for name in COMPARED}
@@ -226,9 +226,9 @@ def planner_figures(
     inventions = [o.inventions(known_tools) for o in outcomes]
     for name, kind in (("steps", STEP), ("absent", ABSENT), ("arguments", ARGUMENT)):
         figures[f"invented_{name}"] = share([kind in kinds for kinds in inventions], note)
-    new = [o.verdict for o in outcomes if o.item.new_tools]
-    figures["new_tool_tools"] = share([v.tools for v in new])
-    figures["new_tool_arguments"] = share([v.arguments for v in new])
+    new_tool_verdicts = [o.verdict for o in outcomes if o.item.new_tools]
+    figures["new_tool_tools"] = share([v.tools for v in new_tool_verdicts])
+    figures["new_tool_arguments"] = share([v.arguments for v in new_tool_verdicts])
     plan_results = [o.result for o in outcomes if o.result is not None]
     # 0 is a missing time, not a time of 0 ms.
     times = [result.milliseconds for result in plan_results if result.milliseconds]

@@ -44,7 +44,7 @@ def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Resamples:
-    """Weights of the Bayesian bootstrap (Rubin 1981), equal at every call.
+    """The Bayesian bootstrap (Rubin 1981): ``count`` resamples of ``items`` items, always equal.
 
     Every item has a random weight above 0 in every resample, so no resample lacks a rare class. Two
     planners' figures over the same resamples are paired. Items with the same number in ``groups``,
@@ -59,12 +59,12 @@ class Resamples:
     def weights(self) -> Iterator[Floats]:
         """Yield the items' weights, on average about 1, in arrays (resamples, items)."""
         group_of = np.unique(self.groups, return_inverse=True)[1] if len(self.groups) else None
-        groups = self.items if group_of is None else int(group_of.max()) + 1
+        group_count = self.items if group_of is None else int(group_of.max()) + 1
         rng = np.random.default_rng(self.seed)
         step = max(1, _WEIGHTS // max(1, self.items))
         for start in range(0, self.count, step):
             size = min(step, self.count - start)
-            weights = rng.dirichlet(np.ones(groups), size=size) * groups
+            weights = rng.dirichlet(np.ones(group_count), size=size) * group_count
             yield weights if group_of is None else weights[:, group_of]
 
 

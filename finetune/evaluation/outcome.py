@@ -59,8 +59,8 @@ def _ask(planner: Planner, requests: Sequence[PlanRequest]) -> list[Answer]:
 
 
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-#: A step in any spelling; invalid names with dots count too.
-_STEP = re.compile(r"\bs[0-9]+\s*=\s*([A-Za-z_][\w.\-]*)\s*\(")
+#: A step in any spelling, and its tool; invalid names with dots count too.
+_CALL = re.compile(r"\bs[0-9]+\s*=\s*([A-Za-z_][\w.\-]*)\s*\(")
 
 
 def _named_tools(result: PlanResult) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ def _named_tools(result: PlanResult) -> tuple[str, ...]:
     results have the tools of their plan; a fallback plan without a text has none.
     """
     if result.written:
-        return tuple(_STEP.findall(_QUOTED.sub('""', result.written)))
+        return tuple(_CALL.findall(_QUOTED.sub('""', result.written)))
     return () if result.fallback else result.plan.tools
 
 
@@ -142,9 +142,9 @@ def outcome(item: EvaluationItem, answer: Answer) -> PlanOutcome:
     """Return the comparison of a planner's answer with the item's gold plan."""
     query, request = item.query, item.request
     if isinstance(answer, str):
-        right = judge(query, query.plan)
-        wrong = replace(right, predicted="", tools=False, arguments=False)
-        return PlanOutcome(item, None, answer, wrong)
+        verdict = judge(query, query.plan)
+        verdict = replace(verdict, predicted="", tools=False, arguments=False)
+        return PlanOutcome(item, None, answer, verdict)
     plan = answer.plan
     return PlanOutcome(
         item,

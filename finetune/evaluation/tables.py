@@ -56,8 +56,8 @@ def _classes(evaluation: Evaluation) -> list[Table]:
     counts = {row["class"]: row["count"] for row in evaluation.rows if row["class"] != "all"}
     names = sorted(counts, key=lambda name: (-counts[name], name))
     shown = sorted(names[:_MAX_CLASSES])
-    many = len(names) > _MAX_CLASSES
-    left_out = f"; the {_MAX_CLASSES} most frequent of {len(names)}" if many else ""
+    is_cut = len(names) > _MAX_CLASSES
+    suffix = f"; the {_MAX_CLASSES} most frequent of {len(names)}" if is_cut else ""
 
     def cell(planner: str, name: str, figure: str) -> str:
         row = by_class[planner, name]
@@ -65,7 +65,7 @@ def _classes(evaluation: Evaluation) -> list[Table]:
 
     return [
         Table(
-            f"{title} by class{left_out}",
+            f"{title} by class{suffix}",
             ["class", *planners],
             [[f"{name} ({counts[name]})", *(cell(p, name, f) for p in planners)] for name in shown],
         )

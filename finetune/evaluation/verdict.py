@@ -26,7 +26,8 @@ class Verdict:
     """Comparison of one predicted plan with its annotated query.
 
     Attributes:
-        gold, predicted: The classes of the query and of the predicted plan.
+        gold, predicted: The classes of the query and of the predicted plan; equal if the tools are
+            right.
         tools: The tool sequence is the gold sequence, or another accepted one.
         arguments: Tools and every argument are right.
         paper: The query is among those whose arguments the paper measures.
@@ -72,10 +73,10 @@ def _arguments_right(query: AnnotatedQuery, number: int, gold: Step, step: Step)
 
 
 def _value_right(gold: Value, value: Value, must: Sequence[str]) -> bool:
-    """Return True if a value is the gold value, or a text with the words ``must``."""
+    """Return True if a value is the gold value, or a text that contains all texts of ``must``."""
     if not isinstance(gold, Literal) or not isinstance(gold.value, str):
         return gold == value
-    # The value ``question`` has every word of ``must``, but is longer than the gold literal.
+    # The whole ``question`` contains the texts of ``must``, but is not the gold literal.
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
     text = normalized(value.value)
@@ -90,7 +91,7 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
     labels of nodes include the arguments, and those of edges the parameter, field and index.
 
     As in ``judge``, an accepted tool sequence with other tools counts as isomorphic, and a literal
-    with the words of ``must`` counts as the gold literal.
+    with the texts of ``must`` counts as the gold literal.
     """
     gold = query.plan
     if plan == gold:
@@ -145,7 +146,7 @@ def _isomorphic(
     if not unmapped:
         return True
     first = min(unmapped, key=lambda i: len(candidates[i]))
-    # The unique colour None maps the first step to one of its candidates.
+    # The unique colour None maps the step ``first`` to one of its candidates.
     marked = [*gold[:first], None, *gold[first + 1 :]]
     return any(
         _isomorphic(edges, (marked, [*other[:step], None, *other[step + 1 :]]), allowed)

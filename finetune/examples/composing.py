@@ -14,8 +14,8 @@ from casewright.planner import AnnotatedQuery, Plan
 from casewright.planner.plan import QuestionRef, Step
 from casewright.tools import NO_EVIDENCE
 
-#: Maximum steps and characters of a joined message.
-STEPS, CHARACTERS = 8, 320
+#: Maximum numbers of steps and characters of a joined message.
+MAX_STEPS, MAX_CHARACTERS = 8, 320
 #: Templates that join two messages, the first one with double probability: {0} and {1} keep their
 #: end marks, {a} and {b} have none; {b} begins in lower case if its first word is in ``_ORDINARY``.
 JOINS = (
@@ -95,21 +95,22 @@ def _are_joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
     return (
         # Context fields of only one message would be decoys for the other one.
         (contexts[0] == contexts[1] or not all(contexts))
-        and len(first.plan.steps) + len(second.plan.steps) <= STEPS
-        and len(first.query) + len(second.query) <= CHARACTERS
+        and len(first.plan.steps) + len(second.plan.steps) <= MAX_STEPS
+        and len(first.query) + len(second.query) <= MAX_CHARACTERS
     )
 
 
 def _join(first: AnnotatedQuery, second: AnnotatedQuery, join: str) -> AnnotatedQuery:
     texts = [first.query.strip(), second.query.strip()]
-    start, end = (text.rstrip(" .?!;") for text in texts)
-    first_word = end.split(maxsplit=1)[0].casefold().rstrip(",'s") if end else ""
+    first_text, second_text = (text.rstrip(" .?!;") for text in texts)
+    # A final s is stripped too, so "is" and "this" keep their capital.
+    first_word = second_text.split(maxsplit=1)[0].casefold().rstrip(",'s") if second_text else ""
     if first_word in _ORDINARY:
-        end = end[0].lower() + end[1:]
+        second_text = second_text[0].lower() + second_text[1:]
     record = first.record.model_copy(
         update={
             "id": f"{first.record.id}+{second.record.id}",
-            "query": join.format(*texts, a=start, b=end),
+            "query": join.format(*texts, a=first_text, b=second_text),
             "context": present_fields(first.record.context) | present_fields(second.record.context),
         }
     )

@@ -38,8 +38,8 @@ from casewright.tools import Toolbox, ToolSpec
 class TrainingInputs:
     """The queries, tools and pools that a recipe's ``[data]`` names.
 
-    ``follow_ups`` are queries with a history, all of which are used. ``measuring`` are questions of
-    evaluations, which must not be in a training set.
+    ``follow_ups`` are queries with a history; a recipe with a corpus uses all of them, others none.
+    ``measuring`` are questions of evaluations, which must not be in a training set.
     """
 
     queries: Sequence[AnnotatedQuery]
@@ -60,7 +60,7 @@ class _Facts:
     validation: set[str] = field(default_factory=set)
     toolsets: Sequence[Mapping[str, Any]] = ()
     corpus: Mapping[str, Any] = field(default_factory=dict)
-    instructions: int = 0
+    instruction_pool: int = 0
     refused: Counter[str] = field(default_factory=Counter)
 
 
@@ -79,7 +79,7 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
     facts = _Facts(query_pool.query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
     planning = _planning(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
     generic = instructions(data.instructions, data.seed, refused=facts.refused)
-    facts.instructions = generic.pool
+    facts.instruction_pool = generic.pool_size
     mixed = [*planning, *generic.examples]
     random.Random(f"{data.seed}:mixture").shuffle(mixed)
     planning_ids = {example.id for example in planning}
@@ -191,7 +191,7 @@ def _manifest(
         **({"toolsets": list(facts.toolsets)} if facts.toolsets else {}),
         **({"corpus": dict(facts.corpus)} if facts.corpus else {}),
         "instructions": {
-            "pool": facts.instructions,
+            "pool": facts.instruction_pool,
             "taken": generic,
             # The paper's Table 3 is best at six to one planning task.
             "per_planning_task": round(generic / planning, 4) if planning else None,

@@ -86,7 +86,7 @@ def vary_in_groups(
     seed: int,
     copies: int,
 ) -> Iterator[tuple[int, list[tevo.VariedQuery], random.Random]]:
-    """Yield the varied prompts of each toolbox, with the copy's number and the random generator.
+    """Yield, for each toolbox, the copy's number, its varied prompts and the random generator.
 
     In each copy every query has one toolbox. The draw depends on the seed and the queries with
     their ids, not on their order. The encoder is used only if queries share toolboxes.

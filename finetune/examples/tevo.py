@@ -35,9 +35,9 @@ class TevoSettings(Section):
         rename_parameters: Share of parameters with another name.
         rename_results: Share of result fields with another name, which is the same in all tools.
         reword: Share of descriptions from the pool.
-        examples: Share of tools whose example is a sampled query that uses the tool.
+        examples: Share of tools whose own example, if there is one, a sampled query replaces.
         no_example: Share of tools without an example.
-        distractors: Maximum number of tools of other domains.
+        distractors: Maximum number of added tools that no plan needs.
         shots: Maximum number of plan cases in the tail; the number is drawn.
         random_shots: Share of plan cases that are random queries instead of similar ones.
         queries_per_toolbox: Maximum number of queries with one toolbox and so one prompt head; a
@@ -90,11 +90,11 @@ class Renaming:
 
     tools: Mapping[str, ToolNames] = field(default_factory=dict)
 
-    def plan(self, plan: Plan) -> Plan:
+    def rename_plan(self, plan: Plan) -> Plan:
         """Return the plan with the new names; literals do not change."""
         return Plan(tuple(self._step(step, plan.tools) for step in plan.steps))
 
-    def spec(self, tool: ToolSpec) -> ToolSpec:
+    def rename_tool(self, tool: ToolSpec) -> ToolSpec:
         """Return the tool with the new names and without its example.
 
         A parameter keeps its sources, choices and type, even if inferred from its old name.
@@ -148,9 +148,9 @@ def draw_renaming(
         parameters: dict[str, str] = {}
         taken_parameters = {key_of(parameter.name) for parameter in tool.parameters}
         for parameter in tool.parameters:
-            words = pool.parameters.get(parameter.name)
-            if words is not None and rng.random() < settings.rename_parameters:
-                new_name = _draw_name(words.names, taken_parameters, rng)
+            entry = pool.parameters.get(parameter.name)
+            if entry is not None and rng.random() < settings.rename_parameters:
+                new_name = _draw_name(entry.names, taken_parameters, rng)
                 parameters[parameter.name] = new_name or parameter.name
         names[tool.name] = ToolNames(name, parameters, result_names[tool.name])
     return Renaming(names)
@@ -191,10 +191,10 @@ def _draw_name(names: Sequence[str], taken: set[str], rng: Random) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """A random toolbox, the new names of its tools; ``changed`` if it differs from serving's."""
+    """A toolbox with the original names, and its new names; as in serving if not ``changed``."""
 
     toolbox: Toolbox
-    names: Renaming
+    renaming: Renaming
     changed: bool
 
 
@@ -223,8 +223,8 @@ def draw_toolbox(
     tools.append(box[NO_EVIDENCE.name])
     # A tool keeps its name if a description names it, because the description does not change.
     fixed = {name for tool in tools for name in _mentioned(tool, box.names)}
-    names = draw_renaming(tools, variation.pools, settings, rng, fixed=fixed)
-    return DrawnToolbox(Toolbox(tools), names, changed=True)
+    renaming = draw_renaming(tools, variation.pools, settings, rng, fixed=fixed)
+    return DrawnToolbox(Toolbox(tools), renaming, changed=True)
 
 
 def _subset(
@@ -282,28 +282,29 @@ def vary_prompts(
     excluded = questions | {question_key(case.query) for cases in plan_cases for case in cases}
     tools = []
     for tool in drawn.toolbox:
-        spec = drawn.names.spec(tool)
+        spec = drawn.renaming.rename_tool(tool)
         if drawn.changed:
             spec = _reword(spec, tool, variation.pools.get(tool.name), settings.reword, rng)
         if example := _example(tool, drawn, variation, questions, excluded, rng):
             question, plan = example
-            spec = replace(spec, example=ToolExample(question, str(drawn.names.plan(plan))))
+            renamed_plan = str(drawn.renaming.rename_plan(plan))
+            spec = replace(spec, example=ToolExample(question, renamed_plan))
         tools.append(spec)
     toolbox = Toolbox(tools)
     return [
         VariedQuery(
             query,
             replace(request, toolbox=toolbox),
-            drawn.names.plan(query.plan),
-            tuple(_plan_case(case, drawn.names) for case in cases),
+            drawn.renaming.rename_plan(query.plan),
+            tuple(_plan_case(case, drawn.renaming) for case in cases),
         )
         for query, request, cases in zip(queries, requests, plan_cases, strict=True)
     ]
 
 
-def _plan_case(case: AnnotatedQuery, names: Renaming) -> PlanExample:
+def _plan_case(case: AnnotatedQuery, renaming: Renaming) -> PlanExample:
     fields = tuple(sorted(present_fields(case.record.context)))
-    return PlanExample(case.query, str(names.plan(case.plan)), context=fields)
+    return PlanExample(case.query, str(renaming.rename_plan(case.plan)), context=fields)
 
 
 def _reword(
@@ -318,8 +319,8 @@ def _reword(
 
     parameters = []
     for renamed, parameter in zip(spec.parameters, tool.parameters, strict=True):
-        words = pool.parameters.get(parameter.name)
-        text = draw_description(parameter.description, words.descriptions if words else ())
+        entry = pool.parameters.get(parameter.name)
+        text = draw_description(parameter.description, entry.descriptions if entry else ())
         is_new = text != parameter.description
         parameters.append(replace(renamed, description=text) if is_new else renamed)
     text = draw_description(tool.description, pool.descriptions)

@@ -152,21 +152,21 @@ CANDIDATES = 64
 
 
 class ToolsetGroups:
-    """Groups of at most ``together`` queries of a set, each with one toolbox.
+    """Draws groups of at most ``group_size`` queries of a set, each with one toolbox.
 
-    A toolbox may have the tools of a query's annotation. It may have other tools only if they are
-    no rivals: similar neither to the question nor to the tools that the query's plan calls.
+    A toolbox may have the tools of a query's annotation. Another tool is a rival, and kept out, if
+    it is similar to the question or to a tool that the query's plan calls.
     """
 
-    def __init__(self, toolset: Toolset, encoder: Encoder, together: int) -> None:
-        self._set, self._together = toolset, together
+    def __init__(self, toolset: Toolset, encoder: Encoder, group_size: int) -> None:
+        self._set, self._group_size = toolset, group_size
         self._needs = {
             str(query.record.id): frozenset(query.plan.tools) - {NO_EVIDENCE.name}
             for query in toolset.queries
         }
         self._tool_rows = {name: row for row, name in enumerate(toolset.tools)}
         self._question_rows = {id_: row for row, id_ in enumerate(self._needs)}
-        if together > 1:
+        if group_size > 1:
             self._tools = tool_embeddings(encoder, toolset.tools.values())
             self._questions = unit_embeddings(encoder, [query.query for query in toolset.queries])
 
@@ -181,9 +181,9 @@ class ToolsetGroups:
             leader, *others = islice(waiting, 1 + CANDIDATES)
             tools = self._tools_for(leader, rng)
             members = [leader]
-            if self._together > 1:
-                self._add_with_tools(members, tools, others)
-                self._add_without_tools(members, tools, by_need, waiting)
+            if self._group_size > 1:
+                self._add_with_new_tools(members, tools, others)
+                self._add_without_new_tools(members, tools, by_need, waiting)
             group = [waiting.pop(id_) for id_ in members]
             yield group, Toolbox(self._set.tools[name] for name in rng.sample(tools, len(tools)))
 
@@ -193,13 +193,13 @@ class ToolsetGroups:
         others = [name for name in self._set.shown[leader] if name not in self._needs[leader]]
         free = min(len(others), max(0, MAX_TOOLS - len(needed)))
         # Fewer tools of this query leave room for the tools of other queries.
-        count = free if self._together == 1 or not needed else rng.randint(0, free)
+        count = free if self._group_size == 1 or not needed else rng.randint(0, free)
         return [*needed, *rng.sample(others, count)]
 
-    def _add_with_tools(self, members: list[str], tools: list[str], ids: Sequence[str]) -> None:
+    def _add_with_new_tools(self, members: list[str], tools: list[str], ids: Sequence[str]) -> None:
         """Add queries and their needed tools to a group, up to ``MAX_TOOLS`` tools."""
         for id_ in ids:
-            if len(tools) >= MAX_TOOLS or len(members) == self._together:
+            if len(tools) >= MAX_TOOLS or len(members) == self._group_size:
                 return
             new = sorted(self._needs[id_] - set(tools))
             if (
@@ -211,7 +211,7 @@ class ToolsetGroups:
                 tools += new
                 members.append(id_)
 
-    def _add_without_tools(
+    def _add_without_new_tools(
         self,
         members: list[str],
         tools: Sequence[str],
@@ -226,9 +226,9 @@ class ToolsetGroups:
 
         rows = zip_longest(*(filter(is_usable, by_need[need]) for need in needs))
         usable = filter(None, chain.from_iterable(rows))
-        members += list(islice(usable, self._together - len(members)))
+        members += list(islice(usable, self._group_size - len(members)))
         for need in needs:
-            by_need[need] = [n for n in by_need[need] if n in waiting and n not in members]
+            by_need[need] = [id_ for id_ in by_need[need] if id_ in waiting and id_ not in members]
 
     def _has_no_rival(self, id_: str, tools: Sequence[str]) -> bool:
         """Return True if no tool but those of its annotation may answer the query."""
@@ -280,7 +280,7 @@ def toolset_examples(
         toolset = Toolset.read(source, measuring, seen, rng, refused)
         examples = without_duplicates(examples_of(toolset, source.copies, rng))
         results += examples
-        origin = READERS[source.reader]
+        set_reader = READERS[source.reader]
         # The test set ``measuring`` is not contaminated: its questions and tools are omitted.
         exception = f" but {Path(source.measuring).name}" if source.measuring else ""
         facts.append(
@@ -289,9 +289,9 @@ def toolset_examples(
                 "queries": len(toolset.queries),
                 "tools": len(toolset.tools),
                 "examples": len(examples),
-                "origin": origin.origin,
-                "licence": origin.licence,
-                "contaminates": [name + exception for name in origin.contaminates],
+                "origin": set_reader.origin,
+                "licence": set_reader.licence,
+                "contaminates": [name + exception for name in set_reader.contaminates],
                 "refused": dict(sorted(refused.items())),
             }
         )

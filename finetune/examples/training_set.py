@@ -62,7 +62,7 @@ def check_target(folder: Path, *, force: bool = False) -> None:
     if names and (MANIFEST not in names or not names <= _FILES):
         foreign = min(names - _FILES or names)
         raise InputError(
-            f"{folder} is not empty: it holds {foreign}, which is no part of a training set. "
+            f"{folder} is not empty: it holds {foreign}, and not just a complete training set. "
             "Give an empty or a new folder."
         )
     if names and not force:

@@ -143,8 +143,8 @@ def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | N
     return subject.plan_task(rng.choice(WORDINGS["lost_values"]).format(mask=mask), material)
 
 
-#: Number of shuffles that are tried before two steps are swapped instead.
-TRIES = 20
+#: Maximum number of shuffles that are tried before two steps are swapped instead.
+MAX_SHUFFLES = 20
 
 
 def order_steps(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
@@ -176,7 +176,7 @@ def _list_order(plan: Plan, rng: random.Random) -> list[int] | None:
     dependent = [n for n in steps[1:] if any(r.step == n for r in plan.steps[n].references())]
     if not dependent or len(steps) > len(ascii_uppercase):
         return None
-    for _ in range(TRIES):
+    for _ in range(MAX_SHUFFLES):
         order = rng.sample(steps, len(steps))
         if order != steps and _run_order(plan, order) == steps:
             return order

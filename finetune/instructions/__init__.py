@@ -6,9 +6,9 @@ planner does not forget how to follow instructions.
 
 from casewright.finetune.instructions.instruction import Constraint, Instruction
 from casewright.finetune.instructions.mixture import (
+    InstructionSample,
     InstructionSettings,
     InstructionSource,
-    Taken,
     instructions,
 )
 from casewright.finetune.instructions.rules import RULES, Rule, RuleEvolver, holds
@@ -17,11 +17,11 @@ __all__ = [
     "RULES",
     "Constraint",
     "Instruction",
+    "InstructionSample",
     "InstructionSettings",
     "InstructionSource",
     "Rule",
     "RuleEvolver",
-    "Taken",
     "holds",
     "instructions",
 ]

@@ -23,14 +23,14 @@ _ANSWER_NAMES = {
 }
 _INPUT_NAMES = ("input", "context")
 _DIALOGUE_NAMES = ("messages", "conversations", "conversation")
-_USER_ROLES = ("system", "user", "human", "prompter")
+_PROMPT_ROLES = ("system", "user", "human", "prompter")
 _MODEL_ROLES = ("assistant", "gpt", "model")
 #: The library's builder for files of each ending.
 BUILDERS = {".jsonl": "json", **{f".{name}": name for name in ("json", "parquet", "csv", "arrow")}}
 
 
 def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping[Column, str]:
-    """Return column names by ``prompt``, ``answer`` and optionally ``input``; or by ``messages``.
+    """Return the columns of ``prompt``, ``answer`` and optionally ``input``; or of ``messages``.
 
     ``names`` are the data set's columns, ``columns`` the user's mapping; if that is empty, columns
     with usual names are taken. ``InputError`` if the data set lacks a mapped column, or has no
@@ -73,7 +73,7 @@ def _first_exchange(messages: Any) -> tuple[str, str]:
         content = _text(message.get("content", message.get("value")))
         if role in _MODEL_ROLES:
             return "\n\n".join(prompts), content
-        if role not in _USER_ROLES:
+        if role not in _PROMPT_ROLES:
             # The message is a tool's, so the model answered with a call instead of a text.
             break
         prompts.append(content)
@@ -126,8 +126,8 @@ def read_data_set(
     except Exception as error:  # network, files and formats raise anything
         raise InputError(
             f"The data set {str(path)!r} (split {split!r}) cannot be read: "
-            f"{told(error).rstrip('.')}. Give a name such as tatsu-lab/alpaca with access to the "
-            "hub, or a local folder or file."
+            f"{told(error).rstrip('.')}. Give one of its splits, and a name such as "
+            "tatsu-lab/alpaca with access to the hub, or a local folder or file."
         ) from error
     finally:
         logger.setLevel(log_level)
@@ -138,7 +138,7 @@ def _load(path: str, split: str) -> Any:
         from datasets import load_dataset
     except ImportError as error:
         raise DependencyError(
-            "Data sets by name need the library datasets. Run: pip install 'casewright[finetune]'"
+            "Instructions need the library datasets. Run: pip install 'casewright[finetune]'"
         ) from error
     local = Path(path)
     if local.is_file():

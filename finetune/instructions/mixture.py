@@ -73,21 +73,21 @@ class InstructionSettings(Section):
         return self
 
 
-#: Number of times that an instruction may be evolved, each time with other constraints.
+#: Maximum number of evolutions of an instruction, each with other constraints.
 _ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """Instructions in random order, and the number of usable ones in the sources."""
+class InstructionSample:
+    """Examples in random order, and the number of usable instructions in the sources."""
 
     examples: list[TrainingExample]
-    pool: int
+    pool_size: int
 
 
 def instructions(
     settings: InstructionSettings, seed: int, *, refused: Counter[str] | None = None
-) -> Taken:
+) -> InstructionSample:
     """Return a share of the sources' instructions; equal arguments and files give equal results.
 
     If the sources have enough instructions, none is used both evolved and unchanged. ``refused``
@@ -96,7 +96,7 @@ def instructions(
     """
     refused = Counter() if refused is None else refused
     if not settings.share:
-        return Taken([], 0)
+        return InstructionSample([], 0)
     rng = random.Random(f"instructions {seed}")
     pool = _pool(settings, rng, refused)
     if not pool:
@@ -117,7 +117,7 @@ def instructions(
         by_id[id_] = replace(item, id=id_)
     examples = [item.to_example() for item in by_id.values()]
     rng.shuffle(examples)
-    return Taken(examples, len(pool))
+    return InstructionSample(examples, len(pool))
 
 
 def _pool(

@@ -30,13 +30,13 @@ WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 MAX_CONSTRAINTS = 3
 #: A constraint's parameters and the answer that satisfies it; ``None`` if a rule does not apply.
 Proposal = tuple[Mapping[str, Any], str] | None
-#: Returns the proposal for a question and its answer.
+#: Returns the proposal for a prompt without constraints and its answer.
 Propose = Callable[[str, str, random.Random], Proposal]
 #: Returns true if an answer satisfies a constraint with these parameters.
 Check = Callable[[Mapping[str, Any], str], bool]
 #: Ends of prompts that the answer completes; a constraint must precede such a prompt.
 _CUES = (":", "=", ">", "-", "…", "...", ",", '"')
-#: Share of prompts whose constraints precede the question, if they may follow it.
+#: Probability that constraints precede the prompt, if they may follow it.
 _SHARE_BEFORE = 0.25
 #: Maximum number of words of an answer with a constraint on its length, and minimum number of words
 #: of an answer with a constraint on its words.
@@ -72,7 +72,7 @@ class Rule:
     propose: Propose
     wraps: bool = False
 
-    def evolved(self, instruction: Instruction, rng: random.Random) -> Instruction | None:
+    def apply(self, instruction: Instruction, rng: random.Random) -> Instruction | None:
         """Return the instruction with the constraint; ``None`` if the rule does not apply."""
         original = instruction.original or instruction.prompt
         if _ABOUT_FORM.search(original):
@@ -106,22 +106,22 @@ def has_word(answer: str, word: str) -> bool:
     return bool(re.search(pattern, answer.casefold()))
 
 
-def _begins_with(question: str, answer: str, rng: random.Random) -> Proposal:
+def _begins_with(prompt: str, answer: str, rng: random.Random) -> Proposal:
     phrase = rng.choice(WORDINGS["a_beginning"])
     return {"phrase": phrase}, phrase + ("\n" if "\n" in answer else " ") + answer
 
 
-def _ends_with(question: str, answer: str, rng: random.Random) -> Proposal:
+def _ends_with(prompt: str, answer: str, rng: random.Random) -> Proposal:
     phrase = rng.choice(WORDINGS["an_end"])
     is_one_line = "\n" not in answer and answer.endswith((".", "!", "?"))
     return {"phrase": phrase}, answer + (" " if is_one_line else "\n") + phrase
 
 
-def _quoted(question: str, answer: str, rng: random.Random) -> Proposal:
+def _quoted(prompt: str, answer: str, rng: random.Random) -> Proposal:
     return None if '"' in answer else ({}, f'"{answer}"')
 
 
-def _json(question: str, answer: str, rng: random.Random) -> Proposal:
+def _json(prompt: str, answer: str, rng: random.Random) -> Proposal:
     key = rng.choice(WORDINGS["a_key"])
     return {"key": key}, json.dumps({key: answer}, ensure_ascii=False)
 
@@ -135,7 +135,7 @@ def _is_json(parameters: Mapping[str, Any], answer: str) -> bool:
     return isinstance(value, str) and bool(value.strip()) and len(decoded) == 1
 
 
-def _at_most_words(question: str, answer: str, rng: random.Random) -> Proposal:
+def _at_most_words(prompt: str, answer: str, rng: random.Random) -> Proposal:
     count = len(answer.split())
     if count > _MAX_LIMITED_WORDS or not _is_prose(answer, 0):
         return None
@@ -143,17 +143,17 @@ def _at_most_words(question: str, answer: str, rng: random.Random) -> Proposal:
     return {"n": max(2, -(-count // step) * step)}, answer
 
 
-def _no_commas(question: str, answer: str, rng: random.Random) -> Proposal:
+def _no_commas(prompt: str, answer: str, rng: random.Random) -> Proposal:
     return ({}, answer) if "," not in answer and _is_prose(answer) else None
 
 
-def _includes(question: str, answer: str, rng: random.Random) -> Proposal:
-    words = _new_words(answer, question)
+def _includes(prompt: str, answer: str, rng: random.Random) -> Proposal:
+    words = _new_words(answer, prompt)
     return ({"word": rng.choice(words)}, answer) if words and _is_prose(answer) else None
 
 
-def _excludes(question: str, answer: str, rng: random.Random) -> Proposal:
-    words = _new_words(question, answer)
+def _excludes(prompt: str, answer: str, rng: random.Random) -> Proposal:
+    words = _new_words(prompt, answer)
     return ({"word": rng.choice(words)}, answer) if words and _is_prose(answer) else None
 
 
@@ -206,7 +206,7 @@ class RuleEvolver:
         evolved = instruction
         rules = self._pick_rules(instruction, self._rng.randint(1, self._max_constraints))
         for rule in sorted(rules, key=lambda rule: not rule.wraps):
-            candidate = rule.evolved(evolved, self._rng)
+            candidate = rule.apply(evolved, self._rng)
             # A rule may break another constraint: an exact phrase may contain an excluded word.
             if candidate and all(holds(c, candidate.answer) for c in candidate.constraints):
                 evolved = candidate
@@ -215,7 +215,7 @@ class RuleEvolver:
 
     def _pick_rules(self, instruction: Instruction, count: int) -> list[Rule]:
         # Each rule has its own random generator, so that rules do not affect each other.
-        fitting = [r for r in RULES.values() if r.evolved(instruction, random.Random(0))]
+        fitting = [r for r in RULES.values() if r.apply(instruction, random.Random(0))]
         picked: list[Rule] = []
         for rule in sorted(fitting, key=lambda r: (1 + self.used[r.kind]) * self._rng.random()):
             if len(picked) < count and not any(rule.parts & other.parts for other in picked):

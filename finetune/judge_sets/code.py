@@ -53,7 +53,7 @@ EXCLUDED = ("test", "tests", "test_*", "testing", "_vendor")
 SEED = 0
 #: Maximum number of questions of a package, and of chunks of a function.
 PER_PACKAGE, MAX_CHUNKS = 50, 10
-METHOD_WORDS = (
+METHOD_WORDINGS = (
     "Show me the full `{name}` method of class `{owner}`{place}.",
     "the whole {name} method of {owner}{place}",
     "I need all of {owner}.{name}{place}, from its signature to its last line.",
@@ -62,7 +62,7 @@ METHOD_WORDS = (
     "entire body of the method {name} in the class {owner}{place}",
     "Give me the code of {owner}'s {name} method{place}, all of it.",
 )
-FUNCTION_WORDS = (
+FUNCTION_WORDINGS = (
     "Show me the full `{name}` function{place}.",
     "the whole function {name}{place}",
     "I need all of {name}(){place}, from its signature to its last line.",
@@ -71,7 +71,7 @@ FUNCTION_WORDS = (
     "entire body of {name}{place}",
     "Give me the code of the function {name}{place}, all of it.",
 )
-#: Words for the function's location; half of the questions have none.
+#: Words for the location of a function with a unique symbol; half of these questions have none.
 PLACES = ("", "", " of {package}", " in {source}")
 
 
@@ -84,7 +84,7 @@ class PythonDefinition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class PackageDefinition:
     """A definition in a package's file ``source``; ``symbol`` includes its enclosing classes.
 
     ``chunks`` are the ids of its chunks; empty if no question may ask for the definition.
@@ -102,11 +102,11 @@ class Function:
         return f"{self.source}:{self.symbol}"
 
     @property
-    def is_cut(self) -> bool:
+    def is_askable(self) -> bool:
         """True if it has 2 to ``MAX_CHUNKS`` chunks: then a question may ask for it."""
         return 2 <= len(self.chunks) <= MAX_CHUNKS
 
-    def labelled(self, text: str) -> LabelledQuestion:
+    def question(self, text: str) -> LabelledQuestion:
         """Return a question for the function."""
         return LabelledQuestion(self.key, text, frozenset(self.chunks))
 
@@ -116,7 +116,7 @@ class CodeCorpus:
     """The chunks of installed packages and all definitions in them; ``origin`` has the versions."""
 
     cases: Sequence[Case]
-    functions: Sequence[Function]
+    definitions: Sequence[PackageDefinition]
     origin: Mapping[str, Any]
 
     def feedback_set(
@@ -134,41 +134,42 @@ class CodeCorpus:
 
 def code_set(corpus: CodeCorpus) -> FeedbackSet:
     """Return the set whose questions name their function; ``InputError`` without a question."""
-    count = sum(len(function.chunks) > 1 for function in corpus.functions)
-    return corpus.feedback_set(CODE, ask_about(corpus.functions), functions_of_several_chunks=count)
+    count = sum(len(function.chunks) > 1 for function in corpus.definitions)
+    questions = ask_about(corpus.definitions)
+    return corpus.feedback_set(CODE, questions, functions_of_several_chunks=count)
 
 
 def described_set(corpus: CodeCorpus, written: Mapping[str, str] | None = None) -> FeedbackSet:
     """Return the set whose questions describe their function.
 
-    ``written`` are questions by ``Function.key``, by default the packaged ones. A function that the
-    installed version of its package lacks, or has in one chunk, is omitted and counted in
-    ``origin``; ``InputError`` if all are omitted.
+    ``written`` are questions by ``PackageDefinition.key``, by default the packaged ones. A function
+    is omitted and counted in ``origin`` if its package lacks it or it is not askable.
+    ``InputError`` if all are omitted.
     """
     written = written_questions() if written is None else written
-    by_key = {function.key: function for function in corpus.functions if function.is_cut}
-    questions = [by_key[key].labelled(text) for key, text in written.items() if key in by_key]
+    by_key = {function.key: function for function in corpus.definitions if function.is_askable}
+    questions = [by_key[key].question(text) for key, text in written.items() if key in by_key]
     left_out = len(written) - len(questions)
     counts = {"functions_described": len(questions), "functions_left_out": left_out}
     return corpus.feedback_set(DESCRIBED, questions, **counts)
 
 
 def written_questions() -> dict[str, str]:
-    """Return the packaged questions by the file and symbol of their functions."""
+    """Return the packaged questions by ``PackageDefinition.key``."""
     file = Path(__file__).parent / "data" / "described.jsonl"
     return {record["id"]: record["question"] for _, _, record in read_values(file)}
 
 
-def ask_about(functions: Sequence[Function]) -> list[LabelledQuestion]:
-    """Return a question for each function of several chunks, at most ``PER_PACKAGE`` a package.
+def ask_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion]:
+    """Return a question for each askable function, at most ``PER_PACKAGE`` a package.
 
-    Functions and words are drawn with a seed. The question for a symbol of several files names the
-    file.
+    Functions and wordings are drawn with a seed. If several files have a function's symbol, the
+    question names the file.
     """
-    counts = Counter(function.symbol for function in functions)
-    sample: list[Function] = []
-    for package in sorted({function.package for function in functions}):
-        candidates = [f for f in functions if f.package == package and f.is_cut]
+    counts = Counter(function.symbol for function in definitions)
+    sample: list[PackageDefinition] = []
+    for package in sorted({function.package for function in definitions}):
+        candidates = [f for f in definitions if f.package == package and f.is_askable]
         candidates.sort(key=lambda function: (function.source, function.symbol))
         random.Random(f"{SEED} {package}").shuffle(candidates)
         sample += candidates[:PER_PACKAGE]
@@ -177,14 +178,14 @@ def ask_about(functions: Sequence[Function]) -> list[LabelledQuestion]:
     return [_question(function, unique=counts[function.symbol] == 1) for function in sample]
 
 
-def _question(function: Function, *, unique: bool) -> LabelledQuestion:
+def _question(function: PackageDefinition, *, unique: bool) -> LabelledQuestion:
     # Each function has its own generator, so that its wording does not depend on other packages.
     rng = random.Random(f"{SEED} {function.key}")
     owner, _, name = function.symbol.rpartition(".")
-    wording = rng.choice(METHOD_WORDS if function.is_method else FUNCTION_WORDS)
+    wording = rng.choice(METHOD_WORDINGS if function.is_method else FUNCTION_WORDINGS)
     location = rng.choice(PLACES) if unique else " in {source}"
     location = location.format(package=function.package, source=function.source)
-    return function.labelled(wording.format(name=name, owner=owner, place=location))
+    return function.question(wording.format(name=name, owner=owner, place=location))
 
 
 def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
@@ -201,7 +202,7 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
     versions: dict[str, str] = {}
     missing: list[str] = []
     cases: list[Case] = []
-    functions: list[Function] = []
+    definitions: list[PackageDefinition] = []
     # The store computes the ids of the cases; it stays empty.
     with CaseStore(schema_of(CODE, "code", default_encoder())) as store:
         for name, folder in packages:
@@ -214,13 +215,13 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
             versions[folder] = installed.version
             for new_cases, new_functions in _read_package(folder, installed.version, path, store):
                 cases += new_cases
-                functions += new_functions
-    return CodeCorpus(cases, functions, {"packages": versions, "packages_missing": missing})
+                definitions += new_functions
+    return CodeCorpus(cases, definitions, {"packages": versions, "packages_missing": missing})
 
 
 def _read_package(
     package: str, version: str, folder: Path, store: CaseStore
-) -> Iterator[tuple[list[Case], list[Function]]]:
+) -> Iterator[tuple[list[Case], list[PackageDefinition]]]:
     """Yield the chunks and the definitions of each file of a package."""
     for file in walk(folder, ("*.py",), EXCLUDED).files:
         data, kind = file.path.read_bytes(), kind_of(file.source)
@@ -228,21 +229,23 @@ def _read_package(
         source = f"{package}/{file.source}"
         try:
             chunks = split(read_document(data, kind))
-            by_symbol = definitions(data)
+            by_symbol = python_definitions(data)
         except (InputError, SyntaxError, ValueError):
             # Packages may include files for other versions of Python.
             continue
         cases = document_cases(chunks, store, f"{package} {version}", source, digest(data))
-        functions = []
+        definitions = []
         for symbol, (first, *others) in sorted(by_symbol.items()):
             ids = [case.id for case in cases if case.metadata.get("symbol") == symbol]
             # Questions ask only for functions and methods with a unique symbol.
             chunk_ids = tuple(ids) if first.is_function and not others else ()
-            functions.append(Function(package, source, symbol, chunk_ids, first.in_class))
-        yield cases, functions
+            definitions.append(
+                PackageDefinition(package, source, symbol, chunk_ids, first.in_class)
+            )
+        yield cases, definitions
 
 
-def definitions(source: bytes) -> dict[str, list[PythonDefinition]]:
+def python_definitions(source: bytes) -> dict[str, list[PythonDefinition]]:
     """Return the definitions in a file by their symbols, in order, by Python's parser.
 
     ``SyntaxError`` or ``ValueError`` if the file is not Python of this version.

@@ -34,13 +34,13 @@ def find_sets(
         limit: Maximum number of questions of each set, equally many of both halves.
 
     Raises:
-        InputError: No set has this name, a file has another form, or a half has no question.
+        InputError: No set has this name, a file is missing or malformed, or a half has no question.
         DependencyError: A set of code is needed, and its splitter is not installed.
     """
     if data is not None and any((data / name).is_file() for name in (CASES, QUESTIONS)):
         readers: Readers = {data.resolve().name: partial(labelled_set, data)}
     else:
-        readers = _public_sets(data, only)
+        readers = _readers(data, only)
     sets = [read().limited(limit) for name, read in readers.items() if only in (None, name)]
     if not sets:
         raise InputError(
@@ -60,7 +60,7 @@ def find_sets(
     return sets
 
 
-def _public_sets(data: Path | None, only: str | None) -> Readers:
+def _readers(data: Path | None, only: str | None) -> Readers:
     readers: Readers = {}
     if data is not None:
         if not data.is_dir():

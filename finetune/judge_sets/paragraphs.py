@@ -49,7 +49,7 @@ class Paragraph(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A question's record, its paragraphs, and those of them that support its answer."""
+    """A question's record, its paragraphs, and the paragraphs that support its answer."""
 
     record: Mapping[str, Any]
     paragraphs: set[Paragraph]
@@ -77,8 +77,8 @@ def _item(record: Mapping[str, Any]) -> Item:
         raise TypeError("question and answer are texts")
     if "paragraphs" in record:
         labelled = [
-            (Paragraph.of(part["title"], part["paragraph_text"]), bool(part["is_supporting"]))
-            for part in record["paragraphs"]
+            (Paragraph.of(item["title"], item["paragraph_text"]), bool(item["is_supporting"]))
+            for item in record["paragraphs"]
         ]
     else:
         titles = {title for title, _ in record["supporting_facts"]}
@@ -169,7 +169,8 @@ def _claims(folder: Path) -> list[LabelledQuestion]:
     citing = [claims[id_] for id_ in sorted(claims, key=_hash_of) if claims[id_].relevant]
     if not citing:
         raise InputError(f"{folder}: no claim cites an abstract, so a search has none to find.")
-    test, training = ([c for c in citing if is_training(c.id) is half] for half in (False, True))
+    test = [claim for claim in citing if not is_training(claim.id)]
+    training = [claim for claim in citing if is_training(claim.id)]
     return test[:CLAIMS_PER_HALF] + training[:CLAIMS_PER_HALF]
 
 

@@ -105,7 +105,7 @@ class FeedbackSet:
 
 
 def schema_of(name: str, kind: CaseKind, encoder: Encoder, *, titled: bool = True) -> CaseSchema:
-    """Return the schema of a set: the schema of ``ingest`` for code, else text and title."""
+    """Return the schema of a set: for code that of ``ingest``, else text and maybe title."""
     collection = re.sub(r"[^A-Za-z0-9_-]", "_", f"bench_feedback_{name}")
     if kind == "code":
         return document_schema(encoder, collection)

@@ -34,9 +34,9 @@ VARIATION = tevo.TevoSettings(
     no_example=0.25,
     shots=0,
 )
-#: Number of variants of a toolbox, with the original; few, since their encodings are cached.
+#: Number of variants of a toolbox, with the original. Few, since all encodings stay in memory.
 VARIANTS = 12
-#: Maximum number of messages in a group. About one in four added tools is held out.
+#: Maximum number of messages that share a toolbox. About one in four added tools is held out.
 MAX_GROUP, HELD_OUT_ONE_IN = 12, 4
 
 
@@ -55,24 +55,23 @@ class EpisodeSettings:
     """Settings of the variation of episodes; each share is a probability.
 
     Attributes:
-        messages: Maximum number of messages.
+        max_messages: Maximum number of messages before some are joined.
         mixed: Share of episodes with the tools and messages of two toolboxes.
-        removed: Share of episodes without one tool; the plan of messages that need the tool becomes
-            ``no_evidence()``.
+        removed: Share of episodes without one tool; see ``_without_a_tool``.
         added: Share of episodes with tools of another toolbox that no message needs.
-        most_added: Maximum number of added tools.
+        max_added: Maximum number of added tools.
         composed: Maximum share of messages that are joined with another message.
-        alone: Share of episodes whose plan cases are only the tools' examples.
+        examples_only: Share of episodes whose plan cases are only the tools' examples.
         examples: Share of the tools' examples that are plan cases.
     """
 
-    messages: int = 30
+    max_messages: int = 30
     mixed: float = 0.12
     removed: float = 0.2
     added: float = 0.4
-    most_added: int = 4
+    max_added: int = 4
     composed: float = 0.5
-    alone: float = 0.35
+    examples_only: float = 0.35
     examples: float = 0.85
 
 
@@ -98,7 +97,7 @@ class Episode:
 def episodes(
     sources: Sequence[Source], tokenizer: Tokenizer, settings: EpisodeSettings, rng: random.Random
 ) -> Iterator[Episode]:
-    """Yield an episode for each source with enough to learn from, in random order."""
+    """Yield an episode for each source, in random order, unless ``_episode`` returns ``None``."""
     for source in rng.sample(sources, len(sources)):
         if rng.random() < settings.mixed:
             source = _mixed(source, rng.choice(sources), rng)
@@ -108,7 +107,7 @@ def episodes(
 
 
 def _mixed(source: Source, other: Source, rng: random.Random) -> Source:
-    """Return all tools and half the messages of two sources; the first if tools share a name."""
+    """Return all tools and half the messages of two sources; the first alone if names clash."""
     tools, others = _tools(source.toolbox), _tools(other.toolbox)
     if any(tool.name in source.toolbox for tool in others):
         return source
@@ -121,11 +120,12 @@ def _mixed(source: Source, other: Source, rng: random.Random) -> Source:
 
 
 def _tools(toolbox: Toolbox) -> list[ToolSpec]:
+    """Return a toolbox's tools except ``no_evidence``, which every ``Toolbox`` adds."""
     return [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
 
 
 def vary_source(source: Source, number: int) -> Source:
-    """Return a variant of a source, with names and descriptions drawn by the variant's number.
+    """Return a variant of a source, with names and descriptions drawn with the seed ``number``.
 
     The variant 0 is the source itself.
     """
@@ -144,14 +144,14 @@ def _tools_and_messages(
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
     """Return an episode's tools, with some removed and others added, and its messages."""
     toolbox = source.toolbox
-    queries = rng.sample(source.queries, min(settings.messages, len(source.queries)))
+    queries = rng.sample(source.queries, min(settings.max_messages, len(source.queries)))
     queries = with_joined_queries(queries, rng.uniform(0, settings.composed), rng)
     if rng.random() < settings.removed:
         toolbox, queries = _without_a_tool(toolbox, queries, rng)
     tools = _tools(toolbox)
     if rng.random() < settings.added:
         others = [tool for tool in rng.choice(sources).toolbox if tool.name not in toolbox]
-        tools += rng.sample(others, min(len(others), rng.randint(1, settings.most_added)))
+        tools += rng.sample(others, min(len(others), rng.randint(1, settings.max_added)))
     return Toolbox(rng.sample(tools, len(tools))), queries
 
 
@@ -160,7 +160,8 @@ def _without_a_tool(
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
     """Return a toolbox without one tool, and the messages that do not need it.
 
-    Some messages that need the tool are kept, with the plan ``no_evidence()``.
+    About 30 % of the messages with one or two steps, the last of which calls the tool, are kept
+    with the plan ``no_evidence()``. The other messages that need the tool are dropped.
     """
     removed = rng.choice(_tools(toolbox)).name
     no_evidence = parse_plan(f"s1 = {NO_EVIDENCE.name}()")
@@ -203,9 +204,9 @@ def _episode(
             messages.append(message)
             plans.append(plan)
     # The plan cases of a message are all examples, and some of the other messages.
-    case_count = 0 if rng.random() < settings.alone else rng.randint(1, count - 1)
-    cases = {*rng.sample(range(count), case_count), *range(count, len(messages))}
-    is_case = [[n in cases and n != row for n in range(len(messages))] for row in range(count)]
+    case_count = 0 if rng.random() < settings.examples_only else rng.randint(1, count - 1)
+    numbers = {*rng.sample(range(count), case_count), *range(count, len(messages))}
+    is_case = [[n in numbers and n != row for n in range(len(messages))] for row in range(count)]
     return Episode(schema, messages, contexts, plans, count, is_case)
 
 
@@ -214,15 +215,14 @@ def source_drawer(
 ) -> Callable[[random.Random], list[Source]]:
     """Return a function that draws the sources of a pass: a variant of each toolbox and source.
 
-    It also draws each of ``hosts`` with the tools of one variant, as if a request had added them.
+    It also draws each of ``hosts`` mixed with one variant, as if a request had added its tools.
     """
     sources = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
     sources += others
-
-    variants_of = [cache(partial(vary_source, source)) for source in sources]
+    variant_functions = [cache(partial(vary_source, source)) for source in sources]
 
     def draw(rng: random.Random) -> list[Source]:
-        variants = [variant(rng.randrange(VARIANTS)) for variant in variants_of]
+        variants = [variant_of(rng.randrange(VARIANTS)) for variant_of in variant_functions]
         return variants + [_mixed(host, rng.choice(variants), rng) for host in hosts]
 
     return draw
@@ -239,7 +239,7 @@ def digest(boxes: Sequence[CorpusToolbox]) -> str:
 
 
 def split_source(source: Source, count: int, rng: random.Random) -> list[Source]:
-    """Return a source as ``count`` sources with the same toolbox and some of its messages each."""
+    """Return ``count`` sources that share a source's toolbox and divide its messages."""
     order = rng.sample(source.queries, len(source.queries))
     return [
         replace(source, name=f"{source.name}-{index}", queries=order[index::count])
@@ -251,7 +251,7 @@ class AddedToolSources(NamedTuple):
     """Messages whose records add tools: sources for training, and messages for validation."""
 
     training: list[Source]
-    held: list[AnnotatedQuery]
+    validation: list[AnnotatedQuery]
 
 
 def added_tool_sources(
@@ -260,10 +260,10 @@ def added_tool_sources(
     """Return a domain's messages whose records add tools, in groups.
 
     The toolbox of a group has the added tools of all its messages. Messages with a held-out tool
-    are for validation. Messages that no tool answers are omitted, since a tool that another message
-    adds may answer them.
+    are for validation. Messages that remove tools are omitted, and those that no tool answers,
+    since a tool that another message adds may answer them.
     """
-    held = []
+    validation = []
     groups: list[tuple[dict[str, ToolSpec], list[AnnotatedQuery]]] = []
     for query in queries:
         record = query.record
@@ -271,19 +271,19 @@ def added_tool_sources(
             continue
         added = [t for t in record.request(toolbox).toolbox if t.name not in toolbox]
         if any(hashlib.sha256(t.name.encode()).digest()[0] % HELD_OUT_ONE_IN == 0 for t in added):
-            held.append(query)
+            validation.append(query)
             continue
-        without_tools = replace(query, record=record.model_copy(update={"tools_extra": []}))
+        without_added = replace(query, record=record.model_copy(update={"tools_extra": []}))
         for tools, group in groups:
             # Two messages may declare one name differently.
             if len(group) < MAX_GROUP and all(tools.get(t.name, t) == t for t in added):
                 tools.update({tool.name: tool for tool in added})
-                group.append(without_tools)
+                group.append(without_added)
                 break
         else:
-            groups.append(({tool.name: tool for tool in added}, [without_tools]))
+            groups.append(({tool.name: tool for tool in added}, [without_added]))
     training = [
         Source(f"{name}+{number}", toolbox.with_(*tools.values()), {}, group)
         for number, (tools, group) in enumerate(groups)
     ]
-    return AddedToolSources(training, held)
+    return AddedToolSources(training, validation)

@@ -1,4 +1,4 @@
-"""The loss of the plan parser: the negative log-likelihood of an episode's gold plans."""
+"""The plan parser's loss: the negative log-likelihood of the gold plans of an ``Episode``."""
 
 from __future__ import annotations
 
@@ -30,29 +30,32 @@ IGNORED = -100
 
 
 def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
-    """Return the gold plans of an episode's messages as tensors.
+    """Return the gold plans of the messages to plan for, and their options, as tensors.
 
-    Steps and arguments have one numbering for all messages.
+    A place is the position of a step in its plan, from 0. The steps of all plans have one
+    numbering, and so have the arguments. ``words`` is the number of nodes of words.
 
-    - tools: tools of each message's steps, then the end (n, places)
-    - previous_tools: tool before each place (n, places); see ``case_network.continued``
-    - step_rows, step_places, step_tools: message of each step, its number from 0, its tool
-    - step_parameters: parameters of each step's tool, padded with -1 (steps, most)
-    - steps, slots: step of each argument, and its index in the step
-    - parameters, kinds, indices: parameter, kind and index of each argument
-    - allowed: flags of the options: plain kinds, choices, context fields, results by step
-      (arguments, options)
-    - options: correct option of each argument
+    - tools: numbers of each plan's tools, the end, then ``IGNORED`` (messages, places); the end is
+      numbered after the last tool
+    - previous_tools: tool before each place (messages, places); first the number of the end, which
+      also stands for the start; -1 after the plan
+    - step_rows, step_places, step_tools: message, place and tool of each step
+    - step_parameters: parameters of each step's tool, padded with -1 (steps, most parameters)
+    - argument_steps, argument_slots: step of each argument, and its position in this step
+    - parameters, kinds, result_indices: ``Argument.parameter``, ``kind`` and ``index``
+    - allowed: flags of each argument's options (arguments, options): the first ``PLAIN`` kinds, the
+      choices, the context fields, then the result fields of each earlier step
+    - options: number of the right option of each argument, or ``IGNORED``
     - weights: weights of the nodes that an argument points to (arguments, nodes)
-    - spans: flags of correct runs of words, by first word and length (arguments, words, longest)
-    - numbers: flags of correct numbers (arguments, numbers)
+    - spans: flags of right spans, by first word and length - 1 (arguments, words, ``LONGEST``)
+    - numbers: flags of the right numbers of the message (arguments, numbers)
     """
     schema, messages = episode.schema, episode.messages
     plans = episode.plans[: episode.count]
-    steps = [(row, n, step) for row, plan in enumerate(plans) for n, step in enumerate(plan)]
+    steps = [(row, place, s) for row, plan in enumerate(plans) for place, s in enumerate(plan)]
     arguments = [
-        (number, slot, argument)
-        for number, (_, _, step) in enumerate(steps)
+        (step_index, slot, argument)
+        for step_index, (_, _, step) in enumerate(steps)
         for slot, argument in enumerate(step.arguments)
     ]
     end = len(schema.tools)
@@ -65,40 +68,41 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
     fields = max(1, *(len(message.fields) for message in messages))
     most_numbers = max(1, *(len(message.numbers) for message in messages))
     options = Options(schema)
-    plain = [options.plain_of(message) for message in messages[: len(plans)]]
-    pairs = zip(messages, episode.contexts, strict=False)
+    planned = messages[: len(plans)]
+    plain = [options.plain_of(message) for message in planned]
+    pairs = zip(planned, episode.contexts, strict=True)
     context = [options.context_of(message, values, fields) for message, values in pairs]
     allowed, right_options = [], []
     weights = np.zeros((len(arguments), words + fields + schema.size), dtype=np.float32)
     spans = np.zeros((len(arguments), words, reading.LONGEST), dtype=bool)
     numbers = np.zeros((len(arguments), most_numbers), dtype=bool)
-    for number, (step_number, _, argument) in enumerate(arguments):
-        row, place, _ = steps[step_number]
+    for index, (step_index, _, argument) in enumerate(arguments):
+        row, place, _ = steps[step_index]
         parameter = argument.parameter
         calls = [step.tool for step in plans[row][:place]]
         results = options.results_of(calls, reading.PLACES) & options.steps[parameter]
         choices = options.choices[parameter]
         parts = (plain[row][parameter], choices, context[row][parameter], results.ravel())
         allowed.append(np.concatenate(parts))
-        right_options.append(_option(argument, parts, len(schema.results)))
-        first, last = reading.pointed(argument, messages[row], schema, words, fields)
-        weights[number, first:last] = 1 / max(1, last - first)
-        numbers[number, list(argument.numbers)] = True
-        for start, stop in argument.spans:
-            if stop - start < reading.LONGEST:
-                spans[number, start, stop - start] = True
+        right_options.append(_right_option(argument, parts, len(schema.results)))
+        start, end_node = reading.pointed(argument, messages[row], schema, words, fields)
+        weights[index, start:end_node] = 1 / max(1, end_node - start)
+        numbers[index, list(argument.numbers)] = True
+        for first, last in argument.spans:
+            if last - first < reading.LONGEST:
+                spans[index, first, last - first] = True
     step_parameters = [schema.parameters_of(step.tool) for _, _, step in steps]
-    most = max(1, *map(len, step_parameters))
+    most_parameters = max(1, *map(len, step_parameters))
     integers = {
         "step_rows": [row for row, _, _ in steps],
         "step_places": [place for _, place, _ in steps],
         "step_tools": [step.tool for _, _, step in steps],
-        "step_parameters": [[*row, *[-1] * (most - len(row))] for row in step_parameters],
-        "steps": [number for number, _, _ in arguments],
-        "slots": [slot for _, slot, _ in arguments],
+        "step_parameters": [[*p, *[-1] * (most_parameters - len(p))] for p in step_parameters],
+        "argument_steps": [step_index for step_index, _, _ in arguments],
+        "argument_slots": [slot for _, slot, _ in arguments],
         "parameters": [argument.parameter for _, _, argument in arguments],
         "kinds": [argument.kind for _, _, argument in arguments],
-        "indices": [argument.index for _, _, argument in arguments],
+        "result_indices": [argument.index for _, _, argument in arguments],
         "options": right_options,
     }
     others = {
@@ -109,21 +113,23 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
         "spans": spans,
         "numbers": numbers,
     }
-    return tensors(others | {n: np.array(row, dtype=np.int64) for n, row in integers.items()})
+    return tensors(others | {n: np.array(v, dtype=np.int64) for n, v in integers.items()})
 
 
-def _option(argument: Argument, parts: tuple[NDArray[np.bool_], ...], results: int) -> int:
-    """Return an argument's option; ``IGNORED`` if it is masked, as in a truncated message."""
+def _right_option(
+    argument: Argument, parts: tuple[NDArray[np.bool_], ...], result_count: int
+) -> int:
+    """Return the number of an argument's option; ``IGNORED`` if its flag in ``parts`` is False."""
     choices, context, steps = np.cumsum([len(part) for part in parts[:3]]).tolist()
     starts = {
         reading.CHOICE: choices,
         reading.CONTEXT: context,
-        reading.STEP: steps + argument.step * results,
+        reading.STEP: steps + argument.step * result_count,
     }
-    index = argument.kind
-    if index in starts:
-        index = starts[index] + argument.node
-    return index if np.concatenate(parts)[index] else IGNORED
+    option = argument.kind
+    if option in starts:
+        option = starts[option] + argument.node
+    return option if np.concatenate(parts)[option] else IGNORED
 
 
 class FrozenStates:
@@ -134,7 +140,7 @@ class FrozenStates:
         self._states: dict[bytes, Tensor] = {}
 
     def __call__(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """Return token states (n, tokens, encoder), zeros without a token."""
+        """Return token states (texts, tokens, the encoder's width); those of padding are 0."""
         lengths = mask.sum(-1).tolist()
         keys = [
             torch.stack([ids[row, :size], types[row, :size]]).numpy(force=True).tobytes()
@@ -155,47 +161,47 @@ class FrozenStates:
 
 
 def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict[str, float]]:
-    """Return the mean negative log-likelihood of a plan, and its parts by name."""
+    """Return the mean negative log-likelihood of the gold plans, and its terms by name."""
     memory = _memory_of(network, episode)
     gold = _targets(episode, memory.words)
-    rows = gold["step_rows"][gold["steps"]]
-    places = gold["step_places"]
+    step_rows, step_tools, places = gold["step_rows"], gold["step_tools"], gold["step_places"]
+    rows = step_rows[gold["argument_steps"]]
     values = network.values(
-        memory, rows, gold["parameters"], gold["kinds"], gold["weights"], gold["indices"]
+        memory, rows, gold["parameters"], gold["kinds"], gold["weights"], gold["result_indices"]
     )
-    decoded = network.decode(memory, _step_inputs(network, memory, gold, values))
+    decoded = network.decode(memory, _decoder_inputs(network, memory, gold, values))
     tools = network.tools(memory, decoded, gold["previous_tools"]).float()
-    losses = {"tools": _sum(tools.flatten(0, 1), gold["tools"].flatten())}
-    step_rows, step_tools = gold["step_rows"], gold["step_tools"]
+    losses = {"tools": _summed_cross_entropy(tools.flatten(0, 1), gold["tools"].flatten())}
     states = network.arguments(
         memory, decoded[step_rows, places], step_rows, step_tools, gold["step_parameters"]
-    )[gold["steps"], gold["slots"]]
+    )[gold["argument_steps"], gold["argument_slots"]]
     likeness = (
         tensor(arrays.name_likeness(episode.schema)),
         tensor(arrays.field_likeness(episode.schema, episode.messages)[: episode.count]),
     )
-    parts = network.kinds(memory, states, rows, gold["parameters"], places[gold["steps"]], likeness)
+    argument_places = places[gold["argument_steps"]]
+    parts = network.kinds(memory, states, rows, gold["parameters"], argument_places, likeness)
     logits = torch.cat([part.flatten(1).float() for part in parts], 1)
-    losses["kinds"] = _sum(masked(logits, gold["allowed"]), gold["options"])
-    indices = gold["indices"].masked_fill(gold["kinds"] != reading.STEP, IGNORED)
-    losses["indices"] = _sum(network.which(states).float(), indices)
+    losses["kinds"] = _summed_cross_entropy(masked(logits, gold["allowed"]), gold["options"])
+    indices = gold["result_indices"].masked_fill(gold["kinds"] != reading.STEP, IGNORED)
+    losses["indices"] = _summed_cross_entropy(network.which(states).float(), indices)
+    # A span beyond ``LONGEST`` words has no flags, and an infinite loss.
     is_span = (gold["kinds"] == reading.SPAN) & gold["spans"].flatten(1).any(1)
     if is_span.any():
         scores = network.spans(memory, states[is_span], rows[is_span]).flatten(1)
-        losses["spans"] = _sum_of_any(scores, gold["spans"][is_span].flatten(1))
+        losses["spans"] = _summed_loss_of_any(scores, gold["spans"][is_span].flatten(1))
     is_number = gold["kinds"] == reading.NUMBER
     if is_number.any():
         weights, facts, present = number_tensors(episode.messages[: episode.count], memory.words)
         scores = network.numbers(memory, states[is_number], weights, facts, rows[is_number])
         right = gold["numbers"][is_number][:, : present.shape[1]]
-        losses["numbers"] = _sum_of_any(masked(scores, present[rows[is_number]]), right)
-    count = episode.count
-    total = sum(losses.values(), torch.zeros(())) / count
-    return total, {name: float(loss.detach()) / count for name, loss in losses.items()}
+        losses["numbers"] = _summed_loss_of_any(masked(scores, present[rows[is_number]]), right)
+    total = sum(losses.values(), torch.zeros(())) / episode.count
+    return total, {name: float(loss.detach()) / episode.count for name, loss in losses.items()}
 
 
 def _memory_of(network: ParserNetwork, episode: Episode) -> Memory:
-    """Return the encoded messages, toolbox and plan cases, as the network plans with them."""
+    """Return the messages to plan for, encoded with the toolbox and all messages as plan cases."""
     schema, count = episode.schema, episode.count
     encoded = network.read(tensors(arrays.message_arrays(episode.messages)))
     nodes = network.schema(tensors(arrays.card_arrays(schema)), schema.sizes)
@@ -213,21 +219,22 @@ def _memory_of(network: ParserNetwork, episode: Episode) -> Memory:
     )
 
 
-def _step_inputs(
+def _decoder_inputs(
     network: ParserNetwork, memory: Memory, gold: dict[str, Tensor], values: Tensor
 ) -> Tensor:
-    """Return the decoder's input at each place: the previous step (n, places, SIZE)."""
-    owners = gold["steps"]
-    # The share of each argument in the mean over the arguments of its step (steps, arguments).
-    share = torch.zeros(len(gold["step_rows"]), len(owners))
-    share[owners, torch.arange(len(owners))] = 1
-    share = share / share.sum(-1, keepdim=True).clamp(min=1)
+    """Return the decoder's inputs (messages, places, SIZE): the start, then the previous steps."""
+    owners = gold["argument_steps"]
+    # The weight of each argument in the mean over the arguments of its step (steps, arguments).
+    mean_weights = torch.zeros(len(gold["step_rows"]), len(owners))
+    mean_weights[owners, torch.arange(len(owners))] = 1
+    mean_weights = mean_weights / mean_weights.sum(-1, keepdim=True).clamp(min=1)
     step_inputs = network.step_inputs(
         memory,
         gold["step_rows"],
         gold["step_tools"],
+        # Further places than the network has embeddings for share the last embedding.
         gold["step_places"].clamp(max=reading.PLACES - 1),
-        share.to(values.dtype) @ values,
+        mean_weights.to(values.dtype) @ values,
     )
     dtype = step_inputs.dtype
     inputs = torch.zeros((*gold["tools"].shape, step_inputs.shape[-1]), dtype=dtype)
@@ -236,11 +243,11 @@ def _step_inputs(
     return inputs
 
 
-def _sum(logits: Tensor, target: Tensor) -> Tensor:
+def _summed_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """Return the summed cross-entropy of logits (n, options) with right options (n)."""
     return functional.cross_entropy(logits, target, ignore_index=IGNORED, reduction="sum")
 
 
-def _sum_of_any(logits: Tensor, right: Tensor) -> Tensor:
-    """Return the summed negative log-likelihood of any right option; ``right`` are flags."""
+def _summed_loss_of_any(logits: Tensor, right: Tensor) -> Tensor:
+    """Return the sum of -log of the total probability of each row's ``right`` options (flags)."""
     return -logits.log_softmax(-1).masked_fill(~right, -torch.inf).logsumexp(-1).sum()

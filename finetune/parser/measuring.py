@@ -20,25 +20,25 @@ from casewright.planner.parser.weights import ParserCard, certainty
 from casewright.tools import Toolbox
 
 #: The log-probability that stands for a missing plan.
-LEAST = -20.0
+NO_PLAN_SCORE = -20.0
 
 
 @dataclass(frozen=True, slots=True)
 class PlanScore:
-    """A plan's log-probability, and flags: its tools are right, the whole plan is right."""
+    """A plan's log-probability, and whether its tools and the whole plan are right."""
 
     score: float
-    tools: bool
-    whole: bool
+    right_tools: bool
+    right_plan: bool
 
 
 def score_toolboxes(
-    runtime: ParserRuntime, boxes: Sequence[CorpusToolbox], cases: int, seed: int = 0
+    runtime: ParserRuntime, boxes: Sequence[CorpusToolbox], case_count: int, seed: int = 0
 ) -> Iterator[PlanScore]:
-    """Yield the scores of toolboxes' messages; ``cases`` random messages of each are plan cases."""
+    """Yield the scores of toolboxes' messages, after the ``case_count`` that are plan cases."""
     for box in boxes:
         order = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
-        yield from score_messages(runtime, box.toolbox, order[:cases], order[cases:])
+        yield from score_messages(runtime, box.toolbox, order[:case_count], order[case_count:])
 
 
 def score_messages(
@@ -53,23 +53,24 @@ def score_messages(
     for query in queries:
         message, plans = runtime.plans(prepared, query.query, query.record.context, MAX_STEPS)
         if not plans:
-            yield PlanScore(LEAST, False, False)
+            yield PlanScore(NO_PLAN_SCORE, False, False)
             continue
         plan = write_plan(plans[0].steps, prepared.schema, message)
-        whole = same_graph(query, plan, arguments=True)
-        yield PlanScore(plans[0].score, judge(query, plan).tools, whole)
+        right_plan = same_graph(query, plan, arguments=True)
+        yield PlanScore(plans[0].score, judge(query, plan).tools, right_plan)
 
 
 def accuracy_figures(scores: Sequence[PlanScore], label: str) -> dict[str, float]:
     """Return the shares of plans with right tools, and right as a whole, named with ``label``."""
-    tools, whole = np.mean([(item.tools, item.whole) for item in scores], axis=0).tolist()
+    flags = [(item.right_tools, item.right_plan) for item in scores]
+    tools, whole = np.mean(flags, axis=0).tolist()
     return {f"right tools, {label}": round(tools, 4), f"whole plans, {label}": round(whole, 4)}
 
 
 def fit_card(scores: Sequence[PlanScore]) -> ParserCard:
-    """Return a card with the logistic curve from certainty to the share of right plans."""
+    """Return a card with the logistic curve from certainty to the probability of a right plan."""
     certainties = np.array([[certainty(item.score)] for item in scores])
-    slope, shift = fit_regression(certainties, [item.whole for item in scores])
+    slope, shift = fit_regression(certainties, [item.right_plan for item in scores])
     return ParserCard(float(slope), float(shift))
 
 

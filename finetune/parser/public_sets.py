@@ -15,7 +15,7 @@ from casewright.planner.spans import is_span
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
 
-#: Reader and path of each set, and the path of its test set, if there is one.
+#: Reader and path of each set, and the path of its test set, or "".
 SETS = (
     ("sealtools", "sealtools/dev-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
     ("sealtools", "sealtools/test_in_domain-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
@@ -24,7 +24,7 @@ SETS = (
 
 
 def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterator[Source]:
-    """Yield the messages of public sets in small toolboxes, without the tools of test sets.
+    """Yield messages of public sets whose plans quote them, without the tools of test sets.
 
     ``folder`` has a folder for each set; ``InputError`` if a set cannot be read.
     """
@@ -35,12 +35,12 @@ def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterat
         toolset = Toolset.read(source, (), seen, rng, Counter())
         groups = ToolsetGroups(toolset, encoder, MAX_GROUP).draw_groups(rng)
         for index, (queries, toolbox) in enumerate(groups):
-            if verbatim := [query for query in queries if _verbatim(query, toolbox)]:
+            if verbatim := [query for query in queries if _is_verbatim(query, toolbox)]:
                 yield Source(f"{reader}-{index}", toolbox, {}, verbatim)
 
 
-def _verbatim(query: AnnotatedQuery, toolbox: Toolbox) -> bool:
+def _is_verbatim(query: AnnotatedQuery, toolbox: Toolbox) -> bool:
     """Return True if every text of a plan is a choice, or a span of the message."""
-    choices = {text for tool in toolbox for slot in tool.parameters for text in slot.choices}
+    choices = {text for tool in toolbox for p in tool.parameters for text in p.choices}
     texts = {text for _, _, text in text_literals(query.plan)}
     return all(is_span(text, query.query) for text in texts - choices)

@@ -37,7 +37,7 @@ CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
 LOG_STEPS, DECAY = 20, 0.98
 #: Minimum and maximum number of annotated messages for ``adapt_parser``.
 MIN_MESSAGES, MAX_MESSAGES = 20, 500
-#: Episodes of a pass: of the toolbox, and of the corpus, so that the parser keeps what it learned.
+#: Episodes of a pass of ``adapt_parser``: of the toolbox, and of the corpus against forgetting.
 OWN_EPISODES, CORPUS_EPISODES = 4, 1
 
 
@@ -50,10 +50,10 @@ class ParserSettings:
         frozen: Number of frozen encoder layers, from the lowest; the embeddings are frozen too.
         encoder_rate: The highest learning rate of the encoder's other layers.
         rate: The highest learning rate of all other weights.
-        last: The final learning rates, as a share of the highest.
+        final_share: The final learning rates, as a share of the highest.
         warm_up: Number of steps in which the learning rates rise.
-        mean: Decay of the running mean of the weights; this mean is the result.
-        save: Seconds between checkpoints.
+        mean_decay: Decay of the running mean of the weights; this mean is the result.
+        save_seconds: Seconds between checkpoints.
         seed: The seed of weights, episodes and dropout.
     """
 
@@ -61,10 +61,10 @@ class ParserSettings:
     frozen: int = 6
     encoder_rate: float = 1e-4
     rate: float = 6e-4
-    last: float = 0.1
+    final_share: float = 0.1
     warm_up: int = 80
-    mean: float = 0.99
-    save: float = 120.0
+    mean_decay: float = 0.99
+    save_seconds: float = 120.0
     seed: int = 0
     episodes: EpisodeSettings = field(default_factory=EpisodeSettings)
 
@@ -81,7 +81,7 @@ def train_parser(
     Args:
         draw: A function that returns the sources of one pass.
         folder: The folder of checkpoint and log; a stopped training in it resumes.
-        start: The folder of a parser with the first weights; ``InputError`` without a parser.
+        start: The folder of a parser to start from; ``InputError`` if it holds none.
         device: A PyTorch device, by default the first GPU or else the CPU; ``InputError`` for a
             device that the machine lacks.
     """
@@ -149,22 +149,22 @@ class _Training:
 
         # A training of 0 minutes has one step, so the duration may not be 0 here.
         remaining = 1 - self.seconds / (max(self._settings.minutes, 0.01) * 60)
-        share = max(self._settings.last, remaining)
-        share *= min(1.0, (self.steps + 1) / self._settings.warm_up)
+        factor = max(self._settings.final_share, remaining)
+        factor *= min(1.0, (self.steps + 1) / self._settings.warm_up)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
-            group["lr"] = rate * share
+            group["lr"] = rate * factor
         with torch.autocast(torch.get_default_device().type, dtype=torch.bfloat16):
-            loss, parts = episode_loss(self._network, episode)
+            loss, terms = episode_loss(self._network, episode)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self._weights.values(), 1.0)
         self._optimizer.step()
         self._optimizer.zero_grad()
         with torch.no_grad():
             for name, mean in self._means.items():
-                mean.lerp_(self._weights[name], 1 - self._settings.mean)
+                mean.lerp_(self._weights[name], 1 - self._settings.mean_decay)
         self.steps += 1
-        self._log({"loss": float(loss.detach()), **parts})
-        if time.time() - self._saved > self._settings.save:
+        self._log({"loss": float(loss.detach()), **terms})
+        if time.time() - self._saved > self._settings.save_seconds:
             self.save()
 
     def save(self) -> None:
@@ -184,7 +184,7 @@ class _Training:
         self._saved = time.time()
 
     def result(self) -> ParserNetwork:
-        """Return the network with the running mean of its weights."""
+        """Set the weights to their running mean; return the network in evaluation mode."""
         for name, mean in self._means.items():
             self._weights[name].data.copy_(mean)
         self._network.kept = None
@@ -240,8 +240,8 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
         network.load_state_dict(network.state_dict() | trained_weights(start))
     encoder = network.encoder
     # The parser does not use the pooler.
-    for part in (encoder.embeddings, *encoder.encoder.layer[: settings.frozen], encoder.pooler):
-        part.requires_grad_(False)
+    for module in (encoder.embeddings, *encoder.encoder.layer[: settings.frozen], encoder.pooler):
+        module.requires_grad_(False)
     for module in encoder.encoder.modules():
         if isinstance(module, torch.nn.Linear):
             module.register_forward_pre_hook(lambda _, inputs: (_as_eight_bits(inputs[0]),))
@@ -263,7 +263,7 @@ def _as_eight_bits(states: Tensor) -> Tensor:
 
 
 def changed_weights(network: ParserNetwork) -> dict[str, Tensor]:
-    """Return the weights that differ from the packaged encoder's."""
+    """Return the network's weights except those that equal the packaged encoder's."""
     packaged = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
     return {
         name: weight
@@ -272,9 +272,9 @@ def changed_weights(network: ParserNetwork) -> dict[str, Tensor]:
     }
 
 
-_EPISODES = EpisodeSettings(mixed=0, removed=0.1, added=0.2, composed=0.3, alone=0.2)
+_EPISODES = EpisodeSettings(mixed=0, removed=0.1, added=0.2, composed=0.3, examples_only=0.2)
 #: The settings of ``adapt_parser``; its caller sets the minutes.
-SETTINGS = ParserSettings(frozen=4, rate=3e-4, warm_up=20, last=0.05, episodes=_EPISODES)
+SETTINGS = ParserSettings(frozen=4, rate=3e-4, warm_up=20, final_share=0.05, episodes=_EPISODES)
 
 
 def check_count(file: Path, count: int) -> None:

@@ -75,7 +75,7 @@ class AnnotationReport:
 
     Attributes:
         added: Number of new annotated queries in the output.
-        already: Number of lines whose query was in the output already.
+        already: Number of lines whose id and query were in the output already.
         problems: The problem of each line in ``rest``.
         rest: The lines that are no annotated queries.
     """
@@ -106,7 +106,7 @@ def annotate(
     toolbox: Toolbox,
     classes: Collection[str] = (),
 ) -> AnnotationReport:
-    """Add the correct lines of a sheet (``sheet_lines``) to the output, except queries in it.
+    """Add the correct lines of a sheet (``sheet_lines``) to the output, except those that it has.
 
     ``classes`` are valid in addition to the tools' names.
     """

@@ -66,7 +66,7 @@ def blocks(count: int, size: int) -> Iterator[slice]:
 def _cosines(
     vectors: Vectors, columns: Vectors, rows: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[slice, slice, Floats]]:
-    """Yield the cosines of vectors (n, d) and columns (m, d) block by block, with their places.
+    """Yield blocks of the cosines of vectors (n, d) and columns (m, d): two slices, the cosines.
 
     With ``rows``, only these vectors are compared; a copy of all of them would fill the memory.
     """
@@ -83,14 +83,14 @@ def unit_vectors(vectors: Vectors) -> Floats:
     return exact / np.where(lengths > 0, lengths, 1.0)
 
 
-def best_similarity(rows: Vectors, columns: Vectors, *, others: bool = False) -> Floats:
+def best_similarity(rows: Vectors, columns: Vectors, *, skip_self: bool = False) -> Floats:
     """Return the highest cosine of each row (n, d) to the columns (m, d), array (n).
 
-    With ``others``, rows and columns are the same vectors, and no vector is compared with itself.
+    With ``skip_self``, rows and columns are the same vectors; none is compared with itself.
     """
     best = np.full(len(rows), -np.inf)
     for row_part, column_part, cosines in _cosines(rows, columns):
-        if others:
+        if skip_self:
             numbers = np.arange(row_part.start, row_part.stop)
             inside = (numbers >= column_part.start) & (numbers < column_part.stop)
             cosines[inside, numbers[inside] - column_part.start] = -np.inf
@@ -132,7 +132,7 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
 def _gain_decreases(
     vectors: Vectors, rows: NDArray[np.int64], before: Floats, after: Floats
 ) -> Floats:
-    """Return the fall (N) of each candidate's gain if the coverage of ``rows`` rises."""
+    """Return how much each candidate's gain falls (N) if the coverage of ``rows`` rises."""
     falls = np.zeros(len(vectors))
     for row_part, column_part, cosines in _cosines(vectors, vectors, rows):
         low, high = before[row_part, None], after[row_part, None]
@@ -141,10 +141,10 @@ def _gain_decreases(
 
 
 def extreme_queries(initial: Vectors, large: Vectors, share: float) -> NDArray[np.int64]:
-    """Return the rows of the large pool in the most and the least similar pairs, ascending.
+    """Return the rows of the large pool (N, d) in the most and the least similar pairs, ascending.
 
-    There are ``share * N`` rows at either end, rounded. If similarities are equal to six decimals,
-    the lower row comes first.
+    A pair has a query of each pool. There are ``share * N`` rows at either end, rounded. If
+    similarities are equal to six decimals, the lower row comes first.
     """
     count = round(share * len(large))
     nearest = _highest(best_similarity(large, initial), count)
@@ -236,7 +236,8 @@ def choose_queries(
     if not count < size <= len(unique):
         raise InputError(
             f"sampling: {size:,} queries are wanted, {count:,} of them as the initial pool, and "
-            f"there are {len(unique):,} different ones. Set size between the two, or initial lower."
+            f"there are {len(unique):,} different ones. Set size to {count + 1:,} or more, up to "
+            f"{len(unique):,}; or lower initial."
         )
     initial = _draw(len(unique), count, [seed, _INITIAL])
     others = sorted(set(range(len(unique))) - set(initial))

@@ -1,4 +1,4 @@
-"""Corrected plans, kept as annotated messages in a file."""
+"""Corrections of plans, kept as annotated messages in a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Outcome = Literal["added", "replaced", "unchanged"]
 LOCK_SECONDS = 10.0
 
 
-def corrected(
+def correction_record(
     question: str,
     plan: str,
     toolbox: Toolbox,
@@ -64,15 +64,15 @@ def _keep(file: Path, record: Mapping[str, Any], max_bytes: int | None) -> Outco
     if (
         max_bytes is not None
         and file.exists()
-        and file.stat().st_size + len(json_line(record)) > max_bytes
+        and file.stat().st_size + len(json_line(record).encode()) > max_bytes
     ):
         raise InputError(f"{file.name} is full: it may have {max_bytes:,} bytes. Move it away.")
     key = message_key(record)
-    places = [index for index, item in enumerate(lines.records) if message_key(item) == key]
-    if not places:
+    indices = [index for index, item in enumerate(lines.records) if message_key(item) == key]
+    if not indices:
         lines.append(record)
         return "added"
-    first, *repeated = places
+    first, *repeated = indices
     previous = lines.records[first]
     if previous.get("plan") == record["plan"]:
         return "unchanged"

@@ -67,7 +67,7 @@ def usable_drafts(
 
 
 def message_id(prefix: str, record: Mapping[str, Any]) -> str:
-    """Return an id with a hash of ``message_key``."""
+    """Return the prefix with a hash of ``message_key``."""
     key = json.dumps(message_key(record), sort_keys=True)
     return f"{prefix}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
@@ -87,6 +87,7 @@ def template_drafts(
     joined messages, and small talk. The messages that are changed or joined are the examples and
     ``queries``. ``seed`` determines the pairs that are joined, and the templates.
     """
+    # The values of an example's context fields are not known.
     examples = [replace(case, context={}) for case in example_cases(toolbox)]
     drafts = examples + [
         PlanCase(query.query, query.plan, query.record.context)

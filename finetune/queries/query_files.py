@@ -126,6 +126,7 @@ class ResumedLines:
         self.records: list[dict[str, Any]] = []
         *complete, last = (read_text(path) if path.exists() else "").split("\n")
         for number, line in enumerate((*complete, last), 1):
+            # Only the last line may be no record: the beginning of one, if a run was killed.
             record = _decoded(line)
             if isinstance(record, dict) and isinstance(record.get("query"), str):
                 self.records.append(record)
@@ -135,18 +136,19 @@ class ResumedLines:
                     "adds only to files that it wrote."
                 )
         if last.strip():
-            self._write("\n" if _decoded(last) else "", cut=not _decoded(last))
-        self._bytes = self._size()
+            is_complete = _decoded(last) is not None
+            self._write("\n" if is_complete else "", cut=not is_complete)
+        self._known_size = self._size()
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Append one record; raise ``InputError`` if another process has changed the file."""
-        if self._size() != self._bytes:
+        if self._size() != self._known_size:
             raise InputError(
                 f"{self.path} was changed while this command ran, perhaps by another run of it. "
                 "Wait for that run to end, then run this one again: it continues with the file."
             )
         self._write(json_line(record))
-        self._bytes = self._size()
+        self._known_size = self._size()
 
     def _size(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0

@@ -34,7 +34,7 @@ from casewright.tools import Source, Toolbox
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: Number of annotated queries of one shape in a request.
+#: Maximum number of annotated queries of one shape in a request.
 EXAMPLES = 3
 #: Maximum numbers of characters of an answer, a query, a plan, and a context as JSON.
 ANSWER_CHARACTERS, QUERY_CHARACTERS, PLAN_CHARACTERS = 200_000, 1000, 4000
@@ -47,10 +47,10 @@ with the plan of tool calls that fetches the evidence to answer it. Vary topic, 
 tone and spelling as real people do; never write two questions alike."""
 #: Number of calls for a kind in addition to those that suffice if all generated queries are usable.
 SPARE_CALLS = 2
-#: Number of earlier questions in a request, which the model must not repeat.
-SHOWN = 10
-#: Number of queries in a request, and of consecutive failures that end the run.
-PER_REQUEST, MOST_FAILURES = 10, 3
+#: Maximum number of earlier questions in a request, which the model must not repeat.
+MAX_EARLIER = 10
+#: Maximum number of queries in a request; number of consecutive failures that end the run.
+PER_REQUEST, MAX_FAILURES = 10, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,13 +243,13 @@ class QueryWriter:
         self._seconds = seconds
         self._known = [*(query.query for query in queries), *excluded]
         fields = {name for query in queries for name in query.record.context}
-        self._fields = fields if queries else None
+        self._context_fields = fields if queries else None
         self.kinds = plan_kinds(queries, toolbox)
 
     def write(
         self, per_kind: int, advance: Callable[[int], None] = lambda count: None
     ) -> WritingReport:
-        """Generate ``per_kind`` queries of each kind of plan; call ``advance`` after each kind."""
+        """Generate up to ``per_kind`` queries of each kind; call ``advance`` after each kind."""
         report = WritingReport()
         seen = SeenQuestions(self._encoder, SAME_GROUP)
         seen.add(self._known)
@@ -264,9 +264,9 @@ class QueryWriter:
                     answer = self._ask(kind, min(missing, PER_REQUEST), texts)
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
                     failures += 1
-                    if failures == MOST_FAILURES:
+                    if failures == MAX_FAILURES:
                         reason = self._reason(error)
-                        report.stopped = f"It failed {MOST_FAILURES} times in a row. {reason}"
+                        report.stopped = f"It failed {MAX_FAILURES} times in a row. {reason}"
                     continue
                 failures = 0
                 records = (self._read(fields, kind, seen) for fields in written_objects(answer))
@@ -289,7 +289,7 @@ class QueryWriter:
     def _read(
         self, fields: Mapping[str, Any], kind: PlanKind, seen: SeenQuestions
     ) -> dict[str, Any] | None:
-        record = read_written(fields, kind, self._toolbox, self._fields)
+        record = read_written(fields, kind, self._toolbox, self._context_fields)
         if record is None or seen.add_new(record["query"]):
             return None
         key = hashlib.sha256(normalized(record["query"]).encode()).hexdigest()[:12]
@@ -307,7 +307,7 @@ def _request(kind: PlanKind, count: int, earlier: Sequence[str]) -> str:
         examples = "\n".join(json.dumps(item, ensure_ascii=False) for item in kind.examples)
         parts.append(f"Examples, one a line:\n{examples}")
     if earlier:
-        lines = "\n".join(f"- {text}" for text in earlier[-SHOWN:])
+        lines = "\n".join(f"- {text}" for text in earlier[-MAX_EARLIER:])
         parts.append(f"These are there already; write others:\n{lines}")
     parts.append(
         f"Write {count} as a JSON list of objects with the fields query (the question), context "

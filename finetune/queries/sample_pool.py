@@ -29,7 +29,7 @@ class PoolFigures:
         coverage: Mean over the large pool of the highest similarity to the sample.
         coverage_with_initial: The same for the sample with the initial pool.
         mean_similarity: Mean over all pairs of the sample; ``None`` for one query.
-        near_duplicates: Share of the sample's queries with a similarity above 0.9 to another one.
+        near_duplicates: Share of the sample's queries with another one nearer than ``SAME_GROUP``.
     """
 
     queries: int
@@ -45,7 +45,7 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
     ``by_initial`` (N) is the highest similarity of each query to the initial pool.
     """
     by_sample, count = choose.best_similarity(large, sample), len(sample)
-    to_others = choose.best_similarity(sample, sample, others=True) if count > 1 else np.zeros(1)
+    to_others = choose.best_similarity(sample, sample, skip_self=True) if count > 1 else np.zeros(1)
     unit = unit_vectors(sample)
     # The squared length of the sum of the vectors is the sum of all similarities, with their own.
     total = float((unit.sum(axis=0) ** 2).sum() - (unit * unit).sum())
@@ -64,16 +64,17 @@ class SampledPool:
 
     Attributes:
         sheet: The sample as records to annotate.
-        read: Number of queries in the large pool's file, with repetitions and initial queries.
-        distinct: Number of different queries in the large pool that are not in the initial pool.
+        read_count: Number of queries in the large pool's file.
+        distinct_count: Number of different queries in it that are not in the initial pool.
         figures: Figures by the sample's name: ``initial``, the method, ``random``.
+        seconds: Seconds of ``embedding``, and of each method.
     """
 
     sheet: Sequence[Mapping[str, Any]]
     method: Method
     seed: int
-    read: int
-    distinct: int
+    read_count: int
+    distinct_count: int
     figures: Mapping[str, PoolFigures]
     seconds: Mapping[str, float]
 
@@ -87,8 +88,8 @@ class SampledPool:
     def notes(self) -> list[str]:
         """Return sentences that explain the figures."""
         lines = [
-            f"{self.read:,} queries in the pool, {self.distinct:,} different ones that are not "
-            f"in the initial pool; embedded in {self.seconds['embedding']:.1f} s.",
+            f"{self.read_count:,} queries in the pool, {self.distinct_count:,} different ones that "
+            f"are not in the initial pool; embedded in {self.seconds['embedding']:.1f} s.",
             "coverage: mean over the pool of the highest similarity to the sample. "
             "near_duplicates: share of the sample's queries that resemble another one above 0.9.",
         ]
@@ -105,8 +106,8 @@ class SampledPool:
             "method": self.method,
             "seed": self.seed,
             "sampled": len(self.sheet),
-            "pool_read": self.read,
-            "pool_distinct": self.distinct,
+            "pool_read": self.read_count,
+            "pool_distinct": self.distinct_count,
             "embedding_seconds": self.seconds["embedding"],
             "rows": self.rows(),
             "notes": self.notes(),
@@ -142,20 +143,21 @@ def sample_pool(
     initial_texts = [str(record["query"]) for record in initial]
     initial_texts = [initial_texts[row] for row in choose.distinct(initial_texts)]
     texts = [str(record["query"]) for record in large]
-    new = choose.distinct(texts, initial_texts)
+    new_rows = choose.distinct(texts, initial_texts)
     count = size or len(initial_texts)
-    if count > len(new):
+    if count > len(new_rows):
         raise InputError(
-            f"{count:,} queries cannot be sampled: the pool has {len(new):,} different queries "
-            "that are not in the initial pool. Give a larger pool, or a smaller --size."
+            f"{count:,} queries cannot be sampled: the pool has {len(new_rows):,} different "
+            "queries that are not in the initial pool. Give a larger pool, or a smaller --size."
         )
     started = time.perf_counter()
-    pools = _embed(initial_texts, encoder), _embed([texts[row] for row in new], encoder)
+    pools = _embed(initial_texts, encoder), _embed([texts[row] for row in new_rows], encoder)
     seconds = {"embedding": time.perf_counter() - started}
-    note(f"Sampling {count:,} of {len(new):,} queries …")
+    note(f"Sampling {count:,} of {len(new_rows):,} queries …")
     by_initial = choose.best_similarity(pools[1], pools[0])
     figures = {"initial": pool_figures(*pools, by_initial)}
     chosen: list[int] = []
+    # The last method is the control.
     for name in METHODS if compare else dict.fromkeys((sampling, METHODS[-1])):
         started = time.perf_counter()
         try:
@@ -170,8 +172,8 @@ def sample_pool(
         figures[name] = pool_figures(pools[1][rows], pools[1], by_initial)
         if name == sampling:
             chosen = rows
-    sheet = [sheet_record(large[new[row]]) for row in chosen]
-    return SampledPool(sheet, sampling, seed, len(texts), len(new), figures, seconds)
+    sheet = [sheet_record(large[new_rows[row]]) for row in chosen]
+    return SampledPool(sheet, sampling, seed, len(texts), len(new_rows), figures, seconds)
 
 
 def _embed(texts: Sequence[str], encoder: Encoder) -> Vectors:

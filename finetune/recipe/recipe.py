@@ -23,7 +23,7 @@ from casewright.finetune.recipe.training_section import (
 from casewright.finetune.section import BASE_FOLDER, MUST_EXIST, Section
 
 #: Maximum number of problems in a message.
-SHOWN = 3
+MAX_PROBLEMS = 3
 
 
 class Recipe(Section):
@@ -67,7 +67,7 @@ class Recipe(Section):
             raise InputError(message) from error
         base = (folder or path.parent).absolute()
         context = {BASE_FOLDER: base, MUST_EXIST: files, DOMAINS: domains}
-        # Strict validation refuses "3" for 3. Of JSON, unlike of Python objects, it accepts a list
+        # Strict validation refuses "3" for 3. In JSON, unlike in Python objects, it accepts a list
         # for a tuple. Dates, which JSON lacks, become texts.
         text = json.dumps(settings, default=str)
         try:
@@ -82,15 +82,15 @@ def _problems(error: ValidationError, recipe: type[BaseModel]) -> str:
     for item in error.errors():
         field = _field_of(item)
         messages.setdefault(field, _message(field, item, recipe))
-    more = [f"And {len(messages) - SHOWN} more."] if len(messages) > SHOWN else []
-    return " ".join([*messages.values()][:SHOWN] + more)
+    more = [f"And {len(messages) - MAX_PROBLEMS} more."] if len(messages) > MAX_PROBLEMS else []
+    return " ".join([*messages.values()][:MAX_PROBLEMS] + more)
 
 
 def _field_of(error: ErrorDetails) -> str:
     """Return the dotted name of a problem's field.
 
-    pydantic's names for the members of a union are left out: they are no identifiers. But the last
-    key of an unknown field may be any text.
+    pydantic's names for the members of a union, which are no identifiers, are left out. The name of
+    an unknown field is kept, as it may be any text.
     """
     *above, last = error["loc"] or ("",)
     keys = [key for key in above if isinstance(key, int) or key.isidentifier()]
@@ -117,7 +117,8 @@ def _advice(field: str, recipe: type[BaseModel]) -> str:
     section, _, name = field.rpartition(".")
     fields = [valid_field.rpartition(".") for valid_field in _fields(recipe, "")]
     if sections := [other for other, _, valid_name in fields if valid_name == name]:
-        return f"The field belongs to [{sections[0]}]. Move it there."
+        place = f"[{sections[0]}]" if sections[0] else "the top level of the recipe"
+        return f"The field belongs to {place}. Move it there."
     names = [valid_name for other, _, valid_name in fields if other == section]
     if near := get_close_matches(name, names, 2):
         return f"Did you mean {' or '.join(near)}?"

@@ -79,8 +79,8 @@ class ModelSection(Section):
         device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default the first CUDA device, or the
             CPU.
         dtype: The dtype of computation; by default bfloat16 on CUDA and float32 elsewhere. Trained
-            weights stay in float32: bfloat16 would round small steps to 0.
-        save_dtype: The dtype of saved weights; by default ``dtype``, for an adapter float32.
+            weights stay in float32, unless the base has 4 bits: bfloat16 rounds small steps to 0.
+        save_dtype: The dtype of saved weights; by default as trained, ``dtype`` in a merged model.
         quantisation: ``4bit`` stores a weight of the base in 4 bits (QLoRA: Dettmers et al. 2023).
     """
 
@@ -172,7 +172,7 @@ class TrainingSection(Section):
         loss: The tokens with a loss: the ``completion``, or also the ``plans`` that the prompt
             shows as examples and plan cases. The validation loss is of completions.
         shared_heads: Compute a prompt's head (its constant prefix) once for all examples of a batch
-            that have it. This does not change the steps, see ``data.tevo.queries_per_toolbox``.
+            that have it. This does not change the steps; see ``data.tevo.queries_per_toolbox``.
         row_tokens: With shared heads, maximum tokens of a row on CUDA. On the CPU each row has the
             examples of one head.
         max_length: Maximum tokens of prompt and completion; longer examples are left out and
@@ -250,7 +250,7 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
             )
     if is_quantised and new is not None:
         raise InputError(
-            'model.quantisation: a new model is not worth "4bit", all its weights are random. '
+            'model.quantisation: "4bit" freezes the base, and the weights of a new one are random. '
             'Set model.quantisation = "none".'
         )
     if is_flash and model.dtype == "float32":

@@ -12,7 +12,8 @@ from casewright.finetune.records import Record, read_records
 from casewright.finetune.tool_sets import calls
 from casewright.planner import is_span
 
-PREFIX, GOLD, IRRELEVANCE = "BFCL_v4_", "possible_answer", "irrelevance"
+#: The start of file names, the folder of the answers, and the category without a fitting function.
+PREFIX, GOLD_FOLDER, IRRELEVANCE = "BFCL_v4_", "possible_answer", "irrelevance"
 #: The categories of one turn whose questions choose among functions; other files are refused.
 CATEGORIES = ("multiple", "parallel_multiple", "live_parallel_multiple", IRRELEVANCE)
 
@@ -51,26 +52,27 @@ def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
                 raise InputError(f"{location}: question has no turn with a message.")
             if category != IRRELEVANCE and item.id not in gold:
                 raise InputError(
-                    f"{location}: there is no answer with the id {item.id!r} in {GOLD}."
+                    f"{location}: there is no answer with the id {item.id!r} in {GOLD_FOLDER}."
                 )
+            # An answer without calls is refused: ``[None]`` has no call.
             answer = [] if category == IRRELEVANCE else gold[item.id] or [None]
-            yield partial(_planned, item, category, answer)
+            yield partial(_query, item, category, answer)
 
 
 def _gold(file: Path) -> Mapping[str, Any]:
     """Return the answers to a file's records by id; none for the file of irrelevant functions."""
     if file.stem == PREFIX + IRRELEVANCE:
         return {}
-    answers = file.parent / GOLD / file.name
+    answers = file.parent / GOLD_FOLDER / file.name
     if not answers.is_file():
         raise InputError(
-            f"{answers} does not exist. The answers to {file.name} belong in the folder {GOLD} "
-            "beside it."
+            f"{answers} does not exist. The answers to {file.name} belong in the folder "
+            f"{GOLD_FOLDER} beside it."
         )
     return {answer.id: answer.ground_truth for _, answer in read_records(answers, _Answer)}
 
 
-def _planned(item: _Item, category: str, answer: Sequence[Any]) -> calls.Query:
+def _query(item: _Item, category: str, answer: Sequence[Any]) -> calls.Query:
     question = "\n\n".join(calls.unquoted(message.content) for message in item.question[0])
     gold_calls = [_call(entry, question) for entry in answer]
     toolbox = calls.make_toolbox(map(calls.function_tool, item.function))

@@ -36,6 +36,7 @@ KINDS = {
     **dict.fromkeys(("boolean", "bool"), "boolean"),
     **dict.fromkeys(("array", "list", "tuple"), "array"),
 }
+#: Sources of references and of texts, and the sources of values by the kind of their parameter.
 _REFERENCES = frozenset({Source.CONTEXT, Source.STEP})
 _TEXT = frozenset({Source.LITERAL, Source.SPAN, Source.QUESTION})
 _BY_KIND = {
@@ -188,7 +189,7 @@ def valid_request(
     with unfit_on(InputError, reason=NO_QUESTION):
         request = PlanRequest(question, toolbox, max_steps=max_steps)
     for violation in request.violations(plan):
-        raise Unfit(next(reason for rule, reason in _REASONS if rule in violation.rule))
+        raise Unfit(next(reason for part, reason in _REASONS if part in violation.rule))
     return request
 
 

@@ -39,7 +39,7 @@ class Reader:
 
     @property
     def licence(self) -> str:
-        """The licence, with the scores that may not be reported after training on the data."""
+        """The licence, with the first benchmark that may not be scored after training on it."""
         return (
             f"{self.terms}; test items of {self.contaminates[0]}: no score on it may be reported "
             "after training on them"

@@ -52,13 +52,14 @@ def read_sealtools(path: Path) -> Iterator[calls.Conversion]:
     declared = {tool.api_name: tool for _, tool in read_records(tools, _Tool)}
     for file in files:
         for _, item in read_records(file, _Item):
-            yield partial(_planned, item, declared)
+            yield partial(_query, item, declared)
 
 
-def _planned(item: _Item, declared: Mapping[str, _Tool]) -> calls.Query:
+def _query(item: _Item, declared: Mapping[str, _Tool]) -> calls.Query:
     gold_calls = list(_calls(item.calling, declared))
     # Some items have the values of another question.
-    if any(_foreign(value, item.query) for call in gold_calls for value in call.arguments.values()):
+    values = (value for call in gold_calls for value in call.arguments.values())
+    if any(_is_foreign(value, item.query) for value in values):
         raise calls.Unfit("a text that has nothing of the question")
     names = sorted({*item.retrieved_apis, *(call.tool for call in gold_calls)})
     functions = [declared[name].function() for name in names if name in declared]
@@ -92,7 +93,7 @@ def _resolved(value: Any, responses: Mapping[str, StepRef]) -> Any:
     return responses[value]
 
 
-def _foreign(value: Any, question: str) -> bool:
-    """Return true for a text that has no word of the question."""
-    words = _WORD.findall(value.casefold()) if isinstance(value, str) else [""]
-    return not any(word in question.casefold() for word in words)
+def _is_foreign(value: Any, question: str) -> bool:
+    """Return True for a text of which the question has no word, not even inside another word."""
+    words = _WORD.findall(str(value).casefold())
+    return isinstance(value, str) and not any(word in question.casefold() for word in words)

@@ -40,7 +40,7 @@ class _Api(Record):
 
 
 def read_toolalpaca(path: Path) -> Iterator[calls.Conversion]:
-    """Yield the conversions of the instructions in a folder or file; tools need no credentials."""
+    """Yield the conversions of a folder's or file's instructions; credentials are no parameters."""
     for file in calls.files_of(path, *FILES):
         for number, record in read_records(file, _Api):
             questions, golden = record.Instructions, record.Golden_Answers
@@ -53,10 +53,10 @@ def read_toolalpaca(path: Path) -> Iterator[calls.Conversion]:
             read_toolbox = cache(partial(_api_toolbox, record.Function_Description, secrets))
             for index, (question, gold_calls) in enumerate(zip(questions, golden, strict=True), 1):
                 id_ = f"toolalpaca:{file.stem}.{number}.{index}"
-                yield partial(_planned, id_, question, gold_calls, read_toolbox, secrets)
+                yield partial(_query, id_, question, gold_calls, read_toolbox, secrets)
 
 
-def _planned(
+def _query(
     id_: str,
     question: Any,
     golden: Any,
@@ -159,6 +159,7 @@ def _fields(text: str, components: Mapping[str, str]) -> Iterator[str]:
         structure = components.get(reference[0], "")
     if not structure.startswith("Object{"):
         return
+    # Inner objects and lists are removed, so that only the outer fields remain.
     flat, nested = structure.removeprefix("Object{"), 1
     while nested:
         flat, nested = re.subn(r"[{\[][^{}\[\]]*[}\]]", "", flat)

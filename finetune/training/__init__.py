@@ -1,1 +1,1 @@
-"""Training a planner: a base model, LoRA, what is saved with it."""
+"""Training of a planner: its base model, LoRA adapter, checkpoints and cards."""

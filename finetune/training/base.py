@@ -159,8 +159,8 @@ def check_settings(
         )
     if config.tie_word_embeddings and (shared := shared_layer(lora)):
         raise InputError(
-            f"lora.modules_to_save holds {shared!r}, which {base!r} shares between reading and "
-            f"writing. Leave {shared!r} out."
+            f"lora.modules_to_save holds {shared!r}, which {base!r} shares between input and "
+            f"output embeddings. Leave {shared!r} out."
         )
     with torch.device("meta"):
         network = transformers.AutoModelForCausalLM.from_config(config)
@@ -171,15 +171,15 @@ def check_settings(
     }
     targets = () if isinstance(lora.target_modules, str) else lora.target_modules
     matrices = [name for name, count in dimensions.items() if count == 2]
-    for field, names, layers in (
+    for field, names, candidates in (
         ("lora.target_modules", targets, matrices),
         ("lora.modules_to_save", lora.modules_to_save, [*dimensions]),
     ):
         for name in names:
-            if not any(f".{layer}".endswith(f".{name}") for layer in layers):
-                ends = list(dict.fromkeys(layer.rpartition(".")[2] for layer in layers))
-                advice = f"Give some of {', '.join(ends)}."
-                if near := get_close_matches(name, ends, 1):
+            if not any(f".{layer}".endswith(f".{name}") for layer in candidates):
+                last_names = list(dict.fromkeys(layer.rpartition(".")[2] for layer in candidates))
+                advice = f"Give some of {', '.join(last_names)}."
+                if near := get_close_matches(name, last_names, 1):
                     advice = f"Did you mean {near[0]!r}?"
                 raise InputError(f"{field}: {base!r} has no layer {name!r} to train. {advice}")
 
@@ -187,9 +187,9 @@ def check_settings(
 def load_base(
     source: ModelSource, title: str, placement: Placement, *, four_bit: bool
 ) -> LanguageModel:
-    """Return a base for a training, even one that was trained with another prompt.
+    """Return a base for a training; it may have been trained with another prompt.
 
-    See ``load_language_model`` for errors. ``title`` is the base's name in them.
+    See ``load_language_model`` for errors. ``title`` is the base's name in their messages.
     """
     settings: dict[str, Any] = {"attn_implementation": placement.attention}
     if four_bit:

@@ -112,10 +112,10 @@ def check_learned(before: float | None, after: float | None, vocabulary: int) ->
     """Raise ``InputError`` if the validation loss is above that of a guess, or is not finite.
 
     Losses are in nats a token, ``None`` if not measured. The loss of a uniform guess is the
-    logarithm of the size of the vocabulary. A loss that was even higher before may stay so.
+    logarithm of the size of the vocabulary; if the loss before was higher, it is the limit.
     """
-    guess = max(before or 0.0, math.log(vocabulary))
-    if after is not None and not (math.isfinite(after) and after <= guess):
+    limit = max(before or 0.0, math.log(vocabulary))
+    if after is not None and not (math.isfinite(after) and after <= limit):
         raise InputError(
             f"The training went astray: the validation loss was {before or math.nan:.4g} before "
             f"and is {after:.4g} after it, more than a guess has. Nothing was saved. {_ADVICE}"

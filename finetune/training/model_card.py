@@ -40,7 +40,7 @@ _TEMPLATE = Path(__file__).parent / "card.md"
 
 
 def write_cards(folder: Path, card: Mapping[str, Any]) -> None:
-    """Write the result of ``Run.card`` as both cards; ``casewright.json`` is the last file."""
+    """Write the result of ``Run.card`` as both cards, ``casewright.json`` last."""
     write_whole(folder / README, _readme(card, folder.resolve().name))
     write_whole(folder / CARD, json.dumps(card, ensure_ascii=False, indent=2) + "\n")
 
@@ -75,10 +75,10 @@ def _readme(card: Mapping[str, Any], folder: str) -> str:
 
 def _training_history(card: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the card of a training, then those of the trainings before it, the latest first."""
-    trained: Any = card
-    while isinstance(trained, Mapping):
-        yield trained
-        trained = trained.get(TRAINED_BEFORE)
+    current: Any = card
+    while isinstance(current, Mapping):
+        yield current
+        current = current.get(TRAINED_BEFORE)
 
 
 def _trained_before(card: Mapping[str, Any]) -> str:
@@ -96,8 +96,8 @@ def _licences_and_benchmarks(card: Mapping[str, Any]) -> tuple[dict[str, str], s
     """Return the licences of a model's training data, and the benchmarks that it contaminates."""
     licences: dict[str, str] = {}
     contaminated: set[str] = set()
-    for trained in _training_history(card):
-        manifest = (trained.get("data") or {}).get("manifest", {})
+    for training_card in _training_history(card):
+        manifest = (training_card.get("data") or {}).get("manifest", {})
         instructions = manifest.get("instructions", {})
         licences |= instructions.get("licences", {})
         contaminated |= set(instructions.get("contaminates", ()))
@@ -119,7 +119,7 @@ def _cell(value: Any) -> str:
 
 
 def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> None:
-    """Write an adapter and its tokenizer, with weights in ``dtype`` if the recipe names one."""
+    """Write an adapter, in ``dtype`` if ``model.save_dtype`` is set, and its tokenizer."""
     if run.model.save_dtype is not None:
         for parameter in network.parameters():
             if parameter.requires_grad:

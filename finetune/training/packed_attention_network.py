@@ -1,9 +1,9 @@
 """Attention in rows of prompt heads (shared prefixes) and their tails (the rest of each example).
 
-A row has the tokens of a head first, then those of its tails. A tail attends to its head and to
-itself, not to other tails. On the CPU a row has one head. There, the attention to the head and the
-attention to the tail are computed separately, and joined by log-sum-exp as in flash attention (Dao
-et al. 2022, section 3.1), with the same result. On a GPU a row has as many heads as fit, and
+A row has the tokens of a prompt head first, then those of its tails. A tail attends to its head and
+to itself, not to other tails. On the CPU a row has one head. There, the attention to the head and
+the attention to the tail are computed separately, and joined by log-sum-exp as in flash attention
+(Dao et al. 2022, section 3.1), with the same result. On a GPU a row has as many heads as fit, and
 FlexAttention (Dong et al. 2024) skips blocks without attention.
 """
 
@@ -41,8 +41,8 @@ def padding_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
 def attention_of(parts: Tensor) -> dict[str, Any]:
     """Return a network's arguments for attention within the parts of a row.
 
-    ``parts`` (2, L) has each token's number of its head and of its tail, 0 in the head. On the CPU
-    the row has one head, and no padding.
+    ``parts`` (2, L) has each token's number of its group and of its tail, 0 in the head; see
+    ``collate_heads``. On the CPU the row has one head, and no padding.
     """
     if parts.is_cuda:
         return {"attention_mask": block_mask(parts)}
@@ -93,17 +93,17 @@ def _attend(
     slots: Tensor | None = None,
     **settings: Any,
 ) -> tuple[Tensor, None]:
-    """Return the attention states for query (1, H, L, D), key and value (1, K, L, D)."""
-    packed = isinstance(attention_mask, BlockMask)
-    if not packed and head_tokens is None:
+    """Return states (1, L, H, D) of H heads for query (1, H, L, D), key and value (1, K, L, D)."""
+    is_block_masked = isinstance(attention_mask, BlockMask)
+    if not is_block_masked and head_tokens is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
         plain: Any = sdpa_attention_forward
         result, _ = plain(module, query, key, value, attention_mask, dropout, scaling, **settings)
         return result, None
-    size = query.shape[1] // key.shape[1]
-    keys, values = (part.repeat_interleave(size, 1) for part in (key, value))
-    if packed:
+    group_size = query.shape[1] // key.shape[1]
+    keys, values = (states.repeat_interleave(group_size, 1) for states in (key, value))
+    if is_block_masked:
         compiles = query.is_cuda and not torch.compiler.is_compiling()
         attend: Any = _compiled() if compiles else flex_attention
         return attend(query, keys, values, None, attention_mask, scaling).transpose(1, 2), None
@@ -113,27 +113,27 @@ def _attend(
 
 
 class PackedAttention(torch.autograd.Function):
-    """The attention to a head and its tails, with gradients.
+    """The attention to a prompt head and its tails, with gradients.
 
-    Its inputs are query, key and value (1, H, L, D), the number of the head's tokens, the factor of
-    the scores, and the result of ``padding_of``; its output is (1, H, L, D).
+    Its inputs are query, key and value (1, H, L, D), the number of tokens of the prompt head, the
+    factor of the scores, and the result of ``padding_of``; its output is (1, H, L, D).
     """
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         """Return the states, and save the log-sum-exp of each token's scores for the gradients."""
-        query, key, value, head, scale, padded, slots = inputs
-        parts = query, key, value
-        head_parts, head_keys_values, tails, padded_tails = _blocks(parts, head, padded)
-        head_states, head_sums = _flash(*head_parts, is_causal=True, scale=scale)
-        states, sums = _flash(tails, *head_keys_values, scale=scale)
-        tail_states, tail_sums = _flash(*padded_tails, is_causal=True, scale=scale)
-        tail_sums = _unpad(tail_sums[..., None], slots)
+        query, key, value, head_tokens, scale, padded, slots = inputs
+        qkv = query, key, value
+        head_qkv, head_kv, tail_queries, padded_tail_qkv = _blocks(qkv, head_tokens, padded)
+        head_states, head_lse = _flash(*head_qkv, is_causal=True, scale=scale)
+        states, lse = _flash(tail_queries, *head_kv, scale=scale)
+        tail_states, tail_lse = _flash(*padded_tail_qkv, is_causal=True, scale=scale)
+        tail_lse = _unpad(tail_lse[..., None], slots)
         # The share of a tail's attention that goes to the head.
-        share = torch.sigmoid(sums[..., None] - tail_sums).to(query.dtype)
+        share = torch.sigmoid(lse[..., None] - tail_lse).to(query.dtype)
         states = share * states + (1 - share) * _unpad(tail_states, slots)
-        sums = torch.logaddexp(sums[..., None], tail_sums)
-        ctx.save_for_backward(*parts, head_states, head_sums, states, sums, padded, slots)
+        lse = torch.logaddexp(lse[..., None], tail_lse)
+        ctx.save_for_backward(*qkv, head_states, head_lse, states, lse, padded, slots)
         ctx.scale = scale
         return torch.cat([head_states, states], 2)
 
@@ -141,36 +141,37 @@ class PackedAttention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of query, key and value.
 
-        A block's gradients are those of attention, given the states and sums of both blocks (Dao et
-        al. 2022, algorithm 4).
+        A block's gradients are those of attention, given the states and log-sum-exps of both blocks
+        (Dao et al. 2022, algorithm 4).
         """
-        *parts, head_states, head_sums, states, sums, padded, slots = ctx.saved_tensors
-        head = head_states.shape[2]
-        head_parts, head_keys_values, tails, padded_tails = _blocks(parts, head, padded)
-        head_gradients, tail_gradients = gradients[0][:, :, :head], gradients[0][:, :, head:]
+        *qkv, head_states, head_lse, states, lse, padded, slots = ctx.saved_tensors
+        head_tokens = head_states.shape[2]
+        head_qkv, head_kv, tail_queries, padded_tail_qkv = _blocks(qkv, head_tokens, padded)
+        head_gradients, tail_gradients = gradients[0].tensor_split([head_tokens], 2)
         scale = ctx.scale
-        within_head = (head_gradients, *head_parts, head_states, head_sums)
-        tails_to_head = (tail_gradients, tails, *head_keys_values, states, sums[..., 0])
-        padded_sums = _pad(sums, padded)[..., 0]
+        within_head = (head_gradients, *head_qkv, head_states, head_lse)
+        tails_to_head = (tail_gradients, tail_queries, *head_kv, states, lse[..., 0])
+        padded_lse = _pad(lse, padded)[..., 0]
         padded_states, padded_gradients = _pad(states, padded), _pad(tail_gradients, padded)
-        within_tails = (padded_gradients, *padded_tails, padded_states, padded_sums)
-        first = _flash_gradients(*within_head, 0.0, True, scale=scale)
-        second = _flash_gradients(*tails_to_head, 0.0, False, scale=scale)
-        third = [_unpad(g, slots) for g in _flash_gradients(*within_tails, 0.0, True, scale=scale)]
+        within_tails = (padded_gradients, *padded_tail_qkv, padded_states, padded_lse)
+        head_grads = _flash_gradients(*within_head, 0.0, True, scale=scale)
+        cross_grads = _flash_gradients(*tails_to_head, 0.0, False, scale=scale)
+        padded_grads = _flash_gradients(*within_tails, 0.0, True, scale=scale)
+        tail_grads = [_unpad(gradient, slots) for gradient in padded_grads]
         joined = (
-            torch.cat([first[0], second[0] + third[0]], 2),
-            *(torch.cat([first[n] + second[n], third[n]], 2) for n in (1, 2)),
+            torch.cat([head_grads[0], cross_grads[0] + tail_grads[0]], 2),
+            *(torch.cat([head_grads[n] + cross_grads[n], tail_grads[n]], 2) for n in (1, 2)),
         )
         return *joined, None, None, None, None
 
 
 def _blocks(
-    parts: Sequence[Tensor], head: int, padded: Tensor
+    qkv: Sequence[Tensor], head_tokens: int, padded: Tensor
 ) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor, Sequence[Tensor]]:
-    """Return the head's parts, its key and value, the tails' query, and the tails' padded parts."""
-    head_parts = [part[:, :, :head] for part in parts]
-    tails = [part[:, :, head:] for part in parts]
-    return head_parts, head_parts[1:], tails[0], [_pad(part, padded) for part in tails]
+    """Return the head's query, key and value, its key and value, the tails' query, padded tails."""
+    head_qkv = [states[:, :, :head_tokens] for states in qkv]
+    tail_qkv = [states[:, :, head_tokens:] for states in qkv]
+    return head_qkv, head_qkv[1:], tail_qkv[0], [_pad(states, padded) for states in tail_qkv]
 
 
 def _pad(tails: Tensor, padded: Tensor) -> Tensor:

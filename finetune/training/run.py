@@ -101,7 +101,7 @@ class Run:
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """The settings that must be equal to resume a training."""
+        """The settings, and hashes of data and prompt, that must be equal to resume a training."""
         settings = {
             f"{section}.{name}": value
             for section, fields in self._sections.items()
@@ -116,12 +116,12 @@ class Run:
     ) -> dict[str, Any]:
         """Return the finished model's card.
 
-        ``base_card`` is the card of a base that Casewright trained: its training data is the
-        model's too. The card of a start adapter already includes the card of its base.
+        ``base_card`` is the card of a base that Casewright trained, of which the new card keeps a
+        part. It is ignored with a start adapter, whose card already includes that of its base.
         """
         earlier = base_card if self.start is None else self.start.card
         names = ("base", "data", "recipe", "metrics", TRAINED_BEFORE, FROM)
-        before = {name: earlier[name] for name in names if name in earlier} if earlier else {}
+        trained_before = {n: earlier[n] for n in names if n in earlier} if earlier else {}
         sections = self._sections
         return {
             "casewright": __version__,
@@ -132,7 +132,7 @@ class Run:
                 "manifest_hash": manifest_hash(self.data.manifest),
                 "manifest": dict(self.data.manifest),
             },
-            **({TRAINED_BEFORE: before} if before else {}),
+            **({TRAINED_BEFORE: trained_before} if trained_before else {}),
             **({FROM: self.start.sha256} if self.start else {}),
             "recipe": {**sections, "model": {**sections["model"], "base": self.base_name}},
             "metrics": dict(metrics),
@@ -144,7 +144,7 @@ class Run:
         ``InputError`` if the folder is a file, has files although ``resume`` is false, or has
         another training.
         """
-        # Only the main process checks: the others may already see the files that it writes.
+        # Only the main process checks, as the others may already see the files that it writes.
         if rank():
             return read_card(self.output) if resume else None
         check_writable(self.output)

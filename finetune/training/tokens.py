@@ -29,15 +29,15 @@ IGNORED = -100
 
 
 class ShownPlans:
-    """Masks of the tokens of a prompt that belong to plans, which the prompt shows as examples."""
+    """Computes masks of the tokens of plans that a prompt shows as examples and plan cases."""
 
     def __init__(self, model: LanguageModel) -> None:
         tokenizer = model.grammar_tokenizer
         self._text = cache(lambda token: bytes(tokenizer.decode_bytes([token])))
-        #: ``of`` with a cache, for heads that many examples share.
-        self.of_head = cache(self.of)
+        #: ``mask`` with a cache, for heads that many examples share.
+        self.head_mask = cache(self.mask)
 
-    def of(self, tokens: Sequence[int]) -> list[int]:
+    def mask(self, tokens: Sequence[int]) -> list[int]:
         """Return for each token of a part of a prompt 1 if it begins inside a plan, else 0."""
         parts = [self._text(token) for token in tokens]
         inside = bytearray(sum(map(len, parts)) + 1)
@@ -57,17 +57,17 @@ class TokenRow:
             token.
         completion_mask: 1 for supervised tokens: the completion and the end token, optionally the
             plans that the prompt shows.
-        head: Number of tokens of the prompt's head.
+        head_length: Number of tokens of the prompt's head.
     """
 
     input_ids: list[int]
     completion_mask: list[int]
-    head: int = 0
+    head_length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRows:
-    """The tokens of examples, without examples that are too long (``left_out`` has their ids).
+    """The tokens of examples, without those that are too long; ``left_out`` has the ids of these.
 
     ``longest`` is the number of tokens of the longest example, even if it is left out.
     """
@@ -89,7 +89,7 @@ def token_row(
     prompt = model.encode(example.prompt)
     head, tail = prompt.head, prompt.tail
     answer = [*model.encode_plan(example.completion), model.ends[0]]
-    mask = [*shown.of_head(head), *shown.of(tail)] if shown else [0] * (len(head) + len(tail))
+    mask = [*shown.head_mask(head), *shown.mask(tail)] if shown else [0] * (len(head) + len(tail))
     return TokenRow([*head, *tail, *answer], mask + [1] * len(answer), len(head))
 
 
@@ -114,8 +114,8 @@ def token_rows(
     return TokenRows(fitting, left_out, max(sizes, default=0))
 
 
-def head_rows(rows: Sequence[TokenRow], size: int) -> list[dict[str, list[Any]]]:
-    """Return groups of at most ``size`` rows with one head, in the order of their first rows.
+def group_by_head(rows: Sequence[TokenRow], max_rows: int) -> list[dict[str, list[Any]]]:
+    """Return groups of at most ``max_rows`` rows with one head, in the order of their first rows.
 
     A group has ``head`` (tokens) and ``head_labels``, each (h,); ``tails`` and ``tail_labels``,
     lists with one list a row. The loss of a head's plans counts once.
@@ -123,13 +123,13 @@ def head_rows(rows: Sequence[TokenRow], size: int) -> list[dict[str, list[Any]]]
     by_head: dict[tuple[int, ...], list[TokenRow]] = defaultdict(list)
     for row in rows:
         # Without head and chat template, the head is one token: a tail needs a previous token.
-        by_head[tuple(row.input_ids[: max(1, row.head)])].append(row)
+        by_head[tuple(row.input_ids[: max(1, row.head_length)])].append(row)
     groups: list[dict[str, list[Any]]] = []
     for head, members in by_head.items():
         # The parts have similar sizes: a small part would compute the head for few tails.
-        parts = -(-len(members) // size)
-        for number in range(parts):
-            part = members[len(members) * number // parts : len(members) * (number + 1) // parts]
+        count = -(-len(members) // max_rows)
+        for number in range(count):
+            part = members[len(members) * number // count : len(members) * (number + 1) // count]
             groups.append(
                 {
                     "head": list(head),
@@ -147,7 +147,7 @@ def _labels(row: TokenRow) -> list[int]:
 
 
 def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str, Any]]:
-    """Return rows of at most ``tokens`` tokens with the groups of ``head_rows``, in their order.
+    """Return rows of at most ``tokens`` tokens with groups of ``group_by_head``, in their order.
 
     A longer group is a row by itself.
     """
@@ -167,8 +167,8 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
     """Return the tensors of a batch with one row of ``fill_rows``, for ``summed_loss``.
 
     The row has L tokens, padded to ``length`` with a part that no token attends to. ``parts``,
-    (2, L), limits attention: each token's number of its head and of its tail, 0 in the head. Only
-    supervised tokens have logits. ``shift_labels`` repeats the labels: transformers counts them.
+    (2, L), limits attention: each token's number of its group (-1 for padding) and of its tail (0
+    in the head). Only supervised tokens have logits. transformers counts ``shift_labels``.
     """
     import torch
 
@@ -179,14 +179,14 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
     labels: list[int] = []
     for number, group in enumerate(batch[0]["groups"]):
         head = group["head"]
-        last = len(tokens) + len(head) - 1
+        last_of_head = len(tokens) + len(head) - 1
         label_parts = [[IGNORED, *group["head_labels"][1:]], *group["tail_labels"]]
         pairs = zip([head, *group["tails"]], label_parts, strict=True)
         for part, (part_tokens, part_labels) in enumerate(pairs):
             # The previous token predicts a token; for the first of a tail, it is the head's last.
-            before, first = (last, len(head)) if part else (-1, 0)
-            predecessors += [before, *range(len(tokens), len(tokens) + len(part_tokens) - 1)]
-            positions += range(first, first + len(part_tokens))
+            predecessor, position = (last_of_head, len(head)) if part else (-1, 0)
+            predecessors += [predecessor, *range(len(tokens), len(tokens) + len(part_tokens) - 1)]
+            positions += range(position, position + len(part_tokens))
             parts += [(number, part)] * len(part_tokens)
             tokens += part_tokens
             labels += part_labels
@@ -206,7 +206,7 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
     }
 
 
-def pack_heads(network: Any) -> None:
+def use_packed_attention(network: Any) -> None:
     """Set a network's attention for the rows of ``collate_heads``; other rows keep its attention.
 
     ``InputError`` if the network's attention cannot be replaced.
@@ -233,7 +233,7 @@ def summed_loss(network: Any, inputs: Mapping[str, Any]) -> torch.Tensor:
 
     from casewright.finetune.training.packed_attention_network import attention_of
 
-    arguments = {n: part for n, part in inputs.items() if "labels" not in n and n != "parts"}
+    arguments = {n: value for n, value in inputs.items() if "labels" not in n and n != "parts"}
     attention = attention_of(inputs["parts"])
     logits = network(**arguments, **attention, use_cache=False).logits[0]
     return cross_entropy(logits.float(), inputs["labels"], reduction="sum")

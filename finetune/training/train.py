@@ -34,7 +34,7 @@ from casewright.stores.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """The folder of a trained model, that of the merged model if written, and the card."""
+    """The folder of a trained adapter, that of the merged model if there is one, and the card."""
 
     folder: Path
     merged: Path | None
@@ -129,14 +129,17 @@ def _train(
     try:
         trained = trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     except torch.OutOfMemoryError as error:
-        raise InputError(
-            f"{placement.device} has too little memory for this recipe. Set "
-            "training.gradient_checkpointing = true, or lower training.batch_per_device and raise "
-            "training.gradient_accumulation, which makes the same steps."
-        ) from error
+        advice = "Lower training.row_tokens or training.batch_per_device."
+        if not run.training.shared_heads:
+            advice = (
+                "Set training.gradient_checkpointing = true, or lower training.batch_per_device "
+                "and raise training.gradient_accumulation, which makes the same steps."
+            )
+        message = f"{placement.device} has too little memory for this recipe. {advice}"
+        raise InputError(message) from error
     loss_after = trainer.evaluate().get("eval_loss")
     loss_before = trainer.state.log_history[0].get("eval_loss")
-    if log:
+    if rank() == 0:
         check_learned(loss_before, loss_after, model.network.config.vocab_size)
     metrics = {
         "validation_loss_before": loss_before,
@@ -168,7 +171,7 @@ def _load_model(run: Run, source: ModelSource | None, placement: Placement) -> L
 
 
 def _begin(run: Run) -> None:
-    """Make the output folder with the training's fingerprint and, for such a recipe, a new base."""
+    """Make the output folder with the training's fingerprint, and write a new base if asked for."""
     try:
         for leftover in (run.checkpoints, run.output / BASE):
             shutil.rmtree(leftover, ignore_errors=True)

@@ -80,25 +80,25 @@ def _sft_config(
     )
 
 
-def figures_of(trainer: SFTTrainer, rows: TokenRows, validation: TokenRows) -> dict[str, Any]:
+def figures_of(trainer: SFTTrainer, training: TokenRows, validation: TokenRows) -> dict[str, Any]:
     """Return figures of a training: its steps, examples, network and memory."""
     args = trainer.args
     network: Any = trainer.model
     parameters = list(network.parameters())
-    size = args.per_device_train_batch_size * args.gradient_accumulation_steps
+    rows_per_process = args.per_device_train_batch_size * args.gradient_accumulation_steps
     return {
         "steps": trainer.state.global_step,
         "steps_planned": trainer.state.max_steps,
-        "rows_per_step": size * trainer.accelerator.num_processes,
+        "rows_per_step": rows_per_process * trainer.accelerator.num_processes,
         "processes": trainer.accelerator.num_processes,
-        "examples_training": len(rows.rows),
+        "examples_training": len(training.rows),
         "examples_validation": len(validation.rows),
-        "examples_left_out": len(rows.left_out) + len(validation.left_out),
-        "tokens_training": rows.tokens,
+        "examples_left_out": len(training.left_out) + len(validation.left_out),
+        "tokens_training": training.tokens,
         # A head that examples of a row share is processed, and counts, once.
         "tokens_seen": trainer.state.num_input_tokens_seen,
-        "tokens_supervised": sum(sum(row.completion_mask) for row in rows.rows),
-        "tokens_longest_example": rows.longest,
+        "tokens_supervised": sum(sum(row.completion_mask) for row in training.rows),
+        "tokens_longest_example": training.longest,
         "parameters": sum(p.numel() for p in parameters),
         "parameters_trained": sum(p.numel() for p in parameters if p.requires_grad),
         "device": str(args.device),
@@ -121,7 +121,7 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     """Return the mean cross-entropy of a supervised token, in nats.
 
     All tokens of all rows have the same weight: batches, packing and the number of processes do not
-    change the mean. ``rows`` is at least one row with ``input_ids`` and ``labels``, or with shared
+    change the mean. ``rows`` is not empty; a row has ``input_ids`` and ``labels``, or with shared
     heads ``groups``.
     """
     import torch
@@ -130,16 +130,17 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     accelerator, size = trainer.accelerator, trainer.args.per_device_eval_batch_size
     network: Any = trainer.model
     device = accelerator.device
-    # Rows of similar length share a batch, to pad less; every process takes its share.
+    # Rows of similar length share a batch, to pad less. Each process computes some of the rows.
     is_grouped = "groups" in rows[0]
     order = sorted(range(len(rows)), key=lambda n: 0 if is_grouped else len(rows[n]["input_ids"]))
-    share = order[accelerator.process_index :: accelerator.num_processes]
+    own_rows = order[accelerator.process_index :: accelerator.num_processes]
+    # The sum of the losses, and the number of the tokens.
     sums = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
     was_training = network.training
     network.eval()
     with torch.no_grad(), accelerator.autocast():
-        for start in range(0, len(share), size):
-            batch: Any = trainer.data_collator([rows[n] for n in share[start : start + size]])
+        for start in range(0, len(own_rows), size):
+            batch: Any = trainer.data_collator([rows[n] for n in own_rows[start : start + size]])
             inputs = send_to_device(batch, device)
             if is_grouped:
                 sums[0] += tokens.summed_loss(network, inputs).double().to(sums.device)
@@ -197,21 +198,21 @@ def make_trainer(
         def create_model_card(self, *args: Any, **settings: Any) -> None:
             """Write no card: checkpoints are not for use, and the model has its own cards."""
 
-    def dataset(rows: Sequence[TokenRow]) -> Any:
+    def dataset(part: Sequence[TokenRow]) -> Any:
         datasets: Any = import_module("datasets")
         if training.shared_heads:
-            groups = tokens.head_rows(rows, training.batch_per_device)
+            groups = tokens.group_by_head(part, training.batch_per_device)
             return datasets.Dataset.from_list(tokens.fill_rows(groups, row_tokens))
         # Columns are faster than rows: a set has many millions of tokens.
         names = ("input_ids", "completion_mask")
-        return datasets.Dataset.from_dict({n: [getattr(row, n) for row in rows] for n in names})
+        return datasets.Dataset.from_dict({n: [getattr(row, n) for row in part] for n in names})
 
     # On CUDA a row is filled up to this many tokens with groups of examples that share a head; on
     # the CPU, 0 tokens make a row of one group.
     row_tokens = training.row_tokens if placement.device.type == "cuda" else 0
     collator = None
     if training.shared_heads:
-        tokens.pack_heads(model.network)
+        tokens.use_packed_attention(model.network)
         collator = partial(tokens.collate_heads, length=row_tokens)
     adapter = lora.model_dump(mode="json", by_alias=True, exclude={"method"})
     adapter["modules_to_save"] = adapter["modules_to_save"] or None

@@ -112,7 +112,7 @@ def correct(
 
     The message replaces a message with the same question in the file.
     """
-    from casewright.finetune.queries.correction import corrected, keep_correction
+    from casewright.finetune.queries.correction import correction_record, keep_correction
     from casewright.finetune.queries.query_files import check_output
     from casewright.graph.run_file import read_run
     from casewright.serve.session.option_values import read_context, read_history
@@ -128,7 +128,7 @@ def correct(
             echo(visible(f"{question}\n{saved.answer.plan}"), err=True)
     text = "\n".join(plan or _read_steps())
     with own_tools(domain) as tools:
-        record = corrected(str(question), text, tools.toolbox, fields, turns)
+        record = correction_record(str(question), text, tools.toolbox, fields, turns)
     outcome = keep_correction(output, record)
     if as_json:
         print_json({"file": str(output), "outcome": outcome, "message": record})

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from casewright import __version__
 from casewright.domains.waiting import is_unopened
 from casewright.errors import PlanError, cleaned
-from casewright.finetune.queries.correction import Outcome, corrected, keep_correction
+from casewright.finetune.queries.correction import Outcome, correction_record, keep_correction
 from casewright.graph.json_text import json_text
 from casewright.graph.run_file import parse_run
 from casewright.serve.service import models
@@ -349,7 +349,9 @@ async def correct(body: models.CorrectionBody, runs: TheRuns, tenant: TheTenant)
         raise RefusedError(409, "Corrections are not kept: corrections_file is not set.")
     history = [turn.model_dump() for turn in body.history]
     # The record names the tenant, since the operator may trust only some tenants.
-    record = corrected(body.question, body.plan, runs.parts.toolbox, body.context, history, tenant)
+    record = correction_record(
+        body.question, body.plan, runs.parts.toolbox, body.context, history, tenant
+    )
     outcome = await asyncio.to_thread(_keep, file, record)
     return reply({"id": record["id"], "outcome": outcome})
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import MistralConfig, MistralForCausalLM
 
-from casewright.finetune.demonstrations import Asked, Likelihood
+from casewright.finetune.demonstrations import AnswerPrompt, Likelihood
 from casewright.finetune.demonstrations.judged import context_of
 from casewright.planner.language_model import LanguageModel
 from tests.support.tiny_mistral import byte_level_tokenizer
@@ -24,7 +24,7 @@ def by_hand(model: LanguageModel, ids: Sequence[int], start: int) -> float:
 
 
 def answer_by_hand(
-    model: LanguageModel, asked: Asked, answer: str, *, begins: bool = True
+    model: LanguageModel, asked: AnswerPrompt, answer: str, *, begins: bool = True
 ) -> float:
     """Return an answer's log-probability in the default form, its tokens made of the whole text.
 
@@ -93,18 +93,18 @@ class CountingScorer:
     signature = "counting 1"
 
     def __init__(self, fails_after: int | None = None) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[AnswerPrompt] = []
         self.fails_after = fails_after
 
-    def key(self, asked: Asked) -> str:
+    def key(self, asked: AnswerPrompt) -> str:
         """Return all of the question."""
         return repr(asked)
 
-    def tokens(self, asked: Sequence[Asked]) -> int:
+    def tokens(self, asked: Sequence[AnswerPrompt]) -> int:
         """Return how many characters there are."""
         return sum(len(answer) for one in asked for answer in one.answers)
 
-    def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, list[Likelihood]]]:
+    def score(self, asked: Sequence[AnswerPrompt]) -> Iterator[tuple[int, list[Likelihood]]]:
         """Yield made-up numbers, the last question first."""
         for place in reversed(range(len(asked))):
             if self.fails_after is not None and len(self.asked) == self.fails_after:

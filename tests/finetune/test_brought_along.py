@@ -24,11 +24,13 @@ QUERIES = [bringing(number) for number in range(60)]
 
 def test_no_tool_that_is_held_for_validation_is_trained_on() -> None:
     split = added_tool_sources("shop", SHOP, QUERIES)
-    assert split.held
-    held = {tool for query in split.held for tool in query.plan.tools}
+    assert split.validation
+    held = {tool for query in split.validation for tool in query.plan.tools}
     taught = {name for source in split.training for name in source.toolbox.names}
     assert held.isdisjoint(taught)
-    assert len(split.held) + sum(len(source.queries) for source in split.training) == len(QUERIES)
+    assert len(split.validation) + sum(len(source.queries) for source in split.training) == len(
+        QUERIES
+    )
 
 
 def test_messages_are_planned_for_among_the_tools_of_others_beside_the_domain_s() -> None:
@@ -42,4 +44,4 @@ def test_messages_are_planned_for_among_the_tools_of_others_beside_the_domain_s(
 def test_messages_without_tools_of_their_own_or_without_an_answer_are_left_out() -> None:
     plain = AnnotatedQuery.read({"id": "p", "query": "hello", "plan": "s1 = no_evidence()"})
     split = added_tool_sources("shop", SHOP, [plain, bringing(1, "s1 = no_evidence()")])
-    assert (split.training, split.held) == ([], [])
+    assert (split.training, split.validation) == ([], [])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations import (
-    Asked,
+    AnswerPrompt,
     Demonstration,
     JudgedQuestion,
     ModelScorer,
@@ -103,8 +103,8 @@ def enumerated() -> dict[float, float]:
                 for p in reversed(picked)
             )
             right, wrong = question.right[0], question.wrong[0]
-            with_cases = Asked(question.question, (right, wrong), shown)
-            alone = Asked(question.question, (right, wrong))
+            with_cases = AnswerPrompt(question.question, (right, wrong), shown)
+            alone = AnswerPrompt(question.question, (right, wrong))
             margins.append(
                 answer_by_hand(model, with_cases, right)
                 - answer_by_hand(model, alone, right)
@@ -237,7 +237,7 @@ def test_quality_is_the_mean_log_probability_of_the_answer_given_the_question() 
     store, model = toy_store(), tiny_mistral(1, initializer_range=0.4)
     measure_quality(store, ModelScorer(model))
     for case in store.all():
-        asked = Asked(str(case.problem["question"]), (str(case.solution),))
+        asked = AnswerPrompt(str(case.problem["question"]), (str(case.solution),))
         ((found,),) = dict(ModelScorer(model).score([asked])).values()
         wanted = answer_by_hand(model, asked, str(case.solution)) / found.tokens
         assert case.quality == pytest.approx(wanted, abs=1e-3)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations import (
-    Asked,
+    AnswerPrompt,
     Demonstration,
     ModelScorer,
 )
@@ -23,14 +23,14 @@ from tests.support.tiny_mistral import tiny_mistral
 from tests.support.tiny_tokenizers import gpt2_like, llama3_like, sentencepiece_like
 
 ASKED = [
-    Asked("where is it?", ("here", "in the north", "s1 = late parcel, of the galaxy phone")),
-    Asked(
+    AnswerPrompt("where is it?", ("here", "in the north", "s1 = late parcel, of the galaxy phone")),
+    AnswerPrompt(
         "how heavy is the watch?",
         ("x", "7"),
         (Demonstration("what is it?", "a phone"), Demonstration("when?", "late, on 3 May")),
     ),
-    Asked("why?", ("because",), (Demonstration("who?", "nobody at all " * 8),)),
-    Asked("why?", ("é", "ﬁ 日本", "at the end", "here"), (Demonstration("a", "b"),)),
+    AnswerPrompt("why?", ("because",), (Demonstration("who?", "nobody at all " * 8),)),
+    AnswerPrompt("why?", ("é", "ﬁ 日本", "at the end", "here"), (Demonstration("a", "b"),)),
 ]
 #: Largest difference between float32 in batches and one row at a time.
 NEAR = 2e-3
@@ -41,7 +41,7 @@ def model() -> LanguageModel:
     return tiny_mistral(1, initializer_range=0.4)
 
 
-def scored(scorer: ModelScorer, asked: list[Asked]) -> list[list[float]]:
+def scored(scorer: ModelScorer, asked: list[AnswerPrompt]) -> list[list[float]]:
     found = dict(scorer.score(asked))
     assert sorted(found) == list(range(len(asked)))
     return [[one.logprob for one in found[place]] for place in range(len(asked))]
@@ -112,7 +112,7 @@ def test_tokens_are_those_of_the_whole_text_whatever_the_tokenizer(
 
 def test_a_special_token_in_an_answer_is_text(model: LanguageModel) -> None:
     ends = model.tokenizer.eos_token_id
-    (scored_text,) = dict(ModelScorer(model).score([Asked("a", ("</s>",))])).values()
+    (scored_text,) = dict(ModelScorer(model).score([AnswerPrompt("a", ("</s>",))])).values()
     ids = [model.tokenizer.bos_token_id, *model.tokenizer("Q: a\nA:")["input_ids"]]
     as_end = by_hand(model, [*ids, ends], len(ids))
     assert scored_text[0].tokens > 1
@@ -137,7 +137,7 @@ def test_a_special_token_in_an_answer_is_text(model: LanguageModel) -> None:
 def test_any_texts_are_scored_alike_with_and_without_reuse(
     model: LanguageModel, without_masks: LanguageModel, asked: list[tuple[str, list[str]]]
 ) -> None:
-    made = [Asked(question, tuple(answers)) for question, answers in asked]
+    made = [AnswerPrompt(question, tuple(answers)) for question, answers in asked]
     shared, whole = (ModelScorer(one, batch_tokens=64) for one in (model, without_masks))
     assert near(scored(shared, made), scored(whole, made))
 
@@ -146,8 +146,8 @@ def test_fewer_tokens_are_read_where_answers_share_their_context(model: Language
     scorer = ModelScorer(model)
     answers = tuple(f"about {n}" for n in range(8))
     question = "how long is it?" * 5
-    alone = [Asked(question, (answer,)) for answer in answers]
-    assert scorer.tokens([Asked(question, answers)]) * 4 < scorer.tokens(alone)
+    alone = [AnswerPrompt(question, (answer,)) for answer in answers]
+    assert scorer.tokens([AnswerPrompt(question, answers)]) * 4 < scorer.tokens(alone)
 
 
 def test_keys_tell_weights_contexts_and_answers_apart(model: LanguageModel) -> None:
@@ -162,15 +162,15 @@ def test_keys_tell_weights_contexts_and_answers_apart(model: LanguageModel) -> N
 @pytest.mark.parametrize(
     ("asked", "word"),
     [
-        (Asked("a", ()), "has no answers"),
-        (Asked("a", ("",)), "no text"),
-        (Asked("a", (" \n",)), "no text"),
-        (Asked("long " * 4000, ("x",)), "Show fewer demonstrations"),
+        (AnswerPrompt("a", ()), "has no answers"),
+        (AnswerPrompt("a", ("",)), "no text"),
+        (AnswerPrompt("a", (" \n",)), "no text"),
+        (AnswerPrompt("long " * 4000, ("x",)), "Show fewer demonstrations"),
     ],
     ids=["no answer", "empty", "blank", "too long"],
 )
 def test_what_cannot_be_scored_is_refused_before_anything_is_read(
-    model: LanguageModel, asked: Asked, word: str
+    model: LanguageModel, asked: AnswerPrompt, word: str
 ) -> None:
     scorer = ModelScorer(model)
     with pytest.raises(InputError, match=word):

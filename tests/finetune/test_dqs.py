@@ -170,4 +170,4 @@ def test_the_best_similarity_is_that_of_the_full_matrix(given: tuple[Vectors, Ve
     if len(rows) > 1:
         near = cosines(rows, rows)
         np.fill_diagonal(near, -np.inf)
-        assert np.allclose(best_similarity(rows, rows, others=True), near.max(axis=1))
+        assert np.allclose(best_similarity(rows, rows, skip_self=True), near.max(axis=1))

@@ -1,4 +1,4 @@
-"""The ensemble's constants: weight, confidence and thresholds, chosen by rankings of plans."""
+"""The ensemble's constants: weight, confidence and thresholds, chosen by messages of plans."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from casewright.finetune.ensemble import Ranking, fit_card
+from casewright.finetune.ensemble import MessagePlans, fit_card
 from casewright.planner import AnnotatedQuery, parse_plan
 from casewright.planner.ensemble import MARGIN, CandidatePlan, EnsembleCard
 
 GOLD, OTHER = parse_plan("s1 = find(query=question)"), parse_plan("s1 = no_evidence()")
 
 
-def rankings() -> list[Ranking]:
-    """Return rankings in which a sure parser is right, or else the model, or neither."""
+def messages() -> list[MessagePlans]:
+    """Return messages in which a sure parser is right, or else the model, or neither."""
     query = AnnotatedQuery.read({"query": "a mill", "plan": str(GOLD), "class": "find"})
     rng, results = random.Random(0), []
     for number in range(80):
@@ -27,31 +27,31 @@ def rankings() -> list[Ranking]:
             # The parser prefers the wrong plan by less than the model prefers the right one.
             pair = [CandidatePlan(OTHER, -1.0 - noise, -6.0, 0.4)]
             pair.append(CandidatePlan(GOLD, -4.0 - noise, -1.0, None))
-        results.append(Ranking(query, pair, number // 20))
+        results.append(MessagePlans(query, pair, number // 20))
     neither = [CandidatePlan(OTHER, -9.0, -9.0, 0.1)]
-    return [*results, *(Ranking(query, neither, toolbox) for toolbox in range(4))]
+    return [*results, *(MessagePlans(query, neither, toolbox) for toolbox in range(4))]
 
 
 def test_the_weight_is_one_by_which_most_plans_are_right() -> None:
-    card, figures = fit_card(rankings())
+    card, figures = fit_card(messages())
     assert card.weight >= 1.0
     assert figures["whole plans, ensemble"] == pytest.approx(80 / 84, abs=1e-4)
     assert figures["whole plans, parser"] == pytest.approx(40 / 84, abs=1e-4)
 
 
 def test_the_parser_plans_alone_only_where_it_is_right_as_often() -> None:
-    card, figures = fit_card(rankings())
+    card, figures = fit_card(messages())
     assert 0.4 < card.sure <= 0.9
     assert figures["planned by the parser alone"] == pytest.approx(40 / 84, abs=1e-4)
 
 
 def test_a_plan_that_neither_finds_likely_is_less_sure() -> None:
-    card, _ = fit_card(rankings())
+    card, _ = fit_card(messages())
     likely = card.confidence(-0.1 - 0.5 * card.weight, MARGIN)
     assert card.confidence(-9.0 - 9.0 * card.weight, MARGIN) < 0.5 < likely
 
 
 def test_a_card_is_read_as_it_was_written(tmp_path: Path) -> None:
-    card, _ = fit_card(rankings())
+    card, _ = fit_card(messages())
     card.write(tmp_path / "card.json")
     assert EnsembleCard.read(tmp_path / "card.json") == card

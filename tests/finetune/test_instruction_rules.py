@@ -36,14 +36,14 @@ def made(prompt: str, answer: str) -> Instruction:
 
 
 def applies(rule: Rule, instruction: Instruction) -> bool:
-    return rule.evolved(instruction, random.Random(0)) is not None
+    return rule.apply(instruction, random.Random(0)) is not None
 
 
 @settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MADE, st.integers(0, 9))
 def test_every_rule_keeps_its_own_constraint(instruction: Instruction, seed: int) -> None:
     for rule in RULES.values():
-        evolved = rule.evolved(instruction, random.Random(seed))
+        evolved = rule.apply(instruction, random.Random(seed))
         if evolved is not None:
             assert holds(evolved.constraints[0], evolved.answer), (rule.kind, evolved.answer)
             assert instruction.prompt.rstrip() in evolved.prompt
@@ -106,7 +106,7 @@ def test_rule_leaves_alone_what_it_would_spoil(rule: str, instruction: Instructi
 
 
 def test_constraint_stands_before_a_prompt_that_waits_for_its_answer() -> None:
-    evolved = RULES["json"].evolved(made("Name a tree.\nAnswer:", "oak"), random.Random(0))
+    evolved = RULES["json"].apply(made("Name a tree.\nAnswer:", "oak"), random.Random(0))
     assert evolved is not None
     assert evolved.prompt.endswith("Name a tree.\nAnswer:")
 
@@ -120,6 +120,6 @@ def test_rules_are_used_alike() -> None:
 
 
 def test_evolved_example_has_its_own_task() -> None:
-    evolved = RULES["json"].evolved(made("Why?", "So."), random.Random(0))
+    evolved = RULES["json"].apply(made("Why?", "So."), random.Random(0))
     assert evolved is not None
     assert evolved.to_example().task == "instruction:evolved"

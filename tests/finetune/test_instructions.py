@@ -29,7 +29,7 @@ def test_same_seed_gives_the_same_and_another_seed_others(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("share", "count"), [(0.1, 6), (0.4, 24), (0.41, 25), (1, 60)])
 def test_the_share_is_of_what_the_sources_hold(tmp_path: Path, share: float, count: int) -> None:
     taken = instructions(recipe(seed_tasks(tmp_path, 60), evolved=0, share=share), 3)
-    assert (len(taken.examples), taken.pool) == (count, 60)
+    assert (len(taken.examples), taken.pool_size) == (count, 60)
     assert len({str(one.prompt) for one in taken.examples}) == count
 
 
@@ -83,7 +83,7 @@ def test_sources_that_hold_nothing_are_refused_with_the_reason(tmp_path: Path) -
 
 def test_sources_are_not_read_where_none_are_asked_for(tmp_path: Path) -> None:
     taken = instructions(recipe(tmp_path / "absent.jsonl", share=0), 1)
-    assert (taken.examples, taken.pool) == ([], 0)
+    assert (taken.examples, taken.pool_size) == ([], 0)
 
 
 @pytest.mark.parametrize(

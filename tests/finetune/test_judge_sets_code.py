@@ -13,11 +13,11 @@ from casewright.finetune.judge_sets.code import (
     PACKAGES,
     PER_PACKAGE,
     CodeCorpus,
-    Function,
+    PackageDefinition,
     ask_about,
     code_set,
-    definitions,
     described_set,
+    python_definitions,
     read_code,
     written_questions,
 )
@@ -91,9 +91,9 @@ def test_set_of_no_installed_package_is_an_input_error() -> None:
         code_set(read_code([("invented-kiln", "kiln")]))
 
 
-def function(number: int, package: str = "mill", chunks: int = 2) -> Function:
+def function(number: int, package: str = "mill", chunks: int = 2) -> PackageDefinition:
     ids = tuple(f"{package}-{number}-{chunk}" for chunk in range(chunks))
-    return Function(package, f"{package}/a.py", f"turn_{number}", ids, False)
+    return PackageDefinition(package, f"{package}/a.py", f"turn_{number}", ids, False)
 
 
 def test_no_package_has_more_questions_than_its_share() -> None:
@@ -103,7 +103,9 @@ def test_no_package_has_more_questions_than_its_share() -> None:
 
 def test_another_package_changes_no_question_of_this_one() -> None:
     mill = [function(number) for number in range(20)]
-    kiln = [Function("kiln", "kiln/a.py", f"bake_{n}", ("x", "y"), False) for n in range(20)]
+    kiln = [
+        PackageDefinition("kiln", "kiln/a.py", f"bake_{n}", ("x", "y"), False) for n in range(20)
+    ]
     with_kiln = ask_about([*kiln, *mill])
     assert {q for q in with_kiln if q.id.startswith("mill")} == set(ask_about(mill))
 
@@ -134,7 +136,7 @@ class A:
     def size(self, value): ...
 async def run(): ...
 """
-    found = definitions(source)
+    found = python_definitions(source)
     unique = [symbol for symbol, (first, *others) in found.items() if not others]
     assert unique == ["A", "A.B", "A.B.deep", "run"]
     assert [symbol for symbol in unique if not found[symbol][0].is_function] == ["A", "A.B"]

@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 
 from casewright.errors import InputError
-from casewright.finetune.judge_sets.find import find_sets
-from casewright.finetune.judge_sets.labelled import labelled_set
-from casewright.finetune.judge_sets.sets import LabelledQuestion, LabelledSet
-from casewright.finetune.judge_states import (
+from casewright.finetune.judge_rounds import (
     FIRST_K,
     MORE_K,
     LoopRunner,
@@ -22,6 +19,9 @@ from casewright.finetune.judge_states import (
     calibration_error,
     labels_as_marks,
 )
+from casewright.finetune.judge_sets.find import find_sets
+from casewright.finetune.judge_sets.labelled import labelled_set
+from casewright.finetune.judge_sets.sets import LabelledQuestion, LabelledSet
 from casewright.finetune.judge_training import train_judge
 from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feedback
 from casewright.stores.feedback import (
@@ -124,7 +124,7 @@ def test_nothing_is_learned_from_the_test_questions(
 def test_training_walks_the_loop_that_is_run_later(
     model: JudgeModel, labelled: LabelledSet, strategy: SentenceStrategy | RocchioStrategy
 ) -> None:
-    from casewright.finetune.judge_states import marks_of_model
+    from casewright.finetune.judge_rounds import marks_of_model
 
     runner = LoopRunner(labelled, strategy)
     limits = FeedbackLimits(first=FIRST_K, more=MORE_K, seconds=60.0)

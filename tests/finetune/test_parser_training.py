@@ -42,7 +42,7 @@ def drawn(settings: EpisodeSettings, seed: int = 0) -> Episode:
 
 
 def test_no_message_is_a_case_of_itself() -> None:
-    episode = drawn(EpisodeSettings(alone=0))
+    episode = drawn(EpisodeSettings(examples_only=0))
     assert any(any(row[: episode.count]) for row in episode.is_case)
     assert not any(episode.is_case[row][row] for row in range(episode.count))
 

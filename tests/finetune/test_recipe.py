@@ -135,6 +135,10 @@ WRONG = [
     (SHOP + "Copies = 1", "data.Copies: There is no such field. Did you mean copies?"),
     (SHOP + "qqq = 1", "data.qqq: There is no such field. The fields here are domain, queries,"),
     (SHOP + "share = 0.2", "data.share: There is no such field. The field belongs to [data.instru"),
+    (
+        SHOP + "[data.tevo]\nlora = 1",
+        "data.tevo.lora: There is no such field. The field belongs to the top",
+    ),
     (SHOP + "[dat]\nx = 1", "dat: There is no such field. Did you mean data?"),
     ("data = 5", "data: 5 is not possible. Input should be an object."),
     (SHOP + "[data.tevo]\nshots = -1", "data.tevo.shots: -1 is not possible. Input should be"),

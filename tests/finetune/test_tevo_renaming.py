@@ -69,9 +69,9 @@ def test_a_renamed_plan_is_as_valid_as_before_and_turns_back_into_itself(
     drawn: dict[str, ToolPool], plan: Plan, question: str, seed: int
 ) -> None:
     names = draw_renaming(list(SHOP), drawn, ALL, random.Random(seed))
-    box = Toolbox(names.spec(tool) for tool in SHOP)
-    renamed = names.plan(plan)
-    assert inverse(names).plan(renamed) == plan
+    box = Toolbox(names.rename_tool(tool) for tool in SHOP)
+    renamed = names.rename_plan(plan)
+    assert inverse(names).rename_plan(renamed) == plan
     context = {"product_id": "p1"}
     before = list(violations(plan, SHOP, question=question, context=context))
     after = list(violations(renamed, box, question=question, context=context))
@@ -91,13 +91,13 @@ def test_words_that_look_like_names_stay_what_they_are() -> None:
         "s3 = fact(item_id=context.item_id, query=question)\n"
         's4 = other(query=[s1[1].item_id, "item_id", s2.evidence])'
     )
-    assert str(names.plan(plan)) == (
+    assert str(names.rename_plan(plan)) == (
         's1 = mine(q="own s1.item_id query")\n'
         's2 = facts(sku=s1.sku, item_id="fact(item_id=s1.item_id)")\n'
         "s3 = facts(sku=context.item_id, item_id=question)\n"
         's4 = other(query=[s1[1].sku, "item_id", s2.evidence])'
     )
-    assert inverse(names).plan(names.plan(plan)) == plan
+    assert inverse(names).rename_plan(names.rename_plan(plan)) == plan
 
 
 def test_a_renamed_parameter_keeps_what_it_admits() -> None:
@@ -112,7 +112,7 @@ def test_a_renamed_parameter_keeps_what_it_admits() -> None:
         ),
     )
     names = {"thing_id": "thing", "unit": "scale", "words": "words_id"}
-    thing, scale, words = Renaming({"give": ToolNames("take", names)}).spec(tool).parameters
+    thing, scale, words = Renaming({"give": ToolNames("take", names)}).rename_tool(tool).parameters
     assert (thing.name, thing.sources) == ("thing", frozenset({Source.CONTEXT, Source.STEP}))
     assert (scale.choices, scale.kind, scale.required) == (("celsius",), "string", False)
     assert (words.name, Source.SPAN in words.sources) == ("words_id", True)
@@ -157,4 +157,4 @@ def test_nothing_is_renamed_where_no_share_is() -> None:
     drawn = {"find": ToolPool(names=("seek",), results={"title": ("label",)})}
     names = draw_renaming(list(SHOP), drawn, NONE, random.Random(0))
     plan = parse_plan('s1 = find(query="x")\ns2 = find(query=s1.title)')
-    assert names.plan(plan) == plan
+    assert names.rename_plan(plan) == plan

@@ -17,14 +17,15 @@ from casewright.finetune.training.placement import find_placement
 from casewright.finetune.training.tokens import (
     collate_heads,
     fill_rows,
-    head_rows,
-    pack_heads,
+    group_by_head,
     summed_loss,
     token_rows,
+    use_packed_attention,
 )
+from casewright.finetune.training.train import train
 from casewright.finetune.training.trainer import make_trainer, mean_token_loss
 from tests.support.tiny_mistral import tiny_mistral
-from tests.support.trained import MODEL, plan_examples, training
+from tests.support.trained import MODEL, plan_examples, training, write_set
 
 ADAPTER = LoraSection(r=4, alpha=8, dropout=0.0)
 #: With layers that are trained whole beside it.
@@ -90,7 +91,7 @@ def test_plans_that_a_prompt_shows_are_learned_from_where_that_is_asked_for() ->
 def test_a_head_is_in_a_row_once_with_at_most_so_many_tails() -> None:
     model = tiny_mistral()
     rows = token_rows(EXAMPLES[:7], model, 2048, supervise_shown_plans=True).rows
-    groups = head_rows(rows, 3)
+    groups = group_by_head(rows, 3)
     assert [len(group["tails"]) for group in groups] == [2, 2, 3]
     for group in groups:
         for tail, labels in zip(group["tails"], group["tail_labels"], strict=True):
@@ -121,14 +122,14 @@ def test_a_network_with_a_sliding_window_is_refused() -> None:
     network: Any = tiny_mistral().network
     network.config.sliding_window = 16
     with pytest.raises(InputError, match="sliding_window"):
-        pack_heads(network)
+        use_packed_attention(network)
 
 
 def test_a_prompt_without_head_is_trained_too() -> None:
     model = tiny_mistral()
     rows = token_rows(EXAMPLES[:2], model, 2048).rows
     bare = [type(row)(row.input_ids, row.completion_mask) for row in rows]
-    groups = head_rows(bare, 8)
+    groups = group_by_head(bare, 8)
     assert [len(group["head"]) for group in groups] == [1]
 
 
@@ -138,8 +139,8 @@ def test_a_row_of_several_heads_computes_what_rows_of_one_head_do() -> None:
     bare = Counter(example.prompt.head for example in plan_examples()).most_common(2)[1][0]
     others = [example for example in plan_examples() if example.prompt.head == bare][:2]
     rows = token_rows([*EXAMPLES[:3], *others], model, 2048, supervise_shown_plans=True).rows
-    groups = head_rows(rows, 3)
-    pack_heads(model.network)
+    groups = group_by_head(rows, 3)
+    use_packed_attention(model.network)
     together = fill_rows(groups, 16_384)
     assert [len(row["groups"]) for row in together] == [2]
     batch = collate_heads(together, length=2048)
@@ -153,3 +154,18 @@ def test_a_row_of_several_heads_computes_what_rows_of_one_head_do() -> None:
         each = [summed_loss(model.network, collate_heads([r])) for r in fill_rows(groups, 0)]
     assert len(each) == 2
     assert float(loss) == pytest.approx(float(sum(each)), rel=1e-5)
+
+
+def test_too_little_memory_for_shared_heads_advises_only_settings_that_go_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch: Any = import_module("torch")
+
+    def run_out_of_memory(*_arguments: Any, **_settings: Any) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr("trl.trainer.sft_trainer.SFTTrainer.train", run_out_of_memory)
+    data, settings = write_set(tmp_path / "set", 4, 2), training(steps=1, shared_heads=True)
+    with pytest.raises(InputError, match=r"Lower training\.row_tokens") as caught:
+        train(MODEL, ADAPTER, settings, data, tmp_path / "model")
+    assert "gradient_checkpointing" not in str(caught.value)

@@ -35,6 +35,11 @@ def test_the_former_name_of_the_measures_of_answers_warns_and_works() -> None:
         assert demonstrations.Verdicts is demonstrations.AnswerMeasures
 
 
+def test_the_former_name_of_a_prompt_with_answers_warns_and_works() -> None:
+    with pytest.warns(DeprecationWarning, match="now AnswerPrompt"):
+        assert demonstrations.Asked is demonstrations.AnswerPrompt
+
+
 def test_the_former_name_of_an_answer_s_record_warns_and_works() -> None:
     answer = OwnAnswer([], {"right": True}, "", True)
     with pytest.warns(DeprecationWarning, match=r"now OwnAnswer\.record"):

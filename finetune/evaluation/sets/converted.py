@@ -49,7 +49,8 @@ class Converted:
 
 
 def to_item(id_: str, question: str, toolbox: Toolbox, plan: Plan) -> EvaluationItem:
-    """Return the item of a question and its gold plan; raise ``Unfit`` if one is not valid."""
+    """Return the item of a question and its gold plan; ``Unfit`` if one is not valid."""
+    # Some gold plans are longer than ``MAX_STEPS``.
     request = valid_request(question, toolbox, plan, max_steps=16)
     record = QueryRecord(id=id_, query=question)
     return EvaluationItem(AnnotatedQuery(record, plan, plan_class(plan)), request)

@@ -26,13 +26,13 @@ from casewright.tools import Parameter, Source, Toolbox, ToolSpec, alias
 #: Fields of specifications that hold parameters.
 _PARAMETERS = ("query_parameters", "path_parameters", "parameters", "arguments")
 _KINDS = {**KINDS, "enum": "string", "int or float": "number"}
-#: The source of plain values by kind; they need not be words of the question.
+#: The source of a written value by its kind; a text need not be in the question.
 _SOURCES = {"string": Source.LITERAL, "boolean": Source.BOOLEAN}
 _SOURCES |= {"number": Source.NUMBER, "integer": Source.NUMBER}
 
 
 def _tool(specification: Mapping[str, Any], *, required: bool) -> ToolSpec:
-    """Return the tool of a specification; ``required`` is the default of its parameters.
+    """Return the tool of a specification; ``required`` is for parameters that do not declare it.
 
     Fields of an object in the result are fields of the result, named by their path
     (``location.name``).
@@ -92,8 +92,8 @@ def _fields(declared: Mapping[str, Any], path: str = "") -> Iterator[str]:
 
 #: Subsets of version 1: ``<name>-dev.jsonl`` beside ``<name>-spec.json``.
 SUBSETS = ("executable", "glaive", "sgd")
-VERSION_2 = "v2_samples.jsonl"
-RESULT = "var_result"
+#: The file of version 2, and the name of the call that only lists the values to return.
+VERSION_2, RESULT = "v2_samples.jsonl", "var_result"
 
 _LABEL = re.compile(r"\$?var_?([0-9]+)\$?")
 _REFERENCE = re.compile(r"\$var_?([0-9]+)(?:\.([^$\[\]]+))?(\[[^$]*)?\$")
@@ -140,7 +140,7 @@ def _records(
 
 
 def _item(id_: str, record: _Record, shared: Toolbox | None) -> EvaluationItem:
-    # Most tools of version 2 do not declare which parameters are required: all are.
+    # Most tools of version 2 do not declare which parameters are required; then all are.
     toolbox = shared or _toolbox(_decoded(record.tools), required=True)
     return to_item(id_, str(record.input), toolbox, _plan(_decoded(record.output), toolbox))
 

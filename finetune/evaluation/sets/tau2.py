@@ -41,7 +41,7 @@ class _Shop:
             self._users, orders, products = tables
             variants = {key: _variants(product) for key, product in products.items()}
             items = {row["item_id"]: [row] for rows in variants.values() for row in rows}
-            #: By tool: its parameter, and its result's rows by that parameter's argument.
+            #: For each reading tool, its parameter, and the rows of its result by the argument.
             self._rows: Mapping[str, tuple[str, Mapping[str, list[Row]]]] = {
                 "get_user_details": ("user_id", {k: _profile(v) for k, v in self._users.items()}),
                 "get_order_details": ("order_id", {k: _order(v) for k, v in orders.items()}),
@@ -54,7 +54,7 @@ class _Shop:
             ) from error
 
     def rows(self, tool: str, arguments: Mapping[str, Any]) -> Sequence[Row]:
-        """Return the result of a tool that only reads, and no row for other tools."""
+        """Return the rows of a reading tool's result; none for tools that change data."""
         if tool not in _FINDERS:
             parameter, rows = self._rows.get(tool, ("", {}))
             return rows.get(arguments.get(parameter, ""), [])
@@ -62,9 +62,9 @@ class _Shop:
         def facts(source: Mapping[str, Any]) -> list[str]:
             return [str(source.get(name)).casefold() for name in _FINDERS[tool]]
 
-        wanted = facts(arguments)
+        wanted_facts = facts(arguments)
         users = {id_: {**u, **u["name"], **u["address"]} for id_, u in self._users.items()}
-        return [{"user_id": id_} for id_, user in users.items() if facts(user) == wanted]
+        return [{"user_id": id_} for id_, user in users.items() if facts(user) == wanted_facts]
 
 
 #: Tools that find a user, and the facts of a user that are their parameters.
@@ -86,6 +86,7 @@ def _profile(user: Mapping[str, Any]) -> list[Row]:
         **_select(user["address"], *ADDRESS),
     }
     methods = user["payment_methods"].values()
+    # A row has one order and one payment method, which need not belong together.
     return [
         {
             **facts,
@@ -137,9 +138,9 @@ def read_tau2(folder: Path) -> Converted:
     splits, tasks = read_json(folder / "split_tasks.json"), read_json(folder / "tasks.json")
     if not isinstance(splits, dict) or "test" not in splits or not isinstance(tasks, list):
         raise InputError(f"{folder} holds no test tasks of tau2-bench's retail domain.")
-    wanted = {f"retail-{id_}" for id_ in splits["test"]}
+    test_ids = {f"retail-{id_}" for id_ in splits["test"]}
     by_id = {f"retail-{task.get('id')}": task for task in tasks if isinstance(task, dict)}
-    ids = (id_ for id_ in by_id if id_ in wanted)
+    ids = (id_ for id_ in by_id if id_ in test_ids)
     return Converted.of((id_, partial(_item, id_, by_id[id_], shop, toolbox)) for id_ in ids)
 
 
@@ -189,6 +190,7 @@ class _Replay:
             # Customers omit the # at the start of an order's id.
             if str(value).removeprefix("#") not in self.question:
                 raise Unfit("an id that neither the question nor an earlier result holds")
+        # The tool ``calculate`` has the parameter ``expression``.
         numbers = _NUMBER.findall(str(value)) if name == "expression" else ()
         if any(number not in self.question for number in numbers):
             raise Unfit("a sum of numbers that only results hold")

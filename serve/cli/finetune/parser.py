@@ -66,7 +66,7 @@ def finetune_parser(
         source, changed_tools = _domain_source(domain)
         domain_parts = split_source(source, DOMAIN_PARTS, random.Random(seed))
         sources = [*domain_parts, *changed_tools.training]
-        held_out = changed_tools.held
+        held_out = changed_tools.validation
     if sets is not None:
         sources += public_sources(sets, default_encoder(), random.Random(seed))
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)

@@ -65,7 +65,7 @@ def finetune_ensemble(
 ) -> None:
     """Choose the weights of the ensemble's planners on the validation toolboxes: some minutes."""
     from casewright.finetune.corpus import read_corpus
-    from casewright.finetune.ensemble import fit_card, rank_plans
+    from casewright.finetune.ensemble import candidate_plans, fit_card
     from casewright.planner.ensemble import EnsemblePlanner
     from casewright.planner.model_planner import ModelPlanner
     from casewright.planner.named import ModelSettings
@@ -75,7 +75,9 @@ def finetune_ensemble(
 
     model = ModelPlanner(local_model(SHIPPED, ModelSettings()), seconds=600.0)
     card, figures = fit_card(
-        rank_plans(EnsemblePlanner(ParserReuse(None), lambda: model), read_corpus("validation"))
+        candidate_plans(
+            EnsemblePlanner(ParserReuse(None), lambda: model), read_corpus("validation")
+        )
     )
     card.write(target)
     print_facts({**asdict(card), **figures}, as_json=as_json)

@@ -79,3 +79,12 @@ def test_file_does_not_grow_past_its_bound(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(Exception, match="is full"):
         keep(file, {**record, "query": "three" * 10})
     assert file.read_bytes() == before
+
+
+def test_bound_of_the_file_counts_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": RIGHT, "context": {}}
+    routes._keep(file, {**record, "query": "one"})
+    line = json.dumps({**record, "query": "é" * 99}, ensure_ascii=False)
+    monkeypatch.setattr(routes, "MAX_CORRECTION_BYTES", file.stat().st_size + len(line) + 50)
+    with pytest.raises(Exception, match="is full"):
+        routes._keep(file, json.loads(line))

@@ -66,16 +66,16 @@ class LoopRunner:
             next_round = self._next_round(question, Feedback(relevant, irrelevant), number)
             if next_round is None:
                 break
-            batch, state = next_round
-            marked = marks(state)
+            batch, round_ = next_round
+            marked = marks(round_)
             relevant += compress(batch, marked)
             irrelevant += compress(batch, ~marked)
-            results.append((state, [*compress(state.ids, marked)]))
+            results.append((round_, [*compress(round_.ids, marked)]))
             if not marked.any():
                 break
         return results
 
-    def single(self, question: LabelledQuestion, count: int) -> list[str]:
+    def single_search(self, question: LabelledQuestion, count: int) -> list[str]:
         """Return the ids of a single search for ``count`` cases."""
         return [item.hit.case.id for item in self._question(question).best(count)]
 
@@ -106,18 +106,18 @@ class LoopRunner:
         return self._rounds[key]
 
 
-def probabilities(model: JudgeModel, state: Round) -> NDArray[np.float64]:
+def probabilities(model: JudgeModel, round_: Round) -> NDArray[np.float64]:
     """Return the probabilities (n,) of a model that a round's candidates are relevant."""
-    regression, names = (model.later, LATER) if state.later else (model.first, FIRST)
-    return regression.probabilities(state.features, names)
+    regression, names = (model.later, LATER) if round_.later else (model.first, FIRST)
+    return regression.probabilities(round_.features, names)
 
 
 def marks_of_model(model: JudgeModel) -> Marks:
     """Return a function that marks the candidates whose probability reaches a model's threshold."""
 
-    def marks(state: Round) -> NDArray[np.bool_]:
-        threshold = (model.later if state.later else model.first).threshold
-        return probabilities(model, state) >= threshold
+    def marks(round_: Round) -> NDArray[np.bool_]:
+        threshold = (model.later if round_.later else model.first).threshold
+        return probabilities(model, round_) >= threshold
 
     return marks
 
@@ -142,7 +142,7 @@ class LoopScore:
 
     @property
     def gain(self) -> float:
-        """Recall minus the recall of single searches, in points."""
+        """Recall minus the recall of single searches, in percentage points."""
         return 100 * (self.recall - self.single)
 
     @property
@@ -159,10 +159,10 @@ def loop_score(
     rows, right, count = [], 0, 0
     for question in questions:
         rounds = runner.rounds(question, marks)
-        judged = [id_ for state, _ in rounds for id_ in state.ids]
+        judged = [id_ for round_, _ in rounds for id_ in round_.ids]
         marked = {id_ for _, ids in rounds for id_ in ids}
         relevant = question.relevant
-        id_sets = (judged, runner.single(question, len(judged)), marked)
+        id_sets = (judged, runner.single_search(question, len(judged)), marked)
         recalls = (len(relevant.intersection(ids)) / len(relevant) for ids in id_sets)
         rows.append([len(judged), *recalls])
         right += len(relevant & marked)
@@ -188,10 +188,10 @@ def judge_figures(
         loop_score(runner, questions, marks)
         for marks in (marks_of_model(model), labels_as_marks, marks_of_model(controls[0]))
     )
-    states = [state for q in questions for state, _ in runner.rounds(q, marks_of_model(model))]
-    labels = np.concatenate([state.labels for state in states])
+    rounds = [round_ for q in questions for round_, _ in runner.rounds(q, marks_of_model(model))]
+    labels = np.concatenate([round_.labels for round_ in rounds])
     scores, *control_scores = (
-        np.concatenate([probabilities(judge, state) for state in states])
+        np.concatenate([probabilities(judge, round_) for round_ in rounds])
         for judge in (model, *controls)
     )
     figures = {
@@ -204,7 +204,7 @@ def judge_figures(
         "marked_recall": score.marked_recall,
         "marked_precision": score.precision,
         "auc": auc(scores, labels),
-        "auc_control": float(np.mean([auc(each, labels) for each in control_scores])),
+        "auc_control": float(np.mean([auc(values, labels) for values in control_scores])),
         "brier": float(np.mean((scores - labels) ** 2)),
         "brier_base_rate": float(labels.mean() * (1 - labels.mean())),
         "ece": calibration_error(scores, labels),
