@@ -29,6 +29,10 @@ _OPTIONS = {
         bool | None,
         Option("--share-port/--own-port", help="Share the port with this user's other services."),
     ],
+    "shared_runs": Annotated[
+        bool | None,
+        Option("--shared-runs/--own-runs", help="Encode texts of concurrent questions together."),
+    ],
     "retain": Annotated[
         str | None, Option(help="Answers to keep: off, verified, approved.", metavar="WHICH")
     ],

@@ -20,6 +20,7 @@ from casewright.serve.session.defaults import store_folder
 from casewright.serve.session.session import Session, open_chosen
 from casewright.serve.settings.settings import load_settings
 from casewright.serve.settings.tokens import TokensFile, read_tokens
+from casewright.stores.encoders.onnx_graph import Bert
 from casewright.stores.paths import data_folder
 
 #: Settings of ``server.run``.
@@ -48,6 +49,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
             "tokens; casewright config shows their origin."
         )
     check_exposure(settings.host, tokens, without_tokens=settings.without_tokens)
+    Bert.shares_runs = settings.shared_runs
     choice = choice_of(loaded)
     check_shared(choice.planner)
     with ExitStack() as stack:

@@ -146,6 +146,9 @@ class Settings(BaseSettings):
     share_port: bool = Field(
         False, description="true to share the port with other services, or false"
     )
+    shared_runs: bool = Field(
+        True, description="true to encode texts of concurrent questions together, or false"
+    )
     retain: Literal["off", "verified", "approved"] = Field(
         "off", description="answers kept as cases: off, verified or approved"
     )
