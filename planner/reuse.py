@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
-from threadpoolctl import get_cached_controller
+from threadpoolctl import OpenBLASController, get_cached_controller
 
 from casewright.planner.continuing import continued
 from casewright.planner.fallback import fallback_plan
@@ -23,7 +23,8 @@ class _OneBlasThread:
     """Limits BLAS to one thread while plans are made; the last one to end restores the setting.
 
     OpenBLAS uses all cores even for small matrix products, and its idle threads spin, which tripled
-    the CPU time and slowed concurrent requests.
+    the CPU time and slowed concurrent requests. Threadpoolctl lets only one thread at a time set the
+    limit, and restores it when that thread's block ends, while others still plan.
     """
 
     def __init__(self) -> None:
@@ -34,6 +35,8 @@ class _OneBlasThread:
         with self._lock:
             if not self._plans:
                 self._limit = get_cached_controller().limit(limits=1, user_api="blas")
+                # Another thread may have to restore it.
+                OpenBLASController.clear_controlling_thread()
             self._plans += 1
 
     def __exit__(self, *exception: object) -> None:
@@ -41,6 +44,7 @@ class _OneBlasThread:
             self._plans -= 1
             if not self._plans:
                 self._limit.restore_original_limits()
+                OpenBLASController.clear_controlling_thread()
 
 
 ONE_BLAS_THREAD = _OneBlasThread()
