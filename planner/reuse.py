@@ -23,7 +23,7 @@ class _OneBlasThread:
     """Limits BLAS to one thread while plans are made; the last one to end restores the setting.
 
     OpenBLAS uses all cores even for small matrix products, and its idle threads spin, which tripled
-    the CPU time and slowed concurrent requests. Threadpoolctl lets only one thread at a time set the
+    the CPU time and slowed concurrent requests. Threadpoolctl lets one thread at a time set the
     limit, and restores it when that thread's block ends, while others still plan.
     """
 
