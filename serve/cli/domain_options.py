@@ -31,11 +31,13 @@ _OPTION_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 @contextmanager
 def collection_paused() -> Iterator[None]:
     """Pause Python's collection of garbage for imports, whose objects it would walk repeatedly."""
+    is_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if is_enabled:
+            gc.enable()
 
 
 @dataclass(slots=True)
