@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import fields
 from pathlib import Path
@@ -73,6 +74,9 @@ def start(config: Path | None = None, **flags: Any) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             answers = stack.enter_context(closing(AnswerStore(session.encoder, folder)))
         app = create_app(parts, options, answers)
+        # These objects stay; a full collection would walk them while all requests wait.
+        gc.collect()
+        gc.freeze()
         run(app, server_socket, **settings.model_dump(include=_RUN_SETTINGS))
 
 
