@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from casewright.bench.harness import first_scope, open_tested_domain, p50, p95, timed, tracked
+from casewright.bench.harness import (
+    first_scope,
+    open_tested_domain,
+    p50,
+    p95,
+    take_turns,
+    timed,
+    tracked,
+)
 from casewright.bench.layers import LayerSampler
 from casewright.bench.report import Report
 from casewright.graph import ExtractiveGenerator, RunContext, build_graph
@@ -27,6 +36,7 @@ STAGES = ("planning", "execution", "generation")
 NOTES = (
     "Medians in milliseconds by the number of a plan's steps; cpu is the CPU time of the process, "
     "all threads included.",
+    "vectors: the same questions, whose texts the tools encode anew, or take from the cache.",
     "layers: shares of the samples of all threads' stacks, without threads that wait, by the "
     "innermost layer; NumPy counts for its caller.",
 )
@@ -53,26 +63,29 @@ def measure_answer(domain_name: str, count: int) -> Report:
         ask = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
         ask(questions[0])
         for question in tracked("Answering", questions):
-            cpu_start = time.process_time()
-            state, milliseconds = timed(partial(ask, question))
-            cpu = (time.process_time() - cpu_start) * 1000
-            answer = state["answer"]
-            stages = {name: answer["usage"][f"{name}_ms"] for name in STAGES}
-            rows.append({"steps": len(answer["steps"]), "ms": milliseconds, "cpu": cpu, **stages})
+            rows.append(_measured(ask, question))
+        with open_tested_domain(domain_name, uncached=True) as anew:
+            graph = build_graph(anew.toolbox, planner, ExtractiveGenerator(anew.uncached))
+            ask_anew = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
+            ways = {"encoded anew": partial(_measured, ask_anew), "cached": partial(_measured, ask)}
+            by_vectors = take_turns(ways, questions, 1, "Answering with and without the cache")
         with sampler:
             # The questions are asked again, since the sampler slows the answers.
             for question in tracked("Sampling", questions):
                 ask(question)
     ask_command = ("ask", "--domain", domain_name, domain.questions[0])
-    cold = [_process_seconds(*ask_command) for _ in range(COLD_STARTS)]
+    # The first start may compile modules, as an installation has done.
+    cold = [_process_seconds(*ask_command) for _ in range(COLD_STARTS + 1)][1:]
     cold_help = [_process_seconds("--help") for _ in range(COLD_STARTS)]
     times = [row["ms"] for row in rows]
     rows.sort(key=itemgetter("steps"))
     by_steps = {steps: list(group) for steps, group in groupby(rows, itemgetter("steps"))}
     step_rows: list[dict[str, Any]] = []
     for steps, group in by_steps.items():
-        medians = {name: p50([row[name] for row in group]) for name in ("ms", "cpu", *STAGES)}
-        step_rows.append({"table": "steps", "steps": steps, "answers": len(group), **medians})
+        counts = {"steps": steps, "answers": len(group)}
+        step_rows.append({"table": "steps", **counts, **_medians(group)})
+    medians_of = {way: _medians(group) for way, group in by_vectors.items()}
+    vector_rows = [{"table": "vectors", "vectors": way, **m} for way, m in medians_of.items()]
     layer_rows = [
         {"table": "layers", "layer": layer, "share": count / sampler.counts.total()}
         for layer, count in sampler.counts.most_common()
@@ -80,17 +93,37 @@ def measure_answer(domain_name: str, count: int) -> Report:
     settings = {"domain": domain.name, "planner": CASE_PLANNER, "queries": len(sample)}
     figures = {"answer_warm_ms_p50": p50(times), "answer_warm_ms_p95": p95(times)}
     figures["answer_warm_cpu_ms_p50"] = p50([row["cpu"] for row in rows])
+    anew_ms, cached_ms = (medians["ms"] for medians in medians_of.values())
+    figures |= {"answer_warm_ms_p50_encoded_anew": anew_ms, "answer_warm_ms_p50_cached": cached_ms}
+    figures["ratio_answer_ms_encoded_anew_over_cached"] = anew_ms / cached_ms
     figures |= {"ask_cold_s_p50": p50(cold), "ask_cold_s_max": max(cold)}
     figures["help_cold_s_p50"] = p50(cold_help)
     draw = partial(_draw, by_steps=by_steps)
-    titles = {"steps": "answer", "layers": "layers"}
-    return Report("answer", settings, figures, [*step_rows, *layer_rows], NOTES, draw, titles)
+    titles = {"steps": "answer", "vectors": "vectors", "layers": "layers"}
+    all_rows = [*step_rows, *vector_rows, *layer_rows]
+    return Report("answer", settings, figures, all_rows, NOTES, draw, titles)
+
+
+def _measured(ask: Callable[[Any], Any], question: Any) -> dict[str, Any]:
+    """Ask a question; return the number of steps, and the milliseconds in all and by stage."""
+    cpu_start = time.process_time()
+    state, milliseconds = timed(partial(ask, question))
+    cpu = (time.process_time() - cpu_start) * 1000
+    answer = state["answer"]
+    stages = {name: answer["usage"][f"{name}_ms"] for name in STAGES}
+    return {"steps": len(answer["steps"]), "ms": milliseconds, "cpu": cpu, **stages}
+
+
+def _medians(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    return {name: p50([row[name] for row in rows]) for name in ("ms", "cpu", *STAGES)}
 
 
 def _process_seconds(*arguments: str) -> float:
     """Run ``casewright`` in a new process, and return its seconds."""
     command = [sys.executable, "-m", "casewright", *arguments]
-    return timed(partial(subprocess.run, command, check=True, capture_output=True))[1] / 1000
+    environment = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
+    run = partial(subprocess.run, command, check=True, capture_output=True, env=environment)
+    return timed(run)[1] / 1000
 
 
 def _draw(axes: Any, by_steps: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:

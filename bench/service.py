@@ -33,8 +33,15 @@ NOTES = (
     "The clients and the bare graph run in this process, the service in another one on the same "
     "cores. The order of questions is the same. cpu_ms: the CPU time per answer of the process "
     "that answers. outside_ms: the median time of an answer outside of the graph's stages; "
-    "LangGraph takes it, and for the service also HTTP and the queue.",
+    "LangGraph takes it, and for the service also HTTP and the queue. service, 8 threads: with "
+    "eight threads that plan (--compute-threads 8), in which questions share model runs; service, "
+    "own runs: without these shared runs (--own-runs).",
 )
+#: The ways to answer, and the options of the service for each.
+BARE, SERVICE = "bare graph", "service"
+OWN_RUNS, THREADS = "service, own runs", "service, 8 threads"
+EIGHT_THREADS = ("--compute-threads", "8")
+SERVICES = {OWN_RUNS: ("--own-runs", *EIGHT_THREADS), THREADS: EIGHT_THREADS, SERVICE: ()}
 
 
 class Load(NamedTuple):
@@ -123,17 +130,20 @@ def measure_service(
         raise InputError(f"The domain {domain!r} has no annotated queries. Choose shopping.")
     random.Random(seed).shuffle(known)
     questions = list(islice(cycle(known), each))
-    bare = asyncio.run(_load_graph(open_session(domain), questions))
-    with serving(domain) as (url, pid):
-        over_http, memory = asyncio.run(_load_service(url, pid, questions, known, requests))
+    ways = {BARE: asyncio.run(_load_graph(open_session(domain), questions))}
+    memory: dict[str, float] = {}
+    for way, options in SERVICES.items():
+        with serving(domain, *options) as (url, pid):
+            watched = requests if way == SERVICE else 0
+            ways[way], memory = asyncio.run(_load_service(url, pid, questions, known, watched))
     rows = [
         {"way": way, "clients": clients, **_cells(loads[clients])}
         for clients in CLIENTS
-        for way, loads in (("bare graph", bare), ("service", over_http))
+        for way, loads in ways.items()
     ]
     settings = {"domain": domain, "questions": each, "requests": requests, "seed": seed}
-    figures = {**_figures(bare, over_http), **memory}
-    draw = partial(_draw, bare=bare, over_http=over_http)
+    figures = {**_figures(ways), **memory}
+    draw = partial(_draw, bare=ways[BARE], over_http=ways[SERVICE])
     return Report("serve", settings, figures, rows, NOTES, draw)
 
 
@@ -216,7 +226,8 @@ def _cells(measured: Load) -> dict[str, Any]:
     }
 
 
-def _figures(bare: dict[int, Load], over_http: dict[int, Load]) -> dict[str, float]:
+def _figures(ways: Mapping[str, dict[int, Load]]) -> dict[str, float]:
+    bare, over_http, threads = (ways[way] for way in (BARE, SERVICE, THREADS))
     figures: dict[str, float] = {}
     for clients in CLIENTS:
         service, suffix = over_http[clients], f"{clients}_clients"
@@ -224,6 +235,10 @@ def _figures(bare: dict[int, Load], over_http: dict[int, Load]) -> dict[str, flo
         figures[f"service_requests_per_second_{suffix}"] = service.per_second
         figures[f"service_ms_p95_{suffix}"] = service.percentile(95)
         figures[f"ratio_service_over_bare_requests_per_second_{suffix}"] = ratio
+        ratio = threads[clients].per_second / ways[OWN_RUNS][clients].per_second
+        figures[f"ratio_shared_over_own_runs_requests_per_second_{suffix}"] = ratio
+        ratio = service.per_second / threads[clients].per_second
+        figures[f"ratio_service_over_8_threads_requests_per_second_{suffix}"] = ratio
     service, graph = over_http[1], bare[1]
     return {
         **figures,
@@ -237,7 +252,7 @@ def _figures(bare: dict[int, Load], over_http: dict[int, Load]) -> dict[str, flo
 def _draw(axes: Any, bare: dict[int, Load], over_http: dict[int, Load]) -> None:
     from matplotlib.ticker import ScalarFormatter
 
-    for way, loads, marker in (("bare graph", bare, "o"), ("service", over_http, "s")):
+    for way, loads, marker in ((BARE, bare, "o"), (SERVICE, over_http, "s")):
         for percent, line in ((50, "-"), (95, "--")):
             values = [loads[clients].percentile(percent) for clients in CLIENTS]
             axes.plot(CLIENTS, values, line, marker=marker, label=f"{way}, p{percent}")

@@ -14,6 +14,7 @@ from casewright.planner.request import PlanRequest, PlanResult, milliseconds_sin
 from casewright.planner.reuse import PlanSource, ReusePlanner
 from casewright.planner.sub_query_reuse import SubQueryReuse
 from casewright.stores import CaseStore
+from casewright.tools import Toolbox
 from casewright.tools.deadline import start_daemon
 
 
@@ -47,6 +48,11 @@ class CasePlanner(ReusePlanner):
         # ``untrained`` may be a language model, which takes seconds.
         self._slow = sub_query_reuse if untrained is not None else None
         super().__init__("case", HistoryReuse(sub_query_reuse or ParserReuse(store)))
+
+    def is_slow(self, toolbox: Toolbox) -> bool:
+        """Return True if a plan for these tools may take more than milliseconds."""
+        request = PlanRequest("Which tools?", toolbox)
+        return self._slow is not None and bool(self._slow.untrained_tools(request))
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the most probable valid plan, or a fallback plan; see ``Planner``."""

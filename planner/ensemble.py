@@ -19,13 +19,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from threadpoolctl import get_cached_controller
-
 from casewright.planner.fallback import fallback_result
 from casewright.planner.named import ENSEMBLE
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
-from casewright.planner.reuse import PlanSource, ReusePlanner, ScoredPlan, first_valid, valid_plans
+from casewright.planner.reuse import (
+    ONE_BLAS_THREAD,
+    PlanSource,
+    ReusePlanner,
+    ScoredPlan,
+    first_valid,
+    valid_plans,
+)
 from casewright.tools.deadline import start_daemon
 
 if TYPE_CHECKING:
@@ -170,8 +175,8 @@ class EnsemblePlanner:
         return self._candidates(request, self._parser_plans(request))
 
     def _parser_plans(self, request: PlanRequest) -> list[ScoredPlan]:
-        # One thread as in ReusePlanner; torch has its own threads.
-        with get_cached_controller().limit(limits=1, user_api="blas"):
+        # Torch has its own threads.
+        with ONE_BLAS_THREAD:
             return list(islice(valid_plans(self._parser, request), self._parser_candidates))
 
     def _parser_suffices(self, top_plan: ScoredPlan, request: PlanRequest) -> bool:

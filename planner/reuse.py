@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from threadpoolctl import get_cached_controller
+from threadpoolctl import OpenBLASController, get_cached_controller
 
 from casewright.planner.continuing import continued
 from casewright.planner.fallback import fallback_plan
@@ -16,6 +17,37 @@ from casewright.planner.request import PlanRequest, PlanResult, milliseconds_sin
 
 #: Maximum number of plans that are checked for a request, and of alternatives in a result.
 MAX_PLANS, MAX_ALTERNATIVES = 16, 2
+
+
+class _OneBlasThread:
+    """Limits BLAS to one thread while plans are made; the last one to end restores the setting.
+
+    OpenBLAS uses all cores even for small matrix products, and its idle threads spin, which tripled
+    the CPU time and slowed concurrent requests. Threadpoolctl lets one thread at a time set the
+    limit, and restores it when that thread's block ends, while others still plan.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._plans = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._plans:
+                self._limit = get_cached_controller().limit(limits=1, user_api="blas")
+                # Another thread may have to restore it.
+                OpenBLASController.clear_controlling_thread()
+            self._plans += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._plans -= 1
+            if not self._plans:
+                self._limit.restore_original_limits()
+                OpenBLASController.clear_controlling_thread()
+
+
+ONE_BLAS_THREAD = _OneBlasThread()
 
 
 class ScoredPlan(NamedTuple):
@@ -66,9 +98,7 @@ class ReusePlanner:
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the most probable valid plan, or a fallback plan; see ``Planner``."""
-        # OpenBLAS uses all cores even for small matrix products, and its idle threads spin, which
-        # tripled the CPU time and slowed concurrent requests.
-        with get_cached_controller().limit(limits=1, user_api="blas"):
+        with ONE_BLAS_THREAD:
             started = time.perf_counter()
             plans: Iterator[ScoredPlan] = islice(self._source.scored_plans(request), MAX_PLANS)
             if request.failures:

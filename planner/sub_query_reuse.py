@@ -80,6 +80,7 @@ class SubQueryReuse:
         self._needs = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
         self._reach = np.array([template.reach for template in reader.templates])
         self._length = np.array([len(template.steps) for template in reader.templates])
+        self._earlier_fields = [_earlier_fields(template) for template in reader.templates]
 
     @cached_property
     def _untrained(self) -> PlanSource:
@@ -143,8 +144,12 @@ class SubQueryReuse:
                 logits = next_scores.scores[row].copy()
                 steps = hypothesis.length
                 allowed = usable & (reach <= steps) & (steps + length <= request.max_steps)
+                tools = [tool for s in hypothesis.sub_queries for tool in s.tools]
                 for number in np.flatnonzero(allowed & (reach > 0)):
-                    allowed[number] = _fields_exist(templates[number], hypothesis, request)
+                    allowed[number] = all(
+                        field in request.toolbox[tools[-distance]].results
+                        for distance, field in self._earlier_fields[number]
+                    )
                 logits[1:][~allowed] = -np.inf
                 if position == 0:
                     logits[0] = -np.inf
@@ -195,12 +200,7 @@ def _add_literals(question: EncodedQuestion, candidates: Sequence[_Candidate]) -
     ]
 
 
-def _fields_exist(sub_query: SubQuery, hypothesis: _Hypothesis, request: PlanRequest) -> bool:
-    """Return True if the steps before a sub-query have the fields that it refers to."""
-    tools = [tool for earlier in hypothesis.sub_queries for tool in earlier.tools]
-    for index, step in enumerate(sub_query.steps):
-        for reference in step.references():
-            distance = reference.step - index
-            if distance > 0 and reference.field not in request.toolbox[tools[-distance]].results:
-                return False
-    return True
+def _earlier_fields(sub_query: SubQuery) -> list[tuple[int, str]]:
+    """Return the references to steps before a sub-query, each as distance to them and field."""
+    references = ((i, r) for i, step in enumerate(sub_query.steps) for r in step.references())
+    return [(r.step - index, r.field) for index, r in references if r.step > index]

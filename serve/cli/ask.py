@@ -11,7 +11,7 @@ from typer import Argument, Context, Option, Typer, echo
 
 from casewright.errors import InputError
 from casewright.serve.cli import options
-from casewright.serve.cli.domain_options import DomainCommand, DomainValues
+from casewright.serve.cli.domain_options import DomainCommand, DomainValues, collection_paused
 from casewright.serve.cli.options import Flags, with_flags
 from casewright.serve.cli.output import check_new_file, print_answer, print_json, print_run
 
@@ -75,12 +75,13 @@ def ask(
     if choice.encoder is None:
         # The thread loads the model while the imports below run.
         preload(default_encoder())
-    from langgraph.checkpoint.memory import InMemorySaver
+    with collection_paused():
+        from langgraph.checkpoint.memory import InMemorySaver
 
-    from casewright.serve.cli.waiting import ask_user, print_dry_run
-    from casewright.serve.session import option_values
-    from casewright.serve.session.dialogue import Dialogue
-    from casewright.serve.session.session import open_chosen
+        from casewright.serve.cli.waiting import ask_user, print_dry_run
+        from casewright.serve.session import option_values
+        from casewright.serve.session.dialogue import Dialogue
+        from casewright.serve.session.session import open_chosen
 
     fields, turns = option_values.read_context(context), option_values.read_history(history)
     if corrections is not None and mend == "off":

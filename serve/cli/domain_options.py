@@ -5,7 +5,10 @@ A command finds its domain before it parses options: from ``--domain``, else fro
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -23,6 +26,18 @@ if TYPE_CHECKING:
 
 #: The pattern of scope fields that can be an option's name.
 _OPTION_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Pause Python's collection of garbage for imports, whose objects it would walk repeatedly."""
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            gc.enable()
 
 
 @dataclass(slots=True)
@@ -59,7 +74,8 @@ class DomainCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Find the domain, add its options, and parse them all; raises ``InputError``."""
         try:
-            domain = _find_domain(args)
+            with collection_paused():
+                domain = _find_domain(args)
         except CasewrightError:
             # Invalid settings must not prevent help.
             if {"--help", "-h"} & set(args):

@@ -29,6 +29,13 @@ _OPTIONS = {
         bool | None,
         Option("--share-port/--own-port", help="Share the port with this user's other services."),
     ],
+    "compute_threads": Annotated[
+        int | None, Option(help="Threads that plan and quote; 1 by default with a case planner.")
+    ],
+    "shared_runs": Annotated[
+        bool | None,
+        Option("--shared-runs/--own-runs", help="Encode texts of concurrent questions together."),
+    ],
     "retain": Annotated[
         str | None, Option(help="Answers to keep: off, verified, approved.", metavar="WHICH")
     ],

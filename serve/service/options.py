@@ -46,6 +46,8 @@ class ServiceOptions:
         changed_tokens: Returns the tokens if they have changed, else ``None``.
         max_concurrency_per_tenant: By default half of ``max_concurrency`` if there are several
             tenants, else all of it.
+        compute_threads: Threads of planners and generators that compute; by default 1 for a case
+            planner without language model, since several would contend for Python's lock, else 8.
     """
 
     tokens: Mapping[str, Grant] = field(default_factory=dict, repr=False)
@@ -54,6 +56,7 @@ class ServiceOptions:
     max_concurrency: int = 32
     max_concurrency_per_tenant: int | None = None
     max_tool_threads: int = 256
+    compute_threads: int | None = None
     request_seconds: float = 60.0
     threads_file: Path | None = None
     threads_url: str | None = field(default=None, repr=False)

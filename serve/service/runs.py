@@ -20,6 +20,7 @@ from casewright.graph import Approve, ChatGenerator, Latencies, Limits, RunConte
 from casewright.graph.checkpoint_reading import restrict_types
 from casewright.graph.planning import check_tools, plan_within
 from casewright.planner import Plan, PlanRequest, Turn, parse_plan
+from casewright.planner.case_planner import CasePlanner
 from casewright.planner.fixed import FixedPlanner
 from casewright.serve.service import models
 from casewright.serve.service.answers import AnswerStore
@@ -85,8 +86,10 @@ class Runs:
         self._threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
         self._read_locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots = Slots(options.max_concurrency, options.tenant_concurrency)
-        # Worker threads that wait for the encoder are served by its next batch.
-        self._pool = ThreadPoolExecutor(8, "casewright-compute")
+        planner = parts.planner
+        is_quick = isinstance(planner, CasePlanner) and not planner.is_slow(parts.toolbox)
+        threads = options.compute_threads or (1 if is_quick else 8)
+        self._pool = ThreadPoolExecutor(threads, "casewright-compute")
         self._planner, generator = run_in_threads(parts.planner, parts.generator, self._pool)
         # The tokens of a chat model are messages.
         has_tokens = isinstance(generator, ChatGenerator)

