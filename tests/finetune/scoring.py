@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from transformers import MistralConfig, MistralForCausalLM
 
 from casewright.finetune.demonstrations import AnswerPrompt, Likelihood
 from casewright.finetune.demonstrations.judged import context_of
@@ -49,6 +48,8 @@ def following_model(gain: float = 40.0) -> LanguageModel:
     A token's embedding is one number of its own. One layer attends to all tokens before alike, so
     that it brings how often each stood there, which the head turns into logits.
     """
+    from transformers import MistralConfig, MistralForCausalLM
+
     tokenizer = byte_level_tokenizer(320)
     vocabulary = 320
     config = MistralConfig(

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from sklearn.metrics import f1_score
 
 from casewright.finetune.evaluation.intervals import (
     Resamples,
@@ -30,12 +28,16 @@ def test_wilson_gives_the_known_values(right: int, count: int, low: float, high:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 5000), st.data())
 def test_wilson_agrees_with_scipy(count: int, data: st.DataObject) -> None:
+    from scipy import stats
+
     right = data.draw(st.integers(0, count))
     known = stats.binomtest(right, count).proportion_ci(method="wilson")
     assert wilson(right, count) == pytest.approx((known.low, known.high), abs=1e-9)
 
 
 def test_the_bootstrap_of_a_share_agrees_with_scipy() -> None:
+    from scipy import stats
+
     values = [True] * 30 + [False] * 70
     interval = percentile_interval(shares(values, Resamples(100, seed=1)))
     known = stats.bootstrap(
@@ -81,6 +83,8 @@ def test_groups_widen_the_interval() -> None:
 
 
 def test_f1_of_a_resample_is_that_of_its_items() -> None:
+    from sklearn.metrics import f1_score
+
     draw = np.random.default_rng(0)
     gold = [str(c) for c in draw.choice(list("abc"), 30)]
     predicted = [g if draw.random() < 0.6 else str(draw.choice(list("abcd"))) for g in gold]

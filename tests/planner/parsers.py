@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import cast
 
 import torch
-from transformers import AutoModel, BertConfig, BertModel
 
 from casewright.planner.parser.parser_network import ParserNetwork
 from casewright.planner.parser.reading import ArrayNetwork
@@ -17,6 +16,8 @@ from tests.planner.eager_network import EagerNetwork
 
 
 def untrained(seed: int = 0) -> ParserNetwork:
+    from transformers import BertConfig, BertModel
+
     torch.manual_seed(seed)
     config = BertConfig(
         hidden_size=32, num_hidden_layers=1, num_attention_heads=1, intermediate_size=32
@@ -32,6 +33,8 @@ def runtime(seed: int = 0) -> ParserRuntime:
 
 
 def trained(folder: Path = FOLDER) -> ParserNetwork:
+    from transformers import AutoModel
+
     base = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
     network = ParserNetwork(base)
     network.load_state_dict(network.state_dict() | trained_weights(folder))
