@@ -21,7 +21,7 @@ from casewright.planner.decoding.writing import Written
 from casewright.planner.language_model import LanguageModel, PromptTokens
 from casewright.planner.model_limits import PREFIX_BYTES, PREFIX_FILE_BYTES
 
-#: Initial number of cache columns for steps of fixed shape.
+#: Number of cache columns that steps of fixed shape allocate at first.
 MIN_FIXED_COLUMNS = 2048
 
 
@@ -30,7 +30,8 @@ class Decoder:
 
     Args:
         prefix_bytes: Memory for the key/value states of the most recently used prompt prefixes.
-        static: Use steps of fixed shape, on a GPU as CUDA graphs; by default only on a GPU.
+        static: True for steps of fixed shape (``FixedSteps``), which are CUDA graphs on a GPU; by
+            default only on a GPU.
         prefix_folder: Folder in which processes share the states of prefixes, up to
             ``PREFIX_FILE_BYTES``; not used if it is ``None`` or the model has no ``identity``.
     """
@@ -52,9 +53,9 @@ class Decoder:
         self._layers = layer_count(model)
         is_fixed = model.device.type == "cuda" if static is None else static
         self._read: Read = FixedSteps(model) if is_fixed else partial(read, model)
-        # A CUDA graph works only with the tensors of its recording, so the cache rarely grows.
+        # A CUDA graph works only with the tensors of its recording, so growth is made rare.
         self._cache = KVCache(self._layers, MIN_FIXED_COLUMNS if is_fixed else 0)
-        self._loaded: States | None = None
+        self._loaded_prefix: States | None = None
 
     def write(
         self,
@@ -128,18 +129,18 @@ class Decoder:
     def session(
         self, head: Sequence[int], limits: DecodingLimits | None = None
     ) -> Iterator[DecodingSession]:
-        """Start a sequence with a prefix; while it is open, the decoder writes nothing else.
+        """Start a sequence with a prefix; until it is closed, the decoder writes nothing else.
 
-        Raise ``DecodingError`` if the deadline passed before the prefix was read.
+        Raise ``DecodingError`` if the deadline passes before the prefix is read.
         """
         limits = limits or DecodingLimits()
         with limits.lock(self._lock):
             states, cached = self._prefix_states(tuple(head), limits)
-            if self._loaded is not states:
-                # After a failed load, the cache has the states of no prefix.
-                self._loaded = None
+            if self._loaded_prefix is not states:
+                # If loading fails, the cache has the states of no prefix.
+                self._loaded_prefix = None
                 self._cache.load(states)
-                self._loaded = states
+                self._loaded_prefix = states
             self._cache.set_length(states.length)
             yield DecodingSession(self._model, self._cache, self._read, cached)
 

@@ -3,7 +3,7 @@
 A step of a 7B model reads its weights in some 4 ms on a large GPU, but to launch its kernels one by
 one from Python takes several times as long. So a step pads its new tokens to one of a few widths,
 and attends to a multiple of ``BLOCK`` columns. Each such shape is recorded once as a CUDA graph.
-Other devices, as in tests, use the same shapes without recording.
+Other devices use the same shapes without recording, which lets tests run on a CPU.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class FixedSteps:
-    """Replacement of ``steps.read`` with steps of fixed shape."""
+    """Replacement for ``steps.read`` with steps of fixed shape."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -41,6 +41,7 @@ class FixedSteps:
     ) -> NDArray[np.float32]:
         """Read the tokens after the cache's content; return logits as ``steps.read`` does."""
         max_width = WIDTHS[-1]
+        # The last step's padding is written too.
         end = cache.length + len(tokens) + max_width
         sliding_window = sliding_window_size(self._model)
         if not cache.length or (sliding_window is not None and end > sliding_window):

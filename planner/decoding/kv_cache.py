@@ -1,7 +1,7 @@
-"""A KV cache with spare columns, one for each token.
+"""A cache of key/value states with spare columns; a column holds the states of one token per row.
 
 Transformers' dynamic cache copies all states at every step; here a step writes into the columns
-after the filled ones. A smaller length removes a finished plan.
+after the filled ones. To remove a finished plan, the length is set back.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class KVLayer(CacheLayerMixin):
         return keys[:, :, :end], values[:, :, :end]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return the number of columns to which the next step attends, and the first column."""
+        """Return the number of columns to which the next step attends, and the first: 0."""
         return self.length + query_length, 0
 
     def get_seq_length(self) -> int:
@@ -127,7 +127,7 @@ class KVCache(Cache):
         write_columns: Columns that a step of fixed shape writes; ``None`` in other steps. See
             ``fixed_steps``.
         attended: Number of columns to which a step of fixed shape attends.
-        allocations: Counter of the replacements of tensors, which invalidate CUDA graphs.
+        allocations: Number of times that tensors were replaced, which invalidates CUDA graphs.
     """
 
     def __init__(self, layers: int, min_columns: int = 0) -> None:

@@ -16,7 +16,7 @@ from casewright.planner.decoding.prefix_tree import PrefixTree, read_tree
 from casewright.planner.decoding.writing import PartialPlan, Written
 from casewright.planner.language_model import LanguageModel
 
-#: Type of ``steps.read`` without its model; ``FixedSteps`` has it too.
+#: Type of ``steps.read`` for a given model, and of ``FixedSteps``.
 Read = Callable[[KVCache, Sequence[int], DecodingLimits, Sequence[int]], NDArray[np.float32]]
 
 
@@ -35,7 +35,7 @@ class DecodingSession:
         self._unread += tokens
 
     def read_tree(self, texts: Sequence[Sequence[int]], limits: DecodingLimits) -> PrefixTree:
-        """Read alternative continuations in one call of the network; the sequence stays as it is.
+        """Read alternative continuations, in tokens, in one call; the sequence stays as it is.
 
         Raise ``DecodingError`` if the deadline has passed.
         """
@@ -55,11 +55,10 @@ class DecodingSession:
         choose: Choose = greedy,
         draft: str = "",
     ) -> Written:
-        """Write until the matcher is finished.
+        """Write until the matcher is finished or the model chooses an end token.
 
-        Forced tokens take no forward pass of their own: the model reads them with the rest of the
-        prompt or with the next chosen token. Nor do accepted tokens of a draft; see
-        ``Decoder.write``.
+        Forced tokens and accepted tokens of a draft take no forward pass of their own: the model
+        reads them with other tokens. For the draft see ``Decoder.write``.
 
         Raises:
             DecodingError: A limit was reached, or the sequence exceeds the model's context.
