@@ -44,8 +44,7 @@ class ChatTemplate:
     def of(cls, tokenizer: Any) -> ChatTemplate:
         """Return the rendered template of a tokenizer; without one, the prompt starts the text.
 
-        Raises:
-            InputError: The template cannot be rendered, or does not contain the user's turn once.
+        Raise ``InputError`` if it cannot be rendered or does not contain the user's turn once.
         """
         if not tokenizer.chat_template:
             return cls(tokenizer.bos_token or "", "")
