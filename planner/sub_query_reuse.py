@@ -21,7 +21,7 @@ from casewright.planner.reader import EncodedQuestion, Reader
 from casewright.planner.reader_input import MAX_SUB_QUERIES, Span
 from casewright.planner.request import PlanRequest
 from casewright.planner.reuse import PlanSource, ScoredPlan, explain_confidence, valid_plans
-from casewright.planner.sub_queries import SubQuery, joined, without_no_evidence
+from casewright.planner.sub_queries import SubQuery, joined_plan, without_no_evidence
 from casewright.tools import NO_EVIDENCE
 
 #: Width of the beam, and number of templates that are tried after each hypothesis.
@@ -30,8 +30,8 @@ BEAM = 4
 #: tuning conversations, 4 have a lower confidence, and 3 of these have wrong plans.
 ASKS_BELOW = 0.6
 #: Nats that a plan with an untrained tool may lie below the source's best plan, for each nat of the
-#: reader's surprise: minus the log-probability of its best plan. Chosen from 10 to 30 on messages
-#: of the validation toolboxes and of the shop; 15 to 30 plan them about equally well.
+#: reader's surprise (minus the log-probability of the reader's best plan). Chosen from 10 to 30 on
+#: messages of the validation toolboxes and of the shop; 15 to 30 plan them about equally well.
 SURPRISE_WEIGHT = 20.0
 
 
@@ -49,11 +49,12 @@ class _Hypothesis:
 
     @property
     def repeats(self) -> bool:
-        """True if the last sub-query occurs twice with the same words."""
+        """True if the last sub-query occurs twice with the same words and needs no earlier step."""
         *earlier, last = zip(self.sub_queries, (spans for _, spans in self.inputs), strict=True)
         return last in earlier and last[0].reach == 0
 
     def extended(self, score: float, *more: SubQuery) -> _Hypothesis:
+        """Return the hypothesis with another sub-query, or at its end with none."""
         return _Hypothesis(self.score + score, self.inputs, (*self.sub_queries, *more))
 
 
@@ -79,7 +80,7 @@ class SubQueryReuse:
         plans = [Plan(template.steps) for template in reader.templates]
         self._needs = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
         self._reach = np.array([template.reach for template in reader.templates])
-        self._length = np.array([len(template.steps) for template in reader.templates])
+        self._lengths = np.array([len(template.steps) for template in reader.templates])
 
     @cached_property
     def _untrained(self) -> PlanSource:
@@ -106,7 +107,7 @@ class SubQueryReuse:
                 [request.question if span is None else question.input.text(span) for span in spans]
                 for _, spans in hypothesis.inputs
             ]
-            plan = joined(list(zip(hypothesis.sub_queries, texts, strict=True)))
+            plan = joined_plan(list(zip(hypothesis.sub_queries, texts, strict=True)))
             because = explain_confidence("the reader", probabilities[number:])
             asks_back = probabilities[number] < ASKS_BELOW
             yield ScoredPlan(without_no_evidence(plan), probabilities[number], asks_back, because)
@@ -130,11 +131,12 @@ class SubQueryReuse:
                 return
 
     def _search(self, question: EncodedQuestion, request: PlanRequest) -> list[_Hypothesis]:
+        """Return complete hypotheses, the most probable first."""
         templates = self._reader.templates
         names = set(request.toolbox.names)
         present = {field for field, value in request.context.items() if value is not None}
         usable = np.array([tools <= names and fields <= present for tools, fields in self._needs])
-        reach, length = self._reach, self._length
+        reach, lengths = self._reach, self._lengths
         active, finished = [_Hypothesis(0.0)], list[_Hypothesis]()
         for position in range(MAX_SUB_QUERIES):
             next_scores = question.next_sub_queries([hypothesis.inputs for hypothesis in active])
@@ -142,11 +144,12 @@ class SubQueryReuse:
             for row, hypothesis in enumerate(active):
                 logits = next_scores.scores[row].copy()
                 steps = hypothesis.length
-                allowed = usable & (reach <= steps) & (steps + length <= request.max_steps)
+                allowed = usable & (reach <= steps) & (steps + lengths <= request.max_steps)
                 for number in np.flatnonzero(allowed & (reach > 0)):
                     allowed[number] = _fields_exist(templates[number], hypothesis, request)
                 logits[1:][~allowed] = -np.inf
                 if position == 0:
+                    # A message has at least one sub-query.
                     logits[0] = -np.inf
                 if not np.isfinite(logits).any():
                     continue

@@ -1,4 +1,4 @@
-"""Mentions of named entities in the answers of earlier turns."""
+"""Finds the entities that the answers of earlier turns name."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _PRICE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Name of an entity, with the text about it, and the tool that finds it by name, if any."""
+    """Name of an entity, the text about it, if any, and the tool that finds it by name, if any."""
 
     name: str
     text: str = ""
@@ -64,10 +64,11 @@ class Mention:
 
 
 def mentions_in(answer: str, tool: str = "") -> list[Mention]:
-    """Return mentions of the entities in an answer, in its order, each entity once.
+    """Return mentions of the entities in an answer, each entity once.
 
-    The mentions are the items of the answer's list, or else the names in its running text: adjacent
-    capitalised words and numbers. ``tool`` is the tool that finds the entities by name.
+    They are the items of the answer's list, or else the names in its running text: adjacent
+    capitalised words and numbers. An entity that is mentioned again has the text of its first
+    mention and the place of its last. ``tool`` is the tool that finds the entities by name.
     """
     # Earlier answers are unchecked, and a literal must be valid Unicode.
     answer = answer[:MAX_ANSWER_CHARACTERS].encode(errors="replace").decode()
