@@ -1,4 +1,4 @@
-"""The plan parser's network in torch: encoding of cards and messages, joint layers, decoder."""
+"""The plan parser's network in torch, for training: encoder, joint layers and decoder."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from casewright.planner.parser.plan_reading import (
 from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
 
 SIZE, HEADS, LAYERS = 256, 8, 3
-#: Number of texts in a batch of the encoder, if there are more than 24 texts.
-TOGETHER = 10
+#: Maximum number of texts in a batch of the encoder: the first if there are at most 24 texts.
+SMALL_BATCH, BATCH = 4, 10
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Memory:
         return self.words + self.fields
 
     def part(self, number: int) -> Tensor:
-        """Return the states of tools, parameters, choices or result fields (n, …, SIZE)."""
+        """Return states (n, …, SIZE): tools (0), parameters (1), choices (2), result fields (3)."""
         start = self.first + sum(self.sizes[:number])
         return self.states[:, start : start + self.sizes[number]]
 
@@ -100,7 +100,7 @@ class ParserNetwork(nn.Module):
     """Encoder, joint layers and decoder of the plan parser.
 
     Methods with ``rows`` compute several steps or arguments of the messages in ``memory``: ``rows``
-    are the numbers of their messages, and ``places`` the numbers of their steps, from 0.
+    has the number of each one's message, and ``places`` the number of its step, from 0.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
@@ -111,7 +111,8 @@ class ParserNetwork(nn.Module):
         width = int(encoder.config.hidden_size)
         self.encoder = encoder
         self.depth = len(encoder.encoder.layer)
-        #: Number of the encoder's frozen layers; ``kept`` may return cached states of these.
+        #: Number of the encoder's frozen layers. ``kept``, if given, replaces ``lower``: it returns
+        #: cached states after these layers.
         self.split = self.depth
         self.kept: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
         self.word, self.field = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
@@ -169,16 +170,16 @@ class ParserNetwork(nn.Module):
         return self._layers(states, mask, 0, self.split)
 
     def _layers(self, states: Tensor, mask: Tensor, first: int, last: int | None) -> Tensor:
-        """Return states after some of the encoder's layers, in batches of texts of like length."""
+        """Return states after layers ``first`` to ``last``, excluded, in batches by length."""
         lengths = mask.sum(-1)
         order = lengths.argsort()
         outputs = []
-        for part in order.split(TOGETHER if len(mask) > 24 else 4):
-            width = int(lengths[part[-1]])
-            batch = states[part, :width]
-            hidden = (1.0 - mask[part, None, None, :width].to(batch.dtype)) * -1e4
+        for texts in order.split(BATCH if len(mask) > 24 else SMALL_BATCH):
+            width = int(lengths[texts[-1]])
+            batch = states[texts, :width]
+            mask_bias = (1.0 - mask[texts, None, None, :width].to(batch.dtype)) * -1e4
             for layer in self.encoder.encoder.layer[first:last]:
-                batch = layer(batch, hidden)
+                batch = layer(batch, mask_bias)
             outputs.append(nn.functional.pad(batch, (0, 0, 0, mask.shape[1] - width)))
         return torch.cat(outputs)[order.argsort()]
 
@@ -325,11 +326,11 @@ class ParserNetwork(nn.Module):
     def arguments(
         self, memory: Memory, states: Tensor, rows: Tensor, tools: Tensor, parameters: Tensor
     ) -> Tensor:
-        """Return a state (steps, most, SIZE) for each argument of steps.
+        """Return a state (steps, parameters, SIZE) for each argument of steps.
 
         Args:
             states: States of the steps (steps, SIZE).
-            parameters: Parameters of the steps' tools, padded with -1 (steps, most).
+            parameters: Parameters of the steps' tools, padded with -1 (steps, parameters).
         """
         exists = parameters >= 0
         slots = memory.part(1)[rows[:, None], parameters.clamp(min=0)]
@@ -391,17 +392,18 @@ class ParserNetwork(nn.Module):
         """Return logits (arguments, words, LONGEST) of spans, by first word and length - 1."""
         words = memory.states[:, : memory.words]
         query = states[:, None]
-        first = dots(query, self.span_first(words)[rows])[:, 0]
-        last = dots(query, self.span_last(words)[rows])[:, 0]
-        ends = [layer(words) for layer in self.span_ends]
-        joined = self.span_join(states)[:, None] * ends[0][rows]
-        products = (joined @ ends[1][rows].transpose(1, 2)).float() / 8
-        pair = first[:, :, None] + last[:, None] + products
-        start = torch.arange(memory.words)
-        stop = start[:, None] + torch.arange(LONGEST)
-        present = memory.present[:, : memory.words][rows][:, stop.clamp(max=memory.words - 1)]
-        runs = pair[:, start[:, None], stop.clamp(max=memory.words - 1)] + self.length
-        return masked(runs, present & (stop < memory.words))
+        first_scores = dots(query, self.span_first(words)[rows])[:, 0]
+        last_scores = dots(query, self.span_last(words)[rows])[:, 0]
+        first_keys, last_keys = (layer(words)[rows] for layer in self.span_ends)
+        joined = self.span_join(states)[:, None] * first_keys
+        # Divided by the root of the size of these keys, 64.
+        products = (joined @ last_keys.transpose(1, 2)).float() / 8
+        pairs = first_scores[:, :, None] + last_scores[:, None] + products
+        first = torch.arange(memory.words)[:, None]
+        last = first + torch.arange(LONGEST)
+        clamped = last.clamp(max=memory.words - 1)
+        present = memory.present[:, : memory.words][rows][:, clamped]
+        return masked(pairs[:, first, clamped] + self.length, present & (last < memory.words))
 
     def numbers(
         self, memory: Memory, states: Tensor, weights: Tensor, facts: Tensor, rows: Tensor
