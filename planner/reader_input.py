@@ -1,4 +1,4 @@
-"""The input of the reader's network: tokens of a question, and their words."""
+"""Tokenises questions for the reader's network."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ReaderInput:
 
 
 def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> ReaderInput:
-    """Tokenise a question and its context; the tokenizer truncates the longer of the two."""
+    """Return a tokenised question with its context; the tokenizer truncates the longer one."""
     encoded = tokenizer.encode(question, _context_text(context))
     tokens = [
         (position, start, end)

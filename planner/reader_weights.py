@@ -46,7 +46,7 @@ class TemplateExample:
 
 @dataclass(frozen=True, slots=True)
 class ReaderCard:
-    """Card of a reader: templates in the network's order, LoRA scale, and data of the training."""
+    """Card of a reader: templates in the network's order, LoRA's scale, record of the training."""
 
     templates: tuple[TemplateExample, ...]
     scale: float
@@ -54,7 +54,7 @@ class ReaderCard:
 
 
 def check_target(folder: Path) -> None:
-    """Raise ``InputError`` if the folder, or if missing its parent, is not writable."""
+    """Raise ``InputError`` if the folder, or its nearest existing parent, is not writable."""
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not existing.is_dir():
         raise _unwritable_error(folder, NotADirectoryError(ENOTDIR, f"{existing} is a file"))
@@ -127,7 +127,7 @@ def read_card(folder: Path) -> ReaderCard:
 
 
 def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32]]:
-    """Return all weights by name, with the LoRA matrices merged into the packaged encoder."""
+    """Return all weights, LoRA's merged into the encoder's; raise ``InputError`` for misfits."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -143,8 +143,9 @@ def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32
                 raise ValueError(f"the network has no {name}")
             elif not name.endswith(_LORA_B):
                 weights[name] = trained[name]
-        for name, rows in (("form.weight", 3), ("prototypes", 1)):
-            if len(weights[name]) != len(card.templates) + rows:
+        # ``form`` also has the end, other templates and the start; ``prototypes`` has the end.
+        for name, extra_rows in (("form.weight", 3), ("prototypes", 1)):
+            if len(weights[name]) != len(card.templates) + extra_rows:
                 raise ValueError(f"{name} has {len(weights[name])} rows")
     except (OSError, SafetensorError, LookupError, ValueError) as error:
         raise misfit_error(folder, error) from error

@@ -1,4 +1,4 @@
-"""The static checks: a plan that passes can run, and calls no tools but those of its toolbox."""
+"""The static checks of plans: a plan that passes can run, and calls only tools of its toolbox."""
 
 from __future__ import annotations
 
