@@ -159,11 +159,11 @@ class ModelPlanner:
 
         limits = DecodingLimits(self._tokens, time.perf_counter() + self._seconds)
         prompt = self._prompt(request)
-        texts = {plan: self._answer(plan) for plan in plans}
+        answers = {plan: self._answer_tokens(plan) for plan in plans}
         with self._decoder.session(prompt.head, limits) as session:
             session.feed(prompt.tail)
-            tree = session.read_tree([*texts.values()], limits)
-            scores = {plan: tree.log_probability(text) for plan, text in texts.items()}
+            tree = session.read_tree([*answers.values()], limits)
+            scores = {plan: tree.log_probability(answer) for plan, answer in answers.items()}
             matcher, ends = self._new_matcher(request), self._model.ends
             tokens: Sequence[int] | None = tree.greedy_tokens(matcher, ends)
             if tokens is None:
@@ -174,11 +174,11 @@ class ModelPlanner:
         if plan not in scores:
             with self._decoder.session(prompt.head, limits) as session:
                 session.feed(prompt.tail)
-                text = self._answer(plan)
-                scores[plan] = session.read_tree([text], limits).log_probability(text)
+                answer = self._answer_tokens(plan)
+                scores[plan] = session.read_tree([answer], limits).log_probability(answer)
         return scores
 
-    def _answer(self, plan: Plan) -> tuple[int, ...]:
+    def _answer_tokens(self, plan: Plan) -> tuple[int, ...]:
         """Return a plan's tokens, with an end token."""
         return (*self._model.encode_plan(str(plan)), self._model.ends[0])
 

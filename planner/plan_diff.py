@@ -30,7 +30,7 @@ class StepDifference:
 
 
 def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
-    """Return the matching steps of two plans; steps that only the second plan has come last.
+    """Return the differences step by step, those of steps that only the second plan has last.
 
     Equal steps are matched first, then steps with the same tool.
     """

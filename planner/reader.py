@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.planner.parser.layers import Floats
+from casewright.planner.parser.weights import weights_error
 from casewright.planner.reader_input import MAX_SLOTS, MAX_TOKENS, ReaderInput, Span, read_input
 from casewright.planner.reader_layers import Memory, NextSubQueries, ReaderLayers
-from casewright.planner.reader_weights import misfit_error, read_card, read_weights
+from casewright.planner.reader_weights import read_card, read_weights
 from casewright.planner.sub_queries import SubQuery
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_graph import Bert
@@ -77,7 +78,7 @@ class Reader:
                 try:
                     layers = ReaderLayers(weights)
                 except (KeyError, ValueError) as error:
-                    raise misfit_error(self.folder, error) from error
+                    raise weights_error(self.folder, error, "casewright finetune reader") from error
                 self._loaded = reader_tokenizer(), Bert(weights, "encoder."), layers
             return self._loaded
 

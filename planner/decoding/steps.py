@@ -57,9 +57,9 @@ def read(
         chunk = torch.tensor([tokens[start : start + CHUNK]], device=model.device)
         columns = torch.arange(cache.length, cache.length + chunk.shape[1]).to(model.device)
         in_chunk = positions_within(positions, start, CHUNK)
-        only_last = in_chunk in ([], [chunk.shape[1] - 1])
+        needs_at_most_last = in_chunk in ([], [chunk.shape[1] - 1])
         # A number keeps as many last logits; a tensor keeps the logits at these positions.
-        kept = 1 if only_last else torch.tensor(in_chunk, device=model.device)
+        kept = 1 if needs_at_most_last else torch.tensor(in_chunk, device=model.device)
         logits = forward(model, cache, chunk, columns[None], logits_to_keep=kept)[0]
         logit_parts.append(logits[: len(in_chunk)])
     return to_numpy(torch.cat(logit_parts))

@@ -62,7 +62,7 @@ class Calls:
     ) -> None:
         self._request_terminals = request_terminals
         self._result_condition = result_condition
-        self._names_of_terminals: dict[tuple[str, ...], str] = {}
+        self._terminal_names: dict[tuple[str, ...], str] = {}
         self._values: dict[tuple[object, ...], Expression | None] = {}
         self.rules: list[str] = []
         self.used_terminals: set[str] = set()
@@ -156,9 +156,7 @@ class Calls:
         options = []
         if alternatives:
             self.used_terminals.update(alternatives)
-            name = self._names_of_terminals.setdefault(
-                alternatives, f"V{len(self._names_of_terminals)}"
-            )
+            name = self._terminal_names.setdefault(alternatives, f"V{len(self._terminal_names)}")
             options.append(Expression(name))
         if takes_step:
             options.append(Expression(REFERENCE_RULE, parametric=True, needs_step=True))
@@ -173,7 +171,7 @@ class Calls:
 
     def terminals(self) -> list[str]:
         """Return the definitions of the arguments' terminals."""
-        return [f"{name}:{'|'.join(texts)}" for texts, name in self._names_of_terminals.items()]
+        return [f"{name}:{'|'.join(texts)}" for texts, name in self._terminal_names.items()]
 
 
 def _argument(name: str, value: Expression) -> str:

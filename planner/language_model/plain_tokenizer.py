@@ -98,4 +98,6 @@ def _without_prefix(component: dict[str, Any] | None) -> dict[str, Any] | None:
         return component | {nested_key: [step for step in steps if step]}
     if "prepend_scheme" in component:
         return component | {"prepend_scheme": "never"}
-    return component | {"add_prefix_space": False} if "add_prefix_space" in component else component
+    if "add_prefix_space" in component:
+        return component | {"add_prefix_space": False}
+    return component

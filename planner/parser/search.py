@@ -117,7 +117,7 @@ class PlanSearch:
         ]
 
     def plans(self, most_steps: int) -> list[ScoredSteps]:
-        """Return complete plans of 1 to ``most_steps`` steps, the most probable first."""
+        """Return plans of at most ``most_steps`` and PLACES - 1 steps, the most probable first."""
         active = [_Hypothesis((), 0.0, (self._pointers.start,), (len(self._schema.tools),))]
         plans: list[ScoredSteps] = []
         for number in range(min(most_steps, PLACES - 1) + 1):

@@ -99,19 +99,32 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
         InputError: The folder cannot be written.
     """
     import torch
-    from safetensors.torch import save_file
 
     halves = {name: w.detach().to(torch.bfloat16).contiguous() for name, w in weights.items()}
     content = {"format": card.format, "encoder": "all-MiniLM-L6-v2", **asdict(card)}
+    write_files(folder, halves, content, (WEIGHTS, CARD))
+
+
+def write_files(
+    folder: Path, weights: Mapping[str, Tensor], card: Mapping[str, Any], names: tuple[str, str]
+) -> None:
+    """Write weights, then a card; raise ``InputError`` if the folder cannot be written."""
+    from safetensors.torch import save_file
+
+    text = json.dumps(card, indent=1, ensure_ascii=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(halves, folder / WEIGHTS)
-        text = json.dumps(content, indent=1, ensure_ascii=False)
-        (folder / CARD).write_text(text + "\n", encoding="utf-8")
+        save_file(dict(weights), folder / names[0])
+        (folder / names[1]).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(
-            f"{folder} cannot be written: {error}. Give a folder that you may write."
-        ) from error
+        raise unwritable_error(folder, error) from error
+
+
+def unwritable_error(folder: Path, error: OSError) -> InputError:
+    """Return the error for a folder that cannot be written, with the reason."""
+    return InputError(
+        f"{folder} cannot be written: {error.strerror}. Give a folder that you may write to."
+    )
 
 
 def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:
@@ -143,11 +156,12 @@ def _read_trained(folder: Path) -> dict[str, NDArray[np.float32]]:
     return {name: weight.astype(np.float32) for name, weight in halves.items()}
 
 
-def weights_error(folder: Path, error: Exception) -> InputError:
-    """Return the error for weights that do not fit the network, with the reason."""
+def weights_error(
+    folder: Path, error: Exception, command: str = "casewright finetune parser"
+) -> InputError:
+    """Return the error for weights that are damaged or do not fit the network, with the reason."""
     missing = "there is no " if isinstance(error, KeyError) else ""
     reason = f"{missing}{' '.join(str(error).split())[:200]}"
     return InputError(
-        f"The weights in {folder} do not fit: {reason}. Train the plan parser anew: "
-        "casewright finetune parser."
+        f"The weights in {folder} cannot be used: {reason}. Train them anew: {command}."
     )
