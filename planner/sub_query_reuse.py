@@ -37,7 +37,7 @@ SURPRISE_WEIGHT = 20.0
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """Hypothesis of the beam; ``inputs`` has each sub-query's template number and literals."""
+    """First sub-queries of a plan; ``inputs`` has the template number and literals of each."""
 
     score: float
     inputs: tuple[tuple[int, tuple[Span | None, ...]], ...] = ()
@@ -98,9 +98,9 @@ class SubQueryReuse:
         """
         question = self._reader.read(request.question, request.context)
         finished = self._search(question, request)
-        if untrained := self.untrained_tools(request):
+        if tools := self.untrained_tools(request):
             surprise = -max((hypothesis.score for hypothesis in finished), default=0.0)
-            yield from self._with_untrained(request, untrained, SURPRISE_WEIGHT * surprise)
+            yield from self._with_untrained(request, tools, SURPRISE_WEIGHT * surprise)
         probabilities = [math.exp(hypothesis.score) for hypothesis in finished]
         for number, hypothesis in enumerate(finished):
             texts = [
@@ -113,9 +113,9 @@ class SubQueryReuse:
             yield ScoredPlan(without_no_evidence(plan), probabilities[number], asks_back, because)
 
     def _with_untrained(
-        self, request: PlanRequest, untrained: Set[str], tolerance: float
+        self, request: PlanRequest, tools: Set[str], tolerance: float
     ) -> Iterator[ScoredPlan]:
-        """Yield the best plan that calls an untrained tool.
+        """Yield the best plan that calls one of these tools, which the reader was not trained on.
 
         Nothing is yielded if the plan's score is more than ``tolerance`` nats below the best one's.
         """
@@ -124,7 +124,7 @@ class SubQueryReuse:
         with suppress(InputError):
             for scored in valid_plans(self._untrained, request):
                 best = best or scored
-                if untrained.isdisjoint(scored.plan.tools):
+                if tools.isdisjoint(scored.plan.tools):
                     continue
                 if scored is best or _deficit(best, scored) <= tolerance:
                     yield scored
@@ -156,6 +156,7 @@ class SubQueryReuse:
                 scores = logits - np.logaddexp.reduce(logits)
                 if position:
                     finished.append(hypothesis.extended(float(scores[0])))
+                # One more than the beam's width, since the end, number 0, may be among them.
                 for number in np.argsort(-scores, kind="stable")[: BEAM + 1]:
                     if number and np.isfinite(scores[number]):
                         longer = hypothesis.extended(float(scores[number]), templates[number - 1])

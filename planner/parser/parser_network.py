@@ -32,6 +32,7 @@ from casewright.planner.parser.plan_reading import (
 )
 from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
 
+#: Size of all states but the encoder's, number of attention heads, and of joint layers.
 SIZE, HEADS, LAYERS = 256, 8, 3
 #: Maximum number of texts in a batch of the encoder: the first if there are at most 24 texts.
 SMALL_BATCH, BATCH = 4, 10
@@ -90,8 +91,9 @@ class Memory:
         """Number of the first tool's node."""
         return self.words + self.fields
 
-    def part(self, number: int) -> Tensor:
-        """Return states (n, …, SIZE): tools (0), parameters (1), choices (2), result fields (3)."""
+    def states_of(self, nodes: str) -> Tensor:
+        """Return the states of tools, parameters, choices or results (n, …, SIZE)."""
+        number = ("tools", "parameters", "choices", "results").index(nodes)
         start = self.first + sum(self.sizes[:number])
         return self.states[:, start : start + self.sizes[number]]
 
@@ -136,6 +138,7 @@ class ParserNetwork(nn.Module):
         self.index = nn.Embedding(RESULTS, SIZE)
         for table in (self.node_type, self.place, self.distance, self.kind, self.index):
             nn.init.normal_(table.weight, std=0.05)
+        # Maps of what an argument points to, and of its parameter.
         self.took, self.took_for = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
         self.steps = nn.ModuleList([DecodingLayer(SIZE, HEADS, dropout) for _ in range(2)])
         self.step_norm = nn.LayerNorm(SIZE)
@@ -259,7 +262,8 @@ class ParserNetwork(nn.Module):
         Args:
             taken: Mean of the ``values`` of each step's arguments (steps, SIZE).
         """
-        inputs: Tensor = memory.part(0)[rows, tools] + taken + self.place(places + 1)
+        called = memory.states_of("tools")[rows, tools]
+        inputs: Tensor = called + taken + self.place(places + 1)
         return inputs
 
     def values(
@@ -280,7 +284,7 @@ class ParserNetwork(nn.Module):
         states = (weights[:, None].to(memory.states.dtype) @ memory.states[rows])[:, 0]
         values: Tensor = (
             self.took(states)
-            + self.took_for(memory.part(1)[rows, parameters])
+            + self.took_for(memory.states_of("parameters")[rows, parameters])
             + self.kind(kinds)
             + self.index(indices)
         )
@@ -311,7 +315,8 @@ class ParserNetwork(nn.Module):
             previous_tools: The tool before each place; see ``continued``.
         """
         count = memory.sizes[0]
-        states, votes, weights = memory.part(0), memory.votes.tools, memory.votes.weights
+        states = memory.states_of("tools")
+        votes, weights = memory.votes.tools, memory.votes.weights
         if rows is not None:
             states, votes, weights = states[rows], votes[rows], weights[rows]
         end = self.end[None, None].expand(len(states), 1, -1)
@@ -333,10 +338,10 @@ class ParserNetwork(nn.Module):
             parameters: Parameters of the steps' tools, padded with -1 (steps, parameters).
         """
         exists = parameters >= 0
-        slots = memory.part(1)[rows[:, None], parameters.clamp(min=0)]
-        wide = states[:, None].expand_as(slots)
-        tool = memory.part(0)[rows, tools][:, None].expand_as(slots)
-        mixed = self.mix(torch.cat([slots, wide, tool], -1)) + slots
+        slots = memory.states_of("parameters")[rows[:, None], parameters.clamp(min=0)]
+        steps = states[:, None].expand_as(slots)
+        tool = memory.states_of("tools")[rows, tools][:, None].expand_as(slots)
+        mixed = self.mix(torch.cat([slots, steps, tool], -1)) + slots
         present = memory.present[rows][:, None, None]
         for layer in self.argument:
             assert isinstance(layer, DecodingLayer)
@@ -371,14 +376,15 @@ class ParserNetwork(nn.Module):
             return dots(query, keys[rows])[:, 0] + evidence[..., 0]
 
         choice_votes = self.choice_votes(with_sign(votes.choices[rows]))
-        choice = scores(self.choice_key(memory.part(2)), choice_votes)
+        choice = scores(self.choice_key(memory.states_of("choices")), choice_votes)
         fields = memory.states[:, memory.words : memory.first]
         evidence = with_sign(votes.context[rows, parameters])
         evidence = torch.cat([evidence, likeness[1][rows, parameters]], -1)
         context = scores(self.context_key(fields), self.context_votes(evidence))
         evidence = with_sign(votes.fields[rows, parameters])
         evidence = torch.cat([evidence, likeness[0][parameters]], -1)
-        result = scores(self.field_key(memory.part(3)), self.field_votes(evidence))
+        keys = self.field_key(memory.states_of("results"))
+        result = scores(keys, self.field_votes(evidence))
         distances = (places[:, None] - torch.arange(PLACES)).clamp(min=0, max=PLACES)
         step = dots(query, self.place.weight[None, 1:] + self.distance(distances))[:, 0]
         return (
