@@ -40,7 +40,7 @@ def _case(parts: PlannerParts) -> Planner:
         return CasePlanner(parts.plan_cases, parts.reader)
     # The ensemble plans for tools that a request adds; it reads their descriptions. More candidates
     # than elsewhere, since the best plan that calls such a tool is often not among the first three.
-    untrained = _new_ensemble(ParserReuse(None), None, parser_candidates=6)
+    untrained = _new_ensemble(ParserReuse(None), plan_cases=None, parser_candidates=6)
     return CasePlanner(parts.plan_cases, parts.reader, untrained=untrained)
 
 

@@ -67,6 +67,7 @@ def similar_plans(
     """Return at most k plan cases for a prompt, selected by MMR from those that fit the request."""
     if store is None or not k:
         return []
+    # More than k, since some may not fit the request.
     candidates = selection.candidates(store, request.question, 4 * k)
     hits = [hit for hit in candidates if _is_usable(hit.case, request)]
     cases = [pick.hit.case for pick in selection.pick(store, hits, k)]

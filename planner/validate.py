@@ -118,7 +118,7 @@ class _StepCheck:
                     fields_text = f"It has {', '.join(fields[:10])}." if fields else "It is empty."
                     yield self.error(
                         f"The context of this request has no {field}.",
-                        f"{fields_text} Look it up with a step instead.",
+                        f"{fields_text} Look the value up with a step instead.",
                     )
                     return
             case StepRef():
