@@ -235,7 +235,7 @@ def test_a_toolboxs_part_is_made_once_for_all_questions_and_fields(
     toolbox = Toolbox([FIND, READ, ToolSpec("use", "", (parameter("x", "span", "context"),))])
     cached = PlanGrammar(tokenizer())
     for number in range(4):
-        cached.plan(PlanRequest(f"question {number}", toolbox, {f"field{number}": "x"}))
+        cached.plan_matcher(PlanRequest(f"question {number}", toolbox, {f"field{number}": "x"}))
     make.assert_called_once()
 
 
