@@ -49,13 +49,13 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
     tool's only declared field. If several fields are declared, text is read as JSON. Undeclared
     fields but ``source`` are left out; missing declared fields are null. Dates, decimals and
     similar objects become texts. Raise ``ToolError`` if JSON cannot represent the value, a mapping
-    has no declared field, or several fields are declared and the value is no JSON text or mapping.
+    has no declared field with a value, or there are several and the value is no JSON or mapping.
     """
     if not tool.results:
         return []
     if isinstance(returned, str) and returned and len(tool.results) > 1:
         returned = parsed_json(tool, returned, "Return mappings, or JSON.")
-    # Other types are not tested: 0 and False are values, and a NumPy array has no truth value.
+    # Only texts and mappings can be empty: 0 and False are values, and an array has no truth value.
     if returned is None or (isinstance(returned, (str, Mapping)) and not returned):
         return []
     members = returned if isinstance(returned, (list, tuple)) else [returned]
@@ -95,8 +95,8 @@ def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:
         row = {field: member.get(field) for field in tool.results}
         if all(value is None for value in row.values()):
             raise ToolError(
-                f"Tool {tool.name!r} returned the fields {sorted(map(str, member))[:10]}, none of "
-                f"those that it declares: {list(tool.results)}. Declare the fields it returns."
+                f"Tool {tool.name!r} returned the fields {sorted(map(str, member))[:10]}; none of "
+                f"its declared fields {list(tool.results)} has a value. Declare what it returns."
             )
         if isinstance(member.get(_SOURCE_FIELD), str):
             row[_SOURCE_FIELD] = member[_SOURCE_FIELD]

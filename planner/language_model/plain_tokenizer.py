@@ -52,8 +52,8 @@ class PlainTokenizer:
         state |= {"truncation": None, "padding": None, "post_processor": None}
         state["normalizer"] = _without_prefix(state["normalizer"])
         state["pre_tokenizer"] = _without_prefix(state["pre_tokenizer"])
-        definition = json.dumps(state)
-        return cls(definition, frozenset(special), Tokenizer.from_str(definition))
+        renamed = json.dumps(state)
+        return cls(renamed, frozenset(special), Tokenizer.from_str(renamed))
 
     def encode(self, text: str) -> list[int]:
         """Return a text's tokens. Thread-safe."""
