@@ -10,6 +10,7 @@ from typing import Any
 from casewright.errors import ToolError
 from casewright.tools.alias import NAME
 
+#: Python types of the JSON Schema types.
 _TYPES: Mapping[str, Any] = {
     "string": str,
     "number": (int, float),
@@ -35,7 +36,7 @@ class Source(StrEnum):
 #: Sources of an identifier, which a plan must look up and cannot write.
 _IDENTIFIER = frozenset({Source.CONTEXT, Source.STEP})
 _TEXT = _IDENTIFIER | {Source.LITERAL, Source.SPAN, Source.QUESTION}
-#: Default sources by kind. An array, like ``any``, may contain numbers.
+#: Default sources by kind; the items of an array may be numbers.
 _DEFAULT_SOURCES = {
     "string": _TEXT,
     "number": _IDENTIFIER | {Source.NUMBER},

@@ -21,17 +21,18 @@ class JointLayer(nn.Module):
 
         Args:
             related: Addends to all attention scores (1, heads, nodes, nodes).
-            links: Addends to the scores between the first nodes (words and context fields) and the
-                last (context fields and the toolbox's), in both directions (n, heads, first, last).
+            links: Addends to the scores between the first nodes, words and context fields, and the
+                last nodes, context fields and the toolbox's, in both directions (n, heads, number
+                of first nodes, number of last nodes).
             hidden: Bias for padding (n, 1, 1, nodes); see ``hidden_bias``.
         """
         query, key, value = (
             _split(part, self.heads) for part in self.into(self.norm(states)).chunk(3, -1)
         )
         scores = query @ key.transpose(-1, -2) * float(query.shape[-1] ** -0.5) + related + hidden
-        first, last = links.shape[2], links.shape[3]
-        scores[:, :, :first, -last:] += links
-        scores[:, :, -last:, :first] += links.transpose(2, 3)
+        first_count, last_count = links.shape[2:]
+        scores[:, :, :first_count, -last_count:] += links
+        scores[:, :, -last_count:, :first_count] += links.transpose(2, 3)
         attended = scores.softmax(-1).to(value.dtype) @ value
         states = states + self.out(_join(attended))
         output: Tensor = states + self.forward_layer(self.norm_after(states))
