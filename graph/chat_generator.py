@@ -73,7 +73,7 @@ class ChatGenerator:
                 text, _ = checked_citations(text, request.evidence)
                 text = mark_unsupported(text, request.evidence, request.missing)
             return Generation(text, token_counts(answer), self.name)
-        except Exception as error:  # noqa: BLE001 - a model's failure_text must not lose the evidence
+        except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
             timed_out = isinstance(error, TimeoutError)
             why = (
                 f"it gave no answer within {seconds:g} s"
