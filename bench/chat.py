@@ -32,7 +32,7 @@ from casewright.graph import ChatGenerator, Evidence, GenerationRequest
 from casewright.graph.feedback import ChatJudge
 from casewright.graph.generator import checked_citations
 from casewright.planner import AnnotatedQuery, ChatPlanner, Planner, chat_model, plan_store
-from casewright.planner.chat_call import ask, failure
+from casewright.planner.chat_call import ask, failure_text
 from casewright.planner.language_model.smollm2 import smollm2_folder
 from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.stores import Hit
@@ -143,7 +143,7 @@ class ServedModel(NamedTuple):
         try:
             return timings(call, count)
         except Exception as error:  # a server may fail in any way
-            raise InputError(f"{failure(client, error)}. Check --url and --model.") from error
+            raise InputError(f"{failure_text(client, error)}. Check --url and --model.") from error
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from casewright.finetune.folds import SAME_GROUP, similarity_groups
 from casewright.planner import AnnotatedQuery, Planner, plan_store
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, ENSEMBLE, PARSER, make_planner
-from casewright.planner.shipped import SHIPPED, is_shipped
+from casewright.planner.shipped import SHIPPED, has_adapter
 from casewright.tools import Toolbox
 
 FROZEN, ADDED = "frozen", "added tools"
@@ -34,7 +34,7 @@ ADDED_NOTE = (
 
 def shipped_planners() -> tuple[str, ...]:
     """Return the names of the planners that ship, some only with the packaged language model."""
-    return (CASE_PLANNER, PARSER, *((SHIPPED, ENSEMBLE) if is_shipped() else ()))
+    return (CASE_PLANNER, PARSER, *((SHIPPED, ENSEMBLE) if has_adapter() else ()))
 
 
 def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:

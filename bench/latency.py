@@ -113,10 +113,10 @@ def _questions(
             continue
         request = query.record.request(toolbox)
         try:
-            script = scripts.script(grammar.plan(request), str(query.plan))
+            script = scripts.script(grammar.plan_matcher(request), str(query.plan))
             lines = [*(f"s{number} = {step}" for number, step in enumerate(steps, 1)), DONE]
             step_scripts = [
-                scripts.script(grammar.next_step(request, query.plan.tools[:number]), line)
+                scripts.script(grammar.line_matcher(request, query.plan.tools[:number]), line)
                 for number, line in enumerate(lines)
             ]
         except GrammarError:
@@ -141,7 +141,7 @@ def _systems(
         choose = question.script.choose()
 
         def generate() -> tuple[Written, Any]:
-            written = decoder.write(prompt, grammar.plan(question.request), choose=choose)
+            written = decoder.write(prompt, grammar.plan_matcher(question.request), choose=choose)
             return written, parse_plan(model.decode(written.tokens))
 
         (written, plan), model_ms = timed(generate, model.device)

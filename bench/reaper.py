@@ -38,7 +38,7 @@ from casewright.planner.language_model.source import find_source
 from casewright.planner.named import CLASSIFIERS, make_planner
 from casewright.planner.plan_cases import EXAMPLES
 from casewright.planner.prompt import prompt_hash
-from casewright.planner.shipped import is_shipped, shipped_examples, shipped_planner
+from casewright.planner.shipped import adapter_example_count, adapter_folder, has_adapter
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note, show_progress
 
@@ -301,8 +301,8 @@ def _first_table(
     """Yield the lines of Table 1: the shipped planner, its base, and controls."""
     from casewright.planner.language_model import load_language_model
 
-    folder = trial.planner if trial.planner is not None else shipped_planner()
-    shots = shipped_examples(folder) if is_shipped(folder) else EXAMPLES
+    folder = trial.planner if trial.planner is not None else adapter_folder()
+    shots = adapter_example_count(folder) if has_adapter(folder) else EXAMPLES
     source, known = find_source(folder, None), tested.domain.queries()
     paper: Mapping[str, Any] = PAPER["table_1"]
     new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), tested.toolbox)

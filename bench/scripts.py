@@ -66,7 +66,7 @@ class ScriptWriter:
         tokens: list[int] = []
         choices: list[int] = []
         while True:
-            forced_tokens = matcher.forced() if forced else []
+            forced_tokens = matcher.consume_forced() if forced else []
             if not remaining.startswith(prefix := self._decode(forced_tokens)):
                 raise GrammarError(f"The grammar writes {prefix[:40]!r}, not {remaining[:40]!r}.")
             tokens += forced_tokens
@@ -116,8 +116,8 @@ def make_tasks(
             break
         request, text = query.record.request(toolbox), str(query.plan)
         try:
-            forced = scripts.script(grammar.plan(request), text)
-            masked = scripts.script(grammar.plan(request), text, forced=False)
+            forced = scripts.script(grammar.plan_matcher(request), text)
+            masked = scripts.script(grammar.plan_matcher(request), text, forced=False)
             tasks.append(Task(query, request, forced, masked))
         except GrammarError:
             refused += 1

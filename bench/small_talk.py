@@ -21,7 +21,7 @@ from casewright.finetune.evaluation import items_of
 from casewright.planner import CasePlanner, Planner, parse_plan, plan_store
 from casewright.planner.language_model import load_language_model
 from casewright.planner.named import CLASSIFIERS, make_planner
-from casewright.planner.shipped import SHIPPED, is_runnable, shipped_examples, shipped_planner
+from casewright.planner.shipped import SHIPPED, adapter_example_count, adapter_folder, is_runnable
 from casewright.tools import tool_from_record
 
 #: The file with the new class's tool and the ids of its queries, and their former class.
@@ -59,14 +59,14 @@ def _lines(tested: TestedDomain, limit: int, seed: int, *, model: bool) -> Itera
     half = len(talk) // 2
     frozen = [q for q in tested.held_out_queries() if q.label != NO_EVIDENCE]
     test = items_of([*talk[:half][:limit], *other[:half][:limit], *frozen[:limit]], toolbox)
-    network = load_language_model(shipped_planner()) if model else None
+    network = load_language_model(adapter_folder()) if model else None
     for count in (0, len(talk) - half):
         known = [q for q in queries if q.label != NO_EVIDENCE]
         known += [*other[half:], *talk[half : half + count]]
         with plan_store(known, tested.encoder) as store:
             planners: dict[str, Planner] = {CASES: CasePlanner(store)}
             if network is not None:
-                options = {"examples": shipped_examples(shipped_planner()), "batch": BATCH}
+                options = {"examples": adapter_example_count(adapter_folder()), "batch": BATCH}
                 planners[SHIPPED] = model_planner(network, store, **options)
             if find_spec("sklearn") is not None:
                 planners[CLASSIFIERS] = make_planner(

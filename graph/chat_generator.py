@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import Generation, GenerationRequest, Generator, checked_citations
 from casewright.graph.groundedness import mark_unsupported
-from casewright.planner.chat_call import aask, ask, failure, token_counts
+from casewright.planner.chat_call import aask, ask, failure_text, token_counts
 from casewright.planner.chat_planner import model_name
 from casewright.tools.body import Body, Work, arun, run
 
@@ -75,7 +75,11 @@ class ChatGenerator:
             return Generation(text, token_counts(answer), self.name)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
             timed_out = isinstance(error, TimeoutError)
-            why = f"it gave no answer within {seconds:g} s" if timed_out else failure(model, error)
+            why = (
+                f"it gave no answer within {seconds:g} s"
+                if timed_out
+                else failure_text(model, error)
+            )
             substitute = yield Work(
                 lambda: fallback.generate(request), lambda: fallback.agenerate(request)
             )

@@ -213,7 +213,7 @@ class StepAgent:
                 if self.thoughts:
                     new_tokens += self.model.encode_plan(BEFORE_THOUGHT)
                     session.feed(new_tokens)
-                    thought = session.write(self.grammar.line(), limits=limits)
+                    thought = session.write(self.grammar.free_line_matcher(), limits=limits)
                     thoughts.append(thought)
                     before_step = self.model.encode_plan(NEXT_STEP)
                     session.feed(before_step)
@@ -223,7 +223,7 @@ class StepAgent:
                     session.feed(new_tokens)
                     prompt_tokens += len(new_tokens)
                 called_tools = [outcome.tool for outcome in outcomes.values()]
-                matcher = self.grammar.next_step(request, called_tools)
+                matcher = self.grammar.line_matcher(request, called_tools)
                 written = session.write(matcher, limits=limits, choose=next(token_choices))
                 calls.append(written)
                 line = self.model.decode(written.tokens)

@@ -34,7 +34,7 @@ class QueryRecord(BaseModel):
 
     @classmethod
     def read(cls, record: Any) -> QueryRecord:
-        """Read a decoded JSON value; raise ``InputError`` with the malformed field."""
+        """Return the query of a JSON value; raise ``InputError`` with the malformed field."""
         if not isinstance(record, Mapping):
             raise InputError(f"The record is a {type(record).__name__}, not a JSON object.")
         try:
@@ -72,8 +72,9 @@ class AnnotatedQuery:
     """A query with its gold plan.
 
     Attributes:
+        label: Class of the query, for tables.
         must: ``"sN.parameter"`` to the lower-case words that a literal there must contain.
-        accept: Other tool sequences that also count as right.
+        accept: Tool sequences that count as right too, besides the gold plan's.
     """
 
     record: QueryRecord
@@ -89,7 +90,7 @@ class AnnotatedQuery:
 
     @classmethod
     def read(cls, record: Any) -> AnnotatedQuery:
-        """Read a decoded JSON value; raise ``InputError`` if the value or its plan is malformed."""
+        """Return the annotated query of a JSON value; raise ``InputError`` if it is malformed."""
         query = QueryRecord.read(record)
         try:
             plan = parse_plan(record["plan"])
@@ -114,8 +115,9 @@ class Conversation:
     """Conversation with a gold plan for every turn.
 
     Attributes:
-        turns: The turns, the earliest first, each with the earlier ones as history.
+        turns: The turns, the earliest first; the history of each has the turns before it.
         kinds: How each turn depends on earlier turns: ``first``, ``pronoun``, ``ellipsis``, ….
+        scope: The user's scope during the conversation.
         measuring: True for test data, which must not be used for training or tuning.
     """
 
@@ -127,7 +129,7 @@ class Conversation:
 
     @classmethod
     def read(cls, record: Any) -> Conversation:
-        """Read a decoded JSON value: the annotated query of the last turn.
+        """Return the conversation of a JSON value, which is the annotated query of its last turn.
 
         Each turn of its ``history`` has question, answer and the fields of an annotated query:
         ``context``, ``plan``, ``class`` and so on. Raise ``InputError`` if the record is malformed;

@@ -1,4 +1,4 @@
-"""Budgets of plans: how often a tool may be called, and the steps of a plan within a budget."""
+"""Budgets of plans: counts the allowed calls of a tool, and removes steps that exceed a budget."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from casewright.planner.plan import Plan, Step
 from casewright.tools import NO_EVIDENCE
 
-#: A function from a plan to a sentence on how it exceeds a budget; empty if it does not.
+#: A function that returns how a plan exceeds a budget, as a sentence; empty if it does not.
 BudgetCheck = Callable[[Plan], str]
 
 
@@ -25,7 +25,8 @@ def max_calls(tool: str, beyond: BudgetCheck, limit: int) -> int:
 def trimmed(plan: Plan, beyond: BudgetCheck) -> tuple[Plan, list[str]]:
     """Return the plan without the steps that exceed a budget, and a sentence for each removed step.
 
-    Earlier steps have priority. A step that refers to a removed step is removed too.
+    Earlier steps have priority. A step that refers to a removed step is removed too. If no step is
+    left, the plan calls ``no_evidence``.
     """
     if not beyond(plan):
         return plan, []

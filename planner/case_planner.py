@@ -22,7 +22,7 @@ class CasePlanner(ReusePlanner):
     """Reuses plan cases with literals adapted to the question.
 
     With a reader, the planner combines sub-queries of plan cases whose latents are similar to the
-    question's, and uses the plan parser for tools that the reader was not trained on. Without a
+    question's, and uses ``untrained`` for tools that the reader was not trained on. Without a
     reader, the plan parser plans, with the plan cases as examples.
 
     Args:
@@ -45,14 +45,15 @@ class CasePlanner(ReusePlanner):
         if reader is None and store is None:
             raise InputError("A case planner needs plan cases or a reader. Give one of them.")
         sub_query_reuse = None if reader is None else SubQueryReuse(reader, untrained)
-        # ``untrained`` may be a language model, which takes seconds.
-        self._slow = sub_query_reuse if untrained is not None else None
+        # ``untrained`` may contain a language model, which takes seconds.
+        self._slow_source = sub_query_reuse if untrained is not None else None
         super().__init__("case", HistoryReuse(sub_query_reuse or ParserReuse(store)))
 
     def is_slow(self, toolbox: Toolbox) -> bool:
         """Return True if a plan for these tools may take more than milliseconds."""
         request = PlanRequest("Which tools?", toolbox)
-        return self._slow is not None and bool(self._slow.untrained_tools(request))
+        source = self._slow_source
+        return source is not None and bool(source.untrained_tools(request))
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the most probable valid plan, or a fallback plan; see ``Planner``."""
@@ -63,10 +64,12 @@ class CasePlanner(ReusePlanner):
             # The plan parser cannot read so many tools. A planner that other planners fall back to
             # must not raise.
             plan, spent = fallback_plan(request), milliseconds_since(started)
-            return PlanResult(plan, self.name, 1, str(error), spent, confidence=0.0)
+            return PlanResult(
+                plan, self.name, fallback=str(error), milliseconds=spent, confidence=0.0
+            )
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan``, without blocking the event loop."""
-        if self._slow is None or not self._slow.untrained_tools(request):
+        if self._slow_source is None or not self._slow_source.untrained_tools(request):
             return self.plan(request)
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))

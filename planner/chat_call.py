@@ -1,4 +1,4 @@
-"""Chat models: opening one by its name ``provider:model``, calls with a deadline, and errors."""
+"""Opens chat models by name, calls them with a deadline, and describes their failures."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, MessageLikeRepresentation
     from langchain_core.runnables import Runnable
 
-#: Function from messages, each a role (``system``, ``user``, ``assistant``) and a text, to a text.
+#: Function that answers messages, each a role (``system``, ``user``, ``assistant``) and a text.
 Chat = Callable[[Sequence[tuple[str, str]]], str]
-#: Default deadline of an answer.
+#: Maximum seconds for an answer of ``chat_text``.
 SECONDS = 120.0
 #: The error text of openai's client for a response that it cannot read.
 _STATUS_ONLY = re.compile(r"Error code: [0-9]+")
@@ -143,7 +143,7 @@ def chat_text(model: BaseChatModel) -> Chat:
         try:
             return str(ask(model, messages, SECONDS).text)
         except Exception as error:
-            raise InputError(failure(model, error)) from error
+            raise InputError(failure_text(model, error)) from error
 
     return answer
 
@@ -155,7 +155,7 @@ def token_counts(message: Any) -> dict[str, int]:
     return {name: int(usage.get(f"{name}_tokens") or 0) for name in names}
 
 
-def failure(model: BaseChatModel, error: BaseException) -> str:
+def failure_text(model: BaseChatModel, error: BaseException) -> str:
     """Return a sentence, without secrets, with the model's server and the reason of the failure.
 
     A client's error may say only "Connection error.", while its causes say that the server refused
@@ -170,7 +170,7 @@ def failure(model: BaseChatModel, error: BaseException) -> str:
 
 
 def at_server(model: BaseChatModel, error: BaseException | None = None) -> str:
-    """Return " at URL" if the model's settings or the error name its server, else an empty text."""
+    """Return " at URL" with the server of the model's settings or of the error, "" without one."""
     for attribute in _URL_FIELDS:
         if isinstance(value := getattr(model, attribute, None), str) and value:
             return f" at {cleaned(value)}"

@@ -1,4 +1,4 @@
-"""Planning with any LangChain chat model, in the plan language, with one repair round."""
+"""Planning by any LangChain chat model, which may correct an invalid plan once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import PlanError
-from casewright.planner.chat_call import aask, ask, at_server, failure, token_counts
+from casewright.planner.chat_call import aask, ask, at_server, failure_text, token_counts
 from casewright.planner.continuing import validated_plan
 from casewright.planner.fallback import FallbackPlanner, fallback_result
 from casewright.planner.parse import parse_plan
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 _STEP_LINE = re.compile(r"^\s*s[0-9]+\s*=")
-#: Number of rounds: the model's first answer and one repair.
+#: Maximum number of rounds: the model's first answer, and a second one after the errors.
 ROUNDS = 2
 
 
@@ -96,12 +96,17 @@ class ChatPlanner:
                 plan = parse_plan(plan_lines(text))
                 errors = list(request.violations(plan))
                 if not errors:
-                    plan, spent = validated_plan(plan, request), milliseconds_since(started)
-                    return PlanResult(plan, self.name, attempts, "", spent, dict(tokens))
+                    return PlanResult(
+                        validated_plan(plan, request),
+                        self.name,
+                        attempts,
+                        milliseconds=milliseconds_since(started),
+                        tokens=dict(tokens),
+                    )
             except PlanError as error:
                 errors = [error]
             problem = f"The model's plan was invalid: {errors[0]}"
-            messages += _repair(text, errors)
+            messages += _correction_messages(text, errors)
         result = yield Work(lambda: fallback.plan(request), lambda: fallback.aplan(request))
         return fallback_result(
             self.name,
@@ -118,10 +123,10 @@ class ChatPlanner:
         deadline_passed = time.perf_counter() - started >= self._seconds
         if deadline_passed and isinstance(error, TimeoutError):
             return f"The model{at_server(self._model)} gave no plan within {self._seconds:g} s."
-        return failure(self._model, error)
+        return failure_text(self._model, error)
 
 
-def _repair(text: str, errors: list[PlanError]) -> list[BaseMessage]:
+def _correction_messages(text: str, errors: list[PlanError]) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage
 
     listed = "\n".join(f"- {error}" for error in errors[:10])
@@ -130,7 +135,7 @@ def _repair(text: str, errors: list[PlanError]) -> list[BaseMessage]:
 
 
 def plan_lines(text: str) -> str:
-    """Return the lines of the plan in a chat model's answer, without the text around them."""
+    """Return the lines of an answer that begin like steps; the whole answer if there are none."""
     lines = [line for line in text.split("\n") if _STEP_LINE.match(line)]
     return "\n".join(lines) if lines else text
 

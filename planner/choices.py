@@ -1,4 +1,4 @@
-"""The choices from which a person can compose a plan: tools, and possible values of arguments.
+"""Lists the choices from which a person can compose a plan: tools, and possible arguments.
 
 A plan of these choices passes all static checks, but may exceed a range or a budget.
 """
@@ -22,9 +22,10 @@ def plan_choices(request: PlanRequest) -> dict[str, Any]:
     ``most_steps`` is the maximum number of steps. ``words`` are the question's words, for spans,
     each with the text up to the next word. ``tools`` have name, description, result fields and
     parameters. A parameter has the possible values of an argument, ``alone``, and those of the
-    items of a list, ``items``, if it takes a list. Each value is one of ``values``, in the plan
-    language; a result field of a ``step``; or typed: a ``text``, a ``span`` of the question, a
-    ``number``.
+    items of a list, ``items``, which is null if it takes no list. The possible values are
+    ``values``, texts in the plan language, and if the flags ``step``, ``text``, ``span`` and
+    ``number`` are true, also a result field of an earlier step, any text, a span of the question,
+    and any number.
     """
     question = " ".join(request.question.split())
     words = [*RUNS.finditer(question)]
@@ -56,7 +57,7 @@ def _tool_record(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
 
 
 def _values(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[str, Any]:
-    """Return the possible values of a parameter for which ``accepts`` returns True."""
+    """Return the values from a parameter's sources for which ``accepts`` returns True."""
     sources, takes_text = parameter.sources, accepts("")
     # A lone surrogate cannot be a literal.
     choices = (c for c in parameter.choices if c == c.encode("utf-8", "ignore").decode())
@@ -78,7 +79,7 @@ def _values(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[st
 
 
 def editable_steps(*texts: str) -> list[dict[str, Any]]:
-    """Return the steps of the first text that is a plan, each with its tool and arguments.
+    """Return the steps, as JSON, of the first text that is a plan; none if no text is one.
 
     An argument is in the plan language; a list is given as a list of its items.
     """

@@ -1,4 +1,4 @@
-"""Plans for replanning: the first steps are fixed, and no failed call is repeated."""
+"""Fits plans to a replanning: finished steps come first, and no failed call is repeated."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan 
 
 
 def as_question(value: Scalar) -> Scalar:
-    """Return a reference to the whole question instead of a text; return other values unchanged."""
+    """Return a reference to the whole question for a text; return other values unchanged."""
     return QuestionRef() if isinstance(value, Literal) and isinstance(value.value, str) else value
 
 

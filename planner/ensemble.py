@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from casewright.planner.model_planner import ModelPlanner
 
 CARD = Path(__file__).with_name("ensemble.json")
-#: Maximum number of the parser's plans among the candidates; six give no more right plans.
+#: Default maximum number of the parser's plans among the candidates; six give no more right plans.
 PARSER_CANDIDATES = 3
 #: Maximum number of tokens of a prompt for the model, which is that of its training.
 MAX_PROMPT_TOKENS = 4096
 #: Maximum margin of a plan over the next one, in nats; also the margin of a single candidate.
-MARGIN = 20.0
+MAX_MARGIN = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class EnsembleCard:
 
     @classmethod
     def read(cls, path: Path = CARD) -> EnsembleCard:
-        """Return the card that ships."""
+        """Return the card in a file, by default the packaged one."""
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
     def write(self, path: Path = CARD) -> None:
@@ -84,9 +84,9 @@ class CandidatePlan:
     """A plan that the ensemble ranks.
 
     Attributes:
-        parser: The parser's log-probability. A plan that only the model proposes has that of the
-            parser's least probable candidate.
-        model: The model's log-probability.
+        parser: The parser's log-probability of the plan. A plan that only the model proposes has
+            that of the parser's least probable candidate.
+        model: The model's log-probability of the plan.
         confidence: The parser's confidence; ``None`` if only the model proposes the plan.
     """
 
@@ -102,6 +102,7 @@ class EnsemblePlanner:
     Args:
         parser: Source of plans with scores, such as ``ParserReuse``.
         load: Returns the model's planner; called at the first use of the model.
+        card: The constants; by default the packaged ones.
         parser_candidates: Maximum number of the parser's plans among the candidates.
     """
 
@@ -142,7 +143,7 @@ class EnsemblePlanner:
         return fallback_result(self.name, error, result, milliseconds=spent)
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
-        """Yield plans, the most probable first, or the parser's if the model fails."""
+        """Yield plans, the most probable first; only the parser's if the model fails."""
         return self._plans_and_error(request)[0]
 
     def _plans_and_error(
@@ -164,7 +165,7 @@ class EnsemblePlanner:
         return scored._replace(asks_back=scored.asks_back or is_unsure)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the same as ``plan``, from a thread of its own."""
+        """Return the same as ``plan``, which runs in a daemon thread."""
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))
 
     def candidates(self, request: PlanRequest) -> list[CandidatePlan]:
@@ -180,7 +181,7 @@ class EnsemblePlanner:
             return list(islice(valid_plans(self._parser, request), self._parser_candidates))
 
     def _parser_suffices(self, top_plan: ScoredPlan, request: PlanRequest) -> bool:
-        """Return True if the parser's most probable plan is taken without the model."""
+        """Return True if the model is not called: the parser is sure, or the prompt too long."""
         is_sure = top_plan.confidence is None or top_plan.confidence >= self._card.sure
         # The parser does not read history.
         if is_sure and not request.history:
@@ -230,5 +231,5 @@ def ranked_by(candidates: Sequence[CandidatePlan], weight: float) -> list[tuple[
 
 
 def margin(ranked: Sequence[tuple[Plan, float]]) -> float:
-    """Return the first plan's margin over the next, in nats, at most ``MARGIN``."""
-    return min(MARGIN, ranked[0][1] - ranked[1][1]) if len(ranked) > 1 else MARGIN
+    """Return the first plan's margin over the next, in nats, at most ``MAX_MARGIN``."""
+    return min(MAX_MARGIN, ranked[0][1] - ranked[1][1]) if len(ranked) > 1 else MAX_MARGIN

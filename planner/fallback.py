@@ -12,7 +12,7 @@ from casewright.tools import NO_EVIDENCE, Source
 
 
 def fallback_plan(request: PlanRequest) -> Plan:
-    """Return a plan that is valid for any request: a call of one tool with the whole question.
+    """Return a plan that is valid for the request: one call, with the whole question if possible.
 
     The plan calls the first tool that needs only the question, or ``no_evidence`` if there is none.
     """

@@ -10,7 +10,7 @@ from casewright.planner.request import PlanRequest, PlanResult
 
 @dataclass(frozen=True, slots=True)
 class FixedPlanner:
-    """Returns the same plan for every request."""
+    """Returns the plan ``fixed`` for every request."""
 
     fixed: Plan
     name: str = "fixed"

@@ -19,7 +19,7 @@ def local_chat(name: str, *, temperature: float = 0, max_tokens: int = 256) -> L
 
 
 class LocalChat(SimpleChatModel):
-    """Samples a language model's answer, in the format of its own chat template.
+    """Chat model that samples the answers of a language model with the model's chat template.
 
     Attributes:
         model: A ``LanguageModel``.

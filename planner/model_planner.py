@@ -53,16 +53,17 @@ class ModelPlanner:
     With a draft planner, the model scores that planner's plan in one forward pass, and decodes from
     the first token at which its own choice differs (speculative decoding). The plan is the same as
     without a draft (see ``Decoder.write``). ``tokens["model_steps"]`` of the result counts the
-    forward passes, ``tokens["drafted"]`` the passes that the draft saved.
+    decoding steps, ``tokens["drafted"]`` the steps that the draft saved.
 
     Args:
         model: The language model; see ``load_language_model``.
-        fallback: As for ``ChatPlanner``, like the next three.
-        plan_cases: Store of the cases in the prompt.
+        fallback: Planner that plans if the model fails; ``FallbackPlanner`` by default.
+        plan_cases: Store of the plan cases that the prompt shows as examples.
         examples: Maximum number of plan cases in a prompt.
-        selection: Selects these cases.
+        selection: Selection of the plan cases.
         seconds: Deadline of a plan, or of a batch of plans.
-        tokens: Maximum number of tokens of a plan; the default is smaller without a grammar.
+        tokens: Maximum number of tokens of a plan; by default ``MAX_TOKENS``, or ``FREE_TOKENS``
+            without a grammar.
         batch: Maximum number of questions that ``plan_many`` decodes together.
         constrained: Write under the grammar.
         draft: Quick planner whose plans are drafts, such as the case planner. Questions that are
@@ -147,7 +148,7 @@ class ModelPlanner:
     def ranked(self, request: PlanRequest, plans: Sequence[Plan]) -> Mapping[Plan, float]:
         """Return the model's log-probabilities of plans and of the plan that it writes itself.
 
-        The given plan with the highest log-probability is the draft for the model's own plan.
+        The given plan with the highest log-probability is the draft of the plan that it writes.
 
         Raises:
             DecodingError: The model runs out of time or tokens, or the prompt is too long.
@@ -158,11 +159,11 @@ class ModelPlanner:
 
         limits = DecodingLimits(self._tokens, time.perf_counter() + self._seconds)
         prompt = self._prompt(request)
-        texts = {plan: self._answer(plan) for plan in plans}
+        answers = {plan: self._answer_tokens(plan) for plan in plans}
         with self._decoder.session(prompt.head, limits) as session:
             session.feed(prompt.tail)
-            tree = session.read_tree([*texts.values()], limits)
-            scores = {plan: tree.log_probability(text) for plan, text in texts.items()}
+            tree = session.read_tree([*answers.values()], limits)
+            scores = {plan: tree.log_probability(answer) for plan, answer in answers.items()}
             matcher, ends = self._new_matcher(request), self._model.ends
             tokens: Sequence[int] | None = tree.greedy_tokens(matcher, ends)
             if tokens is None:
@@ -173,11 +174,11 @@ class ModelPlanner:
         if plan not in scores:
             with self._decoder.session(prompt.head, limits) as session:
                 session.feed(prompt.tail)
-                text = self._answer(plan)
-                scores[plan] = session.read_tree([text], limits).log_probability(text)
+                answer = self._answer_tokens(plan)
+                scores[plan] = session.read_tree([answer], limits).log_probability(answer)
         return scores
 
-    def _answer(self, plan: Plan) -> tuple[int, ...]:
+    def _answer_tokens(self, plan: Plan) -> tuple[int, ...]:
         """Return a plan's tokens, with an end token."""
         return (*self._model.encode_plan(str(plan)), self._model.ends[0])
 
@@ -287,7 +288,7 @@ def _matcher_factory(
     if constrained:
         from casewright.planner.grammar import PlanGrammar
 
-        return PlanGrammar(model.grammar_tokenizer).plan
+        return PlanGrammar(model.grammar_tokenizer).plan_matcher
     from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
 
     allowed = text_tokens(model)

@@ -76,11 +76,12 @@ class NamedPlanner:
 
     Attributes:
         make: Makes the planner; raises ``InputError`` if its arguments are not sufficient.
-        argument: Placeholder, in help texts, of the part after the name and a colon, if any.
-        bare: True if the argument may be left out.
+        argument: Placeholder, such as ``FOLDER``, of the part after the planner's name and a colon;
+            empty if the name has no such part.
+        bare: True if this part may be left out.
         takes: Names of the ``ModelSettings`` that the planner takes; a planner that takes
             ``device`` has a language model in this process.
-        reads: True if the planner uses the domain's reader.
+        reads: True if the planner uses the domain's reader (``PlannerParts.reader``).
         shared: True if the planner can serve several users: it calls no tools while it plans.
         model: Loads the planner's language model in this process, if it has one, given name and
             settings; raises ``InputError`` if the model does not exist.
@@ -112,9 +113,11 @@ def named_planner(name: str) -> NamedPlanner:
         )
     planner: NamedPlanner = extension("planner", planner_name)
     if not planner.argument:
+        # With a colon, the name is the provider of a chat model.
         return CHAT if colon else planner
     if planner.bare and not colon:
         return planner
+    # An argument such as local:FOLDER has a prefix that names must have too.
     prefix = planner.argument.rpartition(":")[0]
     if not argument.startswith(prefix) or not argument.removeprefix(prefix).strip(":"):
         raise InputError(f"{name!r} names no model. Write {_usage(planner_name)}.")
@@ -177,11 +180,11 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
     return model(name, settings)
 
 
-def of_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
-    """Return the planner's name and the adapter, if any; an adapter alone determines the name.
+def planner_for_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
+    """Return the name of the planner for an adapter, and the adapter if the name lacks it.
 
-    The name then contains the adapter's folder, and the second value is ``None``. An adapted plan
-    parser is used in the ensemble if the ensemble's model can run.
+    If a name is given, both are returned as they are. Otherwise the returned name contains the
+    adapter's folder; an adapted plan parser is used in the ensemble if its model can run.
     """
     if adapter is None or name is not None:
         return name, adapter

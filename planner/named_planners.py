@@ -26,11 +26,11 @@ from casewright.planner.request import Planner
 from casewright.planner.reuse import PlanSource
 from casewright.planner.shipped import (
     SHIPPED,
+    adapter_example_count,
+    adapter_folder,
+    has_adapter,
     is_runnable,
-    is_shipped,
     load_shipped,
-    shipped_examples,
-    shipped_planner,
 )
 from casewright.stores import CaseStore
 
@@ -40,7 +40,7 @@ def _case(parts: PlannerParts) -> Planner:
         return CasePlanner(parts.plan_cases, parts.reader)
     # The ensemble plans for tools that a request adds; it reads their descriptions. More candidates
     # than elsewhere, since the best plan that calls such a tool is often not among the first three.
-    untrained = _new_ensemble(ParserReuse(None), None, parser_candidates=6)
+    untrained = _new_ensemble(ParserReuse(None), plan_cases=None, parser_candidates=6)
     return CasePlanner(parts.plan_cases, parts.reader, untrained=untrained)
 
 
@@ -88,22 +88,23 @@ def example_count(name: str) -> int:
     The ``name`` is that of a planner, of a local model or of a chat model.
     """
     if name == SHIPPED:
-        return shipped_examples()
+        return adapter_example_count()
     folder = Path(name.removeprefix(LOCAL))
-    return shipped_examples(folder) if name.startswith(LOCAL) and is_shipped(folder) else EXAMPLES
+    is_tuned = name.startswith(LOCAL) and has_adapter(folder)
+    return adapter_example_count(folder) if is_tuned else EXAMPLES
 
 
 def local_model(name: str, settings: ModelSettings) -> LanguageModel:
     """Return the language model of a planner's name; see ``named.local_model``."""
     if name == SHIPPED:
-        return _load_shipped(shipped_planner(), settings.device, settings.dtype, SHIPPED)
+        return _load_shipped(adapter_folder(), settings.device, settings.dtype, SHIPPED)
     folder = name.removeprefix(AGENT).removeprefix(LOCAL)
-    if settings.adapter is None and is_shipped(Path(folder)):
+    if settings.adapter is None and has_adapter(Path(folder)):
         return _load_shipped(Path(folder), settings.device, settings.dtype, folder)
     return _load(folder, settings.adapter, settings.device, settings.dtype)
 
 
-# Cached by these settings only: the model is the same without a grammar, and as an agent.
+# Cached by these settings only: with or without a grammar, and as an agent, the model is the same.
 @lru_cache(maxsize=1)
 def _load(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
     from casewright.planner.language_model import load_language_model

@@ -29,7 +29,8 @@ MAX_TOOLS = 64
 #: Number of tools that are embedded at once; the encoder caches them, in case the first request is
 #: cancelled.
 EMBEDDING_BATCH = 256
-#: Number of best tools that raise their neighbours' scores, weight of that, number of plan cases.
+#: Number of best tools that raise their neighbours' scores, the weight of these raises, and the
+#: number of plan cases that are searched.
 BEST_TOOLS, NEIGHBOUR_WEIGHT, CASES = 32, 10.0, 16
 #: Maximum number of tools with a field that makes them neighbours: a field of more tools, such as
 #: "query", does not relate them.
@@ -87,8 +88,9 @@ class NarrowingPlanner:
             return request
         index = self.index(request.toolbox)
         scores = index.scores(request, self._case_scores(request.question, index.numbers))
-        # Finished steps stay in the plan.
+        # Finished steps stay in the plan, and so do their tools.
         scores[[index.numbers[name] for name in {*request.fixed.tools}]] = np.inf
+        # One less than the maximum, since the toolbox adds ``no_evidence``.
         best = np.sort(np.argsort(-scores, kind="stable")[: MAX_TOOLS - 1])
         return replace(request, toolbox=Toolbox(index.tools[number] for number in best))
 
@@ -131,6 +133,7 @@ class _Index:
         self._fields = _inverted_index([set(_field_names(tool)) for tool in tools])
 
     def scores(self, request: PlanRequest, case_scores: Scores) -> Scores:
+        """Return each tool's score for a request; a previous question counts like the question."""
         questions = [request.question, *(turn["question"] for turn in request.history[-1:])]
         vectors = self._encoder.embed(questions)
         similarities = (self._vectors @ vectors.T).max(axis=1)
@@ -151,6 +154,7 @@ class _Index:
         return np.concatenate(vectors).astype(np.float64)
 
     def _shared_words(self, question: str) -> Scores:
+        """Return the rarity of the words that each tool shares with a question, 0 to 1."""
         shared = np.zeros(len(self.tools))
         for word in set(_words(question)):
             tools = self._words.get(word, [])
@@ -173,6 +177,7 @@ class _Index:
         return mean
 
     def _rarity(self, count: int) -> float:
+        """Return the inverse frequency of a word or field that ``count`` tools have."""
         return math.log(1 + len(self.tools) / max(1, count))
 
 

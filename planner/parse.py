@@ -1,4 +1,4 @@
-"""The parser of the plan language: any text yields a plan or a ``PlanError``, in linear time."""
+"""Parses the plan language: any text yields a plan or a ``PlanError``, in linear time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STEP_FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
 
 @lru_cache(maxsize=64)
 def parse_plan(text: str) -> Plan:
-    """Parse the text form of a plan; recent plans are cached, since each node of a run parses one.
+    """Return the plan of a text; recent plans are cached, since each node of a run parses one.
 
     Blank lines and spaces around tokens are allowed; steps count from 1 without gaps. Raise
     ``PlanError``, with the step, the rule and the correction, if the text is not a plan.
@@ -53,7 +53,7 @@ def parse_plan(text: str) -> Plan:
 
 
 class _Line:
-    """Parser of one line, whose ``position`` is that of the next token."""
+    """Parser of one line; ``position`` is the index of the next token's first character."""
 
     def __init__(self, text: str, number: int) -> None:
         self.text = text
@@ -80,7 +80,7 @@ class _Line:
                 self._fail(f"{parameter[:60]} is given twice.", "Give each argument once.")
             arguments[parameter] = self._value()
         if self.position < len(self.text):
-            self._fail(f"Something follows the step: {self._rest()}.", "Start a new line.")
+            self._fail(f"Something follows the step: {self._shown_rest()}.", "Start a new line.")
         return Step(tool, tuple(arguments.items()))
 
     def _value(self) -> Value:
@@ -98,7 +98,7 @@ class _Line:
         try:
             if text.startswith('"', position):
                 value, self.position = scanstring(text, position + 1, True)
-                self._skip()
+                self._skip_space()
                 return Literal(value)
             if match := self._match(_WORD):
                 return QuestionRef() if match[0] == "question" else Literal(match[0] == "true")
@@ -109,12 +109,15 @@ class _Line:
             if (match := self._match(_NUMBER)) and len(match[0]) <= MAX_NUMBER_CHARACTERS:
                 return Literal(float(match[0]) if match[1] or match[2] else int(match[0]))
         except JSONDecodeError as error:
-            self._fail(f"A text is not a JSON string: {error.msg}.", 'Close it with " and escape.')
+            self._fail(
+                f"A text is not a JSON string: {error.msg}.",
+                'Close it with ", and put \\ before " and \\ in it.',
+            )
         except PlanError as error:
             self._fail(error.rule, error.mend)
         self.position = position
         self._fail(
-            f"{self._rest()} is not a value.",
+            f"{self._shown_rest()} is not a value.",
             'A value is "text", a number, true, false, question, context.FIELD, sK.FIELD, '
             "sK[i].FIELD or a flat list of these.",
         )
@@ -122,33 +125,33 @@ class _Line:
     def _take(self, pattern: re.Pattern[str], problem: str, correction: str) -> str:
         match = self._match(pattern)
         if match is None:
-            self._fail(f"At {self._rest()}: {problem}.", correction)
+            self._fail(f"At {self._shown_rest()}: {problem}.", correction)
         return match[0]
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         match = pattern.match(self.text, self.position)
         if match is not None:
             self.position = match.end()
-            self._skip()
+            self._skip_space()
         return match
 
     def _accept(self, char: str) -> bool:
         if not self.text.startswith(char, self.position):
             return False
         self.position += 1
-        self._skip()
+        self._skip_space()
         return True
 
     def _expect(self, char: str) -> None:
         if not self._accept(char):
-            self._fail(f"{char} is missing at {self._rest()}.", _STEP_FORM)
+            self._fail(f"{char} is missing at {self._shown_rest()}.", _STEP_FORM)
 
-    def _skip(self) -> None:
+    def _skip_space(self) -> None:
         space = _SPACE.match(self.text, self.position)
         assert space is not None
         self.position = space.end()
 
-    def _rest(self) -> str:
+    def _shown_rest(self) -> str:
         rest = self.text[self.position : self.position + 30]
         return repr(rest) if rest else "the end of the line"
 

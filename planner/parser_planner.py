@@ -26,8 +26,9 @@ from casewright.tools import NO_EVIDENCE
 
 #: Maximum number of plan cases that the parser reads, a random sample of a larger number.
 MAX_CASES = 240
-#: Weight of a plan's probability with less than ``MIN_CASES`` plan cases; the rest is the weight of
-#: the probability without cases. On the validation toolboxes, few cases make plans slightly worse.
+#: Weight of a plan's probability with plan cases, if they are fewer than ``MIN_CASES``; the rest is
+#: the weight of its probability without cases. On the validation toolboxes, few cases make plans
+#: slightly worse.
 CASE_SHARE = 0.3
 #: Minimum number of plan cases, all with the same plan, from which this plan is taken.
 MIN_AGREEING = 4
@@ -152,7 +153,7 @@ def _mixture(
 
 
 def _agreed_plan(plans: Sequence[Plan]) -> Plan | None:
-    """Return the plan that all cases have, if they are enough and it needs only the question."""
+    """Return the plan that all cases have, if enough, with the question as its only arguments."""
     if len(plans) < MIN_AGREEING or len(set(plans)) > 1:
         return None
     values = [value for step in plans[0].steps for _, value in step.arguments]
@@ -160,7 +161,7 @@ def _agreed_plan(plans: Sequence[Plan]) -> Plan | None:
 
 
 class ToolSequenceElection:
-    """Predicts a tool sequence by ridge regression, if there are many plan cases for each one."""
+    """Scores tool sequences by ridge regression, if there are many plan cases for each one."""
 
     def __init__(self, cases: Sequence[PlanCase]) -> None:
         self._cases = cases
@@ -183,7 +184,7 @@ class ToolSequenceElection:
         return vectors.T @ np.linalg.solve(kernel, targets - mean), mean
 
     def scores(self, question: str, sequences: Sequence[tuple[str, ...]]) -> list[float]:
-        """Return the extra to the log-probabilities of plans with these tool sequences."""
+        """Return the addends to the log-probabilities of plans with these tool sequences."""
         weights, mean = self._weights
         shares = np.asarray(default_encoder().embed([question]))[0] @ weights + mean
         by_sequence = dict(zip(self._sequences, shares.tolist(), strict=True))

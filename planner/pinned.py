@@ -23,12 +23,13 @@ from casewright.stores.whole_file import write_whole
 from casewright.tools import Toolbox, ToolSpec
 
 FORMAT = 1
-#: Pattern of a pinned plan's name, from which its file is named.
+#: Pattern of a pinned plan's name, which is its file's name without ``.toml``.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 #: Maximum size of a file, and maximum number of parameters.
 MAX_BYTES, MAX_PARAMETERS = 64 * 1024, 32
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
+#: The comment at the beginning of a file.
 _HEAD = """\
 # A pinned plan: casewright plans run {name} --with PARAMETER=VALUE runs it without a planner.
 # It is refused once a tool's declaration differs from the one below.
@@ -41,9 +42,9 @@ class PinnedPlan:
     """Named plan with parameters.
 
     Attributes:
-        question: The question, with the placeholder ``{parameter}`` for each parameter's value.
+        question: The question, with a placeholder such as ``{town}`` for each parameter's value.
         plan: The plan, with placeholders in its texts. An argument that is only a placeholder gets
-            the parameter's type.
+            a value of the parameter's type, which need not be a text.
         parameters: Values of the parameters when the plan was pinned; they are the defaults.
         tools: The declaration of each tool that the plan calls, by name.
     """
@@ -107,7 +108,7 @@ class PinnedPlan:
         return file
 
     def differences(self, toolbox: Toolbox) -> list[str]:
-        """Return a text for each difference between the pinned tools and those of a toolbox."""
+        """Return a clause for each difference between the pinned tools and those of a toolbox."""
         changes = []
         for name, pinned in self.tools.items():
             if name not in toolbox:
@@ -127,7 +128,7 @@ class PinnedPlan:
         return changes
 
     def filled(self, toolbox: Toolbox, values: Mapping[str, Any]) -> tuple[str, FixedPlanner]:
-        """Return the question with values for its parameters, and a planner of its plan.
+        """Return the question with values for its parameters, and a planner with its plan.
 
         Raise ``InputError`` if a tool's declaration in the toolbox differs from the pinned one, a
         parameter is unknown, or its value has another type than the default.
@@ -189,7 +190,9 @@ def pin_plan(
     parameters = dict(parameters or {})
     _check_names(name, parameters)
     if unknown := sorted({*plan.tools} - {*toolbox.names}):
-        raise InputError(f"There is no tool {', '.join(unknown)}. Pin a plan of these tools.")
+        raise InputError(
+            f"There is no tool {', '.join(unknown)}. Pin a plan of the toolbox's own tools."
+        )
 
     template, steps = question, plan.steps
     # Longer values come first, since a value may contain a shorter one.
@@ -279,18 +282,20 @@ def _read(name: str, data: Mapping[str, Any]) -> PinnedPlan:
 def _check_names(name: str, parameters: Mapping[str, Any]) -> None:
     if not NAME.fullmatch(name):
         raise InputError(
-            f"{name!r:.80} is not a name of a plan. Use letters, digits, hyphens and underscores."
+            f"{name!r:.80} is not a name of a plan. Use 1 to 64 letters, digits, hyphens and "
+            "underscores, and begin with a letter or digit."
         )
     if len(parameters) > MAX_PARAMETERS:
         raise InputError(f"There are more than {MAX_PARAMETERS} parameters. Use fewer.")
     for parameter, value in parameters.items():
         if not _PARAMETER.fullmatch(parameter):
             raise InputError(
-                f"{parameter!r:.80} is not a parameter's name. Use letters, digits, underscores."
+                f"{parameter!r:.80} is not a parameter's name. Use 1 to 64 letters, digits and "
+                "underscores, and do not begin with a digit."
             )
         if type(value) not in _TYPE_NAMES:
             raise InputError(f"The parameter {parameter} is not a text, number or boolean.")
-        Literal(value)
+        Literal(value)  # Raises an error for a value that no plan can have.
         if value == "":
             raise InputError(f"The parameter {parameter} is empty. Give its value at pinning.")
 
@@ -298,7 +303,7 @@ def _check_names(name: str, parameters: Mapping[str, Any]) -> None:
 def _with_parameter(
     question: str, steps: tuple[Step, ...], name: str, value: str | int | float | bool
 ) -> tuple[str, tuple[Step, ...]]:
-    """Return question and steps with a parameter's placeholder instead of its value."""
+    """Return question and steps with the placeholder of the parameter for its value."""
     words = re.compile(rf"(?<!\w){re.escape(_text(value))}(?!\w)", re.IGNORECASE)
     placeholder = f"{{{name}}}"
 
@@ -333,5 +338,5 @@ def _toml(value: str | int | float | bool) -> str:
 
 
 def _step_toml(step: str) -> str:
-    # A TOML literal string, if possible, since it has quotes without escapes.
+    # A TOML literal string, if possible, since it shows quotes without escapes.
     return _toml(step) if "'" in step or not step.isprintable() else f"'{step}'"

@@ -15,8 +15,8 @@ from casewright.tools import ToolExample
 
 #: Default number of plan cases in a prompt.
 EXAMPLES = 4
-#: Default selection of plan cases: RAGSys's share of diversity, without its quality bias, since no
-#: packaged plan case has a quality.
+#: Default selection of plan cases: RAGSys's share of diversity, without its bias to high quality,
+#: since no packaged plan case has a quality.
 SELECTION = MarginalSelector(lambda_d=0.75, lambda_b=1.0)
 
 
@@ -33,8 +33,8 @@ def plan_schema(encoder: Encoder) -> CaseSchema:
 def plan_case(query: AnnotatedQuery) -> Case:
     """Return an annotated query as a case, with only the names of the context's fields.
 
-    The case of a follow-up has the earlier turns too. Language models get it as an example for
-    other follow-ups; planners that learn from single questions skip it.
+    The case of a follow-up has the earlier turns too. Language models get such cases as examples
+    for other follow-ups; planners that learn from single questions skip them.
     """
     turns = query.record.turns()
     fields = sorted(name for name, value in query.record.context.items() if value is not None)
@@ -55,7 +55,7 @@ def plan_case(query: AnnotatedQuery) -> Case:
 def plan_store(
     queries: Iterable[AnnotatedQuery], encoder: Encoder, location: str | Path = ":memory:"
 ) -> CaseStore:
-    """Open a store of plan cases, and add these queries except those that add tools."""
+    """Return the opened store with these queries added as cases, except those that add tools."""
     store = CaseStore(plan_schema(encoder), location)
     store.add([plan_case(query) for query in queries if not query.record.tools_extra])
     return store
@@ -64,9 +64,10 @@ def plan_store(
 def similar_plans(
     store: CaseStore | None, request: PlanRequest, k: int, selection: MarginalSelector = SELECTION
 ) -> list[ToolExample]:
-    """Return at most k plan cases for a prompt, by MMR, whose plans fit the request."""
+    """Return at most k plan cases for a prompt, selected by MMR from those that fit the request."""
     if store is None or not k:
         return []
+    # More than k, since some may not fit the request.
     candidates = selection.candidates(store, request.question, 4 * k)
     hits = [hit for hit in candidates if _is_usable(hit.case, request)]
     cases = [pick.hit.case for pick in selection.pick(store, hits, k)]
@@ -83,9 +84,9 @@ def similar_plans(
 
 def _is_usable(case: Case, request: PlanRequest) -> bool:
     """Return True if the request has the tools, the context and the history that a case needs."""
-    has_history = bool(request.history) or "history" not in case.metadata
+    history_fits = bool(request.history) or "history" not in case.metadata
     needs = case.metadata.get("tools", ()), case.metadata.get("needs", ())
-    return has_history and _has_all(request, *needs)
+    return history_fits and _has_all(request, *needs)
 
 
 def runnable(plan: Plan, request: PlanRequest) -> bool:

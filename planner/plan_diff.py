@@ -13,7 +13,8 @@ class StepDifference:
     """Step of a plan and the matching step of another plan.
 
     Attributes:
-        change: ``changed`` if the steps call one tool with different arguments.
+        change: ``changed`` if the steps call the same tool with different arguments; ``only_first``
+            and ``only_second`` if only that plan has the step.
         first, second: The step's text in each plan; ``None`` if the plan has no such step.
         arguments: Names of differing arguments; references to matching steps count as equal.
     """
@@ -29,7 +30,7 @@ class StepDifference:
 
 
 def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
-    """Return the matching steps of two plans; steps that only the second plan has come last.
+    """Return the differences step by step, those of steps that only the second plan has last.
 
     Equal steps are matched first, then steps with the same tool.
     """
@@ -70,7 +71,7 @@ def _pairs(first: Plan, second: Plan) -> dict[int, int]:
 
 
 def _step_keys(plan: Plan) -> list[int]:
-    """Return a key for each step; equal steps have equal keys."""
+    """Return a key for each step; steps that differ only in step numbers have equal keys."""
     keys: list[int] = []
     for step in plan.steps:
         # An invalid plan may refer to a later step.

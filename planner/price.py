@@ -1,4 +1,4 @@
-"""The price of a plan, before anything runs."""
+"""Estimates the price of a plan before it runs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from casewright.tools.spec import ESTIMATES
 class Price:
     """Calls, time and cost of a plan.
 
-    An estimate that no tool declares is ``None``; if only some declare it, the others count as 0.
+    An estimate that no called tool declares is ``None``; tools that do not declare it count as 0.
 
     Attributes:
         calls: Number of calls by tool; each step is a call, except ``no_evidence``.
-        seconds: Length of the critical path, from the tools' latencies.
-        cost: Maximum cost of all calls.
-        tokens: Maximum number of tokens of all calls.
+        seconds: Length of the critical path, from the tools' latencies, without repeated calls.
+        cost: Maximum cost of all calls, repeated ones included.
+        tokens: Maximum number of tokens of all calls, repeated ones included.
         undeclared: For ``latency``, ``cost`` and ``tokens``, the tools that do not declare it.
     """
 
@@ -32,8 +32,8 @@ class Price:
     undeclared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form, with the price in words as ``text``."""
-        tools = {figure: list(names) for figure, names in self.undeclared.items()}
+        """Return the price as JSON, with the price in words as ``text``."""
+        tools = {estimate: list(names) for estimate, names in self.undeclared.items()}
         plain = {name: getattr(self, name) for name in self.__slots__}
         return {**plain, "calls": dict(self.calls), "undeclared": tools, "text": str(self)}
 
@@ -54,8 +54,8 @@ class Price:
         if self.tokens is not None:
             parts.append(f"at most {self.tokens:,.0f} tokens")
         unknown = [
-            f"no {figure} of {', '.join(tools)}"
-            for figure, tools in self.undeclared.items()
+            f"no {estimate} of {', '.join(tools)}"
+            for estimate, tools in self.undeclared.items()
             if {*tools} < {*self.calls}
         ]
         return "; ".join([*parts, *unknown])
@@ -73,24 +73,24 @@ def price_of(
     declared: dict[str, dict[str, float]] = {name: {} for name in ESTIMATES}
     declared["latency"].update(measured or {})
     for tool in toolbox:
-        for figure, by_tool in declared.items():
-            if (value := getattr(tool, figure)) is not None:
+        for estimate, by_tool in declared.items():
+            if (value := getattr(tool, estimate)) is not None:
                 by_tool[tool.name] = value
-    missing = {f: tuple(sorted({*calls} - by_tool.keys())) for f, by_tool in declared.items()}
+    missing = {name: tuple(sorted({*calls} - tools.keys())) for name, tools in declared.items()}
     ends: list[float] = []
     for number, (tool_name, needs) in enumerate(steps):
         starts = [ends[earlier - 1] for earlier in needs if 1 <= earlier <= number]
         ends.append(declared["latency"].get(tool_name, 0.0) + max(starts, default=0.0))
 
-    def total(figure: str) -> float | None:
-        if calls and not {*calls} & declared[figure].keys():
+    def total(estimate: str) -> float | None:
+        if calls and not {*calls} & declared[estimate].keys():
             return None
-        return round(attempts * sum(declared[figure].get(tool, 0) for tool in calls), 9)
+        return round(attempts * sum(declared[estimate].get(tool, 0) for tool in calls), 9)
 
     return Price(
         calls=dict(Counter(calls)),
         seconds=None if total("latency") is None else max(ends, default=0.0),
         cost=total("cost"),
         tokens=total("tokens"),
-        undeclared={figure: tools for figure, tools in missing.items() if tools},
+        undeclared={estimate: tools for estimate, tools in missing.items() if tools},
     )

@@ -1,4 +1,4 @@
-"""The planner's prompt (REAPER, Joshi et al. 2024, section 3).
+"""Renders the planner's prompt (REAPER, Joshi et al. 2024, section 3).
 
 The prefix (``head``) has role, tools, constraints and the tools' examples. The prefix is the same
 for all requests of a toolbox, so a model's states for it can be cached. The rest (``tail``) has
@@ -34,7 +34,7 @@ literal (any short text), question, context, step; ? may be left out.
 - Use only these tools. Steps that do not need each other are not chained.
 - Nothing to look up: s1 = no_evidence()."""
 
-#: Maximum number of characters of a context value in the prompt.
+#: Maximum number of characters of a text in the context; the whole context has ten times as many.
 MAX_VALUE_CHARACTERS = 200
 
 
@@ -58,7 +58,7 @@ class Prompt:
 
 
 def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> Prompt:
-    """Render the prompt for a request.
+    """Return the prompt for a request.
 
     Args:
         examples: Plan cases, the most similar first; the prompt has them in reverse order.
@@ -67,7 +67,7 @@ def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) ->
 
 
 def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
-    """Render the prefix, which depends only on the toolbox and the role of the task."""
+    """Return the prefix, which depends only on the toolbox and the role of the task."""
     tool_lines = ["Tools:"]
     for tool in toolbox:
         tool_lines += [tool.signature(), f"  {tool.description}"]
@@ -88,7 +88,7 @@ def _is_runnable(example: ToolExample, toolbox: Toolbox) -> bool:
 
 
 def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> str:
-    """Render the rest of the prompt: plan cases, history, context and question."""
+    """Return the rest of the prompt: plan cases, history, context, failed calls and question."""
     parts = []
     if examples:
         # The most similar case comes last, since a model copies the end of a prompt most easily.
@@ -129,7 +129,7 @@ def _turn(turn: Turn) -> str:
 
 @cache
 def prompt_hash() -> str:
-    """Return a hash of the prompt's form, with which a trained model must be used."""
+    """Return a hash of the prompt's form; a model must get the form with which it was trained."""
     sources = frozenset({Source.SPAN, Source.STEP, Source.CONTEXT})
     tool = ToolSpec(
         name="look_up",

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.planner.parser.layers import Floats
+from casewright.planner.parser.weights import weights_error
 from casewright.planner.reader_input import MAX_SLOTS, MAX_TOKENS, ReaderInput, Span, read_input
 from casewright.planner.reader_layers import Memory, NextSubQueries, ReaderLayers
-from casewright.planner.reader_weights import misfit_error, read_card, read_weights
+from casewright.planner.reader_weights import read_card, read_weights
 from casewright.planner.sub_queries import SubQuery
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_graph import Bert
@@ -63,7 +64,7 @@ class Reader:
         threading.Thread(target=load, name="casewright-reader").start()
 
     def read(self, question: str, context: Mapping[str, Any]) -> EncodedQuestion:
-        """Encode a question with its context; the longer of the two is truncated if necessary."""
+        """Return an encoded question with its context; the longer is truncated if necessary."""
         tokenizer, encoder, layers = self._load()
         encoded = read_input(tokenizer, question, context)
         states = encoder.read(encoded.ids, encoded.types)[None]
@@ -77,7 +78,7 @@ class Reader:
                 try:
                     layers = ReaderLayers(weights)
                 except (KeyError, ValueError) as error:
-                    raise misfit_error(self.folder, error) from error
+                    raise weights_error(self.folder, error, "casewright finetune reader") from error
                 self._loaded = reader_tokenizer(), Bert(weights, "encoder."), layers
             return self._loaded
 
@@ -100,10 +101,10 @@ class EncodedQuestion:
         self._layers, self._memory = layers, memory
         positions = np.arange(len(encoded.words))
         sentence = np.cumsum([word.after_break for word in encoded.words])
-        length = positions[None] - positions[:, None]
+        distance = positions[None] - positions[:, None]
         same_sentence = sentence[None] == sentence[:, None]
         # True for pairs of a first and a last word that can be a literal.
-        self._spans = (length >= 0) & (length < MAX_LITERAL_WORDS) & same_sentence
+        self._is_literal = (distance >= 0) & (distance < MAX_LITERAL_WORDS) & same_sentence
 
     def next_sub_queries(
         self, prefixes: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
@@ -126,9 +127,10 @@ class EncodedQuestion:
     def literals(
         self, decoded: Sequence[Floats], templates: Sequence[int], slots: Sequence[int]
     ) -> list[Span | None]:
-        """Return the best first and last word of each of n literals.
+        """Return the best first and last word of each of n literals; ``None`` without words.
 
         A literal is within one sentence and has at most ``MAX_LITERAL_WORDS`` words.
+        ``decoded`` and ``templates`` are those of its sub-query, ``slots`` its index there.
         """
         if not templates:
             return []
@@ -144,5 +146,5 @@ class EncodedQuestion:
         if not self.input.words:
             return None
         scores = start[self.input.first][:, None] + end[self.input.last][None]
-        index = int(np.where(self._spans, scores, -np.inf).argmax())
+        index = int(np.where(self._is_literal, scores, -np.inf).argmax())
         return divmod(index, len(self.input.words))

@@ -1,4 +1,4 @@
-"""The input of the reader's network: tokens of a question, and their words."""
+"""Tokenises questions for the reader's network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = 192
 #: Maximum numbers of sub-queries of a message, and of literals of a sub-query.
 MAX_SUB_QUERIES, MAX_SLOTS = 6, 4
-#: Maximum number of characters of a context value that the network reads.
+#: Maximum number of characters of a context value that the network reads; it must be one word.
 MAX_VALUE_CHARACTERS = 20
 #: Indices of the first and the last word.
 Span = tuple[int, int]
@@ -65,7 +65,7 @@ class ReaderInput:
 
 
 def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> ReaderInput:
-    """Tokenise a question and its context; the tokenizer truncates the longer of the two."""
+    """Return a tokenised question with its context; the tokenizer truncates the longer one."""
     encoded = tokenizer.encode(question, _context_text(context))
     tokens = [
         (position, start, end)

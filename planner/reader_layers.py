@@ -1,4 +1,4 @@
-"""NumPy inference of ``ReaderNetwork``: the decoder of a message's sub-queries and the pointers."""
+"""NumPy inference of ``ReaderNetwork``: decodes a message's sub-queries and their literals."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ class Memory:
 class ReaderLayers:
     """Decodes the next sub-query and the pointers to its literals. Thread-safe.
 
+    The names of the weights are those of ``ReaderNetwork``, where they are explained.
     Raise ``KeyError`` if a weight is missing, and ``ValueError`` if a weight has the wrong shape.
     """
 

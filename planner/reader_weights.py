@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright.planner.parse import parse_plan
+from casewright.planner.parser.weights import unwritable_error, weights_error, write_files
 from casewright.planner.sub_queries import SubQuery, sub_queries_of
 from casewright.stores.encoders.minilm import minilm_weights
 
@@ -46,7 +47,7 @@ class TemplateExample:
 
 @dataclass(frozen=True, slots=True)
 class ReaderCard:
-    """Card of a reader: templates in the network's order, LoRA scale, and data of the training."""
+    """Card of a reader: templates in the network's order, LoRA's scale, record of the training."""
 
     templates: tuple[TemplateExample, ...]
     scale: float
@@ -54,28 +55,20 @@ class ReaderCard:
 
 
 def check_target(folder: Path) -> None:
-    """Raise ``InputError`` if the folder, or if missing its parent, is not writable."""
+    """Raise ``InputError`` if the folder, or its nearest existing parent, is not writable."""
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not existing.is_dir():
-        raise _unwritable_error(folder, NotADirectoryError(ENOTDIR, f"{existing} is a file"))
+        raise unwritable_error(folder, NotADirectoryError(ENOTDIR, f"{existing} is a file"))
     try:
         with TemporaryFile(dir=existing):
             pass
     except OSError as error:
-        raise _unwritable_error(folder, error) from error
-
-
-def _unwritable_error(folder: Path, error: OSError) -> InputError:
-    return InputError(
-        f"The reader cannot be written to {folder}: {error.strerror}. Give a folder that you may "
-        "write to."
-    )
+        raise unwritable_error(folder, error) from error
 
 
 def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
     """Write a trained network in half precision, without the encoder's base weights."""
     import torch
-    from safetensors.torch import save_file
 
     weights = {
         name.replace("encoder.base_model.model.", "encoder.").replace(".default.", "."): tensor
@@ -93,13 +86,7 @@ def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
         ],
         "training": card.training,
     }
-    text = json.dumps(data, indent=1, ensure_ascii=False)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        save_file(halves, folder / WEIGHTS)
-        (folder / CARD).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise _unwritable_error(folder, error) from error
+    write_files(folder, halves, data, (WEIGHTS, CARD))
 
 
 def read_card(folder: Path) -> ReaderCard:
@@ -127,7 +114,7 @@ def read_card(folder: Path) -> ReaderCard:
 
 
 def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32]]:
-    """Return all weights by name, with the LoRA matrices merged into the packaged encoder."""
+    """Return all weights, LoRA's merged into the encoder's; raise ``InputError`` for misfits."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -143,19 +130,10 @@ def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32
                 raise ValueError(f"the network has no {name}")
             elif not name.endswith(_LORA_B):
                 weights[name] = trained[name]
-        for name, rows in (("form.weight", 3), ("prototypes", 1)):
-            if len(weights[name]) != len(card.templates) + rows:
+        # ``form`` also has the end, other templates and the start; ``prototypes`` has the end.
+        for name, extra_rows in (("form.weight", 3), ("prototypes", 1)):
+            if len(weights[name]) != len(card.templates) + extra_rows:
                 raise ValueError(f"{name} has {len(weights[name])} rows")
     except (OSError, SafetensorError, LookupError, ValueError) as error:
-        raise misfit_error(folder, error) from error
+        raise weights_error(folder, error, "casewright finetune reader") from error
     return weights
-
-
-def misfit_error(folder: Path, error: Exception) -> InputError:
-    """Return an error that says why the weights do not fit the folder's card."""
-    missing = "there is no " if isinstance(error, KeyError) else ""
-    reason = f"{missing}{' '.join(str(error).split())[:200]}"
-    return InputError(
-        f"The weights in {folder} do not fit its {CARD}: {reason}. Train the reader anew: "
-        "casewright finetune reader."
-    )

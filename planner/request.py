@@ -40,9 +40,10 @@ class PlanRequest:
         context: Known facts as a JSON object, for example the open page.
         history: Earlier turns, which inform the plan; a plan cannot refer to them.
         fixed: Finished steps with results, with which the new plan begins; see ``continued``.
-        failures: Finished calls without results, which may refer to steps of ``fixed``, each with
-            its reason in Casewright's words, since retrieved text must not reach a planner.
-        beyond: Returns how a plan exceeds the budget, as a sentence; empty if it does not. The
+        failures: Finished calls without results, each with the reason; the calls may refer to steps
+            of ``fixed``. A reason is in Casewright's words, since retrieved text must not reach a
+            planner.
+        beyond: The budget: a function that returns how a plan exceeds it, as a sentence, or "". The
             static checks do not call it: the plan parser and the grammar plan within the budget,
             and steps of other planners that exceed it are removed before the plan runs.
     """
@@ -89,10 +90,11 @@ class PlanResult:
     """Valid plan, with data about how it was made.
 
     Attributes:
-        attempts: Number of plans that the planner tried, including this one.
+        planner: Name of the planner that made the plan.
+        attempts: Number of plans that were tried, including this one.
         fallback: The reason for a fallback plan; empty if the plan is no fallback plan.
         tokens: Token counts of a language model: ``input`` and ``output``.
-        written: Text of a language model that is no valid plan, cut to
+        written: Text of a language model, if it is no valid plan, cut to
             ``MAX_WRITTEN_CHARACTERS``; empty under a grammar.
         confidence: Probability that the plan is right, 0 to 1; ``None`` if unknown.
         asks_back: True if the confidence is so low that the user should be asked what was meant.
@@ -113,7 +115,7 @@ class PlanResult:
     because: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything but the plan, as JSON."""
+        """Return everything but ``plan`` and ``written``, as JSON."""
         return {
             "name": self.planner,
             "attempts": self.attempts,
@@ -197,14 +199,14 @@ def check_context(context: Any) -> None:
 
 def _check_json(value: Any, name: str, expected: str) -> None:
     try:
-        check_kept(value)
+        check_storable(value)
     except UnicodeEncodeError as error:
         raise InputError(f"The {name} holds text that is not valid Unicode.") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"The {name} is not {expected}: {error}.") from error
 
 
-def check_kept(value: Any) -> None:
+def check_storable(value: Any) -> None:
     """Raise an error if a checkpointer could not store a value.
 
     Raise ``UnicodeEncodeError`` for a lone surrogate in a text; ``TypeError``, ``ValueError`` or

@@ -1,4 +1,4 @@
-"""Scored plans for a request, and the planner that takes the most probable valid plan."""
+"""The protocol of sources of scored plans, and the planner that takes the best valid plan."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class ScoredPlan(NamedTuple):
 
 
 def explain_confidence(planner: str, probabilities: Sequence[float]) -> str:
-    """Return a sentence with the probabilities of a planner's best and second-best plan."""
+    """Return a clause with the first two probabilities: the plan's and that of the next one."""
     first, *others = probabilities
     second = f"the next {others[0]:.2g}" if others else "no other was found"
     return f"{planner} gives it a probability of {first:.2g}, {second}"
 
 
 class PlanSource(Protocol):
-    """Source of plans: plan cases, or a model that was trained on them."""
+    """Source of scored plans, such as plan cases or a trained model."""
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
         """Yield plans for a request, the most probable first."""
@@ -140,7 +140,12 @@ def first_valid(
             alternatives=tuple(dict.fromkeys(islice(others, MAX_ALTERNATIVES))),
             milliseconds=milliseconds_since(started),
         )
-    plan, spent = fallback_plan(request), milliseconds_since(started)
     return PlanResult(
-        plan, name, attempts + 1, last_violation, spent, confidence=0.0, asks_back=True
+        fallback_plan(request),
+        name,
+        attempts + 1,
+        fallback=last_violation,
+        milliseconds=milliseconds_since(started),
+        confidence=0.0,
+        asks_back=True,
     )

@@ -19,17 +19,17 @@ from casewright.planner.plan_cases import EXAMPLES
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
-#: Name of the planner.
+#: Name of the planner with the packaged adapter.
 SHIPPED = "mistral"
 FOLDER = Path(__file__).parent / SHIPPED
 #: Path of keys in a card to the number of plan cases in the training prompts.
 _EXAMPLES_PATH = ("data", "manifest", "data", "tevo", "shots")
 
 
-def shipped_planner(folder: Path | None = None) -> Path:
-    """Return the adapter's folder, by default the packaged one; raise ``InputError`` if missing."""
+def adapter_folder(folder: Path | None = None) -> Path:
+    """Return a folder, by default the packaged adapter's; raise ``InputError`` without adapter."""
     adapter = folder or FOLDER
-    if not is_shipped(adapter):
+    if not has_adapter(adapter):
         raise InputError(
             f"The language model {SHIPPED!r} is not in this installation. Train it: casewright "
             "finetune data --recipe small --output DATA, then casewright finetune train --recipe "
@@ -38,15 +38,15 @@ def shipped_planner(folder: Path | None = None) -> Path:
     return adapter
 
 
-def shipped_examples(folder: Path | None = None) -> int:
-    """Return the number of plan cases in an adapter's prompts, which is that of its training."""
-    value: Any = read_card(shipped_planner(folder))
+def adapter_example_count(folder: Path | None = None) -> int:
+    """Return the number of plan cases in the prompts with which an adapter was trained."""
+    value: Any = read_card(adapter_folder(folder))
     for key in _EXAMPLES_PATH:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, int) and value >= 0 else EXAMPLES
 
 
-def is_shipped(folder: Path | None = None) -> bool:
+def has_adapter(folder: Path | None = None) -> bool:
     """Return True if a folder, by default the packaged one, contains an adapter."""
     adapter = folder or FOLDER
     # Training writes the card last.
@@ -55,7 +55,7 @@ def is_shipped(folder: Path | None = None) -> bool:
 
 def is_runnable() -> bool:
     """Return True if the packaged adapter, its base and torch are installed."""
-    return is_shipped() and is_installed() and find_spec("torch") is not None
+    return has_adapter() and is_installed() and find_spec("torch") is not None
 
 
 def load_shipped(
@@ -73,7 +73,7 @@ def load_shipped(
             device or dtype is not available.
         DependencyError: The base is not installed; the message has the command that installs it.
     """
-    adapter = shipped_planner(folder)
+    adapter = adapter_folder(folder)
     from casewright.planner.language_model import load_language_model
     from casewright.planner.language_model.device import check_names, find_device
 

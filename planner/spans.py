@@ -1,4 +1,4 @@
-"""Words of a question, and spans, which are runs of adjacent whole words."""
+"""Splits questions into words, and recognises spans, which are runs of adjacent whole words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import regex as re
 
-#: A run of word characters and combining marks, which ``\w`` does not match.
+#: A run of word characters and combining marks; ``\w`` does not match the marks.
 _RUN = r"(?!\p{M})\w[\w\p{M}]*"
 RUNS = re.compile(_RUN)
 #: A word, with apostrophes, hyphens, dots and slashes inside.
@@ -17,7 +17,7 @@ _BREAK = frozenset(".?!;:\n()")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Word of a question, with its start and end in characters, and True after a break."""
+    """Word of a question, its range in characters, and True if a break is before it."""
 
     text: str
     start: int

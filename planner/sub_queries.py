@@ -1,4 +1,4 @@
-"""Sub-queries: decomposition of a plan into sub-queries, and their combination to a plan.
+"""Decomposes a plan into sub-queries, and combines sub-queries to a plan.
 
 A message may contain several questions. A sub-query answers one of these: it is a step whose
 results no other step needs, with all steps on which it depends. Sub-queries of different plan cases
@@ -30,7 +30,7 @@ class SubQuery:
 
     @property
     def template(self) -> str:
-        """Text of the steps; sub-queries with one template differ only in the user's words."""
+        """Text of the steps; sub-queries with equal templates differ only in the user's words."""
         return "; ".join(map(str, self.steps))
 
     @property
@@ -60,10 +60,10 @@ class SubQuery:
 
 
 def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]]:
-    """Return the sub-queries of a plan in its order, each with the texts of its open literals.
+    """Return the sub-queries of a plan, each with the texts of its open literals.
 
-    A text that is no span of the question stays in the template. A plan with invalid references has
-    no sub-queries.
+    They are in the order of their last steps. A text that is no span of the question stays in the
+    template. A plan with invalid references has no sub-queries.
     """
     numbered = list(enumerate(plan.steps, 1))
     if any(not 1 <= ref.step < number for number, step in numbered for ref in step.references()):
@@ -74,19 +74,20 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
     for last in (number for number, _ in numbered if number not in referenced):
         steps: list[Step] = []
         texts: list[str] = []
-        for number in sorted(feeders(plan, last) - positions.keys()):
-            positions[number] = own = len(positions)
+        for number in sorted(with_dependencies(plan, last) - positions.keys()):
+            positions[number] = position = len(positions)
             step = plan.steps[number - 1]
-            step = step.renumbered({r.step: own - positions[r.step] for r in step.references()})
-            opened = {n: str(v.value) for n, v in step.arguments if _is_open(v, question)}
-            texts += opened.values()
-            arguments = ((name, OPEN if name in opened else v) for name, v in step.arguments)
+            distances = {ref.step: position - positions[ref.step] for ref in step.references()}
+            step = step.renumbered(distances)
+            open_texts = {n: str(v.value) for n, v in step.arguments if _is_open(v, question)}
+            texts += open_texts.values()
+            arguments = ((name, OPEN if name in open_texts else v) for name, v in step.arguments)
             steps.append(Step(step.tool, tuple(arguments)))
         sub_queries.append((SubQuery(tuple(steps)), texts))
     return sub_queries
 
 
-def joined(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
+def joined_plan(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
     """Return the plan of sub-queries in order, each with the texts for its open literals."""
     steps: list[Step] = []
     for sub_query, texts in sub_queries:
@@ -108,8 +109,8 @@ def without_no_evidence(plan: Plan) -> Plan:
     return sub_plan(plan, numbers)[0] if numbers else plan
 
 
-def feeders(plan: Plan, number: int) -> set[int]:
-    """Return the number of a step and of every step that it depends on."""
+def with_dependencies(plan: Plan, number: int) -> set[int]:
+    """Return the number of a step and the numbers of all steps on which it depends."""
     numbers: set[int] = set()
     pending = [number]
     while pending:

@@ -21,7 +21,7 @@ from casewright.planner.reader import EncodedQuestion, Reader
 from casewright.planner.reader_input import MAX_SUB_QUERIES, Span
 from casewright.planner.request import PlanRequest
 from casewright.planner.reuse import PlanSource, ScoredPlan, explain_confidence, valid_plans
-from casewright.planner.sub_queries import SubQuery, joined, without_no_evidence
+from casewright.planner.sub_queries import SubQuery, joined_plan, without_no_evidence
 from casewright.tools import NO_EVIDENCE
 
 #: Width of the beam, and number of templates that are tried after each hypothesis.
@@ -30,14 +30,14 @@ BEAM = 4
 #: tuning conversations, 4 have a lower confidence, and 3 of these have wrong plans.
 ASKS_BELOW = 0.6
 #: Nats that a plan with an untrained tool may lie below the source's best plan, for each nat of the
-#: reader's surprise: minus the log-probability of its best plan. Chosen from 10 to 30 on messages
-#: of the validation toolboxes and of the shop; 15 to 30 plan them about equally well.
+#: reader's surprise (minus the log-probability of the reader's best plan). Chosen from 10 to 30 on
+#: messages of the validation toolboxes and of the shop; 15 to 30 plan them about equally well.
 SURPRISE_WEIGHT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """Hypothesis of the beam; ``inputs`` has each sub-query's template number and literals."""
+    """First sub-queries of a plan; ``inputs`` has the template number and literals of each."""
 
     score: float
     inputs: tuple[tuple[int, tuple[Span | None, ...]], ...] = ()
@@ -49,11 +49,12 @@ class _Hypothesis:
 
     @property
     def repeats(self) -> bool:
-        """True if the last sub-query occurs twice with the same words."""
+        """True if the last sub-query occurs twice with the same words and needs no earlier step."""
         *earlier, last = zip(self.sub_queries, (spans for _, spans in self.inputs), strict=True)
         return last in earlier and last[0].reach == 0
 
     def extended(self, score: float, *more: SubQuery) -> _Hypothesis:
+        """Return the hypothesis with another sub-query, or at its end with none."""
         return _Hypothesis(self.score + score, self.inputs, (*self.sub_queries, *more))
 
 
@@ -79,7 +80,7 @@ class SubQueryReuse:
         plans = [Plan(template.steps) for template in reader.templates]
         self._needs = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
         self._reach = np.array([template.reach for template in reader.templates])
-        self._length = np.array([len(template.steps) for template in reader.templates])
+        self._lengths = np.array([len(template.steps) for template in reader.templates])
         self._earlier_fields = [_earlier_fields(template) for template in reader.templates]
 
     @cached_property
@@ -98,24 +99,24 @@ class SubQueryReuse:
         """
         question = self._reader.read(request.question, request.context)
         finished = self._search(question, request)
-        if untrained := self.untrained_tools(request):
+        if tools := self.untrained_tools(request):
             surprise = -max((hypothesis.score for hypothesis in finished), default=0.0)
-            yield from self._with_untrained(request, untrained, SURPRISE_WEIGHT * surprise)
+            yield from self._with_untrained(request, tools, SURPRISE_WEIGHT * surprise)
         probabilities = [math.exp(hypothesis.score) for hypothesis in finished]
         for number, hypothesis in enumerate(finished):
             texts = [
                 [request.question if span is None else question.input.text(span) for span in spans]
                 for _, spans in hypothesis.inputs
             ]
-            plan = joined(list(zip(hypothesis.sub_queries, texts, strict=True)))
+            plan = joined_plan(list(zip(hypothesis.sub_queries, texts, strict=True)))
             because = explain_confidence("the reader", probabilities[number:])
             asks_back = probabilities[number] < ASKS_BELOW
             yield ScoredPlan(without_no_evidence(plan), probabilities[number], asks_back, because)
 
     def _with_untrained(
-        self, request: PlanRequest, untrained: Set[str], tolerance: float
+        self, request: PlanRequest, tools: Set[str], tolerance: float
     ) -> Iterator[ScoredPlan]:
-        """Yield the best plan that calls an untrained tool.
+        """Yield the best plan that calls one of these tools, which the reader was not trained on.
 
         Nothing is yielded if the plan's score is more than ``tolerance`` nats below the best one's.
         """
@@ -124,18 +125,19 @@ class SubQueryReuse:
         with suppress(InputError):
             for scored in valid_plans(self._untrained, request):
                 best = best or scored
-                if untrained.isdisjoint(scored.plan.tools):
+                if tools.isdisjoint(scored.plan.tools):
                     continue
                 if scored is best or _deficit(best, scored) <= tolerance:
                     yield scored
                 return
 
     def _search(self, question: EncodedQuestion, request: PlanRequest) -> list[_Hypothesis]:
+        """Return complete hypotheses, the most probable first."""
         templates = self._reader.templates
         names = set(request.toolbox.names)
         present = {field for field, value in request.context.items() if value is not None}
         usable = np.array([tools <= names and fields <= present for tools, fields in self._needs])
-        reach, length = self._reach, self._length
+        reach, lengths = self._reach, self._lengths
         active, finished = [_Hypothesis(0.0)], list[_Hypothesis]()
         for position in range(MAX_SUB_QUERIES):
             next_scores = question.next_sub_queries([hypothesis.inputs for hypothesis in active])
@@ -143,7 +145,7 @@ class SubQueryReuse:
             for row, hypothesis in enumerate(active):
                 logits = next_scores.scores[row].copy()
                 steps = hypothesis.length
-                allowed = usable & (reach <= steps) & (steps + length <= request.max_steps)
+                allowed = usable & (reach <= steps) & (steps + lengths <= request.max_steps)
                 tools = [tool for s in hypothesis.sub_queries for tool in s.tools]
                 for number in np.flatnonzero(allowed & (reach > 0)):
                     allowed[number] = all(
@@ -152,12 +154,14 @@ class SubQueryReuse:
                     )
                 logits[1:][~allowed] = -np.inf
                 if position == 0:
+                    # A message has at least one sub-query.
                     logits[0] = -np.inf
                 if not np.isfinite(logits).any():
                     continue
                 scores = logits - np.logaddexp.reduce(logits)
                 if position:
                     finished.append(hypothesis.extended(float(scores[0])))
+                # One more than the beam's width, since the end, number 0, may be among them.
                 for number in np.argsort(-scores, kind="stable")[: BEAM + 1]:
                     if number and np.isfinite(scores[number]):
                         longer = hypothesis.extended(float(scores[number]), templates[number - 1])

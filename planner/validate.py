@@ -1,4 +1,4 @@
-"""The static checks: a plan that passes can run, and calls no tools but those of its toolbox."""
+"""The static checks of plans: a plan that passes can run, and calls only tools of its toolbox."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class _StepCheck:
                     fields_text = f"It has {', '.join(fields[:10])}." if fields else "It is empty."
                     yield self.error(
                         f"The context of this request has no {field}.",
-                        f"{fields_text} Look it up with a step instead.",
+                        f"{fields_text} Look the value up with a step instead.",
                     )
                     return
             case StepRef():

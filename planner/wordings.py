@@ -1,4 +1,4 @@
-"""Reuse of the plan of a case whose question has the message's words, except for literals."""
+"""Reuses the plan of a case whose question has the message's words, except for literals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CaseWordings:
             self._plans[words, fields] = plan
 
     def plan(self, request: PlanRequest) -> Plan | None:
-        """Return the plan of the case with most common words, with the message's literals.
+        """Return the plan of the case with the most words, with the message's literals.
 
         Return ``None`` if no case fits. A case fits if it has the same context fields, and if its
         words, without the literals, occur in the message in the same order and are more than half
@@ -73,8 +73,8 @@ class CaseWordings:
             return None
         wording, spans = best
         texts = {
-            argument: request.question[words[first].start : words[last - 1].end]
-            for slot, (first, last) in spans
+            argument: request.question[words[first].start : words[end - 1].end]
+            for slot, (first, end) in spans
             for argument in slot.arguments
         }
         return with_literals(wording.plan, texts)
@@ -101,7 +101,7 @@ def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
 def _alignments(
     parts: Sequence[str | _Slot], words: Sequence[Word], normalized_words: Sequence[str], start: int
 ) -> Iterator[list[tuple[_Slot, tuple[int, int]]]]:
-    """Yield alignments with the words from ``start`` on: the first and end word of each slot."""
+    """Yield alignments with the words from ``start`` on: each slot with the range of its words."""
     if not parts:
         if start == len(words):
             yield []

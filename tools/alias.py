@@ -26,7 +26,7 @@ def alias(name: str) -> str:
 
 
 def original(name: str) -> str:
-    """Return the name of which an identifier is the ``alias``."""
+    """Return the name whose ``alias`` is this identifier."""
     if name == "_x_":
         return ""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)

@@ -1,7 +1,7 @@
-"""Bodies: generators that serve as the blocking and as the async version of a function.
+"""Runs generators as functions, blocking or async, so that both versions have the same code.
 
-A body yields each piece of work that takes time, and is sent the result or the exception of the
-work. ``run`` executes the work in the current thread; ``arun`` awaits it.
+Such a generator, a *body*, yields each piece of work that takes time, and receives the work's
+result or exception. ``run`` does the work in the current thread; ``arun`` awaits it.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ Body = Generator[Work, Any, Result]
 
 def run(body: Body[Result]) -> Result:
     """Return the result of a body, whose work blocks this thread."""
-    step = partial(body.send, None)
+    resume = partial(body.send, None)
     while True:
         try:
-            work = step()
+            work = resume()
         except StopIteration as end:
             return cast(Result, end.value)
         try:
-            step = partial(body.send, call_within(work.call, work.seconds))
+            resume = partial(body.send, call_within(work.call, work.seconds))
         except BaseException as error:  # noqa: BLE001 - the body handles it
-            step = partial(body.throw, error)
+            resume = partial(body.throw, error)
 
 
 async def arun(body: Body[Result]) -> Result:
     """Return the result of a body without blocking the event loop."""
-    step = partial(body.send, None)
+    resume = partial(body.send, None)
     while True:
         try:
-            work = step()
+            work = resume()
         except StopIteration as end:
             return cast(Result, end.value)
         try:
             future = work.acall() if work.acall else asyncio.wrap_future(start_daemon(work.call))
             result = await (future if work.seconds is None else await_within(future, work.seconds))
-            step = partial(body.send, result)
+            resume = partial(body.send, result)
         except BaseException as error:  # noqa: BLE001 - the body handles it
-            step = partial(body.throw, error)
+            resume = partial(body.throw, error)

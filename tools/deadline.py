@@ -24,9 +24,9 @@ owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_own
 
 
 class _CallThreads:
-    """The threads that run calls, with limits in total and for each owner; no thread is joined.
+    """Counts and limits the threads that run calls, in total and for each owner.
 
-    A thread counts until it ends, even if its call was abandoned.
+    A thread counts until its call ends, even if the call was abandoned; ``abandoned`` counts those.
     """
 
     def __init__(self, limit: int, owner_limit: int) -> None:
@@ -42,7 +42,7 @@ class _CallThreads:
 
     def start(self, call: Callable[[], None], owner_name: str) -> None:
         with self._lock:
-            is_owner_full = self._running[owner_name] >= self._owner_limit and owner_name
+            is_owner_full = bool(owner_name) and self._running[owner_name] >= self._owner_limit
             if is_owner_full or self._running.total() >= self._limit:
                 raise BusyError(
                     f"{self._running.total()} threads run calls, {self._running[owner_name]} "
@@ -57,6 +57,7 @@ class _CallThreads:
             raise BusyError(f"The system starts no more threads: {error}. Try again.") from error
 
     def abandon(self, call: _CallFuture) -> None:
+        """Count a call as abandoned, once, unless it has ended."""
         with self._lock:
             if not (call.done() or call.abandoned):
                 call.abandoned = True
@@ -84,7 +85,7 @@ class _CallFuture(Future[Any]):
         return super().cancel()
 
 
-_threads = _CallThreads(1024, 1024)
+_threads = _CallThreads(limit=1024, owner_limit=1024)
 #: The inboxes of idle threads; the thread that became idle last is on the right.
 _idle: deque[SimpleQueue[Callable[[], None]]] = deque()
 # A forked process has none of these threads.
@@ -125,7 +126,7 @@ def abandoned_calls() -> int:
 
 
 def bound_call_threads(limit: int, owner_limit: int) -> None:
-    """Limit the threads that run later calls of this process, in total and for one owner."""
+    """Limit the threads for later calls in this process, in total and for each owner."""
     global _threads
     _threads = _CallThreads(limit, owner_limit)
 
@@ -163,9 +164,10 @@ def start_daemon(function: Callable[[], Result]) -> Future[Result]:
 
 
 def call_within(function: Callable[[], Result], seconds: float | None) -> Result:
-    """Return the result of a function, or abandon the call after ``seconds``.
+    """Return the result of a function; after ``seconds``, abandon the call with ``TimeoutError``.
 
-    Raise ``TimeoutError`` after ``seconds``, and ``BusyError`` if too many threads run calls.
+    With ``None`` for ``seconds``, the call runs in this thread, without a limit. Raise
+    ``BusyError`` if too many threads run calls.
     """
     if seconds is None:
         return function()
@@ -205,6 +207,7 @@ async def await_within(call: Awaitable[Result], seconds: float) -> Result:
 
 
 _loop_lock = threading.Lock()
+#: The id of the process that started the background loop, and the loop.
 _loop: tuple[int, asyncio.AbstractEventLoop] | None = None
 
 

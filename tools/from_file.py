@@ -1,4 +1,4 @@
-"""Tools as JSON: toolbox files, and the records of single tools (``tools_extra``)."""
+"""Reads and writes tools as JSON: toolbox files, and records of single tools (``tools_extra``)."""
 
 from __future__ import annotations
 
@@ -134,9 +134,9 @@ def toolbox_from_file(path: Path) -> Toolbox:
          "example": {"query": "a room in Kiel", "plan": "s1 = find_room(town=\\"Kiel\\")"}}
 
     A parameter is a description, or an object with optional fields (defaults in brackets):
-    ``description``; ``kind``, its JSON Schema type (``any``); ``sources``, the allowed sources of
-    its argument (chosen by name and kind); ``choices``, the texts that are allowed; ``required``
-    (true). ``no_evidence`` may be left out.
+    ``description``; ``kind``, its JSON Schema type (``any``, or ``string`` if there are choices);
+    ``sources``, the allowed sources of its argument (see ``Parameter``); ``choices``, the allowed
+    texts; ``required`` (true). ``no_evidence`` may be left out.
 
     Raises:
         InputError: The file cannot be read, or a declaration is malformed; the message names the

@@ -47,7 +47,8 @@ def tool_from_function(
     also in lists and mappings. Sets, other objects and NaN fail the step.
 
     Args:
-        function: Called with keyword arguments; returns rows, see ``casewright.tools.rows``.
+        function: Called with keyword arguments; ``casewright.tools.rows`` turns its return value
+            into rows.
         name: The tool's name; by default, the function's name.
         description: The description for the planner; by default, the docstring's first paragraph.
         results: The fields of each result.
@@ -55,7 +56,7 @@ def tool_from_function(
         example: A question that the tool helps to answer, with the plan.
         process: Call the function in its own process, which is killed when the call is cancelled or
             exceeds its time limit; see ``casewright.tools.process``.
-        latency: As in ``ToolSpec``, like the next four.
+        latency: As in ``ToolSpec``.
         cost: As in ``ToolSpec``.
         tokens: As in ``ToolSpec``.
         approval: As in ``ToolSpec``.
@@ -72,15 +73,15 @@ def tool_from_function(
     required: set[str] = set()
     injectors: dict[str, Callable[[CallContext], Any]] = {}
     for parameter in inspect.signature(function).parameters.values():
+        hint = hints.get(parameter.name, Any)
         # Compare by identity: not every type has a hash.
-        inject = next((get for kind, get in _INJECTED if hints.get(parameter.name) is kind), None)
+        inject = next((get for injected, get in _INJECTED if hint is injected), None)
         if inject is not None:
             injectors[parameter.name] = inject
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ToolError(f"Tool {title!r} takes *{parameter.name}. Name each of its parameters.")
         try:
-            hint = hints.get(parameter.name, Any)
             schemas[parameter.name] = TypeAdapter(hint).json_schema()
         except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as error:
             raise ToolError(

@@ -67,6 +67,7 @@ def tool_from_langchain(
         return _content(tool.name, await tool.ainvoke(call(arguments, context), config(context)))
 
     has_async = _has_async(tool)
+    # Only a ``Tool`` or ``StructuredTool`` can lack a blocking function: its ``func`` is then None.
     has_sync = not has_async or getattr(tool, "func", run) is not None
     return ToolSpec(
         name=alias(tool.name),
@@ -131,11 +132,11 @@ def _with_plain_result(function: Callable[..., Any], name: str) -> Callable[...,
 
 
 def _content(name: str, message: ToolMessage | Any) -> Any:
-    """Return a message's artifact if it has one, else its content."""
+    """Return a message's artifact, or else its content; raise ``ToolError`` if it is an error."""
     if getattr(message, "status", "success") == "error":
         raise ToolError(f"Tool {name!r} answered with an error: {str(message.content)[:300]}")
     if (artifact := getattr(message, "artifact", None)) is not None:
         return artifact
     content = getattr(message, "content", message)
-    # LangChain has converted the tool's result to JSON text, even an empty one.
+    # LangChain converts an empty result to JSON text too.
     return None if content in ("null", "{}", "[]") else content

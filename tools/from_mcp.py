@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from langchain_mcp_adapters.sessions import Connection
     from mcp.types import Tool
 
-#: Field in which MCP server libraries wrap a list, a text or a number, since a result is an object.
+#: An MCP result must be an object: server libraries wrap lists, texts and numbers in this field.
 _WRAPPER_FIELD = "result"
 #: Maximum number of pages of a server's list of tools.
 _MAX_PAGES = 100
@@ -118,7 +118,7 @@ async def _list_tools(server: str, connection: Connection) -> list[Tool]:
 
 
 def _schema_fields(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the fields of a result that a tool's output schema declares; else ``evidence``."""
+    """Return the fields of a tool's output schema, or of a row in it; without any, ``evidence``."""
     row_schema = dict(schema or {})
     definitions = row_schema.get("$defs", {})
     if list(row_schema.get("properties", {})) == [_WRAPPER_FIELD]:
@@ -158,6 +158,7 @@ def _with_rows_and_scope(spec: ToolSpec, scope: frozenset[str]) -> ToolSpec:
 
 
 def _rows(spec: ToolSpec, returned: Any) -> Any:
+    """Return what a call returned in the form for ``results.rows``."""
     if isinstance(returned, Mapping) and "structured_content" in returned:
         rows = returned["structured_content"]
         is_wrapped = isinstance(rows, Mapping) and list(rows) == [_WRAPPER_FIELD]
@@ -178,6 +179,7 @@ def _rows(spec: ToolSpec, returned: Any) -> Any:
 
 
 def _cause(error: Exception) -> Exception:
+    """Return the error in a group of one, however deeply nested; others as they are."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

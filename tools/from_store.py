@@ -18,7 +18,7 @@ FieldSource = str | Callable[[Hit], Any]
 
 
 class Search(Protocol):
-    """A search instead of ``CaseStore.search``, for example with relevance feedback."""
+    """Function that replaces ``CaseStore.search``, for example with relevance feedback."""
 
     def __call__(
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext
@@ -47,25 +47,25 @@ def tool_from_store(
 
     Args:
         store: The store, which is searched with the default facet weights of its schema.
-        results: Result field to the source of its value; by default ``evidence``, the support text
-            of the case.
+        results: Result field to the source of its value, a metadata field or a function of the hit;
+            by default only ``evidence``, the support text of the case.
         filters: Metadata fields that become parameters of the tool, before ``query``: only cases
             with the argument's value are searched.
         scope: Metadata fields that are bound to the request's scope: a search returns only cases
             with the user's value, which a plan cannot write. If the request's scope lacks a field,
             the search returns nothing.
         per_tenant: True if each request searches the cases of its tenant (``store.for_tenant``),
-            whichever tenant the store was opened for; a request without a tenant fails. If false,
-            the store is searched as it was opened; one that was opened for a tenant refuses
-            requests of others.
+            whichever tenant the store was opened for; a request without a tenant fails. If False,
+            the store is searched as it was opened; a store that was opened for a tenant refuses
+            requests of other tenants.
         sources: As for ``tool_from_function``.
         example: As for ``tool_from_function``.
         k: The maximum number of results.
         min_relevance: The minimum weighted cosine of a result.
         near_best: The minimum weighted cosine of a result, as a share of the best hit's.
         lambda_b: The share of the relevance in the score; the rest is the share of the quality.
-        search: A function that replaces the single search; ``min_relevance`` and ``near_best`` do
-            not apply to its hits.
+        search: A function that replaces ``CaseStore.search``; ``min_relevance``, ``near_best`` and
+            ``lambda_b`` do not apply to it.
 
     Raises:
         ToolError: ``sources`` names an unknown parameter, or a filter would let a plan choose the

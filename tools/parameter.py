@@ -10,6 +10,7 @@ from typing import Any
 from casewright.errors import ToolError
 from casewright.tools.alias import NAME
 
+#: Python types of the JSON Schema types.
 _TYPES: Mapping[str, Any] = {
     "string": str,
     "number": (int, float),
@@ -21,7 +22,7 @@ KINDS = (*_TYPES, "any")
 
 
 class Source(StrEnum):
-    """A source of an argument; see "The plan language" in the docs."""
+    """A source of an argument; the plan itself writes literals, numbers and booleans."""
 
     LITERAL = "literal"
     SPAN = "span"
@@ -34,15 +35,16 @@ class Source(StrEnum):
 
 #: Sources of an identifier, which a plan must look up and cannot write.
 _IDENTIFIER = frozenset({Source.CONTEXT, Source.STEP})
-_WRITTEN_SOURCES = {"number": Source.NUMBER, "integer": Source.NUMBER, "boolean": Source.BOOLEAN}
-
-
-def _default_sources(name: str, kind: str) -> frozenset[Source]:
-    if name.endswith("_id"):
-        return _IDENTIFIER
-    if kind in _WRITTEN_SOURCES:
-        return _IDENTIFIER | {_WRITTEN_SOURCES[kind]}
-    return frozenset(Source) - {Source.BOOLEAN} - ({Source.NUMBER} if kind == "string" else set())
+_TEXT = _IDENTIFIER | {Source.LITERAL, Source.SPAN, Source.QUESTION}
+#: Default sources by kind; the items of an array may be numbers.
+_DEFAULT_SOURCES = {
+    "string": _TEXT,
+    "number": _IDENTIFIER | {Source.NUMBER},
+    "integer": _IDENTIFIER | {Source.NUMBER},
+    "boolean": _IDENTIFIER | {Source.BOOLEAN},
+    "array": _TEXT | {Source.NUMBER},
+    "any": _TEXT | {Source.NUMBER},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,9 @@ class Parameter:
         name: An identifier.
         description: The description in the planner's prompt.
         kind: JSON Schema type, or ``any``.
-        sources: Allowed sources of its argument. By default, they depend on the kind; a parameter
-            whose name ends with ``_id`` allows only context and steps.
-        choices: The allowed values of an enumeration, which may be written as literals.
+        sources: Allowed sources of its argument. By default none if there are ``choices``, context
+            and steps if the name ends with ``_id``, and else those of the kind.
+        choices: The values of an enumeration, which a plan may write even without ``literal``.
         required: True if a plan must give an argument for it.
     """
 
@@ -75,7 +77,9 @@ class Parameter:
         if self.kind not in KINDS:
             raise ToolError(f"Parameter {self.name!r} has kind {self.kind!r}. Use one of {KINDS}.")
         if not self.sources and not self.choices:
-            object.__setattr__(self, "sources", _default_sources(self.name, self.kind))
+            is_id = self.name.endswith("_id")
+            sources = _IDENTIFIER if is_id else _DEFAULT_SOURCES[self.kind]
+            object.__setattr__(self, "sources", sources)
 
     def fits(self, value: Any) -> bool:
         """Return True if a value has this parameter's kind."""
@@ -84,7 +88,7 @@ class Parameter:
         return isinstance(value, _TYPES.get(self.kind, object))
 
     def signature(self) -> str:
-        """Return name and sources in the form of the prompt."""
+        """Return the parameter as the prompt lists it; ``?`` marks an optional one."""
         options = [f'"{choice}"' for choice in self.choices]
         options += [source.value for source in Source if source in self.sources]
         return f"{self.name}{'' if self.required else '?'}: {' | '.join(options)}"
@@ -112,10 +116,10 @@ def parameters_of(
 
     Args:
         tool: The tool's name, for messages.
-        schemas: Parameter name to schema; a schema may have its own ``$defs``.
+        schemas: Parameter name to schema.
         required: Names of the required parameters.
         sources: Parameter name to the allowed sources of its argument.
-        definitions: ``$defs`` of all schemas.
+        definitions: ``$defs`` for all schemas; if there are none, each schema's own are used.
 
     Raises:
         ToolError: ``sources`` has an unknown parameter or an unknown source.

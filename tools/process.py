@@ -19,13 +19,13 @@ from casewright.errors import ToolError
 from casewright.tools.deadline import in_background
 from casewright.tools.spec import CallContext, RunAsync
 
-#: Maximum number of concurrent tool processes; a step waits for a free process within its time
-#: limit.
+#: Maximum number of concurrent tool processes. A call waits until it may start one; the step's time
+#: limit includes this wait.
 MAX_PROCESSES = 8
 #: Maximum length, in bytes, of a line that a process may write: its result, or a report.
 MAX_LINE_BYTES = 32 * 1024 * 1024
 _CHILD = Path(__file__).with_name("process_child.py")
-#: True in a tool's process, which calls the function directly.
+#: True in a tool's process, where ``tool_from_function`` makes tools that call their function.
 is_child = False
 
 

@@ -1,4 +1,4 @@
-"""The program of a tool's process, which executes one call of a function.
+"""The program of a tool's process, which executes one call of a function; see ``process``.
 
 The program runs as a file: it can import the package only after it has read ``sys.path`` from the
 request.
@@ -19,8 +19,8 @@ from typing import Any
 
 
 def main() -> None:
-    """Read a request from stdin; write each report, and the result or error, as a line of JSON."""
-    # What the function prints goes to stderr, so that it does not mix with these lines.
+    """Read a request from stdin; write each report, then the rows or the error, as JSON lines."""
+    # The function's own output to stdout goes to stderr, so that it does not mix with these lines.
     output = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
 

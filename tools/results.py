@@ -45,16 +45,17 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
     """Return a tool's return value as rows.
 
     ``None`` and empty values give no rows; a mapping, dataclass or pydantic model gives one row; a
-    list gives a row for each member; text, or any other value, becomes the value of the tool's only
-    declared field. Undeclared fields are left out; missing declared fields are null. Dates,
-    decimals and similar objects become texts. Raise ``ToolError`` if JSON cannot represent the
-    value, or the tool declares several fields and the value has none of them.
+    list or tuple gives a row for each member; text, or any other value, becomes the value of the
+    tool's only declared field. If several fields are declared, text is read as JSON. Undeclared
+    fields but ``source`` are left out; missing declared fields are null. Dates, decimals and
+    similar objects become texts. Raise ``ToolError`` if JSON cannot represent the value, a mapping
+    has no declared field with a value, or there are several and the value is no JSON or mapping.
     """
     if not tool.results:
         return []
     if isinstance(returned, str) and returned and len(tool.results) > 1:
         returned = parsed_json(tool, returned, "Return mappings, or JSON.")
-    # Only these types can be empty: 0 and False are values, and an array has no truth value.
+    # Only texts and mappings can be empty: 0 and False are values, and an array has no truth value.
     if returned is None or (isinstance(returned, (str, Mapping)) and not returned):
         return []
     members = returned if isinstance(returned, (list, tuple)) else [returned]
@@ -94,8 +95,8 @@ def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:
         row = {field: member.get(field) for field in tool.results}
         if all(value is None for value in row.values()):
             raise ToolError(
-                f"Tool {tool.name!r} returned the fields {sorted(map(str, member))[:10]}, none of "
-                f"those that it declares: {list(tool.results)}. Declare the fields it returns."
+                f"Tool {tool.name!r} returned the fields {sorted(map(str, member))[:10]}; none of "
+                f"its declared fields {list(tool.results)} has a value. Declare what it returns."
             )
         if isinstance(member.get(_SOURCE_FIELD), str):
             row[_SOURCE_FIELD] = member[_SOURCE_FIELD]
@@ -109,7 +110,7 @@ def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:
 
 
 def parsed_json(tool: ToolSpec, text: str, advice: str) -> Any:
-    """Return the value of a JSON text; raise ``ToolError`` with the advice if it is not JSON."""
+    """Return the value of a tool's JSON text; raise ``ToolError``, with ``advice``, if invalid."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -120,7 +121,7 @@ def parsed_json(tool: ToolSpec, text: str, advice: str) -> Any:
 
 
 def evidence_text(row: Mapping[str, Any], results: Sequence[str]) -> str:
-    """Return a row as text: the value of a single field, or ``field: value`` pairs."""
+    """Return a row's declared fields as text: the only value, or ``field: value; …`` pairs."""
     texts = {
         field: row[field]
         if isinstance(row[field], str)

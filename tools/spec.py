@@ -1,4 +1,4 @@
-"""Declarations of tools, the context of their calls, and toolboxes."""
+"""Declarations of tools (``ToolSpec``), the context of their calls, and toolboxes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.tools.parameter import Parameter
 ESTIMATES = ("latency", "cost", "tokens")
 #: The event that a search without results reports, with its query and the nearest titles.
 NEAREST = "nearest"
-#: Verbs in a tool's name, which do not name its results.
+#: Words in a tool's name that do not name its results.
 VERBS = (
     *("fetch", "find", "get", "list", "look", "lookup", "query", "read", "retrieve", "search"),
     *("select", "show", "up"),
@@ -41,8 +41,8 @@ class CallContext:
             resume.
         question: The user's question.
         scope: The user's identity from the caller of the graph: customer, tenant, ….
-        report: Reports a JSON-plain object as an event of the run; the step's outcome keeps the
-            reports of the last attempt.
+        report: Function that reports a JSON-plain object as an event of the run; the step's outcome
+            keeps the reports of the last attempt.
     """
 
     run_id: str = ""
@@ -85,17 +85,17 @@ class ToolSpec:
     Attributes:
         name: An identifier; see ``alias`` for tools with other names.
         description: The description in the planner's prompt.
-        parameters: The parameters, in the order in which a plan writes them.
+        parameters: The parameters, in the order of the prompt and of plans under a grammar.
         results: The fields of each result.
         example: An example for the prompt, which is also a plan case of every request with this
             tool.
         run, run_async: The blocking and the async function.
         latency: Seconds that a call takes; ``None`` if not declared.
         cost: The maximum cost of a call, in a currency of your choice; ``None`` if not declared.
-        tokens: The maximum number of tokens of a call; ``None`` if not declared.
+        tokens: The maximum number of a language model's tokens in a call; ``None`` if not declared.
         approval: True if a person must approve a plan that calls the tool before it runs.
-        finds: The noun for the results in an answer that none were found, such as ``"bookings"``;
-            by default, the nouns of the name.
+        finds: The noun in the sentence that a call found nothing, such as ``"bookings"``; by
+            default, the words of the tool's name without its verbs.
 
     A tool without ``run`` and ``run_async`` can be planned with, but not executed.
     """
@@ -140,7 +140,7 @@ class ToolSpec:
 
     @property
     def nothing(self) -> str:
-        """The sentence for a call without results."""
+        """The sentence that a call found nothing."""
         words = self.name.replace("_", " ").split()
         nouns = " ".join(word for word in words if word.lower() not in VERBS)
         return f"No {self.finds or nouns or 'result'} found."
@@ -165,7 +165,7 @@ NO_EVIDENCE = ToolSpec(
 
 
 class Toolbox:
-    """An immutable, ordered set of tools, which always includes ``no_evidence``.
+    """An immutable, ordered set of tools; ``no_evidence`` is added at the end if it is missing.
 
     Raise ``ToolError`` if two tools have the same name.
     """
@@ -218,7 +218,7 @@ class Toolbox:
         return tuple(self._tools)
 
     def fingerprint(self) -> str:
-        """Return a hash of all properties of the tools that a planner sees."""
+        """Return a hash (16 hexadecimal digits) of all that a planner sees of the tools."""
         return self._fingerprint
 
     @cached_property

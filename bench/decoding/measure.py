@@ -227,14 +227,14 @@ def grammar_costs(
         for name, box in toolboxes.items():
             grammar, script_grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
             requests = [query.record.request(box) for query in queries]
-            first = timed(partial(grammar.plan, requests[0]))[1]
+            first = timed(partial(grammar.plan_matcher, requests[0]))[1]
             ready, complete = [], []
             for query, request in zip(queries, requests, strict=True):
                 advance(1)
-                matcher, ready_ms = timed(partial(grammar.plan, request))
+                matcher, ready_ms = timed(partial(grammar.plan_matcher, request))
                 ready.append(ready_ms)
                 try:
-                    script = scripts.script(script_grammar.plan(request), str(query.plan))
+                    script = scripts.script(script_grammar.plan_matcher(request), str(query.plan))
                 except GrammarError:
                     continue
                 masks_ms = timed(partial(_follow, matcher, script.choices, model.ends))[1]
@@ -262,7 +262,7 @@ def enlarged(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) ->
 
 def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -> None:
     """Consume the choices up to the plan's end, and call the matcher as the decoder does."""
-    matcher.forced()
+    matcher.consume_forced()
     for token in choices:
         if matcher.finished:
             break
@@ -270,7 +270,7 @@ def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -
         if token in ends:
             break
         matcher.consume(token)
-        matcher.forced()
+        matcher.consume_forced()
 
 
 def _rows(

@@ -181,7 +181,9 @@ class Systems:
         head = deepcopy(self._states) if cached else None
         choices = script.choices if script else None
         tokens, milliseconds = timed(
-            lambda: self._generation.masked(prompt, self._grammar.plan(request), head, choices),
+            lambda: self._generation.masked(
+                prompt, self._grammar.plan_matcher(request), head, choices
+            ),
             self._model.device,
         )
         # The last model step ends the plan.
@@ -200,7 +202,7 @@ class Systems:
         choose = script.choose() if script else greedy
 
         def write() -> Written:
-            matcher = self._grammar.plan(request)
+            matcher = self._grammar.plan_matcher(request)
             return decoder.write(prompt, matcher, choose=choose, draft=draft())
 
         written, milliseconds = timed(write, self._model.device)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.answer_tokens import AnswerTokenizer, AnswerTokens
 from casewright.finetune.demonstrations.judged import AnswerPrompt, Likelihood, context_of
-from casewright.planner.shipped import SHIPPED, shipped_planner
+from casewright.planner.shipped import SHIPPED, adapter_folder
 from casewright.stores.select import check_counts
 
 if TYPE_CHECKING:
@@ -144,6 +144,6 @@ def open_scorer(
     from casewright.planner.language_model import load_language_model
 
     is_shipped = name == SHIPPED
-    source = shipped_planner() if is_shipped else name.removeprefix(_LOCAL)
+    source = adapter_folder() if is_shipped else name.removeprefix(_LOCAL)
     options = {"adapter": adapter, "device": device, "dtype": dtype}
     return ModelScorer(load_language_model(source, **options, title=name if is_shipped else None))

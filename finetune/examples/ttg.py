@@ -25,7 +25,7 @@ from casewright.finetune.section import Section
 from casewright.planner import ListValue, Plan, Prompt, Step, StepRef, is_span, render_prompt
 from casewright.planner.plan import Value, sub_plan, text_literals
 from casewright.planner.prompt import ROLE, render_head, render_tail
-from casewright.planner.sub_queries import feeders
+from casewright.planner.sub_queries import with_dependencies
 from casewright.tools import NO_EVIDENCE, Toolbox
 
 #: The prompt and the correct answer of a task about one query.
@@ -235,7 +235,9 @@ def provided_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | No
 def _plan_without(plan: Plan, tool: str) -> Plan | None:
     """Return the plan of the sub-queries that do not call a tool; ``None`` if all call it."""
     needed = {ref.step for step in plan.steps for ref in step.references()}
-    sub_queries = [feeders(plan, last) for last in set(range(1, len(plan.steps) + 1)) - needed]
+    sub_queries = [
+        with_dependencies(plan, last) for last in set(range(1, len(plan.steps) + 1)) - needed
+    ]
     kept = [steps for steps in sub_queries if all(plan.steps[n - 1].tool != tool for n in steps)]
     return sub_plan(plan, set().union(*kept))[0] if kept else None
 

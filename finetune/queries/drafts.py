@@ -19,7 +19,7 @@ from casewright.planner import AnnotatedQuery, Literal, Plan, QuestionRef, Step,
 from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.plan import text_literals, with_literals
 from casewright.planner.spans import normalized
-from casewright.planner.sub_queries import joined, sub_queries_of
+from casewright.planner.sub_queries import joined_plan, sub_queries_of
 from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox
 
 #: Messages that need no tool.
@@ -155,7 +155,7 @@ def _join(drafts: Sequence[PlanCase], toolbox: Toolbox, rng: random.Random) -> I
             continue
         sub_queries = [item for part in parts for item in sub_queries_of(part.plan, part.question)]
         message = rng.choice(JOINS).format(*(_strip(draft.question) for draft in pair))
-        yield PlanCase(message, joined(sub_queries), {**first, **second})
+        yield PlanCase(message, joined_plan(sub_queries), {**first, **second})
 
 
 def _question_as_literal(draft: PlanCase, toolbox: Toolbox) -> PlanCase | None:

@@ -24,7 +24,7 @@ from casewright.finetune.plan_shape import shape
 from casewright.finetune.queries.annotation import checked_record
 from casewright.finetune.queries.choose import best_similarity
 from casewright.planner import AnnotatedQuery, ListValue, Literal, Plan, is_span, parse_plan
-from casewright.planner.chat_call import ask, at_server, failure
+from casewright.planner.chat_call import ask, at_server, failure_text
 from casewright.planner.chat_planner import model_name, plan_lines
 from casewright.planner.prompt import render_head
 from casewright.planner.spans import normalized
@@ -284,7 +284,7 @@ class QueryWriter:
     def _reason(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
             return f"The model{at_server(self._model)} gave no answer within {self._seconds:g} s."
-        return failure(self._model, error).rstrip(".") + "."
+        return failure_text(self._model, error).rstrip(".") + "."
 
     def _read(
         self, fields: Mapping[str, Any], kind: PlanKind, seen: SeenQuestions

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from casewright.errors import InputError
 from casewright.graph.call import exits_as_errors
 from casewright.graph.feedback.verdict_text import read_verdicts
-from casewright.planner.chat_call import aask, ask, failure, token_counts
+from casewright.planner.chat_call import aask, ask, failure_text, token_counts
 from casewright.planner.chat_planner import model_name
 from casewright.stores.feedback import Candidate, JudgeRequest, Verdicts
 from casewright.tools.body import Body, Work, arun, run
@@ -90,7 +90,7 @@ class ChatJudge:
             if isinstance(error, TimeoutError) and not str(error):
                 note = f"The model gave no verdicts within {seconds:g} s."
             else:
-                note = failure(model, error)
+                note = failure_text(model, error)
             return Verdicts(frozenset(), note=note, failed=True)
 
 

@@ -1,4 +1,4 @@
-"""Batched decoding of plans for several questions."""
+"""Batched decoding: plans for several questions in the same forward passes."""
 
 from __future__ import annotations
 
@@ -84,10 +84,11 @@ class _MaskedCache:
     left, so that every row's last token is in the last column; the mask excludes the padding.
     """
 
-    def __init__(self, cache: KVCache, rows: int) -> None:
+    def __init__(self, cache: KVCache, row_count: int) -> None:
         self._cache = cache
-        self._mask = np.ones((rows, cache.length), bool)
-        self._positions = np.full(rows, cache.length)
+        self._mask = np.ones((row_count, cache.length), bool)
+        # The position of each row's next token.
+        self._positions = np.full(row_count, cache.length)
 
     def read(
         self, model: LanguageModel, rows: Sequence[Sequence[int]], limits: DecodingLimits
@@ -103,12 +104,12 @@ class _MaskedCache:
             limits.check_time()
             chunk = slice(start, start + CHUNK)
             self._mask = np.concatenate([self._mask, is_token[:, chunk]], axis=1)
-            tokens, places, mask = (
+            tokens, chunk_positions, mask = (
                 torch.from_numpy(array).to(model.device)
                 for array in (ids[:, chunk], positions[:, chunk], self._mask)
             )
             logits = forward(
-                model, self._cache, tokens, places, attention_mask=mask, logits_to_keep=1
+                model, self._cache, tokens, chunk_positions, attention_mask=mask, logits_to_keep=1
             )
         return to_numpy(logits[:, -1])
 

@@ -44,7 +44,7 @@ class Decoder:
         self._lock = threading.Lock()
         self._layers = layer_count(model)
         self._cache = KVCache(self._layers)
-        self._loaded: States | None = None
+        self._loaded_prefix: States | None = None
 
     def write(
         self,
@@ -118,18 +118,18 @@ class Decoder:
     def session(
         self, head: Sequence[int], limits: DecodingLimits | None = None
     ) -> Iterator[DecodingSession]:
-        """Start a sequence with a prefix; while it is open, the decoder writes nothing else.
+        """Start a sequence with a prefix; until it is closed, the decoder writes nothing else.
 
-        Raise ``DecodingError`` if the deadline passed before the prefix was read.
+        Raise ``DecodingError`` if the deadline passes before the prefix is read.
         """
         limits = limits or DecodingLimits()
         with limits.lock(self._lock):
             states, cached = self._prefix_states(tuple(head), limits)
-            if self._loaded is not states:
-                # After a failed load, the cache has the states of no prefix.
-                self._loaded = None
+            if self._loaded_prefix is not states:
+                # If loading fails, the cache has the states of no prefix.
+                self._loaded_prefix = None
                 self._cache.load(states)
-                self._loaded = states
+                self._loaded_prefix = states
             self._cache.set_length(states.length)
             yield DecodingSession(self._model, self._cache, cached)
 

@@ -1,9 +1,9 @@
 """Draft tokens for speculative decoding of a plan.
 
 In this form of speculative decoding (Leviathan et al. 2023) the draft is another planner's plan:
-the model reads several of its tokens in one step and keeps those that it would choose itself. After
-another choice, the draft is resumed behind the end of the written text (LLMA, Yang et al. 2023,
-section 3).
+the model reads several of its tokens in one step and keeps those that it would choose itself. If it
+chooses another token, the draft is resumed after the longest end of the written text that the draft
+contains (LLMA, Yang et al. 2023, section 3).
 """
 
 from __future__ import annotations
@@ -26,38 +26,39 @@ def propose(
     Args:
         draft: A text, which may be empty or an invalid plan.
         matcher: Matcher of the plan; it is not advanced.
-        limit: Maximum number of tokens in all.
+        written: The tokens of the plan so far.
+        limit: Maximum number of tokens of all proposals together.
     """
     text = continuation(draft, model.decode(written))
-    unread = model.encode_plan(text)
+    remaining = model.encode_plan(text)
     lookahead, proposals = matcher.copy(), list[list[int]]()
     tokens: list[int] = []
-    while unread and not lookahead.finished:
+    while remaining and not lookahead.finished:
         try:
-            lookahead.consume(unread[0])
-            proposal = [unread[0], *lookahead.forced()]
+            lookahead.consume(remaining[0])
+            proposal = [remaining[0], *lookahead.consume_forced()]
         except GrammarError:
             break
         if len(tokens) + len(proposal) > limit:
             break
         proposals.append(proposal)
         tokens += proposal
-        if unread[: len(proposal)] == proposal:
-            unread = unread[len(proposal) :]
+        if remaining[: len(proposal)] == proposal:
+            remaining = remaining[len(proposal) :]
         else:
-            # The grammar tokenizes forced text in another way than ``encode_plan``.
+            # The grammar may tokenize forced text in another way than ``encode_plan``.
             proposed = model.decode(tokens)
-            remaining = text[len(proposed) :] if text.startswith(proposed) else ""
-            unread = model.encode_plan(remaining)
+            rest = text[len(proposed) :] if text.startswith(proposed) else ""
+            remaining = model.encode_plan(rest)
     return proposals
 
 
 def continuation(draft: str, written: str) -> str:
     """Return the part of a draft that continues the written text.
 
-    If the draft does not start with the text, the part is the rest of the line after the longest
-    suffix of the text that the draft contains: more tokens would often be rejected, which costs
-    time. It is empty if that suffix has fewer than ``MIN_OVERLAP`` characters.
+    If the draft does not start with the text, the part is what follows the longest suffix of the
+    text that the draft contains, up to the end of that line: more tokens would often be rejected,
+    which costs time. It is empty if that suffix has fewer than ``MIN_OVERLAP`` characters.
     """
     if draft.startswith(written):
         return draft[len(written) :]
@@ -65,7 +66,7 @@ def continuation(draft: str, written: str) -> str:
         position = draft.find(written[-size:])
         if position >= 0:
             start = position + size
-            # At the end of a line, the continuation is the next line.
+            # A suffix at the end of a line is continued by the next line.
             end = draft.find("\n", start + 1)
             return draft[start : end if end > 0 else None]
     return ""

@@ -27,7 +27,7 @@ def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
 
 @dataclass(slots=True, eq=False)
 class FreeMatcher:
-    """Allows every text; see ``Matcher``. ``tokens`` has the tokens so far."""
+    """Allows every text, whose tokens so far are ``tokens``; see ``Matcher``."""
 
     _allowed: NDArray[np.intp]
     tokens: list[int] = field(default_factory=list)
@@ -36,7 +36,7 @@ class FreeMatcher:
         """Return an independent matcher at the same position."""
         return FreeMatcher(self._allowed, [*self.tokens])
 
-    def forced(self) -> list[int]:
+    def consume_forced(self) -> list[int]:
         """Return no tokens, since the model can always choose."""
         return []
 
@@ -53,5 +53,5 @@ class FreeMatcher:
 
     @property
     def finished(self) -> bool:
-        """Always False, since a text can always continue."""
+        """Always False, since any text can be continued."""
         return False

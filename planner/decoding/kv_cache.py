@@ -1,7 +1,7 @@
-"""A KV cache with spare columns, one for each token.
+"""A cache of key/value states with spare columns; a column holds the states of one token per row.
 
 Transformers' dynamic cache copies all states at every step; here a step writes into the columns
-after the filled ones. A smaller length removes a finished plan.
+after the filled ones. To remove a finished plan, the length is set back.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class KVLayer(CacheLayerMixin):
         return keys[:, :, :end], values[:, :, :end]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return the number of columns to which the next step attends, and the first column."""
+        """Return the number of columns to which the next step attends, and the first: 0."""
         return self.length + query_length, 0
 
     def get_seq_length(self) -> int:

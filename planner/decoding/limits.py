@@ -49,7 +49,9 @@ class DecodingLimits:
         """Hold a lock; raise ``DecodingError`` if it is not free before the deadline."""
         timeout = -1.0 if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
         if not lock.acquire(timeout=timeout):
-            raise DecodingError("The model was busy with other plans until the deadline.")
+            raise DecodingError(
+                "The model was busy with other plans until the deadline. Allow more seconds."
+            )
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""The protocol of matchers, which know the allowed next tokens, and the greedy choice."""
+"""The protocol of matchers, which know the tokens that may come next, and the greedy choice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Matcher(Protocol):
     def copy(self) -> Matcher:
         """Return an independent matcher of the same text at the same position."""
 
-    def forced(self) -> list[int]:
+    def consume_forced(self) -> list[int]:
         """Consume and return the forced tokens; empty if there is a choice."""
 
     def allowed(self) -> NDArray[np.intp]:
@@ -32,7 +32,7 @@ class Matcher(Protocol):
         """True if no token can follow."""
 
 
-#: A function from logits ``(vocabulary,)`` and the matcher to an allowed token.
+#: A function that chooses an allowed token by logits ``(vocabulary,)`` and the matcher.
 Choose = Callable[[NDArray[np.float32], Matcher], int]
 
 

@@ -23,7 +23,8 @@ class PrefixTree:
     """Texts that a model has read after the same tokens.
 
     Attributes:
-        children: Number of the node for a parent node and a token; node 0 is the last common token.
+        children: (Parent node, token) to the number of the node for this token; node 0 is the last
+            token before the texts.
         logits: Logits after each node, (nodes, vocabulary).
     """
 
@@ -39,16 +40,16 @@ class PrefixTree:
         return float(log_probabilities[range(len(text)), list(text)].sum())
 
     def greedy_tokens(self, matcher: Matcher, ends: Sequence[int]) -> list[int] | None:
-        """Return the greedy choices, without the end token; ``None`` if logits are missing.
+        """Return the greedily decoded text, in tokens; ``None`` if it is not within the tree.
 
         Args:
             matcher: Matcher of the text; it is advanced.
-            ends: Tokens that end a text.
+            ends: Tokens that end a text; the result has none.
         """
         node: int | None = 0
         written: list[int] = []
         while node is not None:
-            tokens = matcher.forced()
+            tokens = matcher.consume_forced()
             if not tokens:
                 if matcher.finished:
                     return written

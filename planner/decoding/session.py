@@ -29,7 +29,7 @@ class DecodingSession:
         self._unread += tokens
 
     def read_tree(self, texts: Sequence[Sequence[int]], limits: DecodingLimits) -> PrefixTree:
-        """Read alternative continuations in one call of the network; the sequence stays as it is.
+        """Read alternative continuations, in tokens, in one call; the sequence stays as it is.
 
         Raise ``DecodingError`` if the deadline has passed.
         """
@@ -49,11 +49,10 @@ class DecodingSession:
         choose: Choose = greedy,
         draft: str = "",
     ) -> Written:
-        """Write until the matcher is finished.
+        """Write until the matcher is finished or the model chooses an end token.
 
-        Forced tokens take no forward pass of their own: the model reads them with the rest of the
-        prompt or with the next chosen token. Nor do accepted tokens of a draft; see
-        ``Decoder.write``.
+        Forced tokens and accepted tokens of a draft take no forward pass of their own: the model
+        reads them with other tokens. For the draft see ``Decoder.write``.
 
         Raises:
             DecodingError: A limit was reached, or the sequence exceeds the model's context.

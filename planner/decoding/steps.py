@@ -14,7 +14,7 @@ from casewright.planner.decoding.kv_cache import KVCache
 from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.language_model import LanguageModel
 
-#: Number of tokens that are read in one call; the deadline is checked between calls.
+#: Maximum number of tokens that are read in one call; the deadline is checked between calls.
 CHUNK = 512
 
 
@@ -43,7 +43,7 @@ def read(
     Args:
         cache: States of one row.
         tokens: At least one.
-        positions: Indices of tokens after which logits are returned, ascending.
+        positions: Indices into ``tokens``, ascending; logits are returned after these tokens.
 
     Returns:
         Logits of shape ``(positions, vocabulary)``.
@@ -57,8 +57,9 @@ def read(
         chunk = torch.tensor([tokens[start : start + CHUNK]], device=model.device)
         columns = torch.arange(cache.length, cache.length + chunk.shape[1]).to(model.device)
         in_chunk = positions_within(positions, start, CHUNK)
-        only_last = in_chunk in ([], [chunk.shape[1] - 1])
-        kept = 1 if only_last else torch.tensor(in_chunk, device=model.device)
+        needs_at_most_last = in_chunk in ([], [chunk.shape[1] - 1])
+        # A number keeps as many last logits; a tensor keeps the logits at these positions.
+        kept = 1 if needs_at_most_last else torch.tensor(in_chunk, device=model.device)
         logits = forward(model, cache, chunk, columns[None], logits_to_keep=kept)[0]
         logit_parts.append(logits[: len(in_chunk)])
     return to_numpy(torch.cat(logit_parts))

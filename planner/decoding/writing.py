@@ -19,10 +19,12 @@ class Written:
 
     Attributes:
         tokens: Tokens of the plan, without the end token.
-        model_steps: Number of forward passes, including that over the prompt.
+        model_steps: Number of steps, in each of which the model reads tokens and then chooses. The
+            first reads the prompt's tail; a long one takes several forward passes.
         forced: Number of tokens that the grammar forced.
-        drafted: Number of accepted draft tokens, each of which saved a step.
-        prompt_tokens: Length of the prompt.
+        drafted: Number of choices that the draft had proposed, each of which saved a step. Forced
+            tokens after them are not counted here.
+        prompt_tokens: Number of tokens of the prompt, prefix included.
         prefix_cached: True if the key/value states of the prefix were cached.
     """
 
@@ -36,7 +38,7 @@ class Written:
 
 @dataclass(slots=True, eq=False)
 class PartialPlan:
-    """Plan that is written token by token, given logits; forced tokens need no logits."""
+    """Plan that is written token by token: chosen by logits, or forced without logits."""
 
     _model: LanguageModel
     _matcher: Matcher
@@ -73,7 +75,7 @@ class PartialPlan:
         return propose(self._model, draft, self._matcher, self._tokens, limit - len(self._tokens))
 
     def written(self, *, prefix_cached: bool, drafted: int = 0) -> Written:
-        """Return the plan; ``drafted`` is the number of accepted draft tokens."""
+        """Return the plan; for ``drafted`` see ``Written``."""
         return Written(
             tokens=tuple(self._tokens),
             model_steps=self._choices - drafted,
@@ -84,7 +86,7 @@ class PartialPlan:
         )
 
     def _append(self, tokens: list[int]) -> list[int]:
-        forced = self._matcher.forced()
+        forced = self._matcher.consume_forced()
         self._forced += len(forced)
         tokens = [*tokens, *forced]
         self._tokens += tokens

@@ -25,12 +25,12 @@ REFERENCE_RULE = "r::_"
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Right-hand side of a rule.
+    """Right-hand side of a rule, or a part of it.
 
     Attributes:
         text: The expression in Lark.
         parametric: True if it can contain a reference to an earlier step.
-        needs_step: True if it must contain one, so that it needs an earlier step with results.
+        needs_step: True if it must contain such a reference, which needs a step with results.
     """
 
     text: str
@@ -41,25 +41,28 @@ class Expression:
 class Calls:
     """Possible calls in a request, with the rules and terminals that they need.
 
+    Rules are ``oN`` for optional arguments, ``eN`` for items of lists and ``vN`` for values;
+    terminals are ``VN``, for alternatives of values or items.
+
     Args:
         request_terminals: Names of the terminals that the request defines.
-        has_result: Lark condition that an earlier step has results, for ``REFERENCE_RULE``. If it
-            is empty, only the terminal ``REFERENCE`` matches references to earlier steps, if the
-            request defines it.
+        result_condition: Lark condition that an earlier step has results, for ``REFERENCE_RULE``.
+            If it is empty, that rule is not used, and references to earlier steps are those of the
+            terminal ``REFERENCE``, if the request defines it.
 
     Attributes:
-        by_tool: The tools that can be called, each with its call. A tool is left out if a required
+        by_tool: Pairs of a tool and the expression of its calls. A tool is left out if a required
             parameter has no possible argument.
         rules: Definitions of the rules.
         used_terminals: Names of the terminals that the rules use.
     """
 
     def __init__(
-        self, toolbox: Sequence[ToolSpec], request_terminals: Set[str], has_result: str = ""
+        self, toolbox: Sequence[ToolSpec], request_terminals: Set[str], result_condition: str = ""
     ) -> None:
         self._request_terminals = request_terminals
-        self._has_result = has_result
-        self._terminals: dict[tuple[str, ...], str] = {}
+        self._result_condition = result_condition
+        self._terminal_names: dict[tuple[str, ...], str] = {}
         self._values: dict[tuple[object, ...], Expression | None] = {}
         self.rules: list[str] = []
         self.used_terminals: set[str] = set()
@@ -76,13 +79,14 @@ class Calls:
     def _alternative(self, option: Expression) -> str:
         # Text before a reference needs a condition, to avoid a dead end; references have their own.
         conditional = option.needs_step and option.text != REFERENCE_RULE
-        return f"{option.text} {self._has_result}" if conditional else option.text
+        return f"{option.text} {self._result_condition}" if conditional else option.text
 
     def _optional(self, argument: str, value: Expression) -> str:
         """Return an optional argument; it is left out if it needs a result and there is none."""
-        return f'({argument} {self._has_result}|"")' if value.needs_step else f"({argument})?"
+        return f'({argument} {self._result_condition}|"")' if value.needs_step else f"({argument})?"
 
     def _call(self, tool: ToolSpec) -> Expression | None:
+        """Return a tool's calls; ``None`` if a required parameter has no possible argument."""
         arguments: list[tuple[Parameter, Expression]] = []
         for parameter in tool.parameters:
             value = self._value(parameter)
@@ -115,7 +119,7 @@ class Calls:
     def _optional_call(
         self, tool: ToolSpec, arguments: list[tuple[Parameter, Expression]]
     ) -> Expression:
-        # Any argument may be the first one written; those after it start with a comma.
+        # Each argument has an alternative in which it is the first; later ones start with a comma.
         alternatives: list[Expression] = []
         later = Expression("")
         for parameter, value in reversed(arguments):
@@ -132,33 +136,34 @@ class Calls:
 
     def _value(self, parameter: Parameter) -> Expression | None:
         """Return a parameter's possible arguments; ``None`` if there are none."""
-        terminals = _terminals(parameter, self._request_terminals, in_list=False)
         takes_list = parameter.kind in ("array", "any")
-        items = _terminals(parameter, self._request_terminals, in_list=True) if takes_list else ()
-        takes_step = bool(self._has_result) and Source.STEP in parameter.sources
-        key = (terminals, items, takes_step, takes_list)
+        takes_step = bool(self._result_condition) and Source.STEP in parameter.sources
+        terminals = self._request_terminals
+        scalars = _alternatives(parameter, terminals, in_list=False)
+        items = _alternatives(parameter, terminals, in_list=True) if takes_list else ()
+        key = (scalars, items, takes_step, takes_list)
         if key not in self._values:
-            values = self._options(terminals, takes_step=takes_step)
-            options = self._options(items, takes_step=takes_step) if takes_list else []
-            if item := self._as_one_rule("e", options):
+            values = self._options(scalars, takes_step=takes_step)
+            item_options = self._options(items, takes_step=takes_step) if takes_list else []
+            if item := self._as_one_rule("e", item_options):
                 sequence = f'{item.text}(", "{item.text}){{0,{MAX_LIST_ITEMS - 1}}}'
                 values.append(Expression(f'"["{sequence}"]"', item.parametric, item.needs_step))
             self._values[key] = self._as_one_rule("v", values)
         return self._values[key]
 
     def _options(self, alternatives: tuple[str, ...], *, takes_step: bool) -> list[Expression]:
-        """Return a terminal for the alternatives, if any, and the rule of references if needed."""
+        """Return a terminal for the alternatives, if any, and with ``takes_step`` references."""
         options = []
         if alternatives:
             self.used_terminals.update(alternatives)
-            name = self._terminals.setdefault(alternatives, f"V{len(self._terminals)}")
+            name = self._terminal_names.setdefault(alternatives, f"V{len(self._terminal_names)}")
             options.append(Expression(name))
         if takes_step:
             options.append(Expression(REFERENCE_RULE, parametric=True, needs_step=True))
         return options
 
     def _as_one_rule(self, prefix: str, alternatives: list[Expression]) -> Expression | None:
-        """Return the only alternative, or a new rule of several; ``None`` without any."""
+        """Return the only alternative, or a new rule of several; ``None`` if there is none."""
         if len(alternatives) < 2:
             return alternatives[0] if alternatives else None
         # The prefix must not be i, which Lark would read as a flag of a quoted text before it.
@@ -166,25 +171,25 @@ class Calls:
 
     def terminals(self) -> list[str]:
         """Return the definitions of the arguments' terminals."""
-        return [f"{name}:{'|'.join(texts)}" for texts, name in self._terminals.items()]
+        return [f"{name}:{'|'.join(texts)}" for texts, name in self._terminal_names.items()]
 
 
 def _argument(name: str, value: Expression) -> str:
     return quoted(f"{name}=") + value.text
 
 
-def _terminals(
+def _alternatives(
     parameter: Parameter, request_terminals: Set[str], *, in_list: bool
 ) -> tuple[str, ...]:
-    """Return the alternatives of an argument that the static checks admit, except references.
+    """Return the alternatives of an argument that the static checks admit, in Lark.
 
-    An item in a list, unlike an argument, need not have the parameter's type.
+    ``REFERENCE_RULE`` is not among them. An item of a list need not have the parameter's type.
     """
     sources = parameter.sources
     kind = "any" if in_list else parameter.kind
-    options: list[str] = []
+    alternatives: list[str] = []
     if kind in ("string", "any"):
-        options += [
+        alternatives += [
             quoted(dumps(text, ensure_ascii=False))
             for text in parameter.choices
             # A lone surrogate cannot be encoded and is never written.
@@ -192,18 +197,18 @@ def _terminals(
         ]
         if Source.LITERAL in sources:
             # A literal may be any text, including a span.
-            options.append(LITERAL)
+            alternatives.append(LITERAL)
         elif Source.SPAN in sources and SPAN in request_terminals:
-            options.append(SPAN)
+            alternatives.append(SPAN)
         if Source.QUESTION in sources:
-            options.append('"question"')
+            alternatives.append('"question"')
     fields = CONTEXT_TERMINALS[kind]
     if Source.CONTEXT in sources and fields in request_terminals:
-        options.append(fields)
+        alternatives.append(fields)
     if Source.STEP in sources and REFERENCE in request_terminals:
-        options.append(REFERENCE)
+        alternatives.append(REFERENCE)
     if Source.NUMBER in sources and kind in ("number", "integer", "any"):
-        options.append(INTEGER if kind == "integer" else NUMBER)
+        alternatives.append(INTEGER if kind == "integer" else NUMBER)
     if Source.BOOLEAN in sources and kind in ("boolean", "any"):
-        options += ['"true"', '"false"']
-    return tuple(options)
+        alternatives += ['"true"', '"false"']
+    return tuple(alternatives)

@@ -1,4 +1,4 @@
-"""The allowed and the forced next tokens of a plan."""
+"""A matcher that follows a plan token by token, and gives the tokens that may come next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from casewright.errors import GrammarError
 def compile_grammar(tokenizer: LLTokenizer, grammar: str) -> LLMatcher:
     """Return a matcher for a Lark grammar; raise ``GrammarError`` if it cannot be compiled."""
     matcher = LLMatcher(tokenizer, LLMatcher.grammar_from_lark(grammar), log_level=0)
-    _check(matcher)
+    _raise_error_of(matcher)
     return matcher
 
 
@@ -23,13 +23,15 @@ class PlanMatcher:
     """Tracks the tokens of one plan. Not thread-safe.
 
     Every method raises ``GrammarError`` if a limit of llguidance is reached or no token can follow.
-    The methods change the ``matcher``.
+
+    Args:
+        matcher: llguidance's matcher at the start of the plan; it is advanced in place.
     """
 
     def __init__(self, matcher: LLMatcher, tokenizer: LLTokenizer) -> None:
         self._matcher = matcher
-        self._ends = np.array(tokenizer.eos_tokens, dtype=np.intp)
-        self._tokens = range(tokenizer.vocab_size)
+        self._end_tokens = np.array(tokenizer.eos_tokens, dtype=np.intp)
+        self._token_ids = range(tokenizer.vocab_size)
         self._allowed: NDArray[np.intp] | None = None
 
     def copy(self) -> PlanMatcher:
@@ -38,12 +40,12 @@ class PlanMatcher:
         matcher._matcher = self._matcher.deep_copy()
         return matcher
 
-    def forced(self) -> list[int]:
+    def consume_forced(self) -> list[int]:
         """Consume and return the forced tokens, never an end token; empty if there is a choice."""
         forced: list[int] = []
         while not self.finished:
             tokens = self._matcher.compute_ff_tokens()
-            _check(self._matcher)
+            _raise_error_of(self._matcher)
             if not tokens:
                 allowed = self.allowed()
                 if len(allowed) > 1:
@@ -60,7 +62,7 @@ class PlanMatcher:
         """
         if self._allowed is None:
             bits = np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8)
-            _check(self._matcher)
+            _raise_error_of(self._matcher)
             self._allowed = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
         return self._allowed
 
@@ -73,7 +75,7 @@ class PlanMatcher:
 
     def consume(self, token: int) -> None:
         """Advance by a token; if it is not allowed, raise ``GrammarError`` without a change."""
-        if token not in self._tokens:
+        if token not in self._token_ids:
             raise GrammarError(f"There is no token {token}. Choose one of the allowed tokens.")
         self._consume([token])
 
@@ -81,9 +83,9 @@ class PlanMatcher:
     def finished(self) -> bool:
         """True if no token but an end token can follow: the plan is complete."""
         if self._matcher.is_stopped():
-            _check(self._matcher)
+            _raise_error_of(self._matcher)
             return True
-        return self.accepting and bool(np.isin(self.allowed(), self._ends).all())
+        return self.accepting and bool(np.isin(self.allowed(), self._end_tokens).all())
 
     @property
     def accepting(self) -> bool:
@@ -92,7 +94,7 @@ class PlanMatcher:
 
     def _consume(self, tokens: Sequence[int]) -> None:
         accepted = self._matcher.try_consume_tokens(list(tokens))
-        _check(self._matcher)
+        _raise_error_of(self._matcher)
         if accepted < len(tokens):
             raise GrammarError(
                 f"Token {tokens[accepted]} cannot come next. Choose one of the allowed tokens."
@@ -100,7 +102,7 @@ class PlanMatcher:
         self._allowed = None
 
 
-def _check(matcher: LLMatcher) -> None:
+def _raise_error_of(matcher: LLMatcher) -> None:
     if not matcher.is_error():
         return
     problem = matcher.get_error().strip().partition("\n")[0]
@@ -110,6 +112,6 @@ def _check(matcher: LLMatcher) -> None:
             "Use a model whose tokens can write every byte."
         )
     raise GrammarError(
-        f"The plan cannot be written by a grammar: {problem[:200]}. "
+        f"The grammar of the plans exceeds a limit of llguidance: {problem[:200]}. "
         "Give fewer tools or a shorter question, or use another planner."
     )

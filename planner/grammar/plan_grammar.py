@@ -1,4 +1,4 @@
-"""The grammar of the valid plans of a request, compiled for a tokenizer."""
+"""A grammar that admits only the valid plans of a request, compiled for a tokenizer."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from casewright.planner.grammar.terminals import (
     SPAN,
     fields_after_step,
 )
-from casewright.planner.grammar.toolbox_rules import CALL, ToolboxRules, line_rules, plan_rules
+from casewright.planner.grammar.toolbox_rules import CALL_RULE, ToolboxRules, line_rules, plan_rules
 from casewright.planner.plan import Plan, Step
 from casewright.planner.request import PlanRequest
 from casewright.tools import Source, ToolSpec
 
 #: The last line, instead of a step, of a plan that is written line by line.
 DONE = "done"
-#: The grammar of a line of free text.
+#: The grammar of a line of free text: 8 to 200 characters and a line feed.
 FREE_LINE = "start: /[^\\n]{8,200}\\n/"
 #: First line of a grammar that forces no tokens. llguidance tokenizes forced text, and tokenizers
 #: change some texts: what looks like a special token becomes one, and a letter with its mark
-#: becomes a composed character. Such tokens do not match the grammar, and it would allow no others.
-#: So any tokenization is allowed if the toolbox or the question has such a text.
+#: becomes a composed character. The forced tokens would then not match the grammar, and no other
+#: tokens would be allowed. So nothing is forced if the toolbox or the question has such a text.
 NO_FORCING = '%llguidance {"no_forcing":true}\n'
 
 
@@ -39,16 +39,16 @@ class PlanGrammar:
     A text of this grammar parses, passes the static checks of the request, and has the form of
     ``format_plan``. The grammar admits less than the plan language: it has the limits of
     ``terminals``, arguments are in the order of the tool's parameters, and spans have the
-    question's spelling. It enforces the budget's number of steps and, if rules can count them, of
-    calls of each tool.
+    question's spelling. It enforces the maximum number of steps and, as far as rules can count
+    them, the budget's maximum numbers of calls of a tool.
 
     The rules that depend only on the toolbox are cached; the terminals of the question's spans and
     the context's fields are defined for each request. If no parameter needs spans, the grammar does
     not depend on the question, and its compiled form is cached.
 
     Args:
-        cache_size: Number of rule sets, and of compiled grammars, that are cached. A toolbox has
-            several rule sets if requests differ in the number of steps or the context's types.
+        cache_size: Maximum number of cached rule sets, and of cached compiled grammars. A toolbox
+            has several rule sets if requests differ in the number of steps or the context's types.
     """
 
     def __init__(self, tokenizer: LLTokenizer, *, cache_size: int = 32) -> None:
@@ -56,7 +56,7 @@ class PlanGrammar:
         self._cached_rules = lru_cache(cache_size)(self._toolbox_rules)
         self._compiled = lru_cache(cache_size)(partial(compile_grammar, tokenizer))
 
-    def plan(self, request: PlanRequest) -> PlanMatcher:
+    def plan_matcher(self, request: PlanRequest) -> PlanMatcher:
         """Return a matcher for a whole plan.
 
         Raises:
@@ -66,12 +66,12 @@ class PlanGrammar:
         _check_steps(request)
         return self._matcher(request, "", _terminals(request), request.max_steps)
 
-    def next_step(self, request: PlanRequest, earlier: Sequence[str]) -> PlanMatcher:
-        """Return a matcher for a single line, ``sN = tool(…)`` or ``done``.
+    def line_matcher(self, request: PlanRequest, earlier: Sequence[str]) -> PlanMatcher:
+        """Return a matcher for the next line of a plan, ``sN = tool(…)`` or ``done``.
 
         Args:
-            earlier: The tools of steps 1 to N - 1. If there are none, ``done`` is not allowed; if
-                there are as many as the request admits, only ``done`` is.
+            earlier: The tools of steps 1 to N - 1. Without any, ``done`` is not allowed; if they
+                are as many as the request's ``max_steps``, only ``done`` is allowed.
 
         Raises:
             GrammarError: The grammar is too large to be compiled.
@@ -98,11 +98,11 @@ class PlanGrammar:
         exhausted = [t.name for t in toolbox if request.beyond(Plan((*steps, Step(t.name))))]
         request = replace(request, toolbox=toolbox.without(*exhausted))
         done = f'|"{DONE}"' if earlier else ""
-        start = f'start:"s{len(earlier) + 1} = "{CALL}{done}\n'
+        start = f'start:"s{len(earlier) + 1} = "{CALL_RULE}{done}\n'
         return self._matcher(request, start, terminals, None)
 
-    def line(self) -> PlanMatcher:
-        """Return a matcher for a line of free text, of at most 200 characters."""
+    def free_line_matcher(self) -> PlanMatcher:
+        """Return a matcher for a line of free text, of 8 to 200 characters."""
         return PlanMatcher(self._compiled(FREE_LINE).deep_copy(), self._tokenizer)
 
     def _matcher(
@@ -110,12 +110,12 @@ class PlanGrammar:
     ) -> PlanMatcher:
         """Return a matcher for at most ``max_steps`` steps, or for one line if it is ``None``."""
         request_terminals = frozenset(terminals)
-        # The toolbox's fingerprint would be a wrong key: it does not separate all choices.
+        # The toolbox's fingerprint would be a wrong key: it joins choices without escaping quotes.
         tools = tuple(ToolSpec(t.name, "", t.parameters, t.results) for t in request.toolbox)
         max_calls = tuple(request.max_calls().items()) if max_steps is not None else ()
         rules, forcing = self._cached_rules(tools, request_terminals, max_steps, max_calls)
         uses_spans = SPAN in rules.used_terminals
-        if uses_spans and not _unchanged(self._tokenizer, request.question[:MAX_SPAN_CHARACTERS]):
+        if uses_spans and not _preserves(self._tokenizer, request.question[:MAX_SPAN_CHARACTERS]):
             forcing = False
         used = [terminals[name] for name in sorted(rules.used_terminals & request_terminals)]
         text = "\n".join([("" if forcing else NO_FORCING) + start + rules.text, *used])
@@ -144,12 +144,12 @@ class PlanGrammar:
             rules = line_rules(tools, request_terminals)
         else:
             rules = plan_rules(tools, request_terminals, max_steps, dict(max_calls))
-        return rules, _unchanged(self._tokenizer, text)
+        return rules, _preserves(self._tokenizer, text)
 
 
 def _check_steps(request: PlanRequest) -> None:
     if request.max_steps < 1:
-        raise InputError(f"The request admits {request.max_steps} steps. Admit one or more.")
+        raise InputError(f"The request has max_steps={request.max_steps}. Give 1 or more.")
 
 
 def _terminals(request: PlanRequest) -> dict[str, str]:
@@ -165,7 +165,7 @@ def _terminals(request: PlanRequest) -> dict[str, str]:
     return terminals
 
 
-def _unchanged(tokenizer: LLTokenizer, text: str) -> bool:
+def _preserves(tokenizer: LLTokenizer, text: str) -> bool:
     """Return True if the tokenizer preserves the text, and therefore every part of it."""
     tokens = tokenizer.tokenize_str(text)
     return tokenizer.decode_bytes(tokens) == text.encode() and not any(

@@ -21,6 +21,7 @@ from casewright.planner.spans import RUNS
 from casewright.tools import Parameter
 from casewright.tools.alias import NAME
 
+# The terminals of context fields, each with a parameter of its kind.
 _PARAMETERS = {name: Parameter("value", kind=kind) for kind, name in CONTEXT_TERMINALS.items()}
 # A piece that no span contains, since the question's white space is normalised.
 _BOUNDARY = "\n"
@@ -47,7 +48,7 @@ def context_terminals(context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def span_terminal(question: str) -> str:
-    """Return the definition of the terminal of spans; empty if there is no span.
+    """Return the definition of the terminal of spans; empty if the question has no usable word.
 
     A span is a run of whole words of the question in the same spelling, with single spaces. Only
     the question's first ``MAX_SPAN_CHARACTERS`` characters and ``MAX_SPAN_WORDS`` words are used.
@@ -64,6 +65,7 @@ def span_terminal(question: str) -> str:
         return f"{SPAN}:{quoted(text)}"
     word_characters = set().union(*words)
     gap_characters = set().union(*gaps) - word_characters
+    # Alternately a word and the gap after it.
     pieces = [words[0]]
     for gap, word in zip(gaps, words[1:], strict=True):
         # A character may be part of a word at one position and of a gap at another; no span crosses
@@ -90,8 +92,9 @@ def _words_and_gaps(question: str) -> tuple[list[str], list[str]]:
     runs = [run.span() for run in islice(RUNS.finditer(folded), MAX_SPAN_WORDS + 1)]
     if len(folded) != len(normalised):
         sizes = [len(char.casefold()) for char in normalised]
-        index = {size: i for i, size in enumerate(accumulate(sizes, initial=0))}
-        runs = [(index[a], index[b]) for a, b in runs if a in index and b in index]
+        # Positions in the case-folded text, mapped to those in the text before folding.
+        unfolded = {position: i for i, position in enumerate(accumulate(sizes, initial=0))}
+        runs = [(unfolded[a], unfolded[b]) for a, b in runs if a in unfolded and b in unfolded]
     if len(question) > MAX_SPAN_CHARACTERS or len(runs) > MAX_SPAN_WORDS:
         # The last word may be incomplete.
         runs = runs[:-1]

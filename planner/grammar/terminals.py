@@ -1,4 +1,4 @@
-"""The terminals of the grammar: texts and numbers, and the names of those that a request defines.
+"""The grammar's terminals: definitions of texts and numbers, and names of those of a request.
 
 Names are short, since the time to compile a grammar grows with its text. Character classes such as
 ``\\w`` are avoided: a single one takes longer to compile than all other terminals together.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 # Limits that the plan language lacks, for models that would never end a text or a list.
-#: Maximum number of characters of a text, literal or span, between its quotes.
+#: Maximum number of characters of a literal or a span, between its quotes.
 MAX_TEXT_CHARACTERS = 120
 #: Maximum number of items of a list; a list has at least one.
 MAX_LIST_ITEMS = 8
@@ -29,7 +29,7 @@ LITERAL = "L"
 NUMBER = "N"
 INTEGER = "I"
 
-# Only the escapes of json.dumps, so that a text has a single form. No text starts with a space.
+# Only the escapes of json.dumps, so that a text has a single form. No literal starts with a space.
 _FIRST_CHARACTER = r'([^"\\\x00-\x20]|\\["\\])'
 _LATER_CHARACTER = r'([^"\\\x00-\x1f]|\\["\\nt])'
 #: Terminals for all requests. Numbers have at most 15 digits, no exponent, and as in Python no

@@ -10,9 +10,9 @@ from casewright.planner.grammar.terminals import DEFINITIONS, MAX_GRAMMAR_STEPS,
 from casewright.tools import ToolSpec
 
 #: The rule of a call in the grammar of a single line.
-CALL = "c"
-#: Bits of a rule's parameter in llguidance, and the maximum number of them that count calls.
-BITS, COUNTER_BITS = 64, 24
+CALL_RULE = "c"
+#: Number of bits of a rule's parameter in llguidance, and how many of them may count calls.
+BITS, MAX_COUNTER_BITS = 64, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,40 +33,40 @@ class _StepClasses:
     ceil(log2(n + 1)) bits and the last step needs none, so a plan has at most 64 / ceil(log2(n +
     1)) + 1 steps, rounded down: 13 for 31 classes, 11 for 63, 10 for 127. If a request admits more
     steps, the number of steps is reduced; no check is dropped.
-    ``fields`` are the distinct nonempty sets that references can use.
+    ``field_sets`` are the distinct nonempty sets; set N - 1 is that of class N.
     """
 
-    def __init__(self, fields: list[tuple[str, ...]], max_steps: int, bits: int) -> None:
-        self.fields = fields
-        width = len(fields).bit_length()
+    def __init__(self, field_sets: list[tuple[str, ...]], max_steps: int, bits: int) -> None:
+        self.field_sets = field_sets
+        width = len(field_sets).bit_length()
         encodable = bits // width + 1 if width else MAX_GRAMMAR_STEPS
         self.max_steps = min(max_steps, MAX_GRAMMAR_STEPS, encodable)
-        self._one_bit = len(fields) * (self.max_steps - 1) <= bits
-        self._width = len(fields) if self._one_bit else width
+        self._bit_per_class = len(field_sets) * (self.max_steps - 1) <= bits
+        self._width = len(field_sets) if self._bit_per_class else width
 
-    def number(self, fields: tuple[str, ...]) -> int:
-        """Return the number of a set's class; 0 if references cannot use it."""
-        return self.fields.index(fields) + 1 if fields in self.fields else 0
+    def class_number(self, fields: tuple[str, ...]) -> int:
+        """Return the number of the class with these result fields; 0 if there is none."""
+        return self.field_sets.index(fields) + 1 if fields in self.field_sets else 0
 
-    def after(self, step: int, number: int) -> str:
-        """Return the parameter after a step of the class with this number."""
+    def parameter_after(self, step: int, number: int) -> str:
+        """Return the rule's parameter, in Lark, after a step of the class with this number."""
         if not number:
             return "_"
         bit = (step - 1) * self._width
-        return f"set_bit({bit + number - 1})" if self._one_bit else f"bit_or({number << bit})"
+        return f"set_bit({bit + number - 1})" if self._bit_per_class else f"bit_or({number << bit})"
 
     def condition(self, step: int, number: int) -> str:
         """Return the condition that the step has the class with this number."""
         bit = (step - 1) * self._width
-        if self._one_bit:
+        if self._bit_per_class:
             return f"%if bit_set({bit + number - 1})"
         return f"%if eq([{bit}:{bit + self._width}],{number})"
 
 
 def line_rules(toolbox: Sequence[ToolSpec], request_terminals: Set[str]) -> ToolboxRules:
-    """Return the rules of a single call, named ``CALL``; terminals match its references."""
+    """Return the rules of a single call, ``CALL_RULE``; its references are the terminal's."""
     calls = Calls(toolbox, request_terminals)
-    calls.rule(CALL, [call for _, call in calls.by_tool])
+    calls.rule(CALL_RULE, [call for _, call in calls.by_tool])
     return _rules(calls, [])
 
 
@@ -77,21 +77,21 @@ class _Counters:
 
     Attributes:
         ranges: The range of bits of each counted tool, in Lark.
-        first: The lowest of these bits.
+        lowest: The lowest of these bits; the bits below it are for the classes.
     """
 
     def __init__(self, max_calls: Mapping[str, int]) -> None:
         self._max_calls = max_calls
         self.ranges: dict[str, str] = {}
-        self.first = BITS
+        self.lowest = BITS
         for tool, calls in sorted(max_calls.items(), key=lambda item: item[1]):
-            first = self.first - calls.bit_length()
-            if first >= BITS - COUNTER_BITS:
-                self.ranges[tool] = f"[{first}:{self.first}]"
-                self.first = first
+            lowest = self.lowest - calls.bit_length()
+            if lowest >= BITS - MAX_COUNTER_BITS:
+                self.ranges[tool] = f"[{lowest}:{self.lowest}]"
+                self.lowest = lowest
 
     def condition(self, tool: str) -> str:
-        """Return the condition that another call of a counted tool is within the budget."""
+        """Return the condition that the budget admits another call; "" without a counted tool."""
         return f" %if lt({self.ranges[tool]},{self._max_calls[tool]})" if tool else ""
 
 
@@ -103,14 +103,14 @@ def plan_rules(
 ) -> ToolboxRules:
     """Return the rules of a whole plan; ``max_calls`` has the tools that a budget limits."""
     counters = _Counters(max_calls)
-    has_result = f"%if gt([0:{counters.first}],0)" if max_steps > 1 else ""
-    calls = Calls(toolbox, request_terminals, has_result)
-    fields: set[tuple[str, ...]] = set()
+    result_condition = f"%if gt([0:{counters.lowest}],0)" if max_steps > 1 else ""
+    calls = Calls(toolbox, request_terminals, result_condition)
+    field_sets: set[tuple[str, ...]] = set()
     if any(call.parametric for _, call in calls.by_tool):
-        fields = {_fields(tool) for tool, _ in calls.by_tool} - {()}
-    if not fields:
+        field_sets = {_fields(tool) for tool, _ in calls.by_tool} - {()}
+    if not field_sets:
         calls = Calls(toolbox, request_terminals)
-    classes = _StepClasses(sorted(fields), max_steps, counters.first)
+    classes = _StepClasses(sorted(field_sets), max_steps, counters.lowest)
     return _rules(calls, [*_line_rules(calls, classes, counters), *_reference_rules(classes)])
 
 
@@ -119,15 +119,15 @@ def _fields(tool: ToolSpec) -> tuple[str, ...]:
 
 
 def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str]:
-    """Return the rules of the lines: ``kN`` is step N, and ``mN`` the end or the line after it.
+    """Return the rules of the lines: ``kN`` is step N and all after it, ``mN`` all after step N.
 
-    ``uNxC`` is step N with a call of group C, which is counted.
+    ``uNxG`` is ``kN`` with a call of group G, which is counted.
     """
-    # Tools in a group leave the same parameter: the same class, and the same count, if any.
+    # The calls of a group change the rule's parameter in the same way: same class, same counter.
     groups: dict[tuple[int, str], list[Expression]] = {}
     for tool, call in calls.by_tool:
         counted = tool.name if tool.name in counters.ranges else ""
-        groups.setdefault((classes.number(_fields(tool)), counted), []).append(call)
+        groups.setdefault((classes.class_number(_fields(tool)), counted), []).append(call)
     names = {key: calls.rule(f"c{n}", group).text for n, (key, group) in enumerate(groups.items())}
     last = classes.max_steps
     if names.keys() == {(0, "")}:
@@ -138,7 +138,7 @@ def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> lis
     for step in range(1, last):
         alternatives = []
         for n, ((number, counted), name) in enumerate(names.items()):
-            line = f"{name} m{step}::{classes.after(step, number)}"
+            line = f"{name} m{step}::{classes.parameter_after(step, number)}"
             if counted:
                 # The rule contains the whole line: llguidance removes a rule of a single symbol.
                 lines.append(f"u{step}x{n}::_:{line}")
@@ -153,7 +153,8 @@ def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> lis
 
 
 def _reference_rules(classes: _StepClasses) -> list[str]:
-    numbers = range(1, len(classes.fields) + 1)
+    """Return the rules of references: ``xN`` is a step of class N, ``FN`` one of its fields."""
+    numbers = range(1, len(classes.field_sets) + 1)
     if not numbers:
         return []
     rules = [f"{REFERENCE_RULE}:{'|'.join(f'x{number}::_ F{number}' for number in numbers)}"]
@@ -161,7 +162,7 @@ def _reference_rules(classes: _StepClasses) -> list[str]:
         steps = [f'"s{n}" {classes.condition(n, number)}' for n in range(1, classes.max_steps)]
         rules += [
             f"x{number}::_:{'|'.join(steps)}",
-            f"F{number}:{fields_after_step(classes.fields[number - 1])}",
+            f"F{number}:{fields_after_step(classes.field_sets[number - 1])}",
         ]
     return rules
 

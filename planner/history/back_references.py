@@ -1,4 +1,4 @@
-"""Anaphora: words of an English question that refer to earlier turns."""
+"""Finds anaphora: words of an English question that refer to earlier turns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Literal
 
 Kind = Literal["pronoun", "ordinal", "other", "price", "attribute", "several"]
 
-_NUMBERS = {
-    **{word: at for at, word in enumerate(("first", "second", "third", "fourth", "fifth"))},
-    **{word: at for at, word in enumerate(("1st", "2nd", "3rd", "4th", "5th"))},
+#: Ordinals, each with the index in a list.
+_ORDINALS = {
+    **{word: index for index, word in enumerate(("first", "second", "third", "fourth", "fifth"))},
+    **{word: index for index, word in enumerate(("1st", "2nd", "3rd", "4th", "5th"))},
     "last": -1,
 }
 #: "One" in lower case, since "One" may be a name.
@@ -24,13 +25,14 @@ _SEVERAL = re.compile(
 )
 #: "Which is lighter?" refers to the last entities, unless the question names alternatives.
 _WHICH = re.compile(r"^(?:and )?(which) (?:is|are|has|have|do|does|would)\b(?!.*\bor\b)", re.I)
-_VERBS = (
+#: Words that may follow "the second" or "the other" if no noun does.
+_NEXT_WORDS = (
     r"is|are|was|has|have|had|do|does|did|can|could|will|would|need|needs|come|comes|cost|weigh|in"
 )
 _ORDINAL = re.compile(
-    rf"\bthe ({'|'.join(_NUMBERS)})(?:{_ONE}|(?= (?:{_VERBS})\b)|(?!\s*\w))", re.I
+    rf"\bthe ({'|'.join(_ORDINALS)})(?:{_ONE}|(?= (?:{_NEXT_WORDS})\b)|(?!\s*\w))", re.I
 )
-_OTHER = re.compile(rf"\bthe other(?:{_ONE}|(?= (?:{_VERBS})\b)|(?!\s*\w))", re.I)
+_OTHER = re.compile(rf"\bthe other(?:{_ONE}|(?= (?:{_NEXT_WORDS})\b)|(?!\s*\w))", re.I)
 _CHEAP = re.compile(rf"\bthe cheap(?:er|est)(?:{_ONE}|(?!\s*\w))", re.I)
 _EXPENSIVE = re.compile(
     rf"\bthe (?:(?:more|most) expensive|dear(?:er|est)|pric(?:ier|iest))(?:{_ONE}|(?!\s*\w))", re.I
@@ -123,6 +125,8 @@ class BackReference:
     """Words that refer to earlier turns.
 
     Attributes:
+        kind: ``several`` ("both"), ``ordinal`` ("the second one"), ``other`` ("the other one"),
+            ``price`` ("the cheaper one"), ``attribute`` ("the red one") or ``pronoun``.
         start, end: Start and end of the words in characters of the question.
         position: For an ordinal, the index in a list, from 0; -1 for the last. For a price, 0 for
             the lowest, -1 for the highest.
@@ -137,7 +141,7 @@ class BackReference:
 
 
 def without_discourse_markers(question: str) -> str:
-    """Remove leading words that carry no content, such as thanks."""
+    """Return a question with single spaces and without leading words such as "ok, thanks"."""
     text = " ".join(question.split())
     return _DISCOURSE.sub("", text) or text
 
@@ -158,12 +162,12 @@ def back_references(text: str) -> list[BackReference]:
     def add(kind: Kind, pattern: re.Pattern[str], position: int = 0) -> None:
         for match in pattern.finditer(text):
             start, end = match.span()
-            is_expletive = any(first <= start < last for first, last in expletives)
+            is_expletive = any(left <= start < right for left, right in expletives)
             overlaps = any(start < other.end and other.start < end for other in references)
             if start > limit or is_expletive or overlaps or start == end:
                 continue
             if kind == "ordinal":
-                position = _NUMBERS[match[1].casefold()]
+                position = _ORDINALS[match[1].casefold()]
             word = match[1].casefold() if kind == "attribute" else ""
             references.append(BackReference(kind, start, end, position, word))
 
@@ -210,7 +214,7 @@ def has_conjunction(text: str) -> bool:
 
 
 def bare_subject(phrase: str) -> str:
-    """Return a phrase without its prepositions and articles."""
+    """Return a phrase without leading prepositions, verbs and articles, or a final "too"."""
     return re.sub(r"\s+(?:too|then|as well|instead)$", "", _LEADING.sub("", phrase), flags=re.I)
 
 
@@ -231,7 +235,7 @@ def refers_to_page(phrase: str) -> bool:
 
 
 def with_kind(text: str, kind_name: str) -> str | None:
-    """Replace "one" or "anything" by the name of a kind; ``None`` if a question has neither.
+    """Return a question with the kind instead of "one" or "anything"; ``None`` if it has neither.
 
     "One" that refers to a named entity, as in "the red one", is not replaced.
     """

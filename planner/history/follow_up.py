@@ -48,7 +48,7 @@ _NON_NAME_WORDS = frozenset(
 
 
 class HistoryReuse:
-    """Plans for follow-ups, by a ``PlanSource`` for single questions."""
+    """Source of plans for follow-ups, given a ``PlanSource`` for single questions."""
 
     def __init__(self, source: PlanSource) -> None:
         self._source = source
@@ -82,7 +82,7 @@ class HistoryReuse:
 
 
 class _FollowUp:
-    """Plans one question with the earlier turns."""
+    """Source of plans for one question, given the earlier turns."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class _FollowUp:
         yield rebinding.with_question(plan, question), question
 
     def _full_name(self, phrase: str, corrects: bool) -> str | None:
-        """Return the entity's name in a phrase, a partial name with words of the last entity's."""
+        """Return the name in a phrase, if any; the last entity's name completes a partial one."""
         says_one = phrase.casefold().endswith((" one", " ones"))
         name_part = phrase.rsplit(" ", 1)[0] if says_one else phrase
         last_words = self._last_turn.entities[-1].name.split() if self._last_turn.entities else []
@@ -383,8 +383,10 @@ def _words(text: str) -> list[str]:
 
 
 def _names_nothing(name: str) -> bool:
+    """Return True if no word is part of a name, as in "the last one"."""
     return all(word in _NON_NAME_WORDS for word in _words(name))
 
 
 def _is_name(phrase: str) -> bool:
+    """Return True if a phrase has a capital letter or a digit."""
     return any(c.isupper() or c.isdigit() for c in phrase)

@@ -1,4 +1,4 @@
-"""Mentions of named entities in the answers of earlier turns."""
+"""Finds the entities that the answers of earlier turns name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 MAX_ANSWER_CHARACTERS = 4000
 #: A list item, in quoted answers or in answers of chat models.
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?:Looked up: )?(?P<item>.+)$")
+#: The end of the name in a list item.
 _AFTER_ITEM_NAME = re.compile(r"\s*(?:; | — | – | \[E\d|: |,|\()")
 #: A name in running text: adjacent capitalised words and numbers.
 _CAPITALISED = re.compile(
@@ -48,7 +49,7 @@ _PRICE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Name of an entity, with the text about it, and the tool that finds it by name, if any."""
+    """Name of an entity, the text about it, if any, and the tool that finds it by name, if any."""
 
     name: str
     text: str = ""
@@ -64,17 +65,19 @@ class Mention:
 
 
 def mentions_in(answer: str, tool: str = "") -> list[Mention]:
-    """Return mentions of the entities in an answer, in its order, each entity once.
+    """Return mentions of the entities in an answer, each entity once.
 
-    The mentions are the items of the answer's list, or else the names in its running text: adjacent
-    capitalised words and numbers. ``tool`` is the tool that finds the entities by name.
+    They are the items of the answer's list, or else the names in its running text: adjacent
+    capitalised words and numbers. An entity that is mentioned again has the text of its first
+    mention and the place of its last. ``tool`` is the tool that finds the entities by name.
     """
     # Earlier answers are unchecked, and a literal must be valid Unicode.
     answer = answer[:MAX_ANSWER_CHARACTERS].encode(errors="replace").decode()
     items = [match["item"] for line in answer.split("\n") if (match := _ITEM.match(line))]
     list_mentions = [Mention(_item_name(item), item, tool) for item in items if item[:1].isupper()]
     mentions = list_mentions or _text_mentions(answer, tool)
-    return list({mention.name.casefold(): mention for mention in reversed(mentions)}.values())[::-1]
+    by_name = {mention.name.casefold(): mention for mention in reversed(mentions)}
+    return list(by_name.values())[::-1]
 
 
 def _item_name(item: str) -> str:
@@ -102,7 +105,7 @@ def _text_mentions(answer: str, tool: str) -> list[Mention]:
 
 
 def mention_by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
-    """Return the first mention with this prefix of a word in its name, or else in its text."""
+    """Return the first mention whose name, or else text, has a word that begins with ``word``."""
     pattern = re.compile(rf"\b{re.escape(word)}", re.I)
     names = (mention for mention in mentions if pattern.search(mention.name))
     texts = (mention for mention in mentions if pattern.search(mention.text))

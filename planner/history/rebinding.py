@@ -1,4 +1,4 @@
-"""Rebinding of plans to other entities, for example to a named entity instead of the page's."""
+"""Changes plans so that they are about other entities, for example a named one, not the page's."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Rebinding:
         return step.mapped(change)
 
     def bound_to_page(self, plan: Plan) -> Plan | None:
-        """Return the plan with the page's fields instead of searches; ``None`` if impossible."""
+        """Return the plan with the page's fields for searches; ``None`` if the page lacks one."""
         referenced = {reference.step for step in plan.steps for reference in step.references()}
         dropped = {
             number

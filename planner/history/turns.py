@@ -1,4 +1,4 @@
-"""Earlier turns with their plans, and the entities that the turns are about."""
+"""Finds the entities of earlier turns to which a question may refer."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ConversationEntities:
         return next((turn.in_answer for turn in reversed(self.turns) if turn.in_answer), ())
 
     def last_two(self) -> list[Mention]:
-        """Return the last two entities of the conversation."""
+        """Return the first two of a list in the last turn, or else the last two subjects."""
         if len(self.last_turn.entities) > 1 or len(self.last_turn.in_answer) > 1:
             return list(self.last_list()[:2])
         entities: list[Mention] = []
@@ -105,6 +105,6 @@ class ConversationEntities:
 
 
 def _variant(name: str, attribute: str) -> str:
-    """Return a name without its words with digits, and with the attribute before the last word."""
+    """Return the name of a variant: for "Kestrel 12 tent" and "red" it is "Kestrel red tent"."""
     words = [word for word in name.split() if not any(c.isdigit() for c in word)] or [name]
     return " ".join((*words[:-1], attribute, words[-1]))

@@ -1,4 +1,4 @@
-"""The device and the dtype of a network."""
+"""Finds the device and the dtype for a network on this machine."""
 
 from __future__ import annotations
 

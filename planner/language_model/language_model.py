@@ -36,7 +36,7 @@ class LanguageModel:
             logits. It never reads text as special tokens.
 
     Args:
-        name: Name of the model and of its adapter.
+        name: Name of the model, which includes that of an adapter.
         network: A causal language model, which is set to evaluation mode.
         tokenizer: A tokenizer with a ``tokenizers`` backend and perhaps a chat template.
         identity: Text that changes when the files of the weights change; ``None`` if the weights

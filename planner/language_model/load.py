@@ -40,8 +40,8 @@ def load_language_model(
     """Load a causal language model for planning.
 
     Args:
-        name: Folder of a model, as ``save_pretrained`` writes it, or name at Hugging Face; or a
-            PEFT adapter, which names its model.
+        name: Folder of a model, as ``save_pretrained`` writes it; name of a model at Hugging Face;
+            ``smollm2``; or folder or name of a PEFT adapter, which names its model.
         adapter: Folder or name of a PEFT adapter to merge into the model.
         device: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default the first CUDA GPU, else the
             CPU.
@@ -151,10 +151,9 @@ def _load(
 
 
 def check_base(base: Path) -> PretrainedConfig:
-    """Check a model without its weights, and return its configuration.
+    """Check a model without reading its weights, and return its configuration.
 
-    Raises:
-        InputError: The model cannot decode plans, needs remote code, or has no safetensors.
+    Raise ``InputError`` if it cannot decode plans, needs remote code, or has no safetensors.
     """
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 

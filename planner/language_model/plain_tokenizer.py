@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: An added token that matches is ordinary text, unless it is declared special.
+#: An added token of only such characters is ordinary text, unless it is declared special.
 _WORDS_OR_SPACES = re.compile(r"[\w\s]*")
 
 
@@ -52,8 +52,8 @@ class PlainTokenizer:
         state |= {"truncation": None, "padding": None, "post_processor": None}
         state["normalizer"] = _without_prefix(state["normalizer"])
         state["pre_tokenizer"] = _without_prefix(state["pre_tokenizer"])
-        definition = json.dumps(state)
-        return cls(definition, frozenset(special), Tokenizer.from_str(definition))
+        renamed = json.dumps(state)
+        return cls(renamed, frozenset(special), Tokenizer.from_str(renamed))
 
     def encode(self, text: str) -> list[int]:
         """Return a text's tokens. Thread-safe."""
@@ -83,13 +83,13 @@ def _rename(model: dict[str, Any], names: Mapping[str, str]) -> None:
 
 
 def _has_renamed_token(merge: Any, names: Mapping[str, str]) -> bool:
-    """Return True if an input or the result of a merge is a renamed token."""
+    """Return True if a merge's left part, right part or result is a renamed token."""
     left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
     return left in names or right in names or left + right in names
 
 
 def _without_prefix(component: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a normalizer or pre-tokenizer without the part that puts a space before a text."""
+    """Return a normalizer or pre-tokenizer that puts no space before a text; ``None`` for none."""
     if component is None or component["type"] == "Prepend":
         return None
     nested_key = next((key for key in ("normalizers", "pretokenizers") if key in component), None)
@@ -98,4 +98,6 @@ def _without_prefix(component: dict[str, Any] | None) -> dict[str, Any] | None:
         return component | {nested_key: [step for step in steps if step]}
     if "prepend_scheme" in component:
         return component | {"prepend_scheme": "never"}
-    return component | {"add_prefix_space": False} if "add_prefix_space" in component else component
+    if "add_prefix_space" in component:
+        return component | {"add_prefix_space": False}
+    return component

@@ -27,8 +27,8 @@ CACHED_HEADS = 32
 class ChatTemplate:
     """Text that a chat template writes around a prompt and after an answer.
 
-    It is rendered once, when the model is loaded: a date before the prompt does not change later,
-    since the states of the prefix are cached.
+    It is rendered once, when the model is loaded. A date in it stays that of the loading, since the
+    states of the prefix are cached.
 
     Attributes:
         before: The text before the prompt, with special tokens by name.
@@ -44,8 +44,7 @@ class ChatTemplate:
     def of(cls, tokenizer: Any) -> ChatTemplate:
         """Return the rendered template of a tokenizer; without one, the prompt starts the text.
 
-        Raises:
-            InputError: The template cannot be rendered, or does not contain the user's turn once.
+        Raise ``InputError`` if it cannot be rendered or does not contain the user's turn once.
         """
         if not tokenizer.chat_template:
             return cls(tokenizer.bos_token or "", "")

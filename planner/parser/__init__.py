@@ -1,1 +1,1 @@
-"""A trained plan parser, which takes the toolbox as an input: it also plans for unknown tools."""
+"""A trained plan parser, which reads the toolbox with the message and so plans for any tools."""

@@ -1,4 +1,4 @@
-"""Conversion of messages, a toolbox and plan cases to arrays for the plan parser's network."""
+"""Converts messages, a toolbox and plan cases to arrays for the plan parser's network."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ from casewright.planner.parser.schema import (
     FIELD_NODE,
     LIKE_NAME,
     NEAR,
+    NODE_TYPES,
     REACH,
     SAME_NAME,
+    WORD_NODE,
     Schema,
     likeness,
 )
 
 Array = NDArray[Any]
 ReadCase = tuple[Message, Sequence[ReadStep]]
-#: Maximum number of a case's steps that are compared with the first steps of a plan.
+#: Maximum number of tools of a case, the end included, that are compared with a plan's first tools.
 CASE_STEPS = 7
 #: Number of kinds of links between a word or a context field and a node; see ``pair_arrays``.
 LINKS = 4
@@ -46,8 +48,10 @@ class Votes(Generic[T]):
     Attributes:
         states: Addends to the states of the toolbox's nodes (nodes, size).
         weights: Weights of the cases (cases,); their sum is below 1.
-        tools: Votes for tools, with three measures of their evidence (tools, 4).
-        kinds: Votes for the kinds of arguments, with the evidence (parameters, KIND_COUNT + 1).
+        tools: Measures of the cases that call each tool (tools, 4): their total weight, the highest
+            cosine of their messages, the logarithms of their number and of the weight, scaled.
+        kinds: Votes for the kinds of arguments, then the third measure of the parameter's tool
+            (parameters, KIND_COUNT + 1).
         choices: Votes for choices (choices,).
         fields: Votes for result fields as arguments (parameters, result fields).
         context: Votes for context fields as arguments (parameters, context fields).
@@ -66,12 +70,13 @@ class Votes(Generic[T]):
 class CaseData:
     """Cases of one toolbox: arrays from ``votes``, or tensors from ``tensors_network``.
 
-    In the arrays of ``votes``, the axis of cases comes after that of tools, parameters or choices.
+    In the arrays of ``votes``, ``calls``, ``kinds``, ``choices`` and ``fields`` have the axis of
+    cases after that of tools, parameters or choices, and ``calls`` is True or False.
 
     Attributes:
         keys: Keys of the cases' messages, by which they are compared (cases, key).
-        vectors: Vectors of the messages (cases, size).
-        spans: Vectors of the words from which arguments were taken (spans, size).
+        vectors: Mean states of the messages (cases, encoder); in ``votes`` mapped to (cases, size).
+        spans: Mean states of the words from which arguments were taken, likewise.
         span_case: Number of the case of each span.
         span_parameter: Number of the parameter of each span; in ``votes`` True if a span belongs to
             a parameter (parameters, spans).
@@ -103,7 +108,7 @@ def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
 
     Returns:
         ``ids``, ``types``, ``mask`` (n, tokens); ``words`` (n, words, tokens) and ``fields``
-        (n, fields, tokens), rows of weights that sum to one; ``features`` (n, words, features).
+        (n, fields, tokens), weights with sum one; ``features`` (n, words, WORD_FEATURES).
     """
     count, width = len(messages), max(len(message.ids) for message in messages)
     word_count = _axis_length(message.words for message in messages)
@@ -166,15 +171,16 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
 
     Returns:
         ``relations`` (nodes, nodes), the same for all messages; ``links`` (n, words + context
-        fields, context fields + the toolbox's nodes, LINKS): of words to nodes whose name or
-        description has the word, and of fields to nodes with an equal or a similar name;
-        ``present`` (n, nodes), False for padding.
+        fields, context fields + the toolbox's nodes, LINKS), 1 in one of four channels: a word is
+        (0) in a node's name or a context field's value, or (1) in a node's description; a context
+        field and a node have (2) the same or (3) a similar name; ``present`` (n, nodes), False for
+        padding.
     """
     words = _axis_length(message.words for message in messages)
     fields = _axis_length(message.fields for message in messages)
     first_node = words + fields
-    types = np.concatenate([np.repeat([0, FIELD_NODE], [words, fields]), schema.types()])
-    relations = 6 * types[:, None] + types[None]
+    types = np.concatenate([np.repeat([WORD_NODE, FIELD_NODE], [words, fields]), schema.types()])
+    relations = NODE_TYPES * types[:, None] + types[None]
     distances = np.arange(words)[None] - np.arange(words)[:, None]
     relations[:words, :words] = NEAR + REACH + np.clip(distances, -REACH, REACH)
     relations[first_node:, first_node:] = schema.relations
@@ -204,18 +210,12 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
 
 
 def name_likeness(schema: Schema) -> Array:
-    """Return 1 for equal and for similar names of parameter and result field.
-
-    Shape (parameters, fields, 2).
-    """
+    """Return flags for the same and for a similar name (parameters, result fields, 2)."""
     return _likeness(schema, [name for _, name in schema.results])
 
 
 def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
-    """Return 1 for equal and for similar names of parameter and context field.
-
-    Shape (n, parameters, fields, 2).
-    """
+    """Return the flags of ``name_likeness`` (n, parameters, context fields, 2)."""
     fields = _axis_length(message.fields for message in messages)
     likenesses = np.zeros((len(messages), len(schema.parameters), fields, 2), dtype=np.float32)
     for row, message in enumerate(messages):
@@ -240,7 +240,7 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
     Returns:
         ``calls`` (cases, tools), 1 for the tools that a case calls; ``kinds`` (cases, parameters,
         kinds), ``choices`` (cases, choices) and ``fields`` (cases, parameters, result fields): of
-        the steps of a case that call the tool, the share with this kind, choice or field;
+        a case's calls of the parameter's tool, the share with this kind, choice or field;
         ``pairs`` (cases, tools + 1, tools + 1), 1 if the column's tool follows the row's, where
         the last row is the start of a plan and the last column its end.
     """
@@ -289,7 +289,7 @@ def case_spans(cases: Sequence[ReadCase]) -> NDArray[np.int64]:
 
 
 def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
-    """Return for each context field's name 1 where it is an argument (parameters, cases)."""
+    """Return by context field 1 where it is an argument in a case (parameters, cases)."""
     uses: dict[str, Array] = {}
     for row, (message, steps) in enumerate(cases):
         for argument in chain.from_iterable(step.arguments for step in steps):
@@ -302,7 +302,7 @@ def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
 
 
 def case_fields(schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]) -> Array:
-    """Return 1 where cases took the messages' context fields (cases, parameters, n, fields)."""
+    """Return 1 where cases use the messages' context fields (cases, parameters, n, fields)."""
     width = _axis_length(message.fields for message in messages)
     shape = (len(cases), len(schema.parameters), len(messages), width)
     fields = np.zeros(shape, dtype=np.float32)
@@ -315,7 +315,7 @@ def case_fields(schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Me
 
 
 def tool_sequences(cases: Sequence[ReadCase], end: int) -> Array:
-    """Return the tools of each case, then the end, then -1 (cases, CASE_STEPS)."""
+    """Return the tools of each case, then the number ``end``, then -1 (cases, CASE_STEPS)."""
     sequences = np.full((len(cases), CASE_STEPS), -1, dtype=np.int64)
     for row, (_, steps) in enumerate(cases):
         tools = [*(step.tool for step in steps), end][:CASE_STEPS]
@@ -327,7 +327,8 @@ def number_arrays(messages: Sequence[Message], words: int) -> tuple[Array, Array
     """Return the messages' numbers: weights over words, features, and False for padding.
 
     Returns:
-        (n, numbers, words), (n, numbers, 3), (n, numbers).
+        (n, numbers, words), (n, numbers, 3), (n, numbers). The features are the scaled logarithm,
+        and 1 for a fraction and for a number in digits.
     """
     width = _axis_length(message.numbers for message in messages)
     weights = np.zeros((len(messages), width, words), dtype=np.float32)

@@ -13,17 +13,17 @@ from casewright.planner.parser.plan_reading import KIND_COUNT
 #: Dimension of the keys by which messages are compared.
 KEY = 128
 #: Score of masked cases.
-FAR = -1e4
+MASKED = -1e4
 
 
 class Cases(nn.Module):
-    """Computes weights of cases, and their votes for every node."""
+    """Computes weights of cases, and their votes: states of ``size`` from those of ``encoder``."""
 
     def __init__(self, encoder: int, size: int) -> None:
         super().__init__()
         self.key = nn.Linear(encoder, KEY, bias=False)
-        self.sharpness = nn.Parameter(torch.tensor(2.5))
-        self.nothing = nn.Parameter(torch.tensor(0.4))
+        self.sharpness = nn.Parameter(torch.tensor(2.5))  # Log of the factor of a cosine.
+        self.nothing = nn.Parameter(torch.tensor(0.4))  # The cosine that stands for no case.
         self.vector, self.span = nn.Linear(encoder, size), nn.Linear(encoder, size)
         self.tool, self.parameter = perceptron(4, 32, size), perceptron(KIND_COUNT + 1, 32, size)
         self.choice, self.field = perceptron(2, 16, size), perceptron(2, 16, size)
@@ -42,17 +42,18 @@ class Cases(nn.Module):
             keys: Keys of the messages (n, KEY).
             allowed: True for the cases that each message may use (n, cases).
         """
-        likeness = keys @ cases.keys.T
-        scores = (likeness * self.sharpness.exp()).masked_fill(~allowed, FAR)
+        cosines = keys @ cases.keys.T
+        scores = (cosines * self.sharpness.exp()).masked_fill(~allowed, MASKED)
         nothing = (self.nothing * self.sharpness.exp()).expand(len(scores), 1)
         weights = torch.cat([scores, nothing], 1).softmax(-1)[:, :-1]
         usable = allowed[:, None] & (cases.calls.T[None] > 0)
-        by_tool = scores[:, None].masked_fill(~usable, FAR).softmax(-1) * usable
-        count = usable.sum(-1).float()
-        best_likeness = likeness[:, None].masked_fill(~usable, -1).amax(-1)
+        # Weights of the cases that call a tool, among these cases (n, tools, cases).
+        by_tool = scores[:, None].masked_fill(~usable, MASKED).softmax(-1) * usable
+        best_cosine = cosines[:, None].masked_fill(~usable, -1).amax(-1)
         weight = torch.einsum("nc,ct->nt", weights, cases.calls)
-        log_count = torch.log1p(count) / 3
-        tools = torch.stack([weight, best_likeness, log_count, torch.log(weight + 0.02) / 4], -1)
+        # The divisors bring both logarithms to about the range of the other measures.
+        log_count = torch.log1p(usable.sum(-1).float()) / 3
+        tools = torch.stack([weight, best_cosine, log_count, torch.log(weight + 0.02) / 4], -1)
         by_parameter = by_tool[:, cases.tool_of]
         kinds = torch.einsum("npc,cpk->npk", by_parameter, cases.kinds)
         kinds = torch.cat([kinds, log_count[:, cases.tool_of, None]], -1)
@@ -69,7 +70,7 @@ class Cases(nn.Module):
         return Votes(torch.cat(states, 1), weights, tools, kinds, choices, fields, context)
 
     def _spans(self, by_parameter: Tensor, cases: CaseData) -> Tensor:
-        """Return the mean vector of the words that each parameter got (n, parameters, size)."""
+        """Return the mean vector of each parameter's spans in the cases (n, parameters, size)."""
         of_parameter = cases.span_parameter[None] == torch.arange(by_parameter.shape[1])[:, None]
         weights = by_parameter[:, :, cases.span_case] * of_parameter
         weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-6)
@@ -78,17 +79,20 @@ class Cases(nn.Module):
 
 
 def with_sign(votes: Tensor) -> Tensor:
-    """Return votes (…) with 1 for positive ones (…, 2)."""
+    """Return pairs of a vote and its sign, 1 if positive, else 0 (…, 2), for votes (…)."""
     return torch.stack([votes, (votes > 0).float()], -1)
 
 
 def continued(cases: CaseData, weights: Tensor, previous_tools: Tensor, tools: int) -> Tensor:
     """Return the cases' votes for each next tool and for the end (n, places, tools + 1, 4).
 
+    The four measures are the weight of the cases that continue the same first tools in this way,
+    its share, the weight of the cases in which the tool follows the previous one, and its share.
+
     Args:
         weights: Weights of the cases (n, cases).
-        previous_tools: The tool before each place (n, places), first ``tools``; -1 after the plan.
-        tools: Number of tools, which is also the number of the start and of the end.
+        previous_tools: The tool before each place (n, places): first the start, -1 after the plan.
+        tools: How many tools there are, which is also the number of the start and of the end.
     """
     places = previous_tools.shape[1]
     count = cases.sequences.shape[0]

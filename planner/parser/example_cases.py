@@ -11,7 +11,7 @@ from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan, context_fields
 from casewright.tools import Toolbox
 
-#: Placeholder of a context field's value if only its name is known.
+#: Value of a context field of which only the name is known.
 GIVEN = "given"
 
 

@@ -17,7 +17,7 @@ from casewright.stores.encoders.onnx_graph import FUSED, HEAD_SIZE, Floats, Grap
 
 #: Names of the decoding layers for steps, and of the one for the arguments of a step.
 STEPS, ARGUMENT = ("steps.0", "steps.1"), "argument.0"
-#: Keys and values (1, heads, nodes, HEAD) of the joint states for each decoding layer, and
+#: Keys and values (1, heads, nodes, HEAD_SIZE) of the joint states for each decoding layer, and
 #: ``present`` (1, nodes), 0 for padding.
 LayerMemory = dict[str, NDArray[Any]]
 
@@ -30,14 +30,16 @@ class JointLayers:
         self.count = sum(name.endswith(".into.bias") for name in weights)
         heads = len(weights["norm.bias"]) // HEAD_SIZE
         norms = [*(f"layers.{number}.norm" for number in range(self.count)), "norm"]
-        states, total = graph.layer_norm("states", norms[0]), "states"
+        states, residual = graph.layer_norm("states", norms[0]), "states"
         for number in range(self.count):
             layer, bias = f"layers.{number}", f"bias{number}"
-            seen = graph.attention(states, "", heads, f"{layer}.into", bias=bias)
-            states, total = graph.residual(total, seen, f"{layer}.out", f"{layer}.norm_after")
+            attended = graph.attention(states, "", heads, f"{layer}.into", bias=bias)
+            states, residual = graph.residual(
+                residual, attended, f"{layer}.out", f"{layer}.norm_after"
+            )
             inner = graph.gelu(states, f"{layer}.forward_layer.0")
             layer = f"{layer}.forward_layer.2"
-            states, total = graph.residual(total, inner, layer, norms[number + 1])
+            states, residual = graph.residual(residual, inner, layer, norms[number + 1])
         memory = graph.linear(states, *(f"{name}.memory" for name in (*STEPS, ARGUMENT)))
         memory = graph.node(
             "Transpose", graph.reshape(memory, -1, 6, heads, HEAD_SIZE), perm=[1, 2, 0, 3]
@@ -82,27 +84,29 @@ class StepLayers:
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
-        states, total = graph.layer_norm("fed", f"{STEPS[0]}.norms.0"), "fed"
+        states, residual = graph.layer_norm("inputs", f"{STEPS[0]}.norms.0"), "inputs"
         for layer, after in zip(STEPS, (f"{STEPS[1]}.norms.0", "step_norm"), strict=True):
             own = graph.affine(f"{layer}.own")
             heads = len(weights["step_norm.bias"]) // HEAD_SIZE
-            seen = graph.node(
+            attended = graph.node(
                 "Attention", states, *own, domain=FUSED, num_heads=heads, unidirectional=1
             )
             if layer == STEPS[-1]:
                 # After the last layer, only the last place is needed.
                 last = graph.node("Constant", value_ints=(-1,))
-                seen, total = (graph.node("Gather", part, last, axis=1) for part in (seen, total))
-            states, total = _decoded(graph, seen, total, layer, after, heads)
+                attended, residual = (
+                    graph.node("Gather", part, last, axis=1) for part in (attended, residual)
+                )
+            states, residual = _decoded(graph, attended, residual, layer, after, heads)
         # With so few rows, waking a second thread takes longer than the computation.
         self._session = graph.session(
-            {"fed": np.float32, **_memory_inputs(*STEPS)}, states, threads=1
+            {"inputs": np.float32, **_memory_inputs(*STEPS)}, states, threads=1
         )
 
-    def __call__(self, fed: Floats, memory: LayerMemory) -> Floats:
+    def __call__(self, inputs: Floats, memory: LayerMemory) -> Floats:
         """Return the state (n, size) after the last of the decoder's inputs (n, places, size)."""
         parts = {name: memory[name] for name in _memory_inputs(*STEPS)}
-        return self._session(fed=fed, **parts)[0][:, 0]
+        return self._session(inputs=inputs, **parts)[0][:, 0]
 
 
 class ArgumentLayers:
@@ -112,10 +116,10 @@ class ArgumentLayers:
         graph = Graph(weights)
         heads = len(weights["argument_norm.bias"]) // HEAD_SIZE
         inner = graph.gelu("wide", "mix.0")
-        states, total = graph.residual("own", inner, "mix.2", f"{ARGUMENT}.norms.0")
+        states, residual = graph.residual("own", inner, "mix.2", f"{ARGUMENT}.norms.0")
         own = graph.affine(f"{ARGUMENT}.own")
-        seen = graph.node("Attention", states, *own, "exists", domain=FUSED, num_heads=heads)
-        states, _ = _decoded(graph, seen, total, ARGUMENT, "argument_norm", heads)
+        attended = graph.node("Attention", states, *own, "exists", domain=FUSED, num_heads=heads)
+        states, _ = _decoded(graph, attended, residual, ARGUMENT, "argument_norm", heads)
         inputs = {
             "wide": np.float32,
             "own": np.float32,
@@ -127,30 +131,30 @@ class ArgumentLayers:
     def __call__(
         self, own: Floats, wide: Floats, exists: NDArray[np.bool_], memory: LayerMemory
     ) -> Floats:
-        """Return the states (n, most, size) of the arguments of n steps.
+        """Return the states (n, parameters, size) of the arguments of n steps.
 
         Args:
-            own: States of the parameters (n, most, size).
-            wide: The same, concatenated with those of step and tool (n, most, 3 size).
-            exists: False for padding (n, most).
+            own: States of the parameters (n, parameters, size).
+            wide: The same, concatenated with those of step and tool (n, parameters, 3 size).
+            exists: False for padding (n, parameters).
         """
         parts = {name: memory[name] for name in _memory_inputs(ARGUMENT)}
         return self._session(own=own, wide=wide, exists=exists.astype(np.int32), **parts)[0]
 
 
 def _decoded(
-    graph: Graph, seen: str, total: str, layer: str, after: str, heads: int
+    graph: Graph, attended: str, residual: str, layer: str, after: str, heads: int
 ) -> tuple[str, str]:
-    """Add the part of a decoding layer after its self-attention; return its states."""
-    states, total = graph.residual(total, seen, f"{layer}.own_out", f"{layer}.norms.1")
+    """Add a decoding layer's part after self-attention; return its states and the residual."""
+    states, residual = graph.residual(residual, attended, f"{layer}.own_out", f"{layer}.norms.1")
     # All rows attend to the same joint states.
     query = graph.reshape(graph.linear(states, f"{layer}.query"), 1, -1, heads * HEAD_SIZE)
     memory = (f"{layer}.key", f"{layer}.value", "", "present")
-    seen = graph.node("MultiHeadAttention", query, *memory, domain=FUSED, num_heads=heads)
-    seen = graph.node("Reshape", seen, graph.node("Shape", states))
-    states, total = graph.residual(total, seen, f"{layer}.out", f"{layer}.norms.2")
+    attended = graph.node("MultiHeadAttention", query, *memory, domain=FUSED, num_heads=heads)
+    attended = graph.node("Reshape", attended, graph.node("Shape", states))
+    states, residual = graph.residual(residual, attended, f"{layer}.out", f"{layer}.norms.2")
     inner = graph.gelu(states, f"{layer}.forward_layer.0")
-    return graph.residual(total, inner, f"{layer}.forward_layer.2", after)
+    return graph.residual(residual, inner, f"{layer}.forward_layer.2", after)
 
 
 def _memory_inputs(*layers: str) -> dict[str, type]:

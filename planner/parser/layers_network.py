@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class JointLayer(nn.Module):
-    """Layer over words, context fields and the toolbox's nodes, with a bias per pair of nodes."""
+    """Layer over words, context fields and the toolbox's nodes, with a bias for pairs of nodes."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -21,17 +21,18 @@ class JointLayer(nn.Module):
 
         Args:
             related: Addends to all attention scores (1, heads, nodes, nodes).
-            links: Addends to the scores between the first and the last nodes, in both directions
-                (n, heads, first, last).
+            links: Addends to the scores between the first nodes, words and context fields, and the
+                last nodes, context fields and the toolbox's, in both directions (n, heads, number
+                of first nodes, number of last nodes).
             hidden: Bias for padding (n, 1, 1, nodes); see ``hidden_bias``.
         """
         query, key, value = (
             _split(part, self.heads) for part in self.into(self.norm(states)).chunk(3, -1)
         )
         scores = query @ key.transpose(-1, -2) * float(query.shape[-1] ** -0.5) + related + hidden
-        first, last = links.shape[2], links.shape[3]
-        scores[:, :, :first, -last:] += links
-        scores[:, :, -last:, :first] += links.transpose(2, 3)
+        first_count, last_count = links.shape[2:]
+        scores[:, :, :first_count, -last_count:] += links
+        scores[:, :, -last_count:, :first_count] += links.transpose(2, 3)
         attended = scores.softmax(-1).to(value.dtype) @ value
         states = states + self.out(_join(attended))
         output: Tensor = states + self.forward_layer(self.norm_after(states))
@@ -39,7 +40,7 @@ class JointLayer(nn.Module):
 
 
 class DecodingLayer(nn.Module):
-    """Layer with attention to its own places, and to the joint states."""
+    """Layer with attention to its own input's places, and to the joint states."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -61,7 +62,7 @@ class DecodingLayer(nn.Module):
         """Return states (n, places, size) after the layer.
 
         Args:
-            own: True if a place attends to another (n or 1, 1, places, places).
+            own: True where a place (row) may attend to another (n or 1, 1, places or 1, places).
             memory: Keys and values from ``remember``.
             present: True for joint states that are not padding (n, 1, 1, nodes).
         """
@@ -101,7 +102,7 @@ def _attended(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor
 
 
 def hidden_bias(present: Tensor) -> Tensor:
-    """Return a bias for attention scores: 0 where ``present``, else far below 0."""
+    """Return a bias for attention scores: 0 where ``present`` is True, else far below 0."""
     return torch.zeros(present.shape).masked_fill(~present, -1e4)
 
 
@@ -115,5 +116,5 @@ def _join(states: Tensor) -> Tensor:
 
 
 def masked(scores: Tensor, present: Tensor) -> Tensor:
-    """Return scores that are far below all others where not ``present``."""
+    """Return the scores, far below all others where ``present`` is False."""
     return scores.float().masked_fill(~present, -1e4)

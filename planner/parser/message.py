@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MAX_WORDS, MAX_TOKENS = 96, 160
 #: Maximum numbers of context fields, of tokens of a field, and of characters of its value.
 MAX_FIELDS, FIELD_TOKENS, VALUE_CHARACTERS = 8, 14, 48
+#: Ids of BERT's special tokens at the start of a text and after each part of it.
 CLS, SEP = 101, 102
 #: Number of features of a word, in addition to its tokens; see ``_features``.
 WORD_FEATURES = 6
@@ -42,12 +43,14 @@ class Message:
     Attributes:
         ids: Token ids: the question's, then the context's.
         types: 0 for the question's tokens, 1 for the context's.
-        words: Start and end in characters of each of the question's words that were read.
+        words: Start and end, in characters, of each word of the question that was not truncated.
         word_of: The number of each token's word, or -1.
         field_of: The number of each token's context field, or -1.
         fields: Names of the context fields that have a value.
         features: Features of the words (words, WORD_FEATURES).
         numbers: The numbers that the question mentions.
+        stems: The ``stem`` of each word.
+        field_stems: The stems of the words in each context field's value.
     """
 
     question: str
@@ -69,16 +72,16 @@ class Message:
     def find(self, text: str) -> list[tuple[int, int]]:
         """Return the first and last word of every occurrence of a text."""
         searched = normalized(text)
-        runs = len(RUNS.findall(searched))
+        length = len(RUNS.findall(searched))
         return [
-            (first, first + runs - 1)
-            for first in range(len(self.words) - runs + 1)
-            if runs and normalized(self.text(first, first + runs - 1)) == searched
+            (first, first + length - 1)
+            for first in range(len(self.words) - length + 1)
+            if length and normalized(self.text(first, first + length - 1)) == searched
         ]
 
 
 def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> Message:
-    """Tokenize a question and its context, both truncated to the maximum lengths."""
+    """Return a tokenised question with its context, both truncated to the maximum lengths."""
     words = [run.span() for run in RUNS.finditer(question)][:MAX_WORDS]
     encoded = tokenizer.encode(question, add_special_tokens=False)
     ids, word_of = [CLS], [-1]
@@ -96,7 +99,7 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
     word_of.append(-1)
     types, field_of = [0] * len(ids), [-1] * len(ids)
     fields = [name for name, value in context.items() if value is not None][:MAX_FIELDS]
-    stems = []
+    field_stems = []
     for number, name in enumerate(fields):
         value = str(context[name])[:VALUE_CHARACTERS]
         text = f"{' '.join(words_in(name))}: {value}"
@@ -105,7 +108,7 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
         types += [1] * len(tokens)
         field_of += [number] * (len(tokens) - 1) + [-1]
         word_of += [-1] * len(tokens)
-        stems.append(frozenset(map(stem, words_in(value))))
+        field_stems.append(frozenset(map(stem, words_in(value))))
     return Message(
         question,
         ids,
@@ -117,7 +120,7 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
         _features(question, words),
         _numbers(question, words),
         [stem(question[start:end]) for start, end in words],
-        stems,
+        field_stems,
     )
 
 

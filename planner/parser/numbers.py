@@ -1,4 +1,4 @@
-"""Numbers that a message mentions, in digits or in words."""
+"""Finds the numbers that a message mentions, in digits or in words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WORDS = {
     **{word: value for value, words in _OTHERS.items() for word in words.split()},
 }
 _SCALES = {"hundred": 100.0, "thousand": 1000.0, "k": 1000.0, "million": 1e6, "dozen": 12.0}
-#: Factors of units, for tools that expect a smaller unit: days, months, minutes.
+#: Factors of units, for tools that expect a smaller unit: "two weeks" may mean 14 days.
 _UNITS = {"week": 7.0, "weeks": 7.0, "fortnight": 14.0, "fortnights": 14.0, "years": 12.0}
 _UNITS |= {"year": 12.0, "percent": 0.01, "hour": 60.0, "hours": 60.0, "month": 30.0}
 _TOKEN = re.compile(r"\d+(?:[.,'’]\d+)*|[^\W\d_]+|%")
@@ -64,21 +64,21 @@ def _mentions_at(tokens: list[tuple[str, int, int]], position: int) -> Iterator[
     word, start, end = tokens[position]
     for value in _values(word):
         yield NumberMention(value, start, end)
-        total, last = value, end
-        for after, (other, _, stop) in enumerate(tokens[position + 1 : position + 5], position + 1):
-            if other in ("and", "a", "an") and after + 1 < len(tokens):
+        total, total_end = value, end
+        for index, (other, _, other_end) in enumerate(tokens[position + 1 : position + 5], 1):
+            if other in ("and", "a", "an") and position + index + 1 < len(tokens):
                 continue
             if (scale := _SCALES.get(other)) is not None:
-                total, last = total * scale if total else scale, stop
+                total, total_end = total * scale if total else scale, other_end
             elif (unit := _UNITS.get(other)) is not None or other == "%":
-                yield NumberMention(round(total * (unit or 0.01), 6), start, stop)
+                yield NumberMention(round(total * (unit or 0.01), 6), start, other_end)
                 break
             elif other in _WORDS and not other.isdigit() and _joins(total, _WORDS[other], other):
-                total, last = total + _WORDS[other], stop
+                total, total_end = total + _WORDS[other], other_end
             else:
                 break
-        if last != end:
-            yield NumberMention(total, start, last)
+        if total_end != end:
+            yield NumberMention(total, start, total_end)
 
 
 def _joins(total: float, value: float, word: str) -> bool:
@@ -89,6 +89,7 @@ def _joins(total: float, value: float, word: str) -> bool:
 
 
 def _values(word: str) -> Iterator[float]:
+    """Yield the values that a word or digits may have: 1.234 is also 1234."""
     if word in _WORDS:
         yield _WORDS[word]
     if not word[0].isdigit():

@@ -1,4 +1,4 @@
-"""Masks of the valid values of each argument, so that every plan of the parser is valid."""
+"""Masks of the valid values of each argument, which let the parser write only valid plans."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Options:
         self._name_relations = schema.name_relations([name for _, name in schema.results])
 
     def plain_of(self, message: Message) -> Mask:
-        """Return ``plain`` for a message: a span needs words, and a number one that fits."""
+        """Return ``plain`` without the kinds for which the message has no words or number."""
         mask = self.plain.copy()
         mask[:, SPAN] &= bool(message.words)
         mask[:, NUMBER] &= self.numbers_of(message).any(1)
@@ -71,7 +71,7 @@ class Options:
         return mask
 
     def unlike_of(self, message: Message) -> Mask:
-        """Return True for fields with an unlike name, if another has the parameter's name.
+        """Return True for fields with an unlike name, if another field has the parameter's name.
 
         Shape (parameters, max(1, context fields) + result fields).
         """
@@ -88,13 +88,14 @@ class Options:
         return usable
 
     def results_of(self, before: Sequence[int], places: int) -> Mask:
-        """Return True for result fields of the step at each place (places, fields)."""
+        """Return True for result fields of the steps with the tools ``before`` (places, fields)."""
         tools = [*before, *[-1] * places][:places]
         mask: Mask = np.array(tools)[:, None] == self.result_tool
         return mask
 
 
 def _plain_mask(parameter: Parameter) -> list[bool]:
+    """Return True for the kinds that a parameter allows, in the order OMIT to NUMBER."""
     sources = parameter.sources
     text = parameter.fits("") and bool(sources & {Source.SPAN, Source.LITERAL})
     return [

@@ -1,4 +1,4 @@
-"""The plan parser's network in torch: encoding of cards and messages, joint layers, decoder."""
+"""The plan parser's network in torch, for training: encoder, joint layers and decoder."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ from casewright.planner.parser.plan_reading import (
 )
 from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
 
+#: Size of all states but the encoder's, number of attention heads, and of joint layers.
 SIZE, HEADS, LAYERS = 256, 8, 3
-#: Number of texts in a batch of the encoder, if there are more than 24 texts.
-TOGETHER = 10
+#: Maximum number of texts in a batch of the encoder: the first if there are at most 24 texts.
+SMALL_BATCH, BATCH = 4, 10
 
 
 @dataclass(slots=True)
@@ -90,8 +91,9 @@ class Memory:
         """Number of the first tool's node."""
         return self.words + self.fields
 
-    def part(self, number: int) -> Tensor:
-        """Return the states of tools, parameters, choices or result fields (n, …, SIZE)."""
+    def states_of(self, nodes: str) -> Tensor:
+        """Return the states of tools, parameters, choices or results (n, …, SIZE)."""
+        number = ("tools", "parameters", "choices", "results").index(nodes)
         start = self.first + sum(self.sizes[:number])
         return self.states[:, start : start + self.sizes[number]]
 
@@ -100,7 +102,7 @@ class ParserNetwork(nn.Module):
     """Encoder, joint layers and decoder of the plan parser.
 
     Methods with ``rows`` compute several steps or arguments of the messages in ``memory``: ``rows``
-    are the numbers of their messages, and ``places`` the numbers of their steps, from 0.
+    has the number of each one's message, and ``places`` the number of its step, from 0.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
@@ -111,7 +113,8 @@ class ParserNetwork(nn.Module):
         width = int(encoder.config.hidden_size)
         self.encoder = encoder
         self.depth = len(encoder.encoder.layer)
-        #: Number of the encoder's frozen layers; ``kept`` may return cached states of these.
+        #: Number of the encoder's frozen layers. ``kept``, if given, replaces ``lower``: it returns
+        #: cached states after these layers.
         self.split = self.depth
         self.kept: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
         self.word, self.field = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
@@ -135,6 +138,7 @@ class ParserNetwork(nn.Module):
         self.index = nn.Embedding(RESULTS, SIZE)
         for table in (self.node_type, self.place, self.distance, self.kind, self.index):
             nn.init.normal_(table.weight, std=0.05)
+        # Maps of what an argument points to, and of its parameter.
         self.took, self.took_for = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
         self.steps = nn.ModuleList([DecodingLayer(SIZE, HEADS, dropout) for _ in range(2)])
         self.step_norm = nn.LayerNorm(SIZE)
@@ -169,16 +173,16 @@ class ParserNetwork(nn.Module):
         return self._layers(states, mask, 0, self.split)
 
     def _layers(self, states: Tensor, mask: Tensor, first: int, last: int | None) -> Tensor:
-        """Return states after some of the encoder's layers, in batches of texts of like length."""
+        """Return states after layers ``first`` to ``last``, excluded, in batches by length."""
         lengths = mask.sum(-1)
         order = lengths.argsort()
         outputs = []
-        for part in order.split(TOGETHER if len(mask) > 24 else 4):
-            width = int(lengths[part[-1]])
-            batch = states[part, :width]
-            hidden = (1.0 - mask[part, None, None, :width].to(batch.dtype)) * -1e4
+        for texts in order.split(BATCH if len(mask) > 24 else SMALL_BATCH):
+            width = int(lengths[texts[-1]])
+            batch = states[texts, :width]
+            mask_bias = (1.0 - mask[texts, None, None, :width].to(batch.dtype)) * -1e4
             for layer in self.encoder.encoder.layer[first:last]:
-                batch = layer(batch, hidden)
+                batch = layer(batch, mask_bias)
             outputs.append(nn.functional.pad(batch, (0, 0, 0, mask.shape[1] - width)))
         return torch.cat(outputs)[order.argsort()]
 
@@ -258,7 +262,8 @@ class ParserNetwork(nn.Module):
         Args:
             taken: Mean of the ``values`` of each step's arguments (steps, SIZE).
         """
-        inputs: Tensor = memory.part(0)[rows, tools] + taken + self.place(places + 1)
+        called = memory.states_of("tools")[rows, tools]
+        inputs: Tensor = called + taken + self.place(places + 1)
         return inputs
 
     def values(
@@ -279,7 +284,7 @@ class ParserNetwork(nn.Module):
         states = (weights[:, None].to(memory.states.dtype) @ memory.states[rows])[:, 0]
         values: Tensor = (
             self.took(states)
-            + self.took_for(memory.part(1)[rows, parameters])
+            + self.took_for(memory.states_of("parameters")[rows, parameters])
             + self.kind(kinds)
             + self.index(indices)
         )
@@ -310,7 +315,8 @@ class ParserNetwork(nn.Module):
             previous_tools: The tool before each place; see ``continued``.
         """
         count = memory.sizes[0]
-        states, votes, weights = memory.part(0), memory.votes.tools, memory.votes.weights
+        states = memory.states_of("tools")
+        votes, weights = memory.votes.tools, memory.votes.weights
         if rows is not None:
             states, votes, weights = states[rows], votes[rows], weights[rows]
         end = self.end[None, None].expand(len(states), 1, -1)
@@ -325,17 +331,17 @@ class ParserNetwork(nn.Module):
     def arguments(
         self, memory: Memory, states: Tensor, rows: Tensor, tools: Tensor, parameters: Tensor
     ) -> Tensor:
-        """Return a state (steps, most, SIZE) for each argument of steps.
+        """Return a state (steps, parameters, SIZE) for each argument of steps.
 
         Args:
             states: States of the steps (steps, SIZE).
-            parameters: Parameters of the steps' tools, padded with -1 (steps, most).
+            parameters: Parameters of the steps' tools, padded with -1 (steps, parameters).
         """
         exists = parameters >= 0
-        slots = memory.part(1)[rows[:, None], parameters.clamp(min=0)]
-        wide = states[:, None].expand_as(slots)
-        tool = memory.part(0)[rows, tools][:, None].expand_as(slots)
-        mixed = self.mix(torch.cat([slots, wide, tool], -1)) + slots
+        slots = memory.states_of("parameters")[rows[:, None], parameters.clamp(min=0)]
+        steps = states[:, None].expand_as(slots)
+        tool = memory.states_of("tools")[rows, tools][:, None].expand_as(slots)
+        mixed = self.mix(torch.cat([slots, steps, tool], -1)) + slots
         present = memory.present[rows][:, None, None]
         for layer in self.argument:
             assert isinstance(layer, DecodingLayer)
@@ -370,14 +376,15 @@ class ParserNetwork(nn.Module):
             return dots(query, keys[rows])[:, 0] + evidence[..., 0]
 
         choice_votes = self.choice_votes(with_sign(votes.choices[rows]))
-        choice = scores(self.choice_key(memory.part(2)), choice_votes)
+        choice = scores(self.choice_key(memory.states_of("choices")), choice_votes)
         fields = memory.states[:, memory.words : memory.first]
         evidence = with_sign(votes.context[rows, parameters])
         evidence = torch.cat([evidence, likeness[1][rows, parameters]], -1)
         context = scores(self.context_key(fields), self.context_votes(evidence))
         evidence = with_sign(votes.fields[rows, parameters])
         evidence = torch.cat([evidence, likeness[0][parameters]], -1)
-        result = scores(self.field_key(memory.part(3)), self.field_votes(evidence))
+        keys = self.field_key(memory.states_of("results"))
+        result = scores(keys, self.field_votes(evidence))
         distances = (places[:, None] - torch.arange(PLACES)).clamp(min=0, max=PLACES)
         step = dots(query, self.place.weight[None, 1:] + self.distance(distances))[:, 0]
         return (
@@ -391,17 +398,18 @@ class ParserNetwork(nn.Module):
         """Return logits (arguments, words, LONGEST) of spans, by first word and length - 1."""
         words = memory.states[:, : memory.words]
         query = states[:, None]
-        first = dots(query, self.span_first(words)[rows])[:, 0]
-        last = dots(query, self.span_last(words)[rows])[:, 0]
-        ends = [layer(words) for layer in self.span_ends]
-        joined = self.span_join(states)[:, None] * ends[0][rows]
-        products = (joined @ ends[1][rows].transpose(1, 2)).float() / 8
-        pair = first[:, :, None] + last[:, None] + products
-        start = torch.arange(memory.words)
-        stop = start[:, None] + torch.arange(LONGEST)
-        present = memory.present[:, : memory.words][rows][:, stop.clamp(max=memory.words - 1)]
-        runs = pair[:, start[:, None], stop.clamp(max=memory.words - 1)] + self.length
-        return masked(runs, present & (stop < memory.words))
+        first_scores = dots(query, self.span_first(words)[rows])[:, 0]
+        last_scores = dots(query, self.span_last(words)[rows])[:, 0]
+        first_keys, last_keys = (layer(words)[rows] for layer in self.span_ends)
+        joined = self.span_join(states)[:, None] * first_keys
+        # Divided by the root of the size of these keys, 64.
+        products = (joined @ last_keys.transpose(1, 2)).float() / 8
+        pairs = first_scores[:, :, None] + last_scores[:, None] + products
+        first = torch.arange(memory.words)[:, None]
+        last = first + torch.arange(LONGEST)
+        clamped = last.clamp(max=memory.words - 1)
+        present = memory.present[:, : memory.words][rows][:, clamped]
+        return masked(pairs[:, first, clamped] + self.length, present & (last < memory.words))
 
     def numbers(
         self, memory: Memory, states: Tensor, weights: Tensor, facts: Tensor, rows: Tensor

@@ -1,4 +1,4 @@
-"""Conversion of plans to pointers into message and toolbox, and back."""
+"""Converts plans to pointers into a message and a toolbox, and back."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from casewright.planner.parser.schema import Schema
 from casewright.planner.plan import ContextRef, Literal, Plan, QuestionRef, Step, StepRef, Value
 from casewright.tools import Parameter, Source
 
-#: Kinds of an argument. The first six are complete or point to words; the others point to a node.
+#: Kinds of an argument. The first six need no pointer, or point to words; the others point to a
+#: node: a choice, a context field or a result field.
 OMIT, QUESTION, TRUE, FALSE, SPAN, NUMBER, CHOICE, CONTEXT, STEP = range(9)
 KIND_COUNT = 9
-#: Number of these first kinds, whose logits are one row; the other kinds have one per node.
+#: Number of these first kinds, which have one logit each; the other kinds have one for each node.
 PLAIN = 6
 #: Number of results of a step to which the parser can refer.
 RESULTS = 4
@@ -29,7 +30,8 @@ class Argument:
     Attributes:
         parameter: Number of its parameter in the schema.
         kind: One of the kinds above.
-        spans: First and last word of every occurrence of its text.
+        spans: First and last word of every occurrence of its text; in a plan that is being written,
+            of the one that was chosen.
         numbers: Indices of the message's numbers that have its value.
         node: Number of its choice, context field or result field.
         step: The step to which it refers, counted from 0.
@@ -56,7 +58,7 @@ class ReadStep:
 def pointed(
     argument: Argument, message: Message, schema: Schema, words: int, fields: int
 ) -> tuple[int, int]:
-    """Return the range of nodes to which an argument points: the first and the end.
+    """Return the range of nodes to which an argument points, without its end; (0, 0) for none.
 
     Args:
         words: Number of nodes of words, which come before those of context fields and toolbox.
@@ -76,14 +78,14 @@ def pointed(
 
 
 def number_for(parameter: Parameter, number: Number) -> int | float | None:
-    """Return a number as a parameter's literal; ``None`` if it does not fit."""
+    """Return a number as a literal, whole ones as integers; ``None`` if no fraction is allowed."""
     if number.value == int(number.value):
         return int(number.value)
     return number.value if parameter.fits(number.value) else None
 
 
 def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | None:
-    """Return a plan as pointers; ``None`` if nothing has the value of one of its arguments."""
+    """Return a plan as pointers; ``None`` if a tool or the value of an argument is not found."""
     numbers = {tool.name: number for number, tool in enumerate(schema.tools)}
     if any(tool not in numbers for tool in plan.tools):
         return None
@@ -130,7 +132,7 @@ def _argument(
 
 
 def _closest(text: str, message: Message) -> tuple[tuple[int, int], ...]:
-    """Return the span from the first to the last word of a text, if half of its words occur."""
+    """Return the span from the first to the last word of a text, if half of its stems occur."""
     stems = {stem(word) for word in words_in(text)}
     words = [number for number, word in enumerate(message.stems) if word in stems]
     if words and 2 * len({message.stems[number] for number in words}) >= len(stems):

@@ -1,4 +1,4 @@
-"""The plan parser's decoder: scores of the next tools, and of the pointers of their arguments."""
+"""The plan parser's decoder without torch: scores the next tools and their arguments."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ class PointerLayers:
     """The decoder's layers.
 
     Attributes:
-        keys: By name, the keys (…, size) of an argument's state that do not depend on the message.
+        taken: Embeddings of the kinds of arguments, then of the indices of results (…, size).
+        root: The root of the states' size, by which products are divided.
+        keys: By name, the vectors (…, size) with which an argument's state is multiplied and which
+            do not depend on the message.
         bias: Addend to the products with the first keys, which are those of ``_MAPS``.
     """
 
@@ -82,7 +85,7 @@ class PointerLayers:
 
 
 class Pointers:
-    """Scores for the parts of a message's plans."""
+    """Scores of the tools and of the arguments in plans for a message."""
 
     def __init__(self, layers: PointerLayers, joint: JoinedMessage) -> None:
         self._layers, self._joint = layers, joint
@@ -174,7 +177,7 @@ class Pointers:
 
         Args:
             states: States of the steps (n, size).
-            parameters: Parameters of the steps' tools, padded with -1 (n, most).
+            parameters: Parameters of the steps' tools, padded with -1 (n, parameters).
         """
         exists = parameters >= 0
         slots = self._parameters[parameters.clip(0)]
@@ -191,7 +194,7 @@ class Pointers:
         """Return logits of the options of each argument.
 
         Args:
-            rows: Rows of the arguments.
+            rows: Rows of the arguments, from ``arguments``.
             step: Number of their step, from 0.
 
         Returns:

@@ -1,4 +1,4 @@
-"""The plan parser's network without torch: encoding of toolboxes, cases and messages."""
+"""The plan parser's network without torch: encodes toolboxes with their cases, and messages."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class ReadToolbox:
     Attributes:
         nodes: States of the toolbox's nodes (nodes, size).
         names: See ``arrays.name_likeness``.
+        cases: See ``CaseVoting.case_data``.
     """
 
     schema: Schema
@@ -65,7 +66,7 @@ class ArrayNetwork:
         self._link = weights["link.weight"].T
 
     def toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> ReadToolbox:
-        """Return an encoded toolbox with its cases, at least one."""
+        """Return an encoded toolbox with its cases; at least one case is needed."""
         vectors, words, _ = zip(*(self._read(message) for message, _ in cases), strict=True)
         case_data = self._votes.case_data(schema, cases, np.stack(vectors), words)
         return ReadToolbox(schema, self._nodes(schema), name_likeness(schema), case_data)

@@ -27,13 +27,14 @@ from casewright.tools import Toolbox
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Maximum number of cached toolboxes, and of tools of one: memory grows with its square.
+#: Maximum number of cached toolboxes, and of tools in each: its memory grows with the square of its
+#: number of tools.
 CACHED, MOST_TOOLS = 16, 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A toolbox with its plan cases, ready for planning; ``encoded`` is the network's form."""
+    """A toolbox ready for planning; ``cases`` are kept since the cache's keys have their id."""
 
     cases: Sequence[PlanCase]
     schema: Schema
@@ -55,7 +56,7 @@ class ParserRuntime:
         """Return a toolbox encoded with its cases, from a cache.
 
         Args:
-            cases: Equal cases must be the same object in every call: the cache compares identity.
+            cases: The same sequence object in every call, since the cache compares identity.
 
         Raises:
             InputError: There are too many tools.

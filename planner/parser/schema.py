@@ -1,4 +1,4 @@
-"""A toolbox as the plan parser reads it: texts to encode (cards), nodes, and their relations."""
+"""A toolbox as the plan parser reads it: a text of each tool (card), nodes, and their relations."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from casewright.tools.parameter import KINDS
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Maximum numbers of tokens of a card, and of its parts.
+#: Maximum numbers of tokens of a card, and of each of its parts.
 MAX_CARD, MAX_DESCRIPTION, MAX_PARAMETER, MAX_CHOICE, MAX_FIELD, MAX_EXAMPLE = 256, 64, 32, 8, 6, 28
 #: Types of nodes in the joint layers.
 WORD_NODE, FIELD_NODE, TOOL_NODE, PARAMETER_NODE, CHOICE_NODE, RESULT_NODE = range(6)
+NODE_TYPES = 6
 #: Relations of nodes: the 36 pairs of types, then these, then the distances of words from -REACH to
 #: REACH.
 OWN_TOOL, OWN_PARAMETER, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
@@ -37,12 +38,12 @@ class Schema:
     """A toolbox as nodes: its tools, parameters, choices and result fields, in this order.
 
     Attributes:
-        parameters: The number of the tool, and the parameter, for each parameter.
-        choices: The number of the parameter, and the text, for each choice.
-        results: The number of the tool, and the name, for each result field.
+        parameters: The parameters, each with the number of its tool before it.
+        choices: The texts of the choices, each with the number of its parameter before it.
+        results: The names of the result fields, each with the number of its tool before it.
         cards: Token ids of each tool's card.
         node_of: The node to which each token of the cards belongs, or -1.
-        example_of: True for tokens of the tool's example.
+        example_of: True for tokens of the tool's example, which belong to no node.
         name_nodes: Nodes by the stems of the words in their names.
         description_nodes: Nodes by the stems of the words in their descriptions.
     """
@@ -108,8 +109,8 @@ class Schema:
     def _write_card(self, number: int, tool: ToolSpec, tokenizer: Tokenizer) -> None:
         tokens = [(CLS, -1, False)]
 
-        def add(text: str, node: int, most: int, is_example: bool = False) -> None:
-            ids = tokenizer.encode(text, add_special_tokens=False).ids[:most]
+        def add(text: str, node: int, max_tokens: int, is_example: bool = False) -> None:
+            ids = tokenizer.encode(text, add_special_tokens=False).ids[:max_tokens]
             tokens.extend((id_, node, is_example) for id_ in ids)
 
         add(f"{' '.join(words_in(tool.name))}: {tool.description}", number, MAX_DESCRIPTION)
@@ -123,9 +124,10 @@ class Schema:
                 if owner == slot:
                     spoken = " ".join(words_in(text)) or text
                     add(f", {spoken}", self.first_choice + choice, MAX_CHOICE)
-        for slot, (owner, name) in enumerate(self.results):
+        for result, (owner, name) in enumerate(self.results):
             if owner == number:
-                add(f"> {' '.join(words_in(name))}", self.first_result + slot, MAX_FIELD)
+                add(f"> {' '.join(words_in(name))}", self.first_result + result, MAX_FIELD)
+        # Truncates a long card, and ends each with SEP.
         tokens[MAX_CARD - 1 :] = [(SEP, -1, False)]
         self.cards.append([id_ for id_, _, _ in tokens])
         self.node_of.append([node for _, node, _ in tokens])
@@ -153,7 +155,7 @@ class Schema:
             *(tool for tool, _ in self.results),
         ]
         owner = np.array(owners, dtype=np.int64)
-        relations = 6 * types[:, None] + types[None]
+        relations = NODE_TYPES * types[:, None] + types[None]
         same_tool = owner[:, None] == owner[None]
         same_type = types[:, None] == types[None]
         relations[same_tool & same_type & (types != CHOICE_NODE)[:, None]] = SAME_TOOL
@@ -200,12 +202,12 @@ class Schema:
 # The same few names are compared for every message.
 @lru_cache(maxsize=10_000)
 def likeness(parameter: str, field: str) -> int:
-    """Return SAME_NAME, LIKE_NAME or 0: the relation of a parameter's name to a field's."""
+    """Return how two names are related: SAME_NAME, LIKE_NAME (a common word or end), or 0."""
     words, other = words_in(parameter), words_in(field)
     if words == other:
         return SAME_NAME
     shared = set(words) & set(other) - {"id", "no", "code", "nr", "key", "name"}
     if not words or not other:
         return 0
-    ends = words == other[-len(words) :] or other == words[-len(other) :]
-    return LIKE_NAME if shared or ends else 0
+    is_suffix = words == other[-len(words) :] or other == words[-len(other) :]
+    return LIKE_NAME if shared or is_suffix else 0

@@ -31,8 +31,8 @@ from casewright.planner.parser.pointing import Pointers
 
 #: Width of the beam; maximum numbers of next tools per hypothesis, and of options per argument.
 BEAM, MAX_TOOLS, MAX_VALUES = 3, 3, 2
-#: Number of runs of words that are tried if two arguments of a step would share a word, and the
-#: penalty in nats for sharing one: no step of the training toolboxes does.
+#: Number of runs of words that are tried for each argument if two arguments of a step would share a
+#: word, and the penalty in nats for sharing one: in no step of the training toolboxes do they.
 MAX_RUNS, OVERLAP_COST = 8, 30.0
 #: Penalty in nats for a reference to a field that has another name than the parameter, although a
 #: field has the parameter's name: minus the logarithm of the share of such references in the plans
@@ -83,7 +83,7 @@ class _Draft:
 
 
 class PlanSearch:
-    """Search for the most probable plans for a message."""
+    """Search for the most probable plans for a message, within the budget ``beyond``."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class PlanSearch:
         ]
 
     def plans(self, most_steps: int) -> list[ScoredSteps]:
-        """Return complete plans, the most probable first."""
+        """Return plans of at most ``most_steps`` and PLACES - 1 steps, the most probable first."""
         active = [_Hypothesis((), 0.0, (self._pointers.start,), (len(self._schema.tools),))]
         plans: list[ScoredSteps] = []
         for number in range(min(most_steps, PLACES - 1) + 1):
@@ -142,7 +142,7 @@ class PlanSearch:
         return plans
 
     def _tools(self, active: Sequence[_Hypothesis], *, must_end: bool) -> tuple[Floats, Floats]:
-        """Return each hypothesis's state, and log-probabilities of each tool and the end."""
+        """Return the hypotheses' states, and log-probabilities of each tool and, last, the end."""
         inputs = np.stack([np.stack(hypothesis.inputs) for hypothesis in active])
         earlier = np.array([hypothesis.tools for hypothesis in active], dtype=np.int64)
         states, logits = self._pointers.next(inputs, earlier)
@@ -150,7 +150,8 @@ class PlanSearch:
         tools = log_softmax(np.where(usable, logits, HIDDEN))
         nothing = self._options.nothing
         if not active[0].steps and (probability := np.exp(tools[0, nothing])) < MIN_NO_EVIDENCE:
-            # A plan of many steps is less likely than an empty one just because it is longer.
+            # A longer plan has a lower probability even if ``no_evidence`` is not right. So the
+            # probability of ``no_evidence`` goes to the other tools.
             tools[0] -= np.log1p(-probability)
             tools[0, nothing] = 2 * IMPOSSIBLE
         return states, tools
@@ -248,7 +249,8 @@ class PlanSearch:
 
         Args:
             option: Its index in plain kinds, choices, context fields and results.
-            runs: The best runs of words, as cells of the array (words, LONGEST).
+            score: Its log-probability.
+            runs: The best runs of words, as flat indices into the array (words, LONGEST).
             numbers: The best number of the message.
             results: The best index of a result.
         """
@@ -276,7 +278,7 @@ class PlanSearch:
 
 
 def _top(scores: Floats, count: int) -> list[_Ranking]:
-    """Return index and value of each row's highest log-probabilities, without masked ones."""
+    """Return for each row the indices and values of its ``count`` highest, without masked ones."""
     best = np.argsort(-scores, axis=1, kind="stable")[:, :count]
     values = np.take_along_axis(scores, best, 1)
     return [

@@ -36,13 +36,13 @@ def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
 
 
 def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: Encoded) -> CaseData:
-    """Return cases as tensors, without their context fields; ``encoded`` has their messages."""
+    """Return cases as tensors, still without ``context``; ``encoded`` has their messages."""
     spans = case_spans(cases)
     words = encoded.words
-    array = np.zeros((len(spans), words.shape[1]), np.float32)
+    pooling = np.zeros((len(spans), words.shape[1]), np.float32)
     for row, (_, _, first, last) in enumerate(spans):
-        array[row, first : last + 1] = 1 / (last + 1 - first)
-    weights = tensor(array).to(words.dtype)
+        pooling[row, first : last + 1] = 1 / (last + 1 - first)
+    weights = tensor(pooling).to(words.dtype)
     span_case = tensor(spans[:, 0])
     return CaseData(
         keys=encoded.keys,
@@ -61,7 +61,7 @@ def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: Encoded) ->
 def with_fields(
     arrays: CaseData, schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]
 ) -> CaseData:
-    """Return the tensors of cases with their use of the context fields of some messages."""
+    """Return the tensors of cases with ``context``, their use of these messages' context fields."""
     return replace(arrays, context=tensor(case_fields(schema, cases, messages)))
 
 

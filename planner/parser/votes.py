@@ -74,14 +74,16 @@ class CaseVoting:
             vector: Mean of the message's token states (encoder,).
             fields: Names of the message's context fields.
         """
-        likeness = cases.keys @ self.keys(vector[None])[0]
-        scores = likeness * self._sharpness
+        cosines = cases.keys @ self.keys(vector[None])[0]
+        scores = cosines * self._sharpness
         weights = softmax(np.append(scores, self._nothing))[:-1]
         by_tool = softmax(np.where(cases.calls, scores, HIDDEN)) * cases.calls
-        vote = cases.calls @ weights
-        best = np.where(cases.calls, likeness, -1).max(-1)
-        count = np.log1p(cases.calls.sum(-1)) / 3
-        tools = np.stack([vote, best, count, np.log(vote + 0.02) / 4], -1).astype(np.float32)
+        # The measures are those of ``case_network``.
+        weight = cases.calls @ weights
+        best_cosine = np.where(cases.calls, cosines, -1).max(-1)
+        log_count = np.log1p(cases.calls.sum(-1)) / 3
+        measures = [weight, best_cosine, log_count, np.log(weight + 0.02) / 4]
+        tools = np.stack(measures, -1).astype(np.float32)
         by_parameter = by_tool[cases.tool_of]
         kinds = (by_parameter[:, None] @ cases.kinds)[:, 0]
         kinds = np.concatenate([kinds, tools[cases.tool_of, 2:3]], -1)
@@ -93,13 +95,13 @@ class CaseVoting:
                 context[:, number] = (by_parameter * cases.context[name]).sum(-1)
         shares = by_parameter[:, cases.span_case] * cases.span_parameter
         shares = shares / shares.sum(-1, keepdims=True).clip(1e-6)
-        likeliest = results.max(0, initial=0)
-        states = list(self._nodes(tools, kinds, with_sign(choices), with_sign(likeliest)))
+        result_votes = results.max(0, initial=0)
+        states = list(self._nodes(tools, kinds, with_sign(choices), with_sign(result_votes)))
         states[0] += by_tool @ cases.vectors
         states[1] += shares @ cases.spans
         return Votes(np.concatenate(states), weights, tools, kinds, choices, results, context)
 
 
 def with_sign(votes: Floats) -> Floats:
-    """Return votes (…) with 1 for positive ones (…, 2)."""
+    """Return pairs of a vote and its sign, 1 if positive, else 0 (…, 2), for votes (…)."""
     return np.stack([votes, (votes > 0).astype(np.float32)], -1)

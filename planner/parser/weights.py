@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "weights"
 WEIGHTS, CARD = "parser.safetensors", "parser.json"
 FORMAT = 2
-#: Addend to the probability of an error, so that no plan is certain; chosen on the validation
-#: toolboxes.
+#: Addend to the probability that a plan is wrong, so that no plan is certain; chosen on the
+#: validation toolboxes.
 LEAST_ERROR = 1e-4
 
 
@@ -36,7 +36,7 @@ class ParserCard:
             of being right, fitted on toolboxes that were not trained on.
         asks_below: Confidence below which the user is asked what was meant.
         training: Recipe, corpus and figures, for people.
-        format: Format of the files; in format 1 the curve is over the log-probability.
+        format: Format of the files; in format 1 the curve is from the plan's log-probability.
     """
 
     slope: float = 1.0
@@ -53,9 +53,9 @@ class ParserCard:
 
 
 def certainty(score: float) -> float:
-    """Return -log(1 - p), in nats, for a plan of probability p by the parser.
+    """Return the certainty -log(1 - p), in nats, of a plan to which the parser gives probability p.
 
-    Of two likely plans, 0.9 and 0.99, the log-probabilities differ by 0.1, the certainties by 2.3.
+    For p of 0.9 and 0.99, the log-probabilities differ by only 0.1, the certainties by 2.3.
 
     Args:
         score: The plan's log-probability.
@@ -70,17 +70,13 @@ def is_parser(folder: Path = FOLDER) -> bool:
 
 
 def read_card(folder: Path = FOLDER) -> ParserCard:
-    """Read a plan parser's card.
-
-    Raises:
-        InputError: The folder holds no plan parser, or one of another format.
-    """
+    """Return a plan parser's card; raise ``InputError`` without a parser of a known format."""
     try:
         content = json.loads((folder / CARD).read_text(encoding="utf-8"))
         (folder / WEIGHTS).stat()
         if (version := content["format"]) in (1, FORMAT):
-            slope, shift, least = (float(content[n]) for n in ("slope", "shift", "asks_below"))
-            return ParserCard(slope, shift, least, content.get("training", {}), version)
+            slope, shift, asks_below = (float(content[n]) for n in ("slope", "shift", "asks_below"))
+            return ParserCard(slope, shift, asks_below, content.get("training", {}), version)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(
             f"{folder} holds no plan parser ({type(error).__name__}: {error}). Train one: "
@@ -103,37 +99,45 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
         InputError: The folder cannot be written.
     """
     import torch
-    from safetensors.torch import save_file
 
     halves = {name: w.detach().to(torch.bfloat16).contiguous() for name, w in weights.items()}
     content = {"format": card.format, "encoder": "all-MiniLM-L6-v2", **asdict(card)}
+    write_files(folder, halves, content, (WEIGHTS, CARD))
+
+
+def write_files(
+    folder: Path, weights: Mapping[str, Tensor], card: Mapping[str, Any], names: tuple[str, str]
+) -> None:
+    """Write weights, then a card; raise ``InputError`` if the folder cannot be written."""
+    from safetensors.torch import save_file
+
+    text = json.dumps(card, indent=1, ensure_ascii=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(halves, folder / WEIGHTS)
-        text = json.dumps(content, indent=1, ensure_ascii=False)
-        (folder / CARD).write_text(text + "\n", encoding="utf-8")
+        save_file(dict(weights), folder / names[0])
+        (folder / names[1]).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(
-            f"{folder} cannot be written: {error}. Give a folder that you may write."
-        ) from error
+        raise unwritable_error(folder, error) from error
+
+
+def unwritable_error(folder: Path, error: OSError) -> InputError:
+    """Return the error for a folder that cannot be written, with the reason."""
+    return InputError(
+        f"{folder} cannot be written: {error.strerror}. Give a folder that you may write to."
+    )
 
 
 def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:
     """Return all weights by name; the packaged encoder has those that the folder lacks.
 
-    Raises:
-        InputError: The folder's file cannot be read.
+    Raise ``InputError`` if the folder's file cannot be read.
     """
     base = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
     return base | _read_trained(folder)
 
 
 def trained_weights(folder: Path) -> dict[str, Tensor]:
-    """Return the weights of a plan parser's file, by name.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
+    """Return the weights of a plan parser's file; raise ``InputError`` if it cannot be read."""
     import torch
 
     return {name: torch.from_numpy(weight) for name, weight in _read_trained(folder).items()}
@@ -152,11 +156,12 @@ def _read_trained(folder: Path) -> dict[str, NDArray[np.float32]]:
     return {name: weight.astype(np.float32) for name, weight in halves.items()}
 
 
-def weights_error(folder: Path, error: Exception) -> InputError:
-    """Return the error for weights that do not fit the network, with the reason."""
+def weights_error(
+    folder: Path, error: Exception, command: str = "casewright finetune parser"
+) -> InputError:
+    """Return the error for weights that are damaged or do not fit the network, with the reason."""
     missing = "there is no " if isinstance(error, KeyError) else ""
     reason = f"{missing}{' '.join(str(error).split())[:200]}"
     return InputError(
-        f"The weights in {folder} do not fit: {reason}. Train the plan parser anew: "
-        "casewright finetune parser."
+        f"The weights in {folder} cannot be used: {reason}. Train them anew: {command}."
     )

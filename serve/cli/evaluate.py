@@ -40,9 +40,9 @@ def evaluate_planner(
     The figures have 95 % intervals, in total and by class. Give messages that are not among the
     domain's annotated messages, which planners know. To compare planners: casewright finetune eval.
     """
-    from casewright.planner.named import ModelSettings, of_adapter
+    from casewright.planner.named import ModelSettings, planner_for_adapter
 
-    planner, adapter = of_adapter(planner, adapter)
+    planner, adapter = planner_for_adapter(planner, adapter)
     model = ModelSettings(adapter, device, dtype, examples)
     evaluation, notes = evaluate_file(domain, source, planner, model)
     report = {"domain": domain, "input": str(source), **_report(evaluation, notes)}

@@ -97,7 +97,7 @@ class PlanItem(pytest.Item):
 
     def _outcomes(self) -> Sequence[PlanOutcome]:
         from casewright.domains.python_file import is_file_reference
-        from casewright.planner.named import ModelSettings, of_adapter
+        from casewright.planner.named import ModelSettings, planner_for_adapter
         from casewright.serve.cli.evaluate import evaluate_file
 
         config = self.config
@@ -108,7 +108,7 @@ class PlanItem(pytest.Item):
         if is_file_reference(domain):
             domain = str(folder / domain)
         path = str(folder / adapter) if adapter else None
-        name, path = of_adapter(planner or None, path)
+        name, path = planner_for_adapter(planner or None, path)
         evaluation, _ = evaluate_file(domain, self.path, name, ModelSettings(adapter=path))
         (outcomes,) = evaluation.outcomes.values()
         return outcomes

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from casewright.planner.request import MAX_QUESTION_CHARACTERS, check_kept
+from casewright.planner.request import MAX_QUESTION_CHARACTERS, check_storable
 
 #: The name begins with a letter or a digit: "." and ".." are parts of a path.
 ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$")]
@@ -60,7 +60,7 @@ class _Request(BaseModel):
     @classmethod
     def _can_be_stored(cls, body: Any) -> Any:
         try:
-            check_kept(body)
+            check_storable(body)
         except UnicodeEncodeError:
             raise ValueError("it holds half of a surrogate pair") from None
         except TypeError as error:

@@ -56,7 +56,7 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
     A setting that does not apply to the domain or the planner is ignored, so that one settings file
     serves all of them; a flag that does not apply is refused later.
     """
-    from casewright.planner.named import ModelSettings, named_planner, of_adapter
+    from casewright.planner.named import ModelSettings, named_planner, planner_for_adapter
     from casewright.serve.session.defaults import default_planner
     from casewright.serve.settings.settings import choose_folders
 
@@ -67,7 +67,7 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
     if origins["adapter"].kind == "flag" and origins["planner"].kind != "flag":
         # The flag overrides a planner in the settings that takes no adapter.
         takes_adapter = planner is not None and "adapter" in named_planner(planner).takes
-        planner, adapter = of_adapter(planner if takes_adapter else None, adapter)
+        planner, adapter = planner_for_adapter(planner if takes_adapter else None, adapter)
     planner = planner or default_planner(domain)
     not_applicable = {"adapter", "device", "dtype"} - named_planner(planner).takes
     if domain.looping is None:

@@ -199,13 +199,13 @@ def test_script_writes_its_text_in_fewer_choices_than_tokens(
     request = PlanRequest("do you sell a red lamp", shop)
     text = 's1 = prod_search(query="red lamp")'
     writer = ScriptWriter(model)
-    forced = writer.script(grammar.plan(request), text)
-    masked = writer.script(grammar.plan(request), text, forced=False)
+    forced = writer.script(grammar.plan_matcher(request), text)
+    masked = writer.script(grammar.plan_matcher(request), text, forced=False)
     assert model.decode(forced.tokens) == model.decode(masked.tokens) == text
     assert masked.choices == (*masked.tokens, model.ends[0])
     assert len(forced.choices) < len(forced.tokens)
     prompt = PromptTokens((1, 2), (3,))
-    written = Decoder(model).write(prompt, grammar.plan(request), choose=forced.choose())
+    written = Decoder(model).write(prompt, grammar.plan_matcher(request), choose=forced.choose())
     assert written.tokens == forced.tokens
     assert written.model_steps == len(forced.choices)
 
@@ -217,7 +217,7 @@ def test_script_refuses_what_the_grammar_cannot_write(
     model: LanguageModel, grammar: PlanGrammar, shop: Toolbox, text: str
 ) -> None:
     with pytest.raises(GrammarError):
-        ScriptWriter(model).script(grammar.plan(PlanRequest("a red lamp", shop)), text)
+        ScriptWriter(model).script(grammar.plan_matcher(PlanRequest("a red lamp", shop)), text)
 
 
 def test_larger_toolboxes_hold_the_domains_tools_and_as_many_as_are_asked_for(

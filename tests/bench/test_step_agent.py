@@ -60,7 +60,7 @@ def test_agent_calls_each_tool_with_what_the_step_before_found(
     scripts = ScriptWriter(model)
     tools = parse_plan("\n".join(lines)).tools
     parts = [
-        scripts.script(grammar.next_step(request, tools[:index]), text).choose()
+        scripts.script(grammar.line_matcher(request, tools[:index]), text).choose()
         for index, text in enumerate([*lines, "done"])
     ]
     agent = StepAgent(model, grammar, Decoder(model), stateless=stateless)
@@ -89,7 +89,7 @@ def test_step_whose_reference_found_nothing_is_skipped_and_the_agent_goes_on(
     scripts = ScriptWriter(model)
     tools = ("find_machine", "read_sensor")
     parts = [
-        scripts.script(grammar.next_step(request, tools[:index]), text).choose()
+        scripts.script(grammar.line_matcher(request, tools[:index]), text).choose()
         for index, text in enumerate([*lines, "done"])
     ]
     agent = StepAgent(model, grammar, Decoder(model))

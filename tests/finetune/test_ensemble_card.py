@@ -9,7 +9,7 @@ import pytest
 
 from casewright.finetune.ensemble import MessagePlans, fit_card
 from casewright.planner import AnnotatedQuery, parse_plan
-from casewright.planner.ensemble import MARGIN, CandidatePlan, EnsembleCard
+from casewright.planner.ensemble import MAX_MARGIN, CandidatePlan, EnsembleCard
 
 GOLD, OTHER = parse_plan("s1 = find(query=question)"), parse_plan("s1 = no_evidence()")
 
@@ -47,8 +47,8 @@ def test_the_parser_plans_alone_only_where_it_is_right_as_often() -> None:
 
 def test_a_plan_that_neither_finds_likely_is_less_sure() -> None:
     card, _ = fit_card(messages())
-    likely = card.confidence(-0.1 - 0.5 * card.weight, MARGIN)
-    assert card.confidence(-9.0 - 9.0 * card.weight, MARGIN) < 0.5 < likely
+    likely = card.confidence(-0.1 - 0.5 * card.weight, MAX_MARGIN)
+    assert card.confidence(-9.0 - 9.0 * card.weight, MAX_MARGIN) < 0.5 < likely
 
 
 def test_a_card_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def drawn(
     tokens = writes or tokenizer()
     written: list[int] = []
     while True:
-        written += matcher.forced()
+        written += matcher.consume_forced()
         if matcher.finished or (matcher.accepting and draw.random() > on):
             return tokens.decode_bytes(written).decode()
         # By their first bytes: there are more ways to cut the name of one tool than of another.
@@ -76,7 +76,7 @@ def steered(matcher: PlanMatcher, text: str, *, writes: LLTokenizer | None = Non
     tokens = writes or tokenizer()
     rest = text.encode()
     while True:
-        forced = tokens.decode_bytes(matcher.forced())
+        forced = tokens.decode_bytes(matcher.consume_forced())
         if not rest.startswith(forced):
             return False
         rest = rest.removeprefix(forced)
@@ -107,16 +107,16 @@ def follows(matcher: PlanMatcher, text: str) -> bool:
 
 def admits(request: PlanRequest, plan: str) -> bool:
     """Return whether the whole plan may be written."""
-    matcher = grammar().plan(request)
+    matcher = grammar().plan_matcher(request)
     return follows(matcher, plan) and matcher.accepting
 
 
 def starts(request: PlanRequest, text: str) -> bool:
     """Return whether some plan starts with the text."""
-    return follows(grammar().plan(request), text)
+    return follows(grammar().plan_matcher(request), text)
 
 
 def admits_step(request: PlanRequest, earlier: Sequence[str], line: str) -> bool:
     """Return whether the line may be written after steps that call these tools."""
-    matcher = grammar().next_step(request, earlier)
+    matcher = grammar().line_matcher(request, earlier)
     return follows(matcher, line) and matcher.accepting

@@ -48,7 +48,7 @@ def test_no_plan_that_is_written_calls_a_tool_more_often_than_its_budget() -> No
     @given(REQUESTS, MOST, st.integers(0, 2**32))
     def run(request: PlanRequest, most: list[int], seed: int) -> None:
         nonlocal at_the_bound
-        plan = parse_plan(drawn(grammar().plan(bounded(request, most)), seed, on=0.95))
+        plan = parse_plan(drawn(grammar().plan_matcher(bounded(request, most)), seed, on=0.95))
         request.validate(plan)
         assert not bounded(request, most).beyond(plan)
         at_the_bound += bool(bounded(request, [n - 1 for n in most]).beyond(plan))

@@ -45,10 +45,10 @@ def prompt_of(model: LanguageModel, request: PlanRequest) -> PromptTokens:
 
 def written_plainly(model: LanguageModel, request: PlanRequest) -> tuple[list[int], int]:
     """Return tokens and steps of a loop that reads the whole sequence at every step."""
-    matcher = PlanGrammar(model.grammar_tokenizer).plan(request)
+    matcher = PlanGrammar(model.grammar_tokenizer).plan_matcher(request)
     prompt = prompt_of(model, request)
     sequence, steps = [*prompt.head, *prompt.tail], 0
-    plan = matcher.forced()
+    plan = matcher.consume_forced()
     while not matcher.finished:
         with torch.no_grad():
             logits = model.network(torch.tensor([sequence + plan])).logits[0, -1]
@@ -57,12 +57,12 @@ def written_plainly(model: LanguageModel, request: PlanRequest) -> tuple[list[in
         if token in model.ends:
             break
         matcher.consume(token)
-        plan += [token, *matcher.forced()]
+        plan += [token, *matcher.consume_forced()]
     return plan, steps
 
 
 def write(decoder: Decoder, model: LanguageModel, request: PlanRequest, **limits: Any) -> Written:
-    matcher = PlanGrammar(model.grammar_tokenizer).plan(request)
+    matcher = PlanGrammar(model.grammar_tokenizer).plan_matcher(request)
     return decoder.write(prompt_of(model, request), matcher, limits=DecodingLimits(**limits))
 
 
@@ -126,7 +126,7 @@ def test_a_batch_writes_the_plans_that_each_question_gets_alone(
     batch = requests()
     together = decoder.write_many(
         [prompt_of(model, request) for request in batch],
-        [grammar.plan(request) for request in batch],
+        [grammar.plan_matcher(request) for request in batch],
         limits=DecodingLimits(),
     )
     for request, written in zip(batch, together, strict=True):
@@ -145,7 +145,7 @@ def test_a_plan_of_a_batch_that_is_too_long_leaves_the_others(mistral: LanguageM
     grammar = PlanGrammar(mistral.grammar_tokenizer)
     together = decoder.write_many(
         [prompt_of(mistral, request) for request in batch],
-        [grammar.plan(request) for request in batch],
+        [grammar.plan_matcher(request) for request in batch],
         limits=DecodingLimits(tokens=most),
     )
     for length, written in zip(lengths, together, strict=True):
@@ -232,11 +232,11 @@ def test_a_conversation_goes_on_as_if_it_were_read_whole(mistral: LanguageModel)
     note = mistral.encode_plan(" found: one thing\n")
     with decoder.session(prompt.head) as session:
         session.feed(prompt.tail)
-        first = session.write(grammar.plan(request))
+        first = session.write(grammar.plan_matcher(request))
         session.feed(note)
-        second = session.write(grammar.plan(request))
+        second = session.write(grammar.plan_matcher(request))
     whole = PromptTokens(prompt.head, (*prompt.tail, *first.tokens, *note))
-    again = decoder.write(whole, grammar.plan(request))
+    again = decoder.write(whole, grammar.plan_matcher(request))
     assert second.tokens == again.tokens
     assert second.prompt_tokens == again.prompt_tokens
 
@@ -244,6 +244,6 @@ def test_a_conversation_goes_on_as_if_it_were_read_whole(mistral: LanguageModel)
 def test_logits_that_are_not_numbers_still_give_a_token_that_is_allowed(
     mistral: LanguageModel,
 ) -> None:
-    matcher = PlanGrammar(mistral.grammar_tokenizer).plan(requests()[0])
-    matcher.forced()
+    matcher = PlanGrammar(mistral.grammar_tokenizer).plan_matcher(requests()[0])
+    matcher.consume_forced()
     assert greedy(np.full(512, np.nan, np.float32), matcher) in matcher.allowed()

@@ -90,7 +90,7 @@ def written(question: str, draft: str, *, grammar: bool) -> Written:
     model = mistral()
     prompt = model.encode(render_prompt(request(question)))
     if grammar:
-        matcher = PlanGrammar(model.grammar_tokenizer).plan(request(question))
+        matcher = PlanGrammar(model.grammar_tokenizer).plan_matcher(request(question))
         return decoder().write(prompt, matcher, draft=draft)
     free = FreeMatcher(text_tokens(model))
     return decoder().write(prompt, free, choose=ending(), draft=draft)
@@ -202,6 +202,6 @@ def test_a_limit_of_tokens_is_met_with_a_draft_as_without() -> None:
     without, text = plain(QUESTIONS[0], True)
     model = mistral()
     prompt = model.encode(render_prompt(request()))
-    matcher = PlanGrammar(model.grammar_tokenizer).plan(request())
+    matcher = PlanGrammar(model.grammar_tokenizer).plan_matcher(request())
     limits = DecodingLimits(tokens=len(without.tokens))
     assert decoder().write(prompt, matcher, limits=limits, draft=text).tokens == without.tokens

@@ -89,14 +89,14 @@ def test_where_the_model_would_write_a_text_of_the_tree_it_need_not_write(
         session.feed(prompt.tail)
         other = [[*mistral.encode_plan(str(PLANS[1])), mistral.ends[0]]]
         without = session.read_tree(other, limits).greedy_tokens(
-            grammar.plan(asked()), mistral.ends
+            grammar.plan_matcher(asked()), mistral.ends
         )
-        own = session.write(grammar.plan(asked()), limits=limits).tokens
+        own = session.write(grammar.plan_matcher(asked()), limits=limits).tokens
     with Decoder(mistral).session(prompt.head, limits) as session:
         session.feed(prompt.tail)
         tree = session.read_tree([*other, [*own, mistral.ends[0]]], limits)
     assert without is None
-    assert tree.greedy_tokens(grammar.plan(asked()), mistral.ends) == [*own]
+    assert tree.greedy_tokens(grammar.plan_matcher(asked()), mistral.ends) == [*own]
 
 
 def test_what_the_model_writes_is_ranked_with_the_plans_of_the_parser(

@@ -215,8 +215,8 @@ def test_many_sets_of_result_fields_lower_the_number_of_steps_and_no_check(
 
 
 def test_a_budget_of_no_step_is_refused() -> None:
-    with pytest.raises(InputError, match="Admit one or more"):
-        grammar().plan(request_for(FIND, max_steps=0))
+    with pytest.raises(InputError, match=r"max_steps=0\. Give 1 or more"):
+        grammar().plan_matcher(request_for(FIND, max_steps=0))
 
 
 def test_a_context_of_many_fields_is_bounded() -> None:
@@ -235,7 +235,7 @@ def test_a_toolboxs_part_is_made_once_for_all_questions_and_fields(
     toolbox = Toolbox([FIND, READ, ToolSpec("use", "", (parameter("x", "span", "context"),))])
     cached = PlanGrammar(tokenizer())
     for number in range(4):
-        cached.plan(PlanRequest(f"question {number}", toolbox, {f"field{number}": "x"}))
+        cached.plan_matcher(PlanRequest(f"question {number}", toolbox, {f"field{number}": "x"}))
     make.assert_called_once()
 
 

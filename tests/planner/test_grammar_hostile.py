@@ -41,7 +41,7 @@ TEXTS = {
 def test_any_question_has_valid_plans_alone(name: str) -> None:
     request = PlanRequest(TEXTS[name], BOX, {"page": "p1"}, max_steps=3)
     for seed in range(10):
-        text = drawn(grammar().plan(request), seed, on=0.8)
+        text = drawn(grammar().plan_matcher(request), seed, on=0.8)
         request.validate(parse_plan(text))
         assert str(parse_plan(text)) == text
 
@@ -110,7 +110,7 @@ def test_a_text_that_a_tokenizer_would_change_is_written_all_the_same(kind: str,
         f"s2 = quote(x={json.dumps(span, ensure_ascii=False)})",
     ]
     plans = PlanGrammar(tokens)
-    assert steered(plans.plan(request), "\n".join(lines), writes=tokens)
+    assert steered(plans.plan_matcher(request), "\n".join(lines), writes=tokens)
     for seed in range(3):
-        written = drawn(plans.plan(request), seed, writes=tokens)
+        written = drawn(plans.plan_matcher(request), seed, writes=tokens)
         request.validate(parse_plan(written))

@@ -36,17 +36,17 @@ def written(tokens: list[int]) -> str:
 
 
 def after(text: str, request: PlanRequest | None = None) -> PlanMatcher:
-    matcher = grammar().plan(request or request_for(FIND, READ))
+    matcher = grammar().plan_matcher(request or request_for(FIND, READ))
     assert follows(matcher, text)
     return matcher
 
 
 def test_forced_tokens_are_what_must_be_written() -> None:
-    assert written(after("").forced()) == "s1 ="
-    assert written(after("s1 = f").forced()).startswith("ind(q")
+    assert written(after("").consume_forced()) == "s1 ="
+    assert written(after("s1 = f").consume_forced()).startswith("ind(q")
     matcher = after("s1 = find(q=question)\ns2 = read")
-    assert written(matcher.forced()).startswith("(item_id=")
-    assert not matcher.forced()
+    assert written(matcher.consume_forced()).startswith("(item_id=")
+    assert not matcher.consume_forced()
 
 
 def test_allowed_tokens_are_those_that_can_be_consumed() -> None:
@@ -89,7 +89,7 @@ def test_a_plan_is_finished_where_nothing_can_follow() -> None:
     matcher = after("s1 = find(q=question)", request)
     assert matcher.accepting
     assert matcher.finished
-    assert matcher.forced() == []
+    assert matcher.consume_forced() == []
     ended = after("s1 = find(q=question)")
     ended.consume(END)
     assert ended.finished
@@ -98,11 +98,11 @@ def test_a_plan_is_finished_where_nothing_can_follow() -> None:
 def test_a_whole_plan_is_written_with_few_choices() -> None:
     request = PlanRequest("Do you sell red wool socks?", SHOP, {"product_id": "p1"})
     plan = "s1 = own(query=question)\ns2 = fact(item_id=s1.item_id, query=question)"
-    matcher = grammar().plan(request)
+    matcher = grammar().plan_matcher(request)
     forced = chosen = 0
     text = ""
     while text != plan:
-        tokens = matcher.forced()
+        tokens = matcher.consume_forced()
         forced += len(tokens)
         text += written(tokens)
         assert plan.startswith(text)
@@ -120,7 +120,7 @@ def test_all_ends_of_a_model_may_end_a_plan() -> None:
     from llguidance.hf import from_tokenizer
 
     several = from_tokenizer(byte_level_tokenizer(), eos_token=[1, 2])
-    matcher = PlanGrammar(several).plan(request_for(max_steps=1))
+    matcher = PlanGrammar(several).plan_matcher(request_for(max_steps=1))
     for token in several.greedy_tokenize("s1 = no_evidence()"):
         assert not {1, 2} & set(matcher.allowed().tolist())
         matcher.consume(token)
@@ -144,16 +144,16 @@ def test_the_next_step_refers_to_the_steps_that_were_made() -> None:
 
 def test_the_first_step_is_never_done_and_the_last_always() -> None:
     request = request_for(FIND, max_steps=2)
-    assert not follows(grammar().next_step(request, []), "d")
+    assert not follows(grammar().line_matcher(request, []), "d")
     assert admits_step(request, ["find"], "done")
-    last = grammar().next_step(request, ["find", "find"])
-    assert written(last.forced()) == "done"
+    last = grammar().line_matcher(request, ["find", "find"])
+    assert written(last.consume_forced()) == "done"
     assert last.finished
 
 
 def test_a_step_after_one_of_an_unknown_tool_is_refused() -> None:
     with pytest.raises(InputError, match="calls gone, which is no tool of this request"):
-        grammar().next_step(request_for(FIND), ["find", "gone"])
+        grammar().line_matcher(request_for(FIND), ["find", "gone"])
 
 
 def test_a_grammar_that_cannot_be_compiled_is_an_error_of_ours() -> None:
@@ -172,7 +172,7 @@ def test_tokens_that_cannot_write_a_plan_are_an_error_of_ours() -> None:
     bpe.decoder = decoders.ByteLevel()
     bpe.add_special_tokens(["</s>"])
     letters = LLTokenizer(bpe.to_str(), eos_token=0)
-    matcher = PlanGrammar(letters).plan(request_for(FIND))
+    matcher = PlanGrammar(letters).plan_matcher(request_for(FIND))
     with pytest.raises(GrammarError, match="every byte"):
         drawn(matcher, 0, writes=letters)
 
@@ -187,7 +187,7 @@ def test_one_grammar_serves_several_threads() -> None:
     ]
 
     def plans(number: int) -> list[str]:
-        return [drawn(shared.plan(requests[number % 6]), seed) for seed in range(3)]
+        return [drawn(shared.plan_matcher(requests[number % 6]), seed) for seed in range(3)]
 
     switching = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
@@ -202,5 +202,5 @@ def test_one_grammar_serves_several_threads() -> None:
 def test_a_plan_that_is_drawn_can_be_written_with_what_is_forced() -> None:
     request = PlanRequest('Do you sell "red" socks?', BOX, CONTEXT)
     for seed in range(20):
-        plan = drawn(grammar().plan(request), seed, on=0.8)
-        assert steered(grammar().plan(request), plan)
+        plan = drawn(grammar().plan_matcher(request), seed, on=0.8)
+        assert steered(grammar().plan_matcher(request), plan)

@@ -23,7 +23,7 @@ def test_whatever_is_written_is_a_valid_plan_in_its_one_form() -> None:
     @SETTINGS
     @given(REQUESTS, st.integers(0, 2**32))
     def run(request: PlanRequest, seed: int) -> None:
-        text = drawn(grammar().plan(request), seed, on=0.8)
+        text = drawn(grammar().plan_matcher(request), seed, on=0.8)
         plan = parse_plan(text)
         request.validate(plan)
         assert str(plan) == text
@@ -56,7 +56,7 @@ def test_a_step_is_what_a_plan_has_after_the_steps_before_it(
     lines: list[str] = []
     tools: list[str] = []
     while True:
-        line = drawn(grammar().next_step(request, tools), seed + len(lines))
+        line = drawn(grammar().line_matcher(request, tools), seed + len(lines))
         if line == "done":
             break
         lines.append(line)

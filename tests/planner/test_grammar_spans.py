@@ -102,7 +102,7 @@ def test_letters_whose_case_folding_is_longer_do_not_move_a_span(question: str) 
         assert may_be(word, question) == is_span(word, question)
     for seed in range(8):
         request = asking(question)
-        request.validate(parse_plan(drawn(grammar().plan(request), seed, on=0.8)))
+        request.validate(parse_plan(drawn(grammar().plan_matcher(request), seed, on=0.8)))
 
 
 def test_a_long_question_is_read_up_to_a_bound_and_never_to_half_a_word() -> None:
@@ -122,9 +122,9 @@ def test_a_long_question_is_read_up_to_a_bound_and_never_to_half_a_word() -> Non
 
 def test_the_time_of_a_long_question_is_bounded() -> None:
     request = asking("a b, " * 1600)
-    grammar().plan(request)
+    grammar().plan_matcher(request)
     started = time.thread_time()
-    grammar().plan(request)
+    grammar().plan_matcher(request)
     assert time.thread_time() - started < 0.2
 
 
@@ -137,8 +137,8 @@ def test_the_spans_that_can_be_written_are_the_spans_of_the_question(
     question: str, seed: int
 ) -> None:
     request = asking(question)
-    if follows(grammar().plan(request), "s1 = w"):
-        plan = drawn(grammar().plan(request), seed, on=0.3)
+    if follows(grammar().plan_matcher(request), "s1 = w"):
+        plan = drawn(grammar().plan_matcher(request), seed, on=0.3)
         request.validate(parse_plan(plan))
         assert str(parse_plan(plan)) == plan
     plain = " ".join(question.split())

@@ -34,7 +34,7 @@ def request_of(without: str = "desk") -> PlanRequest:
 def write(model: LanguageModel, folder: Path | None, request: PlanRequest | None = None) -> Written:
     """Write a plan by a new decoder, as a new process would."""
     request = request or request_of()
-    matcher = PlanGrammar(model.grammar_tokenizer).plan(request)
+    matcher = PlanGrammar(model.grammar_tokenizer).plan_matcher(request)
     return Decoder(model, prefix_folder=folder).write(model.encode(render_prompt(request)), matcher)
 
 

@@ -118,5 +118,5 @@ def test_weights_that_lack_one_are_refused_with_its_name(tmp_path: Path) -> None
 def test_a_file_that_holds_no_weights_is_refused(tmp_path: Path) -> None:
     save_parser(tmp_path, {"start": torch.zeros(1)}, ParserCard())
     (tmp_path / "parser.safetensors").write_bytes(b"nothing")
-    with pytest.raises(InputError, match="do not fit"):
+    with pytest.raises(InputError, match="cannot be used"):
         open_runtime(tmp_path)

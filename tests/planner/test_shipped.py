@@ -15,10 +15,10 @@ from casewright.planner.language_model import smollm2
 from casewright.planner.plan_cases import EXAMPLES
 from casewright.planner.shipped import (
     FOLDER,
-    is_shipped,
+    adapter_example_count,
+    adapter_folder,
+    has_adapter,
     load_shipped,
-    shipped_examples,
-    shipped_planner,
 )
 from tests.planner.helpers import SHOP
 from tests.support.tiny_mistral import save_tiny
@@ -53,8 +53,8 @@ def changed(adapter: Path, folder: Path, file: str, **fields: object) -> Path:
 
 
 def test_it_plans_merged_into_the_base_that_it_names(adapter: Path) -> None:
-    assert is_shipped(adapter)
-    assert shipped_planner(adapter) == adapter
+    assert has_adapter(adapter)
+    assert adapter_folder(adapter) == adapter
     model = load_shipped(adapter, device="cpu")
     assert model.name == "mistral"
     result = ModelPlanner(model, seconds=60).plan(PlanRequest("any socks?", SHOP))
@@ -64,11 +64,11 @@ def test_it_plans_merged_into_the_base_that_it_names(adapter: Path) -> None:
 def test_it_shows_as_many_plan_cases_as_its_training_prompts_did(
     adapter: Path, tmp_path: Path
 ) -> None:
-    assert shipped_examples(adapter) == 2
+    assert adapter_example_count(adapter) == 2
     others: tuple[object, ...] = ({}, {"manifest": {"data": {"tevo": {}}}}, None)
     for number, data in enumerate(others):
         other = changed(adapter, tmp_path / str(number), "casewright.json", data=data)
-        assert shipped_examples(other) == EXAMPLES
+        assert adapter_example_count(other) == EXAMPLES
 
 
 def test_where_it_is_not_there_the_error_says_how_it_is_trained(
@@ -77,8 +77,8 @@ def test_where_it_is_not_there_the_error_says_how_it_is_trained(
     without = changed(adapter, tmp_path / "without", "casewright.json")
     (without / "adapter_model.safetensors").unlink()
     for folder in (tmp_path / "none", without):
-        assert not is_shipped(folder)
-        for ask in (shipped_planner, shipped_examples, load_shipped):
+        assert not has_adapter(folder)
+        for ask in (adapter_folder, adapter_example_count, load_shipped):
             with pytest.raises(InputError, match=r"finetune train --recipe small"):
                 ask(folder)
 

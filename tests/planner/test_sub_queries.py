@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from casewright.planner import Literal, Plan, is_span, parse_plan
 from casewright.planner.plan import StepRef
-from casewright.planner.sub_queries import joined, sub_queries_of, without_no_evidence
+from casewright.planner.sub_queries import joined_plan, sub_queries_of, without_no_evidence
 from tests.planner.strategies import LITERALS, PLANS, SENTENCES, valid_plans, with_spans
 
 PAIR = 's1 = own(query="old tent")\ns2 = fact(item_id=s1.item_id, query=question)'
@@ -53,7 +53,7 @@ def test_a_plan_whose_sub_queries_stand_one_after_the_other_is_joined_as_it_was(
     plan = data.draw(valid_plans(question))
     sub_queries = sub_queries_of(plan, question)
     assume([tool for sub_query, _ in sub_queries for tool in sub_query.tools] == list(plan.tools))
-    assert joined(sub_queries) == plan
+    assert joined_plan(sub_queries) == plan
 
 
 @settings(deadline=None)
@@ -62,7 +62,7 @@ def test_a_joined_plan_has_the_steps_of_the_old_one_fed_by_the_same_steps(
     data: st.DataObject, question: str
 ) -> None:
     plan = data.draw(valid_plans(question))
-    again = joined(sub_queries_of(plan, question))
+    again = joined_plan(sub_queries_of(plan, question))
     assert Counter(again.tools) == Counter(plan.tools)
     assert Counter(links(again)) == Counter(links(plan))
     assert bare(again) == bare(plan)
@@ -70,7 +70,7 @@ def test_a_joined_plan_has_the_steps_of_the_old_one_fed_by_the_same_steps(
     assert all(
         1 <= ref.step < n for n, step in enumerate(again.steps, 1) for ref in step.references()
     )
-    assert joined(sub_queries_of(again, question)) == again
+    assert joined_plan(sub_queries_of(again, question)) == again
 
 
 @settings(deadline=None)
@@ -137,7 +137,7 @@ def test_a_sub_query_refers_to_its_own_steps_and_says_how_far_it_reaches_before_
     assert first.tools == ("own", "fact")
     assert second.tools == ("fact",)
     assert (first.reach, second.reach) == (0, 2)
-    assert joined([(first, ["kayak"]), (second, [])]) == parse_plan(
+    assert joined_plan([(first, ["kayak"]), (second, [])]) == parse_plan(
         str(plan).replace("old tent", "kayak")
     )
 
@@ -169,7 +169,7 @@ def test_no_evidence_alone_stays() -> None:
 
 
 def test_no_sub_queries_are_joined_to_an_empty_plan() -> None:
-    assert joined([]) == Plan(())
+    assert joined_plan([]) == Plan(())
 
 
 @settings(deadline=None)

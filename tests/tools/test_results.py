@@ -119,6 +119,11 @@ def test_values_without_the_declared_fields_are_a_tool_error(value: Any) -> None
         rows(TWO, value)
 
 
+def test_a_declared_field_without_a_value_is_not_called_undeclared() -> None:
+    with pytest.raises(ToolError, match=r"none of its declared fields \['evidence'\] has a value"):
+        rows(ONE, {"evidence": None})
+
+
 @pytest.mark.parametrize(
     "value",
     [float("nan"), float("inf"), object(), {1, 2}, b"bytes", {"evidence": object()}],
