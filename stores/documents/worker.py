@@ -77,7 +77,7 @@ class Worker:
             raise InputError(f"reading it ended the process with code {process.returncode}")
         if "error" in answer:
             raise InputError(answer["error"])
-        chunks = [Chunk(**{**row, "heading": tuple(row["heading"])}) for row in answer["chunks"]]
+        chunks = [Chunk(**{**row, "headings": tuple(row["headings"])}) for row in answer["chunks"]]
         return chunks, answer["note"]
 
     def close(self) -> None:

@@ -46,7 +46,7 @@ def acquire(
     timeout: int = 10,
     server: ServerOptions | None = None,
 ) -> tuple[str, Engine]:
-    """Return the engine of a location, opened if needed, and its key; see ``CaseStore``."""
+    """Return the key and the engine of a location, opened if needed; see ``CaseStore``."""
     resolved = _resolved(location)
     in_memory, remote = resolved == ":memory:", "://" in resolved
     if server is not None and not (remote and isinstance(server, ServerOptions)):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 #: Formats of the table's number of rows, and of a row: in use, page, block, length.
 ROWS, ROW = struct.Struct("<I"), struct.Struct("<4I")
-#: Size in bytes of an id entry, by its kind: a number or a UUID, with or without a row.
+#: Bytes of an id entry by its kind: 1 and 2 give a number or a UUID a row, 3 and 4 remove it.
 ENTRY_SIZES = {1: 13, 2: 21, 3: 9, 4: 17}
 #: Bytes of a block; maximum bytes of a chunk of vectors, and of a decompressed payload.
 BLOCK, CHUNK, MAX_PAYLOAD = 128, 1 << 25, 1 << 28

@@ -28,8 +28,8 @@ TAGS = "tags"
 def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32]) -> dict[str, Any]:
     """Return Edge's payload for a case's JSON form, with its id and checksums.
 
-    ``tags`` has a text for each metadata value: texts distinguish integers of any size, and do not
-    treat a field's name as a path. ``numbers`` has the finite numbers, for ranges.
+    ``tags`` has a text for each text, integer and boolean: texts distinguish integers of any size,
+    and do not treat a field's name as a path. ``numbers`` has the finite numbers, for ranges.
     """
     text = json.dumps(case, ensure_ascii=False)
     values = [

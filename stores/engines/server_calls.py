@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MIN_WAIT, MAX_WAIT, MAX_RETRY_AFTER = 0.25, 30.0, 60.0
 #: Maximum number of retries of a read.
 READ_RETRIES = 2
-#: HTTP status codes of a busy server, or of a gateway that cannot reach the server (RFC 9110).
+#: Status codes, of HTTP (RFC 9110) and gRPC, of a busy server, or a gateway that cannot reach it.
 TEMPORARY = {"408", "429", "502", "503", "504", "RESOURCE_EXHAUSTED"}
 #: gRPC status codes of a server that does not answer.
 UNREACHED = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
