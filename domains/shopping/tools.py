@@ -38,7 +38,7 @@ MIN_SHARE_OF_BEST = 0.6
 LATENCIES = {"prod_search": 0.02, "prod_qna": 0.02, "review_summary": 0.02}
 LATENCIES |= {"order_lookup": 0.02, "shipment_status": 0.005, "customer_support": 0.02}
 QUERY_SOURCES = ("question", "literal")
-PRODUCT = ("context", "step")
+PRODUCT_SOURCES = ("context", "step")
 
 
 def shopping_toolbox(
@@ -97,7 +97,7 @@ def _prod_qna(facts: CaseStore, loop: Search | None) -> ToolSpec:
         name="prod_qna",
         description="A fact about one product: its page, specifications, questions and answers.",
         filters=("product_id",),
-        sources={"product_id": PRODUCT, "query": QUERY_SOURCES},
+        sources={"product_id": PRODUCT_SOURCES, "query": QUERY_SOURCES},
         **search_arguments(facts, 3, MIN_RELEVANCE, MIN_SHARE_OF_BEST, loop),
         example=ToolExample(
             "What's the voltage of my drill?",
@@ -126,7 +126,7 @@ def _review_summary(reviews: CaseStore, loop: Search | None) -> ToolSpec:
 
     return tool_from_function(
         review_summary,
-        sources={"product_id": PRODUCT, "query": QUERY_SOURCES},
+        sources={"product_id": PRODUCT_SOURCES, "query": QUERY_SOURCES},
         example=ToolExample(
             "do people like it?",
             "s1 = review_summary(product_id=context.product_id, query=question)",
