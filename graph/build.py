@@ -89,7 +89,7 @@ def build_graph(
             with results. It may be called again for the same run if the process dies.
 
     Raises:
-        InputError: The mode of ``mend`` does not exist; when invoked, question, context or run
+        InputError: ``approve`` or ``mend`` is no valid rule; when invoked, question, context or run
             context is invalid.
         PlanError: When invoked, the planner's plan or an edited plan is not valid for the request;
             then no step runs.
@@ -407,7 +407,7 @@ def _run_excess(
 
 
 def _excess(plan: Plan, spent: Sequence[Step], toolbox: Toolbox, limits: Limits) -> str:
-    """Return how a plan exceeds the budget with other calls; empty if it does not."""
+    """Return how a plan and calls that are ``spent`` exceed the budget; empty if they do not."""
     return limits.excess(Plan((*plan.steps, *spent)).price(toolbox))
 
 

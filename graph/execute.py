@@ -137,7 +137,7 @@ class Execution:
             )
             outcome = call.outcome(name, started=started, plan_started=self._started)
         evidence = collect_evidence(self.plan, [outcome], self.toolbox)
-        quoted = ExtractiveGenerator().sentences(GenerationRequest(self.question, evidence))
+        quoted = ExtractiveGenerator().quotations(GenerationRequest(self.question, evidence))
         self.write(
             {
                 "event": "step_ended",
@@ -243,7 +243,7 @@ class Execution:
         return Call(tool, arguments, context, self.limits, on_report=on_report, may_retry=may_retry)
 
     def _may_retry(self, number: int) -> bool:
-        """Count another call of a step's tool if the budget allows it; return whether it does."""
+        """Count another call of a step's tool, and return ``True``, if the budget allows it."""
         if not self.limits.budget():
             return True
         with self._retry_lock:

@@ -46,7 +46,7 @@ class ExtractiveGenerator:
 
     def generate(self, request: GenerationRequest) -> Generation:
         """Return quotations with citations; see ``Generator``."""
-        quoted = list(self.sentences(request))
+        quoted = list(self.quotations(request))
         lines = [_cited(text if "\n" in text else f"- {text}", item.id) for item, text in quoted]
         if not request.evidence and not request.missing:
             lines = ["No look-up was needed for this."]
@@ -55,21 +55,21 @@ class ExtractiveGenerator:
         citations = list(dict.fromkeys(item.id for item, _ in quoted))
         return Generation("\n".join(lines), generator=self.name, citations=citations)
 
-    def sentences(self, request: GenerationRequest) -> Iterator[tuple[Evidence, str]]:
+    def quotations(self, request: GenerationRequest) -> Iterator[tuple[Evidence, str]]:
         """Yield each quoted piece of evidence with its quotation."""
         for _, members in groupby(request.evidence, key=lambda item: item.step):
             items = list(members)
             for item in items:
                 if not item.final:
                     yield item, f"Looked up: {_uncited(_record_text(item))}"
-            for item, text in self._quotations(request, [item for item in items if item.final]):
+            for item, text in self._quotes(request, [item for item in items if item.final]):
                 yield item, _uncited(text)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         """Return the same as ``generate``, which takes some milliseconds and never waits."""
         return self.generate(request)
 
-    def _quotations(
+    def _quotes(
         self, request: GenerationRequest, items: Sequence[Evidence]
     ) -> list[tuple[Evidence, str]]:
         """Return quotations of one step's results."""
