@@ -88,15 +88,16 @@ class ExtractiveGenerator:
         """Return each passage's most similar part with adjacent parts, the best passage first."""
         parts = [(item, quotables(item.text)) for item in items]
         scores = self._scores(question, [part for _, passage in parts for part in passage])
-        rows: list[tuple[float, Evidence, list[Quotable], list[float]]] = []
+        # Score of a passage, its evidence, its parts, and their scores.
+        ranked: list[tuple[float, Evidence, list[Quotable], list[float]]] = []
         for rank, (item, passage) in enumerate(parts):
             part_scores, scores = scores[: len(passage)], scores[len(passage) :]
             if passage:
-                rows.append((max(part_scores) - RANK_PENALTY * rank, item, passage, part_scores))
-        rows.sort(key=lambda row: -row[0])
+                ranked.append((max(part_scores) - RANK_PENALTY * rank, item, passage, part_scores))
+        ranked.sort(key=lambda row: -row[0])
         quotations: dict[str, tuple[Evidence, str]] = {}
-        for score, item, passage, part_scores in rows:
-            if quotations and (len(quotations) == MAX_QUOTES or score < MIN_SHARE * rows[0][0]):
+        for score, item, passage, part_scores in ranked:
+            if quotations and (len(quotations) == MAX_QUOTES or score < MIN_SHARE * ranked[0][0]):
                 break
             text = _excerpt(passage, part_scores, NEXT_SIZE if quotations else FIRST_SIZE)
             quotations.setdefault(text, (item, text))

@@ -120,17 +120,17 @@ class Case:
         )
 
 
-def case_id(case: Case, schema: str) -> str:
+def case_id(case: Case, schema_name: str) -> str:
     """Return a case's derived id: UUIDv5 of its tenant, schema, problem and solution."""
     data = case.to_json()
-    identity = [case.metadata.get("tenant", ""), schema, data["problem"], data["solution"]]
+    identity = [case.metadata.get("tenant", ""), schema_name, data["problem"], data["solution"]]
     # Keys of several types cannot be sorted; the round trip makes every key a text.
-    plain = json_round_trip(identity, schema)
+    plain = json_round_trip(identity, schema_name)
     text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return str(uuid.uuid5(CASE_NAMESPACE, text))
 
 
-def json_round_trip(value: Any, schema: str) -> Any:
+def json_round_trip(value: Any, schema_name: str) -> Any:
     """Return a value after a JSON round trip; raise ``InputError`` if JSON cannot represent it."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -138,7 +138,7 @@ def json_round_trip(value: Any, schema: str) -> Any:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
-            f"A case of schema {schema!r} cannot be JSON: {error}. Use Unicode text, finite "
+            f"A case of schema {schema_name!r} cannot be JSON: {error}. Use Unicode text, finite "
             "numbers, lists and mappings; wrap bytes in Binary(media_type, data=...)."
         ) from error
 

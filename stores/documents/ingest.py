@@ -105,10 +105,10 @@ def ingest(
     content.files = [file for file in content.files if _has_kind(file.source, kinds)]
     content.skipped = [(name, why) for name, why in content.skipped if _has_kind(name, kinds)]
     folder, sources = (target, None) if target.is_dir() else (target.parent, {target.name})
-    name = root or folder.as_posix()
+    root = root or folder.as_posix()
     stored = {
         source: cases
-        for source, cases in _stored(store, name, sources).items()
+        for source, cases in _stored(store, root, sources).items()
         if file_walk.is_chosen(source, include, exclude) and _has_kind(source, kinds)
     }
     _check_matched(include, content, stored)
@@ -116,7 +116,7 @@ def ingest(
     suffix = [""]
     bar = progress_bar("Ingesting", total, unit="bytes", show=progress, suffix=lambda: suffix[0])
     with worker() as reader, bar as advance:
-        run, unwritten_bytes = _Run(store, name, dry_run, content, reader), 0
+        run, unwritten_bytes = _Run(store, root, dry_run, content, reader), 0
         for file in content.files:
             run.compare(file, stored.pop(file.source, {}), max_bytes, seconds)
             suffix[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
@@ -134,7 +134,7 @@ def ingest(
             run.removed |= dict.fromkeys(cases, "")
     run.write()
     failed, skipped, notes = (tuple(sorted(x)) for x in (run.failed, run.skipped, run.notes))
-    return IngestReport(name, **run.counts, failed=failed, skipped=skipped, notes=notes)
+    return IngestReport(root, **run.counts, failed=failed, skipped=skipped, notes=notes)
 
 
 class _Run:

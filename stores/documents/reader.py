@@ -155,8 +155,8 @@ def _decoded(data: bytes, declared: str) -> tuple[str, str]:
     """Return the decoded text, and a note if its encoding had to be guessed."""
     encoding = _mark_encoding(data) or declared
     if not encoding and data.count(0) >= UTF16_ZERO_SHARE * max(1, len(data)):
-        odd = data[1::2].count(0) > data[::2].count(0)
-        guesses = ["utf-16-le" if odd else "utf-16-be"]
+        is_little_endian = data[1::2].count(0) > data[::2].count(0)
+        guesses = ["utf-16-le" if is_little_endian else "utf-16-be"]
     else:
         try:
             return data.decode(encoding or "utf-8"), ""

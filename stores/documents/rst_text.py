@@ -87,9 +87,9 @@ def _block(node: nodes.Element, depth: int) -> Iterator[Block]:
         case nodes.table():
             yield _table(node)
         case nodes.bullet_list() | nodes.enumerated_list():
-            marks = "- " if isinstance(node, nodes.bullet_list) else "{}. "
+            mark_form = "- " if isinstance(node, nodes.bullet_list) else "{}. "
             items = enumerate(node.children, int(node.get("start", 1)))
-            yield _joined(_item(marks.format(n), item, depth) for n, item in items)
+            yield _joined(_item(mark_form.format(n), item, depth) for n, item in items)
         case nodes.definition_list() | nodes.field_list() | nodes.option_list():
             yield _joined(_definition(item, depth) for item in node.children)
         case nodes.line_block():
