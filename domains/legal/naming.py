@@ -23,8 +23,8 @@ _COMPANY_FORMS = COMPANY_ENDS | {"co", "pty"}
 def named_by(question: str, citations: Sequence[str]) -> list[int]:
     """Return how a question names each case, as one of the levels ``NOT_NAMED`` to ``CITATION``.
 
-    ``In Halloran, …`` names ``Halloran v Minister for Water [2008] ArdSC 121`` by one party, if no
-    third case has that party; ``halloran v minister for water`` names it by both parties.
+    ``In Halloran, …`` names ``Halloran v Minister for Water [2008] ArdSC 121`` by one party, if at
+    most one other case has it; ``halloran v minister for water`` has the full name.
     """
     words = _WORD.findall(question)
     folded = [word.casefold() for word in words]

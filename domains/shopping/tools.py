@@ -34,8 +34,8 @@ MIN_SHARE_OF_PRODUCT = 0.7
 MIN_RELEVANCE, MIN_HELP_RELEVANCE = 0.15, 0.23
 #: Lowest relevance of a hit, as a share of the best hit's.
 MIN_SHARE_OF_BEST = 0.6
-#: Maximum number of products, orders and reviews of a single search that a result has. A feedback
-#: loop adds at most twice as many.
+#: Maximum number of products and reviews of a single search in a result, and of orders in all. A
+#: feedback loop returns at most twice as many.
 MAX_PRODUCTS, MAX_ORDERS, MAX_REVIEWS = 4, 4, 3
 #: Seconds of a call on two cores: medians over the steps of 150 annotated queries, rounded up.
 LATENCIES = {"prod_search": 0.02, "prod_qna": 0.02, "review_summary": 0.02}

@@ -177,6 +177,7 @@ def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
 def _code(text: str, language: str) -> Iterator[Chunk]:
     lines = text.split("\n")
     sizes = text_size.size_sums(lines)
+    # The symbol of each line.
     symbols = [""] * len(lines)
     definitions = outline(text, language)
     for definition in definitions:
@@ -187,12 +188,12 @@ def _code(text: str, language: str) -> Iterator[Chunk]:
         if number not in starts and CLOSING_LINE.fullmatch(lines[number]):
             symbols[number] = symbols[number - 1]
     first = 0
-    for number, (symbol, following) in enumerate(pairwise([*symbols, ""]), 1):
-        if number < len(lines) and symbol == following:
+    for number, (symbol, next_symbol) in enumerate(pairwise([*symbols, ""]), 1):
+        if number < len(lines) and symbol == next_symbol:
             continue
         span = Lines(first, number - 1)
         # ``class A:`` alone has no information, but it helps to understand the first method.
-        if following.startswith(f"{symbol}.") and span.size(sizes) < MIN_HEAD_TOKENS:
+        if next_symbol.startswith(f"{symbol}.") and span.size(sizes) < MIN_HEAD_TOKENS:
             continue
         for chunk in _line_chunks(lines, sizes, span):
             yield replace(chunk, symbol=symbol)

@@ -172,10 +172,11 @@ def paragraph_groups(lines: Sequence[str], sizes: SizeSums, within: Lines) -> li
     is_open = False
     for paragraph in paragraphs(lines, within):
         joined = Lines(groups[-1].first, paragraph.last) if is_open else paragraph
-        long = paragraph.size(sizes) > MAX_CHUNK_TOKENS
-        if is_open and (
-            groups[-1].size(sizes) < MIN_GROUP if long else joined.size(sizes) <= MAX_CHUNK_TOKENS
-        ):
+        if paragraph.size(sizes) > MAX_CHUNK_TOKENS:
+            can_join = is_open and groups[-1].size(sizes) < MIN_GROUP
+        else:
+            can_join = is_open and joined.size(sizes) <= MAX_CHUNK_TOKENS
+        if can_join:
             groups[-1] = joined
         else:
             groups.append(paragraph)

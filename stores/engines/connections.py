@@ -35,7 +35,7 @@ class _Connection:
 
 _lock = threading.Lock()
 _connections: dict[str, _Connection] = {}
-_numbers = itertools.count()
+_memory_numbers = itertools.count()
 
 
 def acquire(
@@ -56,7 +56,7 @@ def acquire(
         )
     # A server has a connection for each set of options; a location in memory is never shared.
     key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
-    key = f"{resolved} {next(_numbers)}" if in_memory else key if remote else resolved
+    key = f"{resolved} {next(_memory_numbers)}" if in_memory else key if remote else resolved
     with _lock:
         connection = _connections.setdefault(key, _Connection())
     with connection.lock:

@@ -34,8 +34,9 @@ class ServerCalls:
     """Calls to one server, which raise only ``StoreError`` and its subclasses.
 
     A request may be sent twice: Qdrant's reads, upserts and deletes are idempotent. ``retries``
-    limits the retries of a write. ``timeout`` is the time limit in seconds of one request, and of a
-    read including its retries. ``secrets`` are masked in messages.
+    limits the retries of a request; a read has at most ``READ_RETRIES``. ``timeout`` is the time
+    limit in seconds of one request, and of a read with its retries. ``secrets`` are masked in
+    messages.
     """
 
     def __init__(self, server: str, *, retries: int, timeout: float, secrets: list[str]) -> None:

@@ -69,10 +69,10 @@ class ServerOptions:
     retries: int = 5
 
     def __post_init__(self) -> None:
-        for name, bound in (("parallel", 1), ("upload_batch", 1), ("retries", 0)):
+        for name, minimum in (("parallel", 1), ("upload_batch", 1), ("retries", 0)):
             value = getattr(self, name)
-            if type(value) is not int or value < bound:
-                rule = f"a whole number of at least {bound}"
+            if type(value) is not int or value < minimum:
+                rule = f"a whole number of at least {minimum}"
                 raise InputError(f"The server option {name}={value!r} is not {rule}.")
         self._check_names_and_values()
 
