@@ -128,9 +128,7 @@ def text_facet(
 
     Args:
         name: The facet's name; also the component's name if ``components`` is empty.
-        encoder: The encoder of the texts.
         components: The components to read; their texts are joined by line breaks.
-        weight: Default weight.
         inter: True if queries and cases are different kinds of texts, such as questions and
             passages: a query is embedded by ``embed_queries``, with the encoder's cue (the
             inter-embedding g of CBR-RAG, section 4.2). ``False`` embeds both in one way (f).

@@ -134,7 +134,6 @@ class Pick:
     """A selected hit, whose score includes the quality bias.
 
     Attributes:
-        hit: The hit.
         redundancy: The highest similarity to an earlier pick; 0 for the first pick.
         value: ``lambda_d * score - (1 - lambda_d) * redundancy``.
     """
@@ -179,7 +178,6 @@ def select(
     Args:
         hits: Candidates of one search; their scores include the quality bias of its ``lambda_b``.
         k: The number of picks, at most the number of hits.
-        schema: The schema of the searched store.
         lambda_d: Share of the score, from 0 (only diversity) to 1 (no diversity).
         weights: The weights of the search, which also apply to redundancy.
 

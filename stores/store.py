@@ -45,7 +45,6 @@ class CaseStore:
     Several stores may share a collection. The first ``add`` creates it; before, it is empty.
 
     Args:
-        schema: The schema of the cases.
         location: ``":memory:"`` for qdrant-client's local mode; a folder for Qdrant Edge; or the
             URL of a Qdrant server or cluster.
         tenant: The store writes and sees only this tenant's cases. ``None`` is for cases without
@@ -116,7 +115,6 @@ class CaseStore:
         the earlier batches are stored; adding all cases again stores each case once.
 
         Args:
-            cases: The cases.
             progress: Show a bar on stderr; ``None`` shows it on a terminal for long work. A
                 function is called with the number of cases stored since its last call.
             on_error: Called for each case that a facet cannot embed, and that is then left out.
@@ -223,7 +221,6 @@ class CaseStore:
 
         Args:
             query: See ``search``.
-            k: The number of picks.
             lambda_d: Share of the score, from 0 (only diversity) to 1 (no diversity).
             lambda_b: Share of the relevance in the score; see ``search``.
             weights: See ``search``; they also apply to redundancy.

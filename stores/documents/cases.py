@@ -181,7 +181,6 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
     If a call is killed, another call removes the remaining cases.
 
     Args:
-        store: The store of the cases.
         root: The name that ``ingest`` gave the folder, or the folder's path.
 
     Raises:

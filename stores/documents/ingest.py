@@ -82,8 +82,6 @@ def ingest(
     other files stay. A single file is processed alone; its root is its folder.
 
     Args:
-        store: The store of the cases.
-        path: A folder or a file.
         root: A name for the folder, which may then be moved; ``None`` for its absolute path.
         include: A file in the folder must match one of these patterns; empty for all files.
         exclude: Patterns of files and folders to leave out; see ``file_walk.matches``.

@@ -35,7 +35,6 @@ class Chunk:
     """A passage of a document.
 
     Attributes:
-        text: The passage.
         title: The document's title; empty without one.
         headings: The headings above the passage, the outermost first.
         symbol: The function, method or class that contains the passage, such as ``Class.method``.
