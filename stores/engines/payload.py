@@ -110,6 +110,6 @@ def _is_plain(value: Any) -> bool:
 
 
 def _comparable(value: Any) -> Any:
-    """Return a value in a form that a server can store; a large integer is only used for ranges."""
+    """Return a value that a server can store: a large integer as a float, which ranges compare."""
     is_large = type(value) is int and not MIN_INTEGER <= value <= MAX_INTEGER
     return float(value) if is_large else value
