@@ -39,8 +39,8 @@ def open_built(
 ) -> dict[str, CaseStore]:
     """Open a domain's stores in its own folder; build them first if they are missing or stale.
 
-    The mark file is written last, so an interrupted build is repeated. Processes that use the same
-    folder wait for each other.
+    ``built.json``, the mark file, is written last, so an interrupted build is repeated. Processes
+    that use the same folder wait for each other.
 
     Args:
         expected_digest: The stores are rebuilt if their mark file has another digest.

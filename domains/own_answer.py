@@ -23,7 +23,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OwnRequest:
-    """A request by options (``True`` for a flag), with an optional chat model and its name."""
+    """A request by options (``True`` for a flag); ``name`` is the chat model's, or ``reuse``."""
 
     options: Mapping[str, Any]
     chat: Chat | None = None

@@ -9,13 +9,13 @@ from typing import Any
 from casewright.errors import CasewrightError
 
 
-def clarification(planner: Mapping[str, Any]) -> str:
-    """Return the question to ask the user if the planner (``Answer.planner``) is unsure, or ""."""
-    if not planner.get("asks_back"):
+def clarification(planning: Mapping[str, Any]) -> str:
+    """Return the question to ask the user, given ``Answer.planner``; "" if the planner is sure."""
+    if not planning.get("asks_back"):
         return ""
     doubt = "The planner is not sure of this plan."
-    if not (alternatives := planner.get("alternatives")):
-        return f"{doubt} Please say it in other words."
+    if not (alternatives := planning.get("alternatives")):
+        return f"{doubt} Please ask in other words."
     return f"{doubt} Did you mean this instead?\n{alternatives[0]}"
 
 
@@ -30,7 +30,8 @@ class Answer:
         missing: One sentence for each step without results.
         generator: Name of the generator of the text, with the reason if it replaced another one.
         plan: The plan's text form.
-        planner: Name, attempts and milliseconds of the planner, and why it fell back.
+        planner: The record of planning: ``PlanResult.to_json``, the plan's ``price``, and the steps
+            and tools that were ``left_out``; ``alternatives`` has the texts of other plans.
         steps: One ``Outcome`` per step, in its JSON form.
         usage: Token counts and milliseconds of planning, execution and generation.
         refused: True if no evidence answers the question; the text then says so and cites nothing.
@@ -50,7 +51,7 @@ class Answer:
 
     @property
     def clarification(self) -> str:
-        """The question to ask the user if the planner is unsure, or ""."""
+        """The question to ask the user; "" if the planner is sure."""
         return clarification(self.planner)
 
     def to_json(self) -> dict[str, Any]:

@@ -32,15 +32,15 @@ def check_approve(value: Any) -> None:
         )
 
 
-def why_declared(plan: Plan, toolbox: Toolbox) -> str:
+def declared_reason(plan: Plan, toolbox: Toolbox) -> str:
     """Return a sentence that names the plan's tools with ``approval``; empty if there is none."""
     tools = sorted({tool for tool in plan.tools if tool in toolbox and toolbox[tool].approval})
     return f"Approval is declared by {', '.join(tools)}." if tools else ""
 
 
-def why_approve(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> str:
+def approval_reason(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> str:
     """Return the reason why a plan needs approval, as a sentence; empty if it needs none."""
-    if declared := why_declared(plan, toolbox):
+    if declared := declared_reason(plan, toolbox):
         return declared
     if policy == "always":
         return "Every plan needs approval."
@@ -57,6 +57,7 @@ def interrupt_value(
 ) -> dict[str, Any]:
     """Return the value of the interrupt: plan, price, and the violations of an edited plan.
 
+    ``approval`` is the state's: the reason why approval is needed, and fields of ``read_plan``.
     The service's plan editor uses the other fields: the plan's ``steps``, the number of
     ``finished`` steps, which cannot be changed, and the ``choices`` for the others.
     """

@@ -89,7 +89,7 @@ def build_graph(
             with results. It may be called again for the same run if the process dies.
 
     Raises:
-        InputError: The mode of ``mend`` does not exist; when invoked, question, context or run
+        InputError: ``approve`` or ``mend`` is no valid rule; when invoked, question, context or run
             context is invalid.
         PlanError: When invoked, the planner's plan or an edited plan is not valid for the request;
             then no step runs.
@@ -166,7 +166,7 @@ class _Nodes:
         # The state holds the mode, so that a resumed run keeps it.
         mend = context.mend or self.mend
         planning |= {} if mend == "off" else {"mend": mend}
-        why = self._why_approve(plan, Price.from_json(planning["price"]), request.toolbox)
+        why = self._approval_reason(plan, Price.from_json(planning["price"]), request.toolbox)
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
         return {
             "plan": str(plan),
@@ -266,7 +266,7 @@ class _Nodes:
             return {"planning": planning}
         planning["price"] = self._price(extended, request, limits).to_json()
         added = Plan(extended.steps[len(plan.steps) :])
-        why = self._why_approve(added, Price.from_json(planning["price"]), request.toolbox)
+        why = self._approval_reason(added, Price.from_json(planning["price"]), request.toolbox)
         # The finished steps keep their approval. The added steps need none, or wait for it.
         approved = {**state["approval"], "plan": str(extended)}
         get_stream_writer()({"event": "plan", "plan": str(extended), "planner": planning})
@@ -292,9 +292,9 @@ class _Nodes:
         first_plan = parse_plan(state["planning"]["mended"]["plan"])
         return learned_plan(parse_plan(state["plan"]), _outcomes(state), len(first_plan.steps))
 
-    def _why_approve(self, plan: Plan, price: Price, toolbox: Toolbox) -> str:
+    def _approval_reason(self, plan: Plan, price: Price, toolbox: Toolbox) -> str:
         policies = (self.approval_policy, run_context().approve)
-        reasons = (approval.why_approve(policy, plan, price, toolbox) for policy in policies)
+        reasons = (approval.approval_reason(policy, plan, price, toolbox) for policy in policies)
         return next(filter(None, reasons), "")
 
     def _unapproved(self, state: RunState, plan: Plan, request: PlanRequest, limits: Limits) -> str:
@@ -305,8 +305,8 @@ class _Nodes:
         """
         recorded = state.get("approval", {})
         if recorded.get("plan") != state["plan"]:
-            return self._why_approve(plan, self._price(plan, request, limits), request.toolbox)
-        return "" if "reply" in recorded else approval.why_declared(plan, request.toolbox)
+            return self._approval_reason(plan, self._price(plan, request, limits), request.toolbox)
+        return "" if "reply" in recorded else approval.declared_reason(plan, request.toolbox)
 
     def _price(self, plan: Plan, request: PlanRequest, limits: Limits) -> Price:
         attempts, latencies = limits.retry.max_attempts, self.latencies.seconds()
@@ -407,7 +407,7 @@ def _run_excess(
 
 
 def _excess(plan: Plan, spent: Sequence[Step], toolbox: Toolbox, limits: Limits) -> str:
-    """Return how a plan exceeds the budget with other calls; empty if it does not."""
+    """Return how a plan and calls that are ``spent`` exceed the budget; empty if they do not."""
     return limits.excess(Plan((*plan.steps, *spent)).price(toolbox))
 
 

@@ -132,9 +132,9 @@ class Call:
                     )
                     return self._limited_rows(returned)
             except Exception as error:
-                is_last = self._abandoned.is_set() or self.attempts >= policy.max_attempts
-                is_last = is_last or isinstance(error, (GraphBubbleUp, ToolError))
-                if is_last or not _is_retried(policy, error) or not self.may_retry():
+                is_final = self._abandoned.is_set() or self.attempts >= policy.max_attempts
+                is_final = is_final or isinstance(error, (GraphBubbleUp, ToolError))
+                if is_final or not _is_retried(policy, error) or not self.may_retry():
                     raise
             pause = policy.initial_interval * policy.backoff_factor ** (self.attempts - 1)
             pause = min(pause, policy.max_interval)

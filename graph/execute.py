@@ -137,7 +137,7 @@ class Execution:
             )
             outcome = call.outcome(name, started=started, plan_started=self._started)
         evidence = collect_evidence(self.plan, [outcome], self.toolbox)
-        quoted = ExtractiveGenerator().sentences(GenerationRequest(self.question, evidence))
+        quoted = ExtractiveGenerator().quotations(GenerationRequest(self.question, evidence))
         self.write(
             {
                 "event": "step_ended",
@@ -157,7 +157,7 @@ class Execution:
         with self._slots:
             started = time.perf_counter()
             with step_span(name, call) as add_attributes:
-                if self._in_time(name, call, started):
+                if self._bound_call(name, call, started):
                     call.run()
                     self._explain_timeout(call)
                 add_attributes(call_attributes(call))
@@ -167,14 +167,14 @@ class Execution:
         async with self._aslots:
             started = time.perf_counter()
             with step_span(name, call) as add_attributes:
-                if self._in_time(name, call, started):
+                if self._bound_call(name, call, started):
                     await call.arun()
                     self._explain_timeout(call)
                 add_attributes(call_attributes(call))
         return started
 
-    def _in_time(self, name: str, call: Call, now: float) -> bool:
-        """Bound a call by the run's deadline; return ``False`` if the deadline has passed."""
+    def _bound_call(self, name: str, call: Call, now: float) -> bool:
+        """Bound a call by the run's deadline; return ``True`` if time is left, and announce it."""
         left = self._deadline - now
         if left <= 0:
             call.timed_out, call.error = True, "The run's deadline passed before the step started."
@@ -243,7 +243,7 @@ class Execution:
         return Call(tool, arguments, context, self.limits, on_report=on_report, may_retry=may_retry)
 
     def _may_retry(self, number: int) -> bool:
-        """Count another call of a step's tool if the budget allows it; return whether it does."""
+        """Count another call of a step's tool, and return ``True``, if the budget allows it."""
         if not self.limits.budget():
             return True
         with self._retry_lock:

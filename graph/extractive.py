@@ -46,7 +46,7 @@ class ExtractiveGenerator:
 
     def generate(self, request: GenerationRequest) -> Generation:
         """Return quotations with citations; see ``Generator``."""
-        quoted = list(self.sentences(request))
+        quoted = list(self.quotations(request))
         lines = [_cited(text if "\n" in text else f"- {text}", item.id) for item, text in quoted]
         if not request.evidence and not request.missing:
             lines = ["No look-up was needed for this."]
@@ -55,21 +55,21 @@ class ExtractiveGenerator:
         citations = list(dict.fromkeys(item.id for item, _ in quoted))
         return Generation("\n".join(lines), generator=self.name, citations=citations)
 
-    def sentences(self, request: GenerationRequest) -> Iterator[tuple[Evidence, str]]:
+    def quotations(self, request: GenerationRequest) -> Iterator[tuple[Evidence, str]]:
         """Yield each quoted piece of evidence with its quotation."""
         for _, members in groupby(request.evidence, key=lambda item: item.step):
             items = list(members)
             for item in items:
                 if not item.final:
                     yield item, f"Looked up: {_uncited(_record_text(item))}"
-            for item, text in self._quotations(request, [item for item in items if item.final]):
+            for item, text in self._quotes(request, [item for item in items if item.final]):
                 yield item, _uncited(text)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         """Return the same as ``generate``, which takes some milliseconds and never waits."""
         return self.generate(request)
 
-    def _quotations(
+    def _quotes(
         self, request: GenerationRequest, items: Sequence[Evidence]
     ) -> list[tuple[Evidence, str]]:
         """Return quotations of one step's results."""
@@ -88,15 +88,16 @@ class ExtractiveGenerator:
         """Return each passage's most similar part with adjacent parts, the best passage first."""
         parts = [(item, quotables(item.text)) for item in items]
         scores = self._scores(question, [part for _, passage in parts for part in passage])
-        rows: list[tuple[float, Evidence, list[Quotable], list[float]]] = []
+        # Score of a passage, its evidence, its parts, and their scores.
+        ranked: list[tuple[float, Evidence, list[Quotable], list[float]]] = []
         for rank, (item, passage) in enumerate(parts):
             part_scores, scores = scores[: len(passage)], scores[len(passage) :]
             if passage:
-                rows.append((max(part_scores) - RANK_PENALTY * rank, item, passage, part_scores))
-        rows.sort(key=lambda row: -row[0])
+                ranked.append((max(part_scores) - RANK_PENALTY * rank, item, passage, part_scores))
+        ranked.sort(key=lambda row: -row[0])
         quotations: dict[str, tuple[Evidence, str]] = {}
-        for score, item, passage, part_scores in rows:
-            if quotations and (len(quotations) == MAX_QUOTES or score < MIN_SHARE * rows[0][0]):
+        for score, item, passage, part_scores in ranked:
+            if quotations and (len(quotations) == MAX_QUOTES or score < MIN_SHARE * ranked[0][0]):
                 break
             text = _excerpt(passage, part_scores, NEXT_SIZE if quotations else FIRST_SIZE)
             quotations.setdefault(text, (item, text))

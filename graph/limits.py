@@ -1,4 +1,4 @@
-"""Budgets of a run: the maximum steps, seconds, results, and price of its plan."""
+"""Limits of a run: the maximum steps, seconds and results, and the budget, its plan's price."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from casewright.errors import InputError
 from casewright.planner import MAX_STEPS
 from casewright.planner.price import Price
 
-#: The budgets whose value is a number; a request may set each of them by name.
+#: The limits whose value is a number; a request may set each of them by name.
 _NUMERIC = (
     *("steps", "step_seconds", "deadline", "concurrency", "rows", "characters"),
     *("calls", "seconds", "cost", "tokens"),
 )
-#: The budgets that need not be whole numbers.
+#: The limits that need not be whole numbers.
 _FRACTIONAL = ("step_seconds", "deadline", "seconds", "cost")
-#: The budgets that bound the price of a plan.
+#: The budget: the limits of the price of a plan.
 BUDGET = ("calls", "seconds", "cost", "tokens", "tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Budgets of one run.
+    """Limits of one run.
 
     Attributes:
         step_seconds: Maximum time of a step, all attempts included, from the moment when its inputs
@@ -43,8 +43,8 @@ class Limits:
         cost, tokens: Maximum cost and tokens of all calls, by the tools' declarations.
         tool_calls: Maximum number of calls by tool name, further attempts included.
 
-    Steps that exceed one of the last five budgets are left out of the plan. Raise ``InputError`` if
-    a budget is not positive, or a number of ``tool_calls`` is not an integer >= 0.
+    The last five are the budget: steps that exceed it are left out of the plan. Raise
+    ``InputError`` if a limit is not positive, or a number of ``tool_calls`` not an integer >= 0.
     """
 
     steps: int = MAX_STEPS
@@ -70,13 +70,13 @@ class Limits:
                 raise InputError(f"Limits.{name} is {getattr(self, name)}; it must be above 0.")
 
     def within(self, request: Limits | Mapping[str, float] | None) -> Limits:
-        """Return these budgets, each lowered to the request's if that is smaller.
+        """Return these limits, each lowered to the request's if that is smaller.
 
-        A request can lower the operator's budgets, but not raise them. Raise ``InputError`` if the
-        request names an unknown budget, or a value is not a number above 0.
+        A request can lower the operator's limits, but not raise them. Raise ``InputError`` if the
+        request names an unknown limit, or a value is not a number above 0.
 
         Args:
-            request: Budgets by name; other budgets stay. Or ``Limits``: all its fields count,
+            request: Limits by name; other limits stay. Or ``Limits``: all its fields count,
                 defaults too, but of ``retry`` only the attempts. ``None`` changes nothing.
         """
         if request is None:
@@ -98,13 +98,13 @@ class Limits:
         )
 
     def budget(self) -> dict[str, Any]:
-        """Return the bounds of a plan's price that are set, as JSON that ``within`` reads."""
+        """Return the limits of a plan's price that are set, as JSON that ``within`` reads."""
         bounds: dict[str, Any] = {name: getattr(self, name) for name in BUDGET[:-1]}
         bounds = {name: bound for name, bound in bounds.items() if bound < inf}
         return bounds | ({"tool_calls": dict(self.tool_calls)} if self.tool_calls else {})
 
     def excess(self, price: Price) -> str:
-        """Return the first budget that a price exceeds, in words; empty if it exceeds none."""
+        """Return the first limit that a price exceeds, in words; empty if it exceeds none."""
         bounds = [("calls", sum(price.calls.values()), self.calls)]
         bounds += [(n, getattr(price, n) or 0, getattr(self, n)) for n in BUDGET[1:-1]]
         for tool, limit in self.tool_calls.items():

@@ -11,6 +11,7 @@ from casewright.planner import Plan, parse_plan, read_pinned
 
 #: Maximum number of bytes of a file; a saved run contains its evidence.
 MAX_BYTES = 8 * 1024 * 1024
+_ADVICE = "Give a file with a plan, a saved run, or a pinned plan (.toml)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class SavedPlan:
         question: The question; empty if the file does not say.
         planner: The planner's name; ``file`` if it is unknown, ``pinned:NAME`` for a pinned plan.
         confidence: The planner's probability that the plan is right; ``None`` if unknown.
-        because: The reason for the confidence; empty if unknown.
+        because: Text of the reason for the confidence; empty if unknown.
     """
 
     plan: Plan
@@ -34,8 +35,8 @@ class SavedPlan:
 def read_plan_file(file: Path) -> SavedPlan:
     """Read a plan from its text, from a run of ``casewright ask --save``, or from a pinned plan.
 
-    A pinned plan has ``{parameter}`` in place of a parameter's value. Raise ``InputError`` if the
-    file cannot be read or contains no plan.
+    The plan of a pinned plan is returned with its placeholders, such as ``{product}``. Raise
+    ``InputError`` if the file cannot be read or contains no plan.
     """
     if file.suffix == ".toml":
         pinned = read_pinned(file.parent, file.stem)
@@ -44,7 +45,7 @@ def read_plan_file(file: Path) -> SavedPlan:
         with file.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
-            raise InputError(f"{file} has more than {MAX_BYTES:,} bytes. Give a plan.")
+            raise InputError(f"{file} has more than {MAX_BYTES:,} bytes. {_ADVICE}")
         text = content.decode("utf-8")
         if not text.lstrip().startswith("{"):
             return SavedPlan(parse_plan(text))
@@ -54,8 +55,8 @@ def read_plan_file(file: Path) -> SavedPlan:
         confidence = confidence if isinstance(confidence, float) else None
         return SavedPlan(plan, run.question, planner["name"], confidence, because)
     except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}. Give a plan.") from error
+        raise InputError(f"{file} cannot be read: {error.strerror}. {_ADVICE}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not a plan: it is not UTF-8 text.") from error
+        raise InputError(f"{file} is not a plan: it is not UTF-8 text. {_ADVICE}") from error
     except PlanError as error:
         raise InputError(f"{file} is not a plan: {error}") from error

@@ -71,7 +71,7 @@ class RunContext:
     Attributes:
         scope: Identity of the user: customer, tenant, …. Tools read it; no plan can set it.
         toolbox, planner: Replace the toolbox and the planner of the graph.
-        limits: Budgets of this run, which can only lower the graph's; see ``Limits.within``.
+        limits: Limits of this run, which can only lower the graph's; see ``Limits.within``.
         mend: Replaces the graph's mode of replanning; see ``build_graph``.
         tenant: The tenant whose cases the run uses. Tools get it as ``tenant`` of the scope; a
             ``per_tenant`` tool searches the tenant's own store.

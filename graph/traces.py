@@ -34,7 +34,7 @@ RUN, PLANNER, PLAN = "casewright_run_id", "casewright_planner", "casewright_plan
 SCOPE, STEP, TOOL = "casewright_scope", "casewright_step", "casewright_tool"
 
 Task = TypeVar("Task")
-#: No run and no span.
+#: The entry of a run without a span.
 _NO_SPAN: tuple[Any, Any] = (None, None)
 
 
@@ -95,7 +95,7 @@ class RunSpans(BaseCallbackHandler):
         root, opened = self._spans.pop(run_id, _NO_SPAN)
         if root == run_id:
             # Cancelled inner runs get no end event.
-            for inner in [run for run, (run_root, _) in self._spans.items() if run_root == root]:
+            for inner in [id_ for id_, (id_root, _) in self._spans.items() if id_root == root]:
                 del self._spans[inner]
             opened.end()
 
@@ -111,8 +111,8 @@ class RunSpans(BaseCallbackHandler):
 
     def parent_span(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
         """Return a context in which new spans are children of the span of a config's run."""
-        run: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
-        _, opened = self._spans.get(run, _NO_SPAN)
+        run_id: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
+        _, opened = self._spans.get(run_id, _NO_SPAN)
         if opened is None:
             return nullcontext()
         from opentelemetry.trace import use_span

@@ -74,7 +74,7 @@ class Case:
         problem: Component name to component: text, a number, a JSON value or a ``Binary``.
         solution: The solution; any JSON value.
         result: The outcome of the solution; any JSON value.
-        metadata: Further fields, JSON values, for conditions and display; stores read ``tenant``.
+        metadata: Further fields, JSON values, for conditions and display; ``tenant`` is the owner.
         quality: The case's quality, in the schema's range; ``None`` if it was not measured.
         quality_by: The name of the model that measured the quality.
         created: ISO 8601 time of creation, UTC.
@@ -91,7 +91,7 @@ class Case:
     id: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form, which is the stored point's payload."""
+        """Return the JSON form, from which an engine makes a stored payload (see ``payload``)."""
         return {
             "problem": {
                 name: value.to_json() if isinstance(value, Binary) else value
@@ -107,7 +107,7 @@ class Case:
 
     @classmethod
     def from_json(cls, case_id: str, payload: Mapping[str, Any]) -> Case:
-        """Return a case from its id and its stored payload."""
+        """Return a case from its id and its JSON form."""
         return cls(
             problem={name: Binary.from_json(v) for name, v in payload["problem"].items()},
             solution=payload.get("solution"),
@@ -120,17 +120,17 @@ class Case:
         )
 
 
-def case_id(case: Case, schema: str) -> str:
+def case_id(case: Case, schema_name: str) -> str:
     """Return a case's derived id: UUIDv5 of its tenant, schema, problem and solution."""
     data = case.to_json()
-    identity = [case.metadata.get("tenant", ""), schema, data["problem"], data["solution"]]
+    identity = [case.metadata.get("tenant", ""), schema_name, data["problem"], data["solution"]]
     # Keys of several types cannot be sorted; the round trip makes every key a text.
-    plain = json_round_trip(identity, schema)
+    plain = json_round_trip(identity, schema_name)
     text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return str(uuid.uuid5(CASE_NAMESPACE, text))
 
 
-def json_round_trip(value: Any, schema: str) -> Any:
+def json_round_trip(value: Any, schema_name: str) -> Any:
     """Return a value after a JSON round trip; raise ``InputError`` if JSON cannot represent it."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -138,7 +138,7 @@ def json_round_trip(value: Any, schema: str) -> Any:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
-            f"A case of schema {schema!r} is not JSON-plain: {error}. Use Unicode text, finite "
+            f"A case of schema {schema_name!r} cannot be JSON: {error}. Use Unicode text, finite "
             "numbers, lists and mappings; wrap bytes in Binary(media_type, data=...)."
         ) from error
 

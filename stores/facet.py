@@ -35,7 +35,7 @@ class Facet:
         model: The name of the model; a collection can only be opened with the model that built it.
         weight: Default weight in a search, at least 0.
         optional: Components that a problem may lack; the others are embedded (MCBR-RAG, note 6).
-        takes_text: True if a query that is one text is used for all components; ``False`` for
+        takes_text: True if a query that is one text stands for every component; ``False`` for
             facets of another modality, which ignore such a query.
     """
 
@@ -68,7 +68,7 @@ class Facet:
         return all(_has_value(problem.get(n)) for n in self.components if n not in self.optional)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
-        """Embed problems as unit vectors, array (n, dimension); zeros if a component is missing.
+        """Embed problems as unit vectors, array (n, dimension); zeros for a problem not to read.
 
         Raise ``FacetError`` if a problem cannot be embedded or its embedding is not finite,
         ``DependencyError`` if the encoder is not installed, and ``InputError`` for another shape.
@@ -128,9 +128,7 @@ def text_facet(
 
     Args:
         name: The facet's name; also the component's name if ``components`` is empty.
-        encoder: The encoder of the texts.
         components: The components to read; their texts are joined by line breaks.
-        weight: Default weight.
         inter: True if queries and cases are different kinds of texts, such as questions and
             passages: a query is embedded by ``embed_queries``, with the encoder's cue (the
             inter-embedding g of CBR-RAG, section 4.2). ``False`` embeds both in one way (f).

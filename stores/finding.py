@@ -21,7 +21,7 @@ from casewright.stores.engines.engine import Engine, NoCollectionError, Point, W
 from casewright.stores.hit import DECIMALS, Hit
 from casewright.stores.query import StoreQuery, dimension_weights
 from casewright.stores.select import Pick, Selection, select
-from casewright.stores.tenant import FIELD, is_visible, with_tenant
+from casewright.stores.tenant import TENANT, is_visible, with_tenant
 
 #: Upper bound of a search's limit, larger than any collection.
 MAX_LIMIT = 1 << 31
@@ -29,7 +29,7 @@ MAX_LIMIT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A reader of one tenant's, or all, cases of a collection; a missing one counts as empty."""
+    """A reader of a tenant's cases, or of all (``None``); a missing collection counts as empty."""
 
     engine: Engine
     collection: str
@@ -104,15 +104,15 @@ class Finder:
 
         ``query`` is the embedded problem of the case, with the schema's own weights.
         """
-        tenant = case.metadata.get(FIELD)
+        tenant = case.metadata.get(TENANT)
         # No condition can select the cases without a tenant, so the loop compares the tenants.
-        where = {FIELD: tenant} if isinstance(tenant, (str, int)) else None
+        where = {TENANT: tenant} if isinstance(tenant, (str, int)) else None
         limit = 10
         while True:
             hits = self.best(query, limit, where)
             similar = [hit.case for hit in hits if hit.relevance >= query.schema.near]
             for other in similar:
-                if same_json((other.metadata.get(FIELD), other.solution), (tenant, case.solution)):
+                if same_json((other.metadata.get(TENANT), other.solution), (tenant, case.solution)):
                     return other
             # A case that was not fetched is less similar than the last hit.
             if len(similar) < limit:

@@ -20,7 +20,6 @@ class Hit:
     """A case found by a search.
 
     Attributes:
-        case: The case.
         score: ``lambda_b * relevance + (1 - lambda_b) * quality``.
         relevance: Sum over the facets of weight times cosine.
         facet_scores: The unweighted cosine of each facet; 0 for an absent component.

@@ -20,7 +20,7 @@ def choose_folders(home: Path | None = None, cache: Path | None = None) -> None:
 
 
 def cache_folder() -> Path:
-    """Return the folder for caches: exported encoders, embeddings."""
+    """Return the folder for caches, such as embeddings and converted models."""
     if cache := _folder("CACHE_FOLDER"):
         return cache
     home = _folder("HOME")

@@ -19,9 +19,9 @@ from casewright.stores.stored import QualityScale
 SLACK = 1e-5
 #: Upper bound of a computed cosine in single precision, or in a server's half precision.
 MAX_COSINE = 1.01
-#: Typical standard deviation of the similarities between a query of length 1 and the cases,
-#: measured with MiniLM embeddings of sentences.
-SPREAD = 0.1
+#: Typical standard deviation of the cosines between a query and the cases, measured with MiniLM
+#: embeddings of sentences.
+COSINE_SPREAD = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class StoreQuery:
         and would miss cases of high quality. The standard deviations that both give to the score
         are compared; that of a stored quality is 0.1 (see ``stored``).
         """
-        return bool(abs(self.vector[-1]) / 10 > SPREAD * np.linalg.norm(self.vector[:-1]))
+        return bool(abs(self.vector[-1]) / 10 > COSINE_SPREAD * np.linalg.norm(self.vector[:-1]))
 
     def hits(self, points: Sequence[Point]) -> list[Hit]:
         """Return points as hits of this query, in the order of the points.

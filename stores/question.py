@@ -38,7 +38,6 @@ class Question:
     The scores of all hits are similarities to the question, without quality, for every search.
 
     Attributes:
-        text: The question.
         query: The question, embedded and weighted.
         finder: A reader of the store's collection.
         where: A condition on the metadata of all results.

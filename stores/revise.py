@@ -10,7 +10,7 @@ from typing import Any, Final
 from casewright.errors import InputError, told
 from casewright.stores.case import Case
 from casewright.stores.schema import CaseSchema
-from casewright.stores.tenant import FIELD
+from casewright.stores.tenant import TENANT
 
 #: Returns a repaired case, given a case and the reason why it failed; ``None`` gives up.
 Repair = Callable[[Case, str], Case | None]
@@ -99,7 +99,7 @@ def with_change(case: Case, change: Change) -> Case:
         if not isinstance(values["metadata"], Mapping):
             problem = f"The case {case.id} is to have the metadata {values['metadata']!r:.200}"
             raise InputError(f"{problem}. Give a mapping.")
-        tenant = {FIELD: case.metadata[FIELD]} if FIELD in case.metadata else {}
-        fields = {name: value for name, value in values["metadata"].items() if name != FIELD}
+        tenant = {TENANT: case.metadata[TENANT]} if TENANT in case.metadata else {}
+        fields = {name: value for name, value in values["metadata"].items() if name != TENANT}
         values["metadata"] = fields | tenant
     return replace(case, **values)

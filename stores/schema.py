@@ -16,7 +16,7 @@ from casewright.errors import InputError
 from casewright.stores.case import Case
 from casewright.stores.facet import Components, Facet, component_text
 
-#: Version of the payloads' format; raised when older stores cannot be read.
+#: Version of the payloads' format. It is increased if older stores cannot be read any more.
 FORMAT = 2
 
 #: Maximum absolute value of a quality, since the vector stores it in single precision.
@@ -99,7 +99,7 @@ class CaseSchema:
         return sum(facet.dimension for facet in self.facets) + 1
 
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
-        """Return the facets' weights, scaled to sum to 1; ``given`` replaces the default weights.
+        """Return the facets' default weights, or ``given`` and 0 for others, scaled to sum to 1.
 
         Raise ``InputError`` for unknown facets, and for weights below 0, not finite, or all 0.
         """

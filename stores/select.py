@@ -25,7 +25,7 @@ SLACK = 1e-5
 CANDIDATES_PER_PICK = 4
 
 
-class Marginal(NamedTuple):
+class RowPick(NamedTuple):
     """A pick of ``mmr``: its row, and its redundancy and value as in ``Pick``."""
 
     row: int
@@ -35,8 +35,8 @@ class Marginal(NamedTuple):
 
 def mmr(
     vectors: Rows, weights: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
-) -> list[Marginal]:
-    """Pick k candidates greedily by relevance minus redundancy (RAGSys, Algorithm 1).
+) -> list[RowPick]:
+    """Pick k candidates greedily by score minus redundancy (RAGSys, Algorithm 1).
 
     A pick can only raise the redundancy of other candidates, so a computed value is an upper bound
     (accelerated greedy, Minoux 1978). Only the best candidates are updated at every pick; all
@@ -47,10 +47,10 @@ def mmr(
     Args:
         vectors: Array (n, d) of the candidates.
         weights: Array (d): the similarity of two rows is the weighted sum of their products.
-        scores: Array (n), relevance with the quality bias.
+        scores: Array (n) of ``Hit.score``: the relevance with the quality bias.
         ids: The candidates' ids; ties are broken by score, then id.
         k: The number of picks, at most n.
-        lambda_d: Share of the relevance, from 0 to 1.
+        lambda_d: Share of the score, from 0 to 1.
     """
     count, k = len(ids), min(k, len(ids))
     if k <= 0:
@@ -80,7 +80,7 @@ def mmr(
             values.append(value)
         # If there was no pick, too many candidates have almost equal values: update more of them.
         width *= 4 if len(picked) == counted else 1
-    return list(map(Marginal, order[picked].tolist(), redundancies, values))
+    return list(map(RowPick, order[picked].tolist(), redundancies, values))
 
 
 def _tie_order(scores: Floats, ids: Sequence[str]) -> NDArray[np.int64]:
@@ -134,7 +134,6 @@ class Pick:
     """A selected hit, whose score includes the quality bias.
 
     Attributes:
-        hit: The hit.
         redundancy: The highest similarity to an earlier pick; 0 for the first pick.
         value: ``lambda_d * score - (1 - lambda_d) * redundancy``.
     """
@@ -179,8 +178,7 @@ def select(
     Args:
         hits: Candidates of one search; their scores include the quality bias of its ``lambda_b``.
         k: The number of picks, at most the number of hits.
-        schema: The schema of the searched store.
-        lambda_d: Share of the relevance, from 0 (only diversity) to 1 (no diversity).
+        lambda_d: Share of the score, from 0 (only diversity) to 1 (no diversity).
         weights: The weights of the search, which also apply to redundancy.
 
     Returns:

@@ -17,9 +17,9 @@ class MarginalSelector:
     """A selector by maximal marginal relevance with quality bias (RAGSys, Algorithm 1).
 
     Attributes:
-        lambda_d: Share of the relevance; 1 ignores diversity.
-        lambda_b: Share of the similarity in the relevance; 1 ignores quality, 0 uses only quality,
-            and a value above 1 prefers low quality (see ``CaseStore.search``).
+        lambda_d: Share of the score; 1 ignores diversity.
+        lambda_b: Share of the relevance in the score; 1 ignores quality, 0 uses only quality, and a
+            value above 1 prefers low quality (see ``CaseStore.search``).
         weights: See ``CaseStore.search``.
         where: See ``CaseStore.search``.
     """
@@ -32,7 +32,7 @@ class MarginalSelector:
     def select(
         self, store: CaseStore, query: str | Mapping[str, Any], k: int, where: Where | None = None
     ) -> Selection:
-        """Select cases of a store; ``where`` is added to the selector's own condition."""
+        """Select cases of a store; ``where`` adds to, and may override, the selector's own."""
         conditions = {**(self.where or {}), **(where or {})}
         settings: dict[str, Any] = {"weights": self.weights, "where": conditions}
         return store.select(query, k, lambda_d=self.lambda_d, lambda_b=self.lambda_b, **settings)

@@ -16,6 +16,8 @@ from typing import Any
 OPERATION = "gen_ai.operation.name"
 #: The environment variable that OpenTelemetry's GenAI instrumentations read.
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+#: A function that adds attributes to a span.
+AddAttributes = Callable[[Mapping[str, Any]], None]
 #: LangGraph's exceptions that pause a run, which do not count as errors.
 _PAUSES = ("GraphInterrupt", "GraphBubbleUp")
 
@@ -30,7 +32,7 @@ def tracer() -> Any:
 
 
 def content(**values: Any) -> dict[str, str]:
-    """Return values, as texts or JSON, for attributes; none unless ``CONTENT`` is true."""
+    """Return values as texts, by name (``__`` for a dot); none unless ``CONTENT`` is true."""
     if os.environ.get(CONTENT, "").lower() != "true":
         return {}
     return {
@@ -42,7 +44,7 @@ def content(**values: Any) -> dict[str, str]:
 @contextmanager
 def span(
     operation: str, target: str = "", attributes: Mapping[str, Any] | None = None
-) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+) -> Iterator[AddAttributes]:
     """Open a span around a block; yield a function that adds attributes to it.
 
     A span with the attribute ``error.type`` counts as failed. An exception sets the attribute to
@@ -71,6 +73,6 @@ def span(
             raise
 
 
-def retrieval(store: str, k: int) -> AbstractContextManager[Callable[[Mapping[str, Any]], None]]:
+def retrieval_span(store: str, k: int) -> AbstractContextManager[AddAttributes]:
     """Open a span for a search of k cases in a store; see ``span``."""
     return span("retrieval", store, {"gen_ai.data_source.id": store, "gen_ai.request.top_k": k})

@@ -26,7 +26,7 @@ from casewright.stores.question import Question
 from casewright.stores.revise import Change, refusal_reason, with_change
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Selection, check_bias, check_counts, check_selection
-from casewright.stores.spans import retrieval
+from casewright.stores.spans import retrieval_span
 from casewright.stores.stored import QualityScale, clamped, embed_cases, point_parts, scale_of
 from casewright.stores.tenant import case_of_tenant, checked_tenant, is_visible, with_tenant
 
@@ -45,7 +45,6 @@ class CaseStore:
     Several stores may share a collection. The first ``add`` creates it; before, it is empty.
 
     Args:
-        schema: The schema of the cases.
         location: ``":memory:"`` for qdrant-client's local mode; a folder for Qdrant Edge; or the
             URL of a Qdrant server or cluster.
         tenant: The store writes and sees only this tenant's cases. ``None`` is for cases without
@@ -116,7 +115,6 @@ class CaseStore:
         the earlier batches are stored; adding all cases again stores each case once.
 
         Args:
-            cases: The cases.
             progress: Show a bar on stderr; ``None`` shows it on a terminal for long work. A
                 function is called with the number of cases stored since its last call.
             on_error: Called for each case that a facet cannot embed, and that is then left out.
@@ -184,9 +182,9 @@ class CaseStore:
             k: The number of cases, at most the number in the store.
             weights: Facet name to weight, at least 0; the weights are scaled to sum to 1. A facet
                 that is not named has weight 0. ``None`` uses the facets' default weights.
-            lambda_b: Share of the relevance, from 0 to 1; the rest is the share of the quality
-                (RAGSys, Algorithm 1). From 1 to 2, the weight of the quality is negative: cases of
-                low quality come first (section 4.3 of the paper).
+            lambda_b: Share of the relevance in the score, from 0 to 1; the rest is the share of the
+                quality (RAGSys, Algorithm 1). From 1 to 2, the weight of the quality is negative:
+                cases of low quality come first (section 4.3 of the paper).
             where: A condition on the metadata; see ``engine.Where``.
 
         Returns:
@@ -196,7 +194,7 @@ class CaseStore:
             InputError: The query, a weight, the condition, ``k`` or ``lambda_b`` is invalid.
         """
         check_counts(1, k=k)
-        with retrieval(self.schema.name, k) as add:
+        with retrieval_span(self.schema.name, k) as add:
             if (store_query := self._query(query, weights, lambda_b, where)) is None:
                 return []
             hits = self._finder.best(store_query, k, where, exact=store_query.quality_leads)
@@ -223,9 +221,8 @@ class CaseStore:
 
         Args:
             query: See ``search``.
-            k: The number of picks.
-            lambda_d: Share of the relevance, from 0 (only diversity) to 1 (no diversity).
-            lambda_b: Share of the similarity in the relevance; see ``search``.
+            lambda_d: Share of the score, from 0 (only diversity) to 1 (no diversity).
+            lambda_b: Share of the relevance in the score; see ``search``.
             weights: See ``search``; they also apply to redundancy.
             where: See ``search``.
             candidates: The number of initial candidates, at least twice ``k``. ``None`` means four
@@ -239,7 +236,7 @@ class CaseStore:
         check_selection(k, lambda_d)
         initial = max(MIN_CANDIDATES, 4 * k) if candidates is None else candidates
         check_counts(0, candidates=initial, most=most)
-        with retrieval(self.schema.name, k):
+        with retrieval_span(self.schema.name, k):
             store_query = self._query(query, weights, lambda_b, where)
             if store_query is None or k == 0:
                 return Selection((), True, 0, 0)
@@ -251,7 +248,7 @@ class CaseStore:
     def question(
         self, text: str, *, weights: Mapping[str, float] | None = None, where: Where | None = None
     ) -> Question | None:
-        """Return a question, embedded once for several searches; ``None`` for an empty store.
+        """Return a question, embedded once for several searches; ``None`` before the first ``add``.
 
         See ``search`` for the arguments and errors.
         """
@@ -302,7 +299,7 @@ class CaseStore:
             return Retained(complete.id, "added")
 
     def update(self, changes: Mapping[str, Change]) -> None:
-        """Change fields of cases by id, without encoding them again, in one locked write.
+        """Change fields of cases by id, without encoding them again, under the lock of writes.
 
         Raise ``InputError`` if an id is unknown, or a change is invalid; then no case is changed.
         """
@@ -380,7 +377,7 @@ class CaseStore:
         return self._scale() or fitted
 
     def _completed(self, case: Case, given_ids: set[str] | None = None) -> Case:
-        """Return a valid case with tenant, id and time; add the case's own id to ``given_ids``."""
+        """Return a valid case with tenant, id and time; add an id that it has to ``given_ids``."""
         name = self.schema.name
         if not isinstance(case, Case) or not all(
             isinstance(part, Mapping) for part in (case.problem, case.metadata)
@@ -428,7 +425,7 @@ class CaseStore:
         lambda_b: float,
         where: Where | None,
     ) -> StoreQuery | None:
-        """Return an embedded and weighted query; ``None`` for an empty store."""
+        """Return an embedded and weighted query; ``None`` if there is no collection."""
         check_bias(lambda_b=lambda_b)
         if not isinstance(query, (str, Mapping)):
             raise InputError(

@@ -11,7 +11,7 @@ from casewright.stores.schema import CaseSchema
 from casewright.stores.where import check_where
 
 #: The metadata field with a case's tenant.
-FIELD = "tenant"
+TENANT = "tenant"
 
 
 def checked_tenant(tenant: str | None, schema: CaseSchema) -> str | None:
@@ -30,10 +30,10 @@ def with_tenant(where: Where | None, tenant: str | None) -> Where | None:
     check_where(where)
     if tenant is None:
         return where
-    conditions = {FIELD: tenant, **(where or {})}
-    if conditions[FIELD] != tenant:
+    conditions = {TENANT: tenant, **(where or {})}
+    if conditions[TENANT] != tenant:
         raise InputError(
-            f"where asks for the tenant {conditions[FIELD]!r}, in a store of the tenant "
+            f"where asks for the tenant {conditions[TENANT]!r}, in a store of the tenant "
             f"{tenant!r}. Leave it out: the store has only this tenant's cases."
         )
     return conditions
@@ -41,21 +41,21 @@ def with_tenant(where: Where | None, tenant: str | None) -> Where | None:
 
 def case_of_tenant(case: Case, tenant: str | None) -> Case:
     """Return a case with the tenant; raise ``InputError`` if it has another tenant, or several."""
-    current = case.metadata.get(FIELD)
+    current = case.metadata.get(TENANT)
     # A condition matches any item of a list, so a tenant must be a single text.
     if current is not None and not isinstance(current, (str, int)):
         advice = "Name one by a text; a case of several is added once for each."
         raise InputError(f"A case belongs to the tenant {current!r:.200}. {advice}")
     if tenant is None:
         return case
-    if case.metadata.get(FIELD, tenant) != tenant:
+    if case.metadata.get(TENANT, tenant) != tenant:
         raise InputError(
-            f"A case of the tenant {case.metadata[FIELD]!r} was given to a store of the tenant "
+            f"A case of the tenant {case.metadata[TENANT]!r} was given to a store of the tenant "
             f"{tenant!r}. Give it to that tenant's store."
         )
-    return replace(case, metadata={**case.metadata, FIELD: tenant})
+    return replace(case, metadata={**case.metadata, TENANT: tenant})
 
 
 def is_visible(point: Point, tenant: str | None) -> bool:
     """Return ``True`` if a tenant's store may see a point."""
-    return tenant is None or (point.payload.get("metadata") or {}).get(FIELD) == tenant
+    return tenant is None or (point.payload.get("metadata") or {}).get(TENANT) == tenant

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import qdrant_edge
     from qdrant_client import models
 
-RANGE = ("gte", "gt", "lte", "lt")
+RANGE_OPERATORS = ("gte", "gt", "lte", "lt")
 Kind = TypeVar("Kind")
 
 
@@ -91,7 +91,7 @@ def _is_single(value: Any) -> bool:
 def _is_range(value: Any) -> bool:
     if not isinstance(value, Mapping) or not value:
         return False
-    return set(value) <= set(RANGE) and all(map(is_number, value.values()))
+    return set(value) <= set(RANGE_OPERATORS) and all(map(is_number, value.values()))
 
 
 def _is_negated(value: Any) -> bool:

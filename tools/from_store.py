@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from casewright.errors import ToolError
 from casewright.stores import CaseStore, Hit
 from casewright.stores.hit import near_best as near_best_hits
-from casewright.stores.tenant import FIELD as TENANT
+from casewright.stores.tenant import TENANT
 from casewright.tools.parameter import Parameter, sources_of
 from casewright.tools.spec import CallContext, ToolExample, ToolSpec
 

@@ -13,17 +13,17 @@ from casewright.stores.documents.cases import root_names
 class SymbolIndex:
     """An index of symbols and of the definitions that enclose them.
 
-    ``Splitter.split`` implies ``Splitter``. So a class can be found by name even if its first lines
-    share a chunk with its first method.
+    A chunk has one symbol: if a class's first lines share a chunk with its first method, only
+    ``Splitter.split`` is stored. The index therefore also has ``Splitter``.
     """
 
     def __init__(self, symbols: Iterable[str]) -> None:
-        #: Each symbol or enclosing definition, mapped to the names that it joins.
+        #: The path of each symbol or enclosing definition (names joined by dots), with its names.
         self.paths: dict[str, tuple[str, ...]] = {}
         self._members: defaultdict[str, list[str]] = defaultdict(list)
         self._by_name: defaultdict[str, list[str]] = defaultdict(list)
         self._by_folded_name: defaultdict[str, list[str]] = defaultdict(list)
-        self._by_pair: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._by_owner_and_name: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for symbol in dict.fromkeys(symbols):
             parts = tuple(symbol.split("."))
             path = symbol
@@ -32,57 +32,62 @@ class SymbolIndex:
                     self._add(path, parts[:length])
                 self._members[path].append(symbol)
                 path = path.rpartition(".")[0]
-        self._owners = {owner for owner, _ in self._by_pair}
+        self._owners = {owner for owner, _ in self._by_owner_and_name}
 
     def _add(self, path: str, parts: tuple[str, ...]) -> None:
         self.paths[path] = parts
+        # A symbol such as ``a.`` has no last name.
         if name := parts[-1]:
             self._by_name[name].append(path)
             self._by_folded_name[name.casefold()].append(path)
             if len(parts) > 1:
-                self._by_pair[parts[-2].casefold(), name.casefold()].append(path)
+                self._by_owner_and_name[parts[-2].casefold(), name.casefold()].append(path)
 
     def members(self, path: str) -> list[str]:
         """Return the symbols of a path: the path itself, and the symbols defined in it."""
         return self._members.get(path, [])
 
     def has_exact(self, name: str) -> bool:
-        """Return ``True`` if a path ends with this name, in the same case."""
+        """Return ``True`` if a path ends with this name, with the same capitals."""
         return name in self._by_name
 
-    def contains_definitions(self, name: str) -> bool:
-        """Return ``True`` if a definition with this name, in any case, contains others."""
+    def encloses_others(self, name: str) -> bool:
+        """Return ``True`` if a definition with this name, ignoring capitals, encloses others."""
         return name.casefold() in self._owners
 
     def paths_ending_in(self, name: str) -> list[str]:
-        """Return the paths with this last name; if there are none, ignore the case."""
+        """Return the paths with this last name; if there are none, ignore capitals."""
         return self._by_name.get(name) or self._by_folded_name.get(name.casefold(), [])
 
     def paths_inside(self, owner: Sequence[str], name: str, *, strict: bool) -> list[str]:
-        """Return the paths with this last name in the owner.
+        """Return the paths of the definitions called ``name`` directly inside ``owner``.
 
         ``owner`` is the name of the enclosing definition, optionally after names that enclose it.
-        If no path matches in the owner's case, the case is ignored, unless ``strict``.
+        Capitals of ``name`` count only if a definition has this very name; those of ``owner``
+        count if ``strict``, or if a path has them too.
         """
-        paths = self._by_pair.get((owner[-1].casefold(), name.casefold()), [])
+        paths = self._by_owner_and_name.get((owner[-1].casefold(), name.casefold()), [])
         if name in self._by_name:
             paths = [path for path in paths if self.paths[path][-1] == name]
-        exact = [path for path in paths if common_end(self.paths[path][:-1], owner)]
+        exact = [path for path in paths if suffix_overlap(self.paths[path][:-1], owner)]
         if exact or strict:
             return exact
         folded = _casefold(owner)
-        return [path for path in paths if common_end(_casefold(self.paths[path][:-1]), folded)]
+        return [path for path in paths if suffix_overlap(_casefold(self.paths[path][:-1]), folded)]
 
-    def paths_of_joined(self, parts: Sequence[str]) -> list[str]:
-        """Return the paths that share the longest end with joined names, module names included."""
+    def paths_of_dotted_name(self, parts: Sequence[str]) -> list[str]:
+        """Return the paths that agree most with the end of a dotted name, given as its names.
+
+        The name may begin with names of modules, which no path has.
+        """
         top_level = [parts[-1]] if len(self.paths.get(parts[-1], ())) == 1 else []
-        owned = self._by_pair.get((parts[-2].casefold(), parts[-1].casefold()), [])
-        lengths = {path: common_end(self.paths[path], parts) for path in (*owned, *top_level)}
+        owned = self._by_owner_and_name.get((parts[-2].casefold(), parts[-1].casefold()), [])
+        lengths = {path: suffix_overlap(self.paths[path], parts) for path in (*owned, *top_level)}
         longest = max(lengths.values(), default=0)
         return [path for path, length in lengths.items() if length == longest > 0]
 
 
-def common_end(first: Sequence[str], second: Sequence[str]) -> int:
+def suffix_overlap(first: Sequence[str], second: Sequence[str]) -> int:
     """Return the length of the shorter sequence if the longer one ends with it, else 0."""
     size = min(len(first), len(second))
     return size if tuple(first[len(first) - size :]) == tuple(second[len(second) - size :]) else 0

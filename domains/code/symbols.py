@@ -90,7 +90,7 @@ def symbols_named(question: str, symbols: Collection[str] | SymbolIndex) -> list
     joined: dict[tuple[str, ...], int] = {}
     for word in words:
         if len(word.parts) > 1 and joined.setdefault(word.parts, word.position) == word.position:
-            _add_symbols(positions, index.paths_of_joined(word.parts), word.position, index)
+            _add_symbols(positions, index.paths_of_dotted_name(word.parts), word.position, index)
     single_words = marked_words - _add_methods(words, marked_words, positions, index)
     single: dict[tuple[str, str], int] = {}
     for word in words:
@@ -142,7 +142,7 @@ def _add_methods(
     """Add the methods that are named with their class; return the indices of the used words."""
     used_words: set[int] = set()
     is_in_owner: dict[tuple[str, tuple[str, ...]], bool] = {}
-    is_owner = [index.contains_definitions(word.parts[-1]) for word in words]
+    is_owner = [index.encloses_others(word.parts[-1]) for word in words]
 
     def add_method(method: CodeWord, owner: CodeWord) -> bool:
         pair = method.parts[0], owner.parts
@@ -243,7 +243,7 @@ def _paths_in_owner(method: str, owner: tuple[str, ...], index: SymbolIndex) -> 
 
 
 def _paths_of_single(name: str, kind: str, index: SymbolIndex) -> list[str]:
-    """Return the paths of a name without an owner: methods if its kind is one, else top-level."""
+    """Return the paths of a name without an owner: nested for a method, else top-level."""
     ending = index.paths_ending_in(name)
     inside = [path for path in ending if len(index.paths[path]) > 1]
     outside = [path for path in ending if len(index.paths[path]) == 1]

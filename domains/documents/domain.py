@@ -19,7 +19,7 @@ from casewright.planner import plan_store
 from casewright.stores import Case, CaseStore, Encoder
 from casewright.stores.documents.cases import document_schema, location_text, root_names, roots_of
 from casewright.stores.documents.file_walk import kind_of
-from casewright.stores.documents.splitter import PATH
+from casewright.stores.documents.splitter import HEADING_SEPARATOR
 from casewright.stores.engines.connections import ENGINE_FILE
 from casewright.stores.feedback import SentenceStrategy
 from casewright.stores.hit import near_best
@@ -36,8 +36,8 @@ QUESTIONS = (
 )
 #: Lowest relevance of a passage, as a share of the best passage's relevance.
 MIN_SHARE_OF_BEST = 0.6
-#: Maximum number of titles, and of letters of a title, in the report on an unanswered question.
-MAX_TITLES, MAX_TITLE_LETTERS = 3, 80
+#: Maximum number of titles, and of characters of each, in the report on an unanswered question.
+MAX_TITLES, MAX_TITLE_LENGTH = 3, 80
 #: Headings that do not describe their section.
 UNSPECIFIC = ("description", "synopsis", "configuration", "options", "details", "example", "usage")
 #: Returns the domain's annotated queries.
@@ -81,9 +81,9 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
         """Finds passages of the user's own documents and source code."""
         confirmed = [] if loop is None else loop(query, PASSAGES, {}, call)
         hits = merge_hits(confirmed, near_best(passages.best(query), 0.0, MIN_SHARE_OF_BEST))
-        if not passages.answer(query, hits):
+        if not passages.are_sufficient(query, hits):
             titles = dict.fromkeys(
-                shorten(str(hit.case.problem.get("title", "")), MAX_TITLE_LETTERS, placeholder="…")
+                shorten(str(hit.case.problem.get("title", "")), MAX_TITLE_LENGTH, placeholder="…")
                 for hit in hits
             )
             call.report({"event": NEAREST, "query": query, "titles": [*titles][:MAX_TITLES]})
@@ -97,7 +97,8 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
 def _evidence(case: Case) -> str:
     """Return a passage as Markdown below its most specific heading; source code is fenced."""
     source = str(case.metadata.get("source", ""))
-    headings = [part for part in str(case.problem.get("title", "")).split(PATH) if part != source]
+    title = str(case.problem.get("title", ""))
+    headings = [part for part in title.split(HEADING_SEPARATOR) if part != source]
     specific = [text for text in headings if text.strip("`").lower() not in UNSPECIFIC]
     text = str(case.solution)
     kind = kind_of(source)

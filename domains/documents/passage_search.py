@@ -12,17 +12,15 @@ from casewright.stores.feedback.sufficiency import SufficiencyJudge, hit_feature
 
 #: Maximum number of passages of a result, and of candidates of each of the two searches.
 PASSAGES, CANDIDATES = 5, 20
-#: Weight of a passage's share of BM25 beside its relevance.
-WORDS = 1.0
-#: The words of more passages than this are not indexed, since the index is in memory.
-MOST_INDEXED = 50_000
+#: Maximum number of passages whose words are indexed, since the index is in memory.
+MAX_INDEXED = 50_000
 
 
 class PassageSearch:
     """Searches a store of documents. Thread-safe.
 
-    The words of the passages are indexed at the first search. Those on a server are not: the server
-    may change them at any time.
+    The words of the passages are indexed at the first search, except for a store on a server, which
+    other programs may change at any time.
     """
 
     def __init__(self, documents: CaseStore) -> None:
@@ -32,7 +30,7 @@ class PassageSearch:
         self._lock = threading.Lock()
 
     def best(self, query: str) -> list[Hit]:
-        """Return the best passages, at most ``PASSAGES``: by relevance and share of BM25."""
+        """Return the best passages, at most ``PASSAGES``, by relevance plus share of BM25."""
         question = self._documents.question(query)
         if question is None:
             return []
@@ -41,7 +39,7 @@ class PassageSearch:
         shares = index.shares(query) if index else {}
         by_words = heapq.nlargest(CANDIDATES, shares, key=lambda id_: shares[id_])
         hits += question.hits([*{*by_words} - {hit.case.id for hit in hits}])
-        scores = {hit.case.id: hit.relevance + WORDS * shares.get(hit.case.id, 0.0) for hit in hits}
+        scores = {hit.case.id: hit.relevance + shares.get(hit.case.id, 0.0) for hit in hits}
         return sorted(hits, key=lambda hit: (-scores[hit.case.id], hit.case.id))[:PASSAGES]
 
     def features(self, query: str, hits: Sequence[Hit]) -> tuple[float, float]:
@@ -49,14 +47,14 @@ class PassageSearch:
         index = self._words()
         return hit_features(query, hits, index.rarity if index else None)
 
-    def answer(self, query: str, hits: Sequence[Hit]) -> bool:
+    def are_sufficient(self, query: str, hits: Sequence[Hit]) -> bool:
         """Return ``True`` if passages probably answer the question."""
-        return SufficiencyJudge.shipped().answers(self.features(query, hits))
+        return SufficiencyJudge.shipped().is_sufficient(self.features(query, hits))
 
     def _words(self) -> WordIndex | None:
         with self._lock:
             if self._indexed and self._index is None:
-                cases = self._documents.all() if self._documents.count() <= MOST_INDEXED else []
+                cases = self._documents.all() if self._documents.count() <= MAX_INDEXED else []
                 self._indexed = bool(cases)
                 if cases:
                     self._index = WordIndex({case.id: _text(case) for case in cases})
@@ -64,6 +62,6 @@ class PassageSearch:
 
 
 def _text(case: Case) -> str:
-    """Return a passage's text below its title and file, the title twice since it names it."""
+    """Return the text of a passage to be indexed: its title, which counts twice, file and text."""
     title, source = case.problem.get("title", ""), case.metadata.get("source", "")
     return f"{title} {title} {source} {case.solution}"

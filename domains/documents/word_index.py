@@ -25,11 +25,11 @@ class WordIndex:
         self._slots: dict[str, int] = {}
         slots = [self._slots.setdefault(word, len(self._slots)) for text in words for word in text]
         lengths = np.array([len(text) for text in words])
-        # Postings in the order of the words: text, and weight of the word in it.
+        # Postings, ordered by word: the row of a text, and the weight of the word in the text.
         rows = np.repeat(np.arange(len(words)), lengths)
         postings, counts = np.unique(np.array(slots) * len(words) + rows, return_counts=True)
-        word, self._rows = np.divmod(postings, max(1, len(words)))
-        self._starts = np.searchsorted(word, np.arange(len(self._slots) + 1))
+        posting_slots, self._rows = np.divmod(postings, max(1, len(words)))
+        self._starts = np.searchsorted(posting_slots, np.arange(len(self._slots) + 1))
         norms = K1 * (1 - B + B * lengths / max(1.0, lengths.mean()))
         self._weights = counts / (counts + norms[self._rows])
 
@@ -40,7 +40,7 @@ class WordIndex:
         return math.log1p((len(self._ids) - frequency + 0.5) / (frequency + 0.5))
 
     def shares(self, question: str) -> dict[str, float]:
-        """Return the texts with words of the question: by id, BM25 over its highest value, to 1."""
+        """Return, for each text with words of the question, BM25 as a share of its upper bound."""
         words = set(word_stems(question))
         scores = np.zeros(len(self._ids))
         for word in words:

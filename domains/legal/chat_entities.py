@@ -31,7 +31,7 @@ Answer with a JSON list of strings and nothing else."""
 
 #: The name of the extractor without a chat model.
 OFFLINE = "offline"
-#: Extraction stops with an error if the model gave no usable answer to this many first texts.
+#: Extraction stops with an error if the model gives no usable answer to the first texts, this many.
 MAX_FAILED_TEXTS = 5
 #: Maximum number of characters of an entity; a longer entry is a sentence of the model.
 MAX_LENGTH = 160
@@ -150,7 +150,7 @@ def _unique(entities: Iterable[str]) -> list[str]:
 
 
 def check_extractor(name: str, source: str) -> None:
-    """Raise ``InputError`` if a source's name is neither ``offline`` nor ``provider:model``."""
+    """Raise ``InputError`` unless ``name``, the value of ``source``, is that of an extractor."""
     provider, _, model = name.partition(":")
     if name != OFFLINE and not (provider and model):
         raise InputError(

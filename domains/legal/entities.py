@@ -66,7 +66,7 @@ def is_name(entity: str) -> bool:
 
 
 def _unique(entities: Iterable[str]) -> list[str]:
-    """Return entities without duplicates, and without Nolan if Christopher Nolan is one."""
+    """Return entities without duplicates and last words of others: Nolan of Christopher Nolan."""
     by_folded: dict[str, str] = {}
     for entity in entities:
         by_folded.setdefault(entity.casefold(), entity)

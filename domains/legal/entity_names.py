@@ -11,6 +11,8 @@ from casewright.domains.legal.entity_tokens import TextTokens
 
 #: Maximum number of words of a name; a heading in capitals is split.
 MAX_WORDS = 14
+#: Maximum distance, in words and marks, of two capitalised words of a name.
+MAX_DISTANCE = 5
 #: Maximum number of words in brackets before a ``v``.
 MAX_BRACKET_WORDS = 24
 Span = tuple[int, int]
@@ -82,7 +84,8 @@ class Names:
         end = min(start + 2 * MAX_WORDS, len(self._tokens))
         while index < end and last - start < MAX_WORDS:
             token = self._tokens[index]
-            if self._used[index] or (index > start and token.begins_line) or index - last > 5:
+            is_far = index - last > MAX_DISTANCE
+            if self._used[index] or (index > start and token.begins_line) or is_far:
                 break
             if token.is_capitalised and (index == start or not self._begins_new_name(index)):
                 last = index
@@ -157,8 +160,8 @@ class Names:
     def _with_case_number(self, last: int) -> int:
         """Return the end of a name including its number, such as ``(No 2)``."""
         part = self._tokens.folded_words(last + 1, 4)
-        numbered = len(part) == 4 and part[:2] == ("(", "no") and part[3] == ")"
-        return last + 4 if numbered and part[2].isdecimal() else last
+        has_number = len(part) == 4 and part[:2] == ("(", "no") and part[3] == ")"
+        return last + 4 if has_number and part[2].isdecimal() else last
 
     def _with_and_part(self, last: int) -> int:
         """Return the end of a name including a part after ``and``: Securities and Investments …."""
@@ -166,8 +169,8 @@ class Names:
         if [token.folded for token in following[:1]] != ["and"] or not following[-1].is_capitalised:
             return last
         end = self._name_end(last + 2, entity_words.CONNECTORS)
-        company = self._tokens[last].folded in entity_words.COMPANY_ENDS
-        return end if self._tokens[end].folded in entity_words.AND_ENDS and not company else last
+        is_company = self._tokens[last].folded in entity_words.COMPANY_ENDS
+        return end if self._tokens[end].folded in entity_words.AND_ENDS and not is_company else last
 
     def _instrument_end(self, first: int, last: int) -> int | None:
         """Return the last index of an instrument's name without its year."""

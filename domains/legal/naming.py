@@ -23,8 +23,8 @@ _COMPANY_FORMS = COMPANY_ENDS | {"co", "pty"}
 def named_by(question: str, citations: Sequence[str]) -> list[int]:
     """Return how a question names each case, as one of the levels ``NOT_NAMED`` to ``CITATION``.
 
-    ``In Halloran, …`` names ``Halloran v Minister for Water [2008] ArdSC 121`` by one party, if no
-    third case has that party; ``halloran v minister for water`` names it by both parties.
+    ``In Halloran, …`` names ``Halloran v Minister for Water [2008] ArdSC 121`` by one party, if at
+    most one other case has it; ``halloran v minister for water`` has the full name.
     """
     words = _WORD.findall(question)
     folded = [word.casefold() for word in words]
@@ -39,9 +39,9 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
             return CITATION
         if len(case_parties) == 1:
             return FULL_NAME if set(case_parties[0]) <= set(folded) else NOT_NAMED
-        first = [party[0] for party in case_parties]
-        if set(first) <= set(folded):
-            positions = [folded.index(word) for word in first]
+        first_words = [party[0] for party in case_parties]
+        if set(first_words) <= set(folded):
+            positions = [folded.index(word) for word in first_words]
             return FULL_NAME if positions == sorted(positions) else BOTH_PARTIES
         names = capitalised - OPENERS - GENERIC
         named = [party for party in identifying.intersection(case_parties) if party[0] in names]

@@ -36,7 +36,7 @@ speak of "the first case" or "the texts above". Answer in this form and in no ot
 
 Question: …
 Answer: …"""
-_MAX_QUESTION_LETTERS = 700
+_MAX_QUESTION_CHARACTERS = 700
 _REPLY = re.compile(r"question\W{0,4}:(.*?)\banswer\W{0,4}:(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -112,7 +112,7 @@ def write_questions(
     seconds: float = 60.0,
     progress: bool | None = None,
 ) -> PairQuestions:
-    """Return questions that a chat model writes, one for each pair, with ``seconds`` for each call.
+    """Return questions that a chat model writes, one for each pair, in ``seconds`` for each call.
 
     Pairs for which the model fails, or does not write a question with an answer, are skipped and
     counted.
@@ -147,7 +147,7 @@ def _question(pair: CasePair, model: BaseChatModel, seconds: float) -> PairQuest
     if match is None:
         return "the model's answer has another form"
     question, answer = (" ".join(part.split()).strip('*_"“” ') for part in match.groups())
-    if not question.endswith("?") or len(question) > _MAX_QUESTION_LETTERS:
+    if not question.endswith("?") or len(question) > _MAX_QUESTION_CHARACTERS:
         return "the model wrote no question"
     if not answer:
         return "the model wrote no answer"

@@ -73,7 +73,7 @@ def fact_cases() -> list[Case]:
     cases = []
     for product in records("products"):
         facts = [
-            # The title is left out: it would match every question that names the product.
+            # Compared text, answer. The title would match every question that names the product.
             (product["description"],) * 2,
             ("Price: how much does it cost?", f"Price: {product['price']:.2f} EUR"),
         ]

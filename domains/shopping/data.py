@@ -10,6 +10,7 @@ from typing import Any
 
 from casewright.domains.shopping.ids_and_dates import complete
 
+#: Names of the data files, without those of test questions.
 NAMES = ("products", "reviews", "help", "orders", "customers", "queries")
 
 

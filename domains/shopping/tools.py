@@ -34,11 +34,14 @@ MIN_SHARE_OF_PRODUCT = 0.7
 MIN_RELEVANCE, MIN_HELP_RELEVANCE = 0.15, 0.23
 #: Lowest relevance of a hit, as a share of the best hit's.
 MIN_SHARE_OF_BEST = 0.6
+#: Maximum number of products and reviews of a single search in a result, and of orders in all. A
+#: feedback loop returns at most twice as many.
+MAX_PRODUCTS, MAX_ORDERS, MAX_REVIEWS = 4, 4, 3
 #: Seconds of a call on two cores: medians over the steps of 150 annotated queries, rounded up.
 LATENCIES = {"prod_search": 0.02, "prod_qna": 0.02, "review_summary": 0.02}
 LATENCIES |= {"order_lookup": 0.02, "shipment_status": 0.005, "customer_support": 0.02}
 QUERY_SOURCES = ("question", "literal")
-PRODUCT = ("context", "step")
+PRODUCT_SOURCES = ("context", "step")
 
 
 def shopping_toolbox(
@@ -71,8 +74,9 @@ def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
         if _NAME.search(query):
             near.sort(key=lambda hit: not _matches(hit, query))
         # The next step uses the first product, so named products precede confirmed products.
-        confirmed = [] if loop is None else loop(query, 8, {}, call)
-        return [_row(hit, "products", fields) for hit in merge_hits(near[:4], confirmed)]
+        confirmed = [] if loop is None else loop(query, 2 * MAX_PRODUCTS, {}, call)
+        hits = merge_hits(near[:MAX_PRODUCTS], confirmed)
+        return [_row(hit, "products", fields) for hit in hits]
 
     return tool_from_function(
         prod_search,
@@ -97,7 +101,7 @@ def _prod_qna(facts: CaseStore, loop: Search | None) -> ToolSpec:
         name="prod_qna",
         description="A fact about one product: its page, specifications, questions and answers.",
         filters=("product_id",),
-        sources={"product_id": PRODUCT, "query": QUERY_SOURCES},
+        sources={"product_id": PRODUCT_SOURCES, "query": QUERY_SOURCES},
         **search_arguments(facts, 3, MIN_RELEVANCE, MIN_SHARE_OF_BEST, loop),
         example=ToolExample(
             "What's the voltage of my drill?",
@@ -117,16 +121,16 @@ def _review_summary(reviews: CaseStore, loop: Search | None) -> ToolSpec:
         stars = [int(hit.case.metadata["stars"]) for hit in hits]
         summary = f"{len(stars)} reviews, {mean(stars):.1f} of 5 stars on average."
         overview = {"evidence": summary, "source": f"reviews:{product_id}"}
-        confirmed = [] if loop is None else loop(query, 6, of_product, call)
+        confirmed = [] if loop is None else loop(query, 2 * MAX_REVIEWS, of_product, call)
         rows = [
             {"evidence": str(case.solution), "source": f"reviews:{case.metadata['key']}"}
-            for case in (hit.case for hit in merge_hits(confirmed, hits[:3]))
+            for case in (hit.case for hit in merge_hits(confirmed, hits[:MAX_REVIEWS]))
         ]
         return [overview, *rows]
 
     return tool_from_function(
         review_summary,
-        sources={"product_id": PRODUCT, "query": QUERY_SOURCES},
+        sources={"product_id": PRODUCT_SOURCES, "query": QUERY_SOURCES},
         example=ToolExample(
             "do people like it?",
             "s1 = review_summary(product_id=context.product_id, query=question)",
@@ -143,7 +147,7 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
         if customer is None:
             return []
         own_orders = {"customer": customer}
-        confirmed = [] if loop is None else loop(query, 8, own_orders, call)
+        confirmed = [] if loop is None else loop(query, 2 * MAX_ORDERS, own_orders, call)
         hits = merge_hits(orders.search(query, 10, where=own_orders, lambda_b=0.95), confirmed)
         likely = [h for h in hits if h.relevance >= MIN_ORDER_RELEVANCE or _matches(h, query)]
         if not all(_matches(hit, query) for hit in likely):
@@ -154,7 +158,7 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
         # the newest orders.
         if not likely and query == call.question:
             likely = orders.search(query, 3, where=own_orders, lambda_b=0.0)
-        return [_row(hit, "orders", fields) for hit in likely[:4]]
+        return [_row(hit, "orders", fields) for hit in likely[:MAX_ORDERS]]
 
     return tool_from_function(
         order_lookup,

@@ -21,9 +21,9 @@ class FeedbackLimits:
         first: Number of cases of the first search, which uses the question alone.
         more: Number of unseen cases of every later search.
         rounds: Number of searches, the first included; the judge is called once after each.
-        candidates: Total number of judged cases.
-        tokens: Total tokens of the judge's requests, as the judge counts them, or else an estimate
-            of one for four characters.
+        candidates: Maximum number of cases of all searches, each of which is judged.
+        tokens: Maximum tokens of all requests to the judge, as the judge counts them, or else an
+            estimate of one for four characters.
         seconds: Time of the loop, without pauses.
         characters: Maximum length of a case's text in a request; longer texts are cut.
 

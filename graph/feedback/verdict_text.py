@@ -72,6 +72,7 @@ def _values(text: str) -> Iterator[tuple[Any, bool]]:
 
 
 def _verdicts(value: Any, count: int, depth: int = 2) -> dict[int, bool]:
+    """Return the verdicts in a JSON value; in an object, look ``depth`` objects or lists deep."""
     if isinstance(value, list):
         if value and all(isinstance(item, dict) for item in value):
             pairs = [(_field(item, _NUMBER_KEYS), item) for item in value]

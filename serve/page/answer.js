@@ -51,7 +51,7 @@ function plannerText(planner) {
 function clarification(planner) {
   if (!planner.asks_back) return "";
   const other = planner.alternatives?.[0];
-  const question = other ? `Did you mean this instead? ${String(other).replaceAll("\n", "; ")}` : "Please say it in other words.";
+  const question = other ? `Did you mean this instead? ${String(other).replaceAll("\n", "; ")}` : "Please ask in other words.";
   return ` It is not sure of this plan. ${question}`;
 }
 

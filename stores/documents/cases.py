@@ -1,4 +1,4 @@
-"""Conversion of documents' chunks to cases, and the roots (folders) of a store's documents."""
+"""Conversion of documents' chunks to cases, and the roots (ingested folders) of a store's cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 from casewright.errors import InputError
 from casewright.stores.case import CASE_NAMESPACE, Case
 from casewright.stores.documents.file_walk import is_unicode
-from casewright.stores.documents.splitter import PATH, Chunk
+from casewright.stores.documents.splitter import HEADING_SEPARATOR, Chunk
 from casewright.stores.documents.text_size import GROUP_TOKENS, MAX_CHUNK_TOKENS, MIN_GROUP
 from casewright.stores.encoders.encoder import Encoder
 from casewright.stores.engines.engine import NoCollectionError, Where
@@ -28,7 +28,7 @@ from casewright.stores.tenant import with_tenant
 
 #: The default name of a collection of documents.
 COLLECTION = "documents"
-#: Version of reading and splitting; raised when these change, so that files are read again.
+#: Version of reading and splitting. It is increased if these change, so that files are read again.
 FORMAT = 3
 #: Packages that read and split files; another version may give other chunks.
 READERS = (
@@ -36,7 +36,8 @@ READERS = (
     *("docutils", "mammoth", "nbformat"),
 )
 
-#: Position of a chunk: its root, its file, and its number in the file, from 1.
+#: Place of a chunk: its root (a folder's path, or the name that ``ingest`` gave the folder), its
+#: source (the file), and its position in the file, from 1.
 Place = tuple[str, str, int]
 #: Number of cases that are removed in one call.
 DELETE_BATCH = 2000
@@ -76,22 +77,24 @@ def document_cases(
 ) -> list[Case]:
     """Return all chunks of a file, in order, as cases; ``source`` is its path below the root.
 
-    A chunk's id is derived from tenant, collection, root, source, title and text, and from the
-    number of equal chunks before it, so that text inserted before a chunk does not change the id.
+    A chunk's id is derived from tenant, collection, root, source, title and text, not from its
+    position, which changes if text is inserted before it. A count distinguishes equal chunks.
     """
     seen: Counter[tuple[str, str]] = Counter()
     cases = []
     for position, chunk in enumerate(chunks, 1):
-        document = chunk.title or source
-        headings = [chunk.symbol] if chunk.symbol else list(chunk.heading)
+        document_title = chunk.title or source
+        headings = (chunk.symbol,) if chunk.symbol else chunk.headings
         # The first heading is often the document's title.
-        title = PATH.join([document, *headings[headings[:1] == [document] :]])
+        if headings[:1] == (document_title,):
+            headings = headings[1:]
+        title = HEADING_SEPARATOR.join([document_title, *headings])
         content = (title, chunk.text)
         metadata = {
             "root": root,
             "source": source,
-            "title": document,
-            "heading": PATH.join(chunk.heading),
+            "title": document_title,
+            "heading": HEADING_SEPARATOR.join(chunk.headings),
             "symbol": chunk.symbol,
             "page": chunk.page,
             "first_line": chunk.first_line,
@@ -142,8 +145,8 @@ def neighbour_places(case: Case, distance: int) -> list[Place]:
 
 
 def at_places(places: Collection[Place]) -> Where:
-    """Return a condition that the chunks at these places meet, and some others of their files."""
-    # To read some other chunks takes far less time than a query for each file.
+    """Return a condition that all chunks at these places meet; other chunks may meet it too."""
+    # Reading some more chunks takes far less time than a query for each file.
     roots, sources, positions = (sorted(set(part)) for part in zip(*places, strict=True))
     return {"root": roots, "source": sources, "position": positions}
 
@@ -166,10 +169,10 @@ def roots_of(store: CaseStore) -> list[str]:
 
 
 def root_names(roots: Iterable[str]) -> dict[str, str]:
-    """Return a name for each root: the last part of its path, or its path if that is shared."""
+    """Return a name for each root: its last part, or all of it if another root ends with that."""
     names = {root: PurePosixPath(root).name for root in roots}
-    shared = Counter(names.values())
-    return {root: name if shared[name] == 1 else root for root, name in names.items()}
+    counts = Counter(names.values())
+    return {root: name if counts[name] == 1 else root for root, name in names.items()}
 
 
 def remove_root(store: CaseStore, root: str | Path) -> int:
@@ -178,7 +181,6 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
     If a call is killed, another call removes the remaining cases.
 
     Args:
-        store: The store of the cases.
         root: The name that ``ingest`` gave the folder, or the folder's path.
 
     Raises:

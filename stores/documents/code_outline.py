@@ -40,7 +40,7 @@ CONTAINER_TYPES = _types("""
     union_item trait_declaration trait_definition object_declaration object_definition
     companion_object protocol_declaration type_spec type_definition
 """)
-#: Container types that are a definition only if they have a body: not ``struct pair *p``.
+#: Those of the types above that are a definition only with a body: not ``struct pair *p``.
 BODY_TYPES = _types("""
     class_specifier struct_specifier union_specifier enum_specifier namespace_definition
     namespace_declaration
@@ -56,6 +56,7 @@ WRAPPER_TYPES = _types("""
 """)
 #: Node types that belong to the definition that follows them.
 LEADING_TYPE = re.compile(r"comment|attribute|annotation|decorator")
+#: Types of the nodes that are searched for the name of a definition without a field for it.
 NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
 #: Languages whose grammar is not the function ``language`` of ``tree_sitter_<language>``.
 GRAMMARS = {
@@ -68,13 +69,13 @@ GRAMMARS = {
 }
 #: Maximum depth of nested nodes: deeper code was generated, and its symbols are useless.
 MAX_DEPTH = 60
-#: Maximum number of bytes of a name or a receiver that are searched.
+#: Maximum number of bytes of a name or a receiver that are read, from its end.
 MAX_NAME_BYTES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition: its lines, and its symbol with the names of the outer definitions."""
+    """A definition: its lines, and its symbol, such as ``Outer.name``."""
 
     lines: Lines
     symbol: str
@@ -83,8 +84,8 @@ class Definition:
 def outline(text: str, language: str) -> list[Definition]:
     """Return the definitions of a source file, outer ones first.
 
-    A single line in a class, such as a signature or getter, is not listed. Syntax errors are
-    skipped. The message of the ``InputError`` for a missing grammar is only the reason.
+    A definition of one line inside another, such as a signature or getter, is not listed. Syntax
+    errors are skipped. The message of the ``InputError`` for a missing grammar is only the reason.
     """
     root = _parser(language).parse(text.encode()).root_node
     definitions: list[Definition] = []
@@ -169,12 +170,12 @@ def _declared_name(node: Node) -> str:
         # Go: ``func (s *Store[T]) Add()`` is a method of Store.
         owner = re.search(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?\)$", _text(receiver))
         return f"{owner[1]}.{_clean_name(ident)}" if owner else _clean_name(ident)
-    names = {"init_declaration": "init", "companion_object": "Companion"}
-    return _clean_name(ident) or names.get(node.type, "")
+    default_names = {"init_declaration": "init", "companion_object": "Companion"}
+    return _clean_name(ident) or default_names.get(node.type, "")
 
 
 def _clean_name(ident: Node | None) -> str:
-    """Return a name without type arguments, its parts joined by dots."""
+    """Return a name without type arguments, its parts joined by dots; empty for a long text."""
     if ident is None:
         return ""
     text = re.sub(r"<.*>|\s+", "", _text(ident), flags=re.DOTALL).strip("\"'`[]&*")

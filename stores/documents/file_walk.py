@@ -20,22 +20,22 @@ KindName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of file; ``data`` is a text such as YAML that is split between lines.
+    """A kind of file; the kind ``data`` is a text such as YAML, which is split between lines.
 
-    ``language`` is the language of source code; see ``code_outline.GRAMMARS``.
+    ``language`` is the language of source code, a key of ``LANGUAGES``.
     """
 
     name: KindName
     language: str = ""
 
 
-#: Maximum size, in bytes, of a data file that is read.
-DATA_BYTES = 200_000
+#: Maximum size, in bytes, of a file of data, or of an unknown kind, that is read.
+MAX_DATA_BYTES = 200_000
 #: File endings of generated text: drawings, minified code, lock files.
-GENERATED = (".svg", ".map", ".lock", ".min.js", ".min.css", "-lock.json", "-lock.yaml")
-#: Kinds of data; larger files of these kinds are not read.
-DATA: tuple[KindName, ...] = ("table", "json", "data")
-#: A log file, also a rotated one.
+GENERATED_ENDINGS = (".svg", ".map", ".lock", ".min.js", ".min.css", "-lock.json", "-lock.yaml")
+#: Kinds of data.
+DATA_KINDS: tuple[KindName, ...] = ("table", "json", "data")
+#: The name of a log file, which may be rotated (``x.log.1``).
 LOG = re.compile(r".*\.log(\.\d+)?", re.IGNORECASE)
 #: The kinds of files that are read, for help texts.
 READ_KINDS = (
@@ -105,19 +105,19 @@ def skip_reason(file: SourceFile, kind: Kind | None) -> str:
     """Return the reason, from name and size, not to read a file; empty if it may be a document."""
     if LOG.fullmatch(file.source):
         return "it is a log"
-    if file.source.lower().endswith(GENERATED):
+    if file.source.lower().endswith(GENERATED_ENDINGS):
         return "it was made by a program, for programs"
-    if file.size > DATA_BYTES and (kind is None or kind.name in DATA):
+    if file.size > MAX_DATA_BYTES and (kind is None or kind.name in DATA_KINDS):
         description = "of an unknown type" if kind is None else "data"
-        return f"it is {description}, and has more than {DATA_BYTES:,} bytes"
+        return f"it is {description}, and has more than {MAX_DATA_BYTES:,} bytes"
     return ""
 
 
 @dataclass(slots=True)
 class Walk:
-    """The content of a folder: the chosen files, and other entries, each with the reason.
+    """The content of a folder: the chosen ``files``, and other entries, each with the reason.
 
-    Entries of ``failed`` cannot be read; entries of ``skipped`` were chosen but are not documents.
+    Entries of ``failed`` cannot be read; those of ``skipped`` are not regular files of the folder.
     """
 
     files: list[SourceFile] = field(default_factory=list)
@@ -128,9 +128,9 @@ class Walk:
 def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Walk:
     """Return the files below a resolved folder, without following links, chosen by patterns.
 
-    The target of a link inside the root is read at its own path. Hidden files and folders,
-    ``node_modules``, ``__pycache__``, virtual environments and case stores are skipped;
-    ``.gitignore`` is not read. Raise ``InputError`` for an empty pattern; see ``chosen``.
+    A link to a file of the folder is left out, since that file is read at its own path. Hidden
+    files and folders, ``SKIPPED_FOLDERS``, virtual environments and case stores are left out;
+    ``.gitignore`` is not read. Raise ``InputError`` for an empty pattern; see ``is_chosen``.
     """
     check_patterns((*include, *exclude))
     content = Walk()
@@ -157,7 +157,7 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
                 marked = any(os.path.exists(os.path.join(entry.path, n)) for n in MARKER_FILES)
                 if entry.name not in SKIPPED_FOLDERS and not marked:
                     folders.append(Path(entry.path))
-            elif chosen(source, include):
+            elif is_chosen(source, include):
                 if entry.is_symlink():
                     _add_link(Path(entry.path), source, root, content)
                 else:
@@ -174,7 +174,7 @@ def check_patterns(patterns: Sequence[str]) -> None:
         raise InputError("A pattern of files is empty. Give one such as '*.md' or docs/api.")
 
 
-def chosen(source: str, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> bool:
+def is_chosen(source: str, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> bool:
     """Return ``True`` if a file matches ``include``, which may be empty, and not ``exclude``."""
     return (not include or matches(source, include)) and not matches(source, exclude)
 

@@ -39,7 +39,7 @@ _TAG_REST = re.compile(r"""[^>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)
 
 def html_text(page: str) -> tuple[str, str]:
     """Return a page's title, empty without one, and its text as Markdown."""
-    reader = _Page()
+    reader = _PageReader()
     for kind, name, token in _tokens(CONTROL.sub("", page)):
         # A character reference may be a control character too.
         text = CONTROL.sub("", token)
@@ -98,8 +98,8 @@ def _index(page: str, mark: str, position: int) -> int:
     return len(page) if index < 0 else index
 
 
-class _Page:
-    """The title, text in pieces, and blocks of code of the page read so far."""
+class _PageReader:
+    """A reader of tokens, with the title, text in pieces and code blocks of the page so far."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -167,7 +167,7 @@ class _Page:
         self._collected, self._open_blocks, self._open_same, self._content = "", 0, 0, []
 
 
-def _markdown(text: str, codes: list[str]) -> str:
+def _markdown(text: str, blocks: list[str]) -> str:
     text = re.sub(r"\s+", " ", text)
     text = re.sub(f"([{LINE}{PARAGRAPH}] ?){CELL}", r"\1", text)
     text = re.sub(f" ?{CELL} ?", " | ", text)
@@ -177,4 +177,4 @@ def _markdown(text: str, codes: list[str]) -> str:
     text = re.sub(f" ?{PARAGRAPH} ?", "\n\n", text)
     text = re.sub(r" *\n *", "\n", text)
     text = re.sub(r"\n{3,}", "\n\n", text).strip()
-    return re.sub(f"{CODE}([0-9]+){CODE}", lambda match: f"```\n{codes[int(match[1])]}\n```", text)
+    return re.sub(f"{CODE}([0-9]+){CODE}", lambda match: f"```\n{blocks[int(match[1])]}\n```", text)

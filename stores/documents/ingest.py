@@ -25,7 +25,7 @@ from casewright.stores.progress import progress_bar
 from casewright.stores.revise import Change
 from casewright.stores.store import BATCH, CaseStore
 
-#: Larger files are not read.
+#: Default maximum size of a file.
 MAX_BYTES = 50_000_000
 #: Modules that reading and splitting need.
 MODULES = ("llama_index.core", "pypdf", "bs4", "tree_sitter", "docutils", "mammoth", "nbformat")
@@ -42,12 +42,12 @@ class IngestReport:
     Attributes:
         root: The folder's name in the cases' metadata.
         added: Cases that were encoded and written.
-        updated: Cases that got a new position in a changed file, and were not encoded again.
+        updated: Cases of changed files with unchanged title and text; only metadata was written.
         unchanged: Cases of unchanged files, which were not read again.
-        removed: Cases of files or passages that no longer exist, except of files left out.
+        removed: Cases of passages or files that no longer exist or are not read any more.
         files: Number of processed files with cases in the store.
         failed: Files and folders that could not be read, with reasons. Their stored cases are kept.
-        skipped: Files that are not documents or have no text, each with the reason.
+        skipped: Files that are no documents or have no text, with reasons. They have no cases.
         notes: Files whose encoding was guessed, each with the guess.
     """
 
@@ -82,14 +82,12 @@ def ingest(
     other files stay. A single file is processed alone; its root is its folder.
 
     Args:
-        store: The store of the cases.
-        path: A folder or a file.
         root: A name for the folder, which may then be moved; ``None`` for its absolute path.
         include: A file in the folder must match one of these patterns; empty for all files.
         exclude: Patterns of files and folders to leave out; see ``file_walk.matches``.
         kinds: Kinds of files to process, by file ending; empty for all.
-        max_bytes: Larger files are not read.
-        seconds: CPU seconds to read a file, plus ten for each megabyte; slower files are skipped.
+        max_bytes: Maximum size of a file; larger files are ``failed``.
+        seconds: CPU seconds to read a file, plus ten per megabyte; slower files are ``failed``.
         dry_run: Read and compare, but write nothing.
         progress: Show a bar of bytes; ``None`` for a bar on a terminal, else lines on stderr.
 
@@ -105,24 +103,24 @@ def ingest(
     content.files = [file for file in content.files if _has_kind(file.source, kinds)]
     content.skipped = [(name, why) for name, why in content.skipped if _has_kind(name, kinds)]
     folder, sources = (target, None) if target.is_dir() else (target.parent, {target.name})
-    name = root or folder.as_posix()
+    root = root or folder.as_posix()
     stored = {
         source: cases
-        for source, cases in _stored(store, name, sources).items()
-        if file_walk.chosen(source, include, exclude) and _has_kind(source, kinds)
+        for source, cases in _stored(store, root, sources).items()
+        if file_walk.is_chosen(source, include, exclude) and _has_kind(source, kinds)
     }
     _check_matched(include, content, stored)
     total = sum(file.size for file in content.files)
     suffix = [""]
     bar = progress_bar("Ingesting", total, unit="bytes", show=progress, suffix=lambda: suffix[0])
     with worker() as reader, bar as advance:
-        run, unwritten_bytes = _Run(store, name, dry_run, content, reader), 0
+        run, unwritten_bytes = _Run(store, root, dry_run, content, reader), 0
         for file in content.files:
             run.compare(file, stored.pop(file.source, {}), max_bytes, seconds)
             suffix[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
             # A file counts when its cases are written, since encoding takes nearly all the time.
             unwritten_bytes += file.size
-            if not (run.new or run.moved or run.removed):
+            if not (run.new or run.updated or run.removed):
                 advance(unwritten_bytes)
                 unwritten_bytes = 0
         run.write()
@@ -134,7 +132,7 @@ def ingest(
             run.removed |= dict.fromkeys(cases, "")
     run.write()
     failed, skipped, notes = (tuple(sorted(x)) for x in (run.failed, run.skipped, run.notes))
-    return IngestReport(name, **run.counts, failed=failed, skipped=skipped, notes=notes)
+    return IngestReport(root, **run.counts, failed=failed, skipped=skipped, notes=notes)
 
 
 class _Run:
@@ -148,8 +146,8 @@ class _Run:
         self.notes: list[tuple[str, str]] = []
         self.counts = dict.fromkeys(("added", "updated", "unchanged", "removed", "files"), 0)
         self.new: list[Case] = []
-        self.moved: list[Case] = []
-        # Id of a case to its source.
+        self.updated: list[Case] = []
+        # Id of a case to its file, whose failure would keep the case; "" if the file is gone.
         self.removed: dict[str, str] = {}
 
     def compare(
@@ -171,9 +169,9 @@ class _Run:
         self.counts["files"] += bool(cases)
         ids = {case.id for case in cases}
         self.new += [case for case in cases if case.id not in stored]
-        self.moved += [case for case in cases if case.id in stored]
+        self.updated += [case for case in cases if case.id in stored]
         self.removed |= {id_: file.source for id_ in stored if id_ not in ids}
-        if len(self.new) >= BATCH or len(self.moved) + len(self.removed) >= MAX_UNWRITTEN:
+        if len(self.new) >= BATCH or len(self.updated) + len(self.removed) >= MAX_UNWRITTEN:
             self.write()
 
     def _read(
@@ -213,15 +211,15 @@ class _Run:
         added = len(self.new)
         if not self.dry_run:
             added = len(self.store.add(self.new, progress=False, on_error=note_failure))
-            self.store.update({case.id: Change(metadata=case.metadata) for case in self.moved})
+            self.store.update({case.id: Change(metadata=case.metadata) for case in self.updated})
             self.removed = {id_: file for id_, file in self.removed.items() if file not in failures}
             self.store.delete(list(self.removed))
         self.counts["added"] += added
-        self.counts["updated"] += len(self.moved)
+        self.counts["updated"] += len(self.updated)
         self.counts["removed"] += len(self.removed)
         self.counts["files"] -= len(failures)
         self.failed += failures.items()
-        self.new, self.moved, self.removed = [], [], {}
+        self.new, self.updated, self.removed = [], [], {}
 
 
 @cache
@@ -255,7 +253,7 @@ def _walk_result(target: Path, include: Sequence[str], exclude: Sequence[str]) -
         return file_walk.walk(target, include, exclude)
     file_walk.check_patterns((*include, *exclude))
     file = SourceFile(target, target.name, target.stat().st_size)
-    return Walk([file] if file_walk.chosen(target.name, include, exclude) else [])
+    return Walk([file] if file_walk.is_chosen(target.name, include, exclude) else [])
 
 
 def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str]) -> None:
@@ -267,8 +265,8 @@ def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str
         if not has_match and not content.failed:
             raise InputError(
                 f"The pattern {pattern!r} matches none of the files, so that nothing was done. "
-                "Patterns are relative to the folder, such as '*.md' or docs/api; hidden "
-                "and excluded files are ignored."
+                "Patterns are relative to the folder, such as '*.md' or docs/api; hidden files, "
+                "excluded files and files of other kinds are ignored."
             )
 
 

@@ -29,14 +29,14 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-#: Minimum share of zero bytes in UTF-16 without a byte order mark; European text has a half.
+#: Minimum share of zero bytes in UTF-16 without a byte order mark; half in European text.
 UTF16_ZERO_SHARE = 0.3
 #: Maximum number of uncompressed bytes of a DOCX file.
 MAX_UNPACKED = 200_000_000
 #: The metadata block at the top of a Markdown file, and the title in it.
 FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
-#: A directive, target, role or underlined title; a ``.txt`` file with two is reStructuredText.
+#: A directive, target, role or underlined title; a file of kind text with two is reStructuredText.
 RST = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)|:[a-z][\w:-]*:`[^`\n]+`|^([=~-])\1{3,}$")
 MIN_RST = 2
 #: A remark that programs write at the top of generated files.
@@ -44,8 +44,8 @@ GENERATED_MARK = re.compile(
     rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"
     rb"\bdo not (?:edit|modify)\b[^\n]{0,200}\n?[^\n]{0,200}\bgenerated\b"
 )
-#: Bytes that are searched for the mark; mean bytes of a line above which code was generated.
-TOP_BYTES, MAX_LINE = 600, 400
+#: Bytes that are searched for the remark; mean bytes of a line, above which code is minified.
+TOP_BYTES, MAX_MEAN_LINE = 600, 400
 #: The start of a log line: its time, after a bracket or a level.
 LOG_LINE = re.compile(rb"\W{0,3}(?:[A-Z]{4,8}\W{1,3})?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")
 #: First lines that show a log: their maximum and minimum number, and the minimum share with a time.
@@ -58,7 +58,7 @@ DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-
 class Part:
     """A text that is split separately, with ``\\n`` as line end.
 
-    ``page`` is its page, from 1; ``lines`` has each line's number in the file, if it differs.
+    ``page`` is its page, from 1; ``lines`` has the lines' numbers in the file, if not 1, 2, ….
     """
 
     text: str
@@ -70,7 +70,7 @@ class Part:
 class Document:
     """The content of a file: its parts, which are split by ``kind``, and its title, if known.
 
-    ``has_lines`` is true if the only part's lines are the file's; ``note`` says how it was decoded.
+    ``has_lines`` is true if line numbers in the file are known; ``note`` has a guessed encoding.
     """
 
     kind: Kind
@@ -81,7 +81,7 @@ class Document:
 
 
 def is_text(data: bytes) -> bool:
-    """Return ``True`` if bytes of unknown kind are text: valid UTF-8, or with a byte order mark."""
+    """Return ``True`` if bytes are text: valid in the byte order mark's encoding, else in UTF-8."""
     try:
         return "\0" not in data.decode(_mark_encoding(data) or "utf-8")
     except UnicodeDecodeError:
@@ -98,7 +98,7 @@ def content_reason(data: bytes, kind: Kind | None) -> str:
         if len(lines) >= MIN_LOG_LINES and with_time >= MIN_LOG_SHARE * len(lines):
             return "it is a log"
     elif kind.name == "code":
-        is_minified = len(data) > MAX_LINE * (data.count(b"\n") + 1)
+        is_minified = len(data) > MAX_MEAN_LINE * (data.count(b"\n") + 1)
         if is_minified or GENERATED_MARK.search(data[:TOP_BYTES]):
             return "it was made by a program, for programs"
     return ""
@@ -155,8 +155,8 @@ def _decoded(data: bytes, declared: str) -> tuple[str, str]:
     """Return the decoded text, and a note if its encoding had to be guessed."""
     encoding = _mark_encoding(data) or declared
     if not encoding and data.count(0) >= UTF16_ZERO_SHARE * max(1, len(data)):
-        odd = data[1::2].count(0) > data[::2].count(0)
-        guesses = ["utf-16-le" if odd else "utf-16-be"]
+        is_little_endian = data[1::2].count(0) > data[::2].count(0)
+        guesses = ["utf-16-le" if is_little_endian else "utf-16-be"]
     else:
         try:
             return data.decode(encoding or "utf-8"), ""

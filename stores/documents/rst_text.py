@@ -1,8 +1,8 @@
 """Conversion of reStructuredText to Markdown, with the source line of each line.
 
 docutils parses the document. Directives and roles that docutils does not know, mostly those of
-Sphinx, are replaced by their content; the description in an object's directive becomes a section
-below its signature. Other files are not included.
+Sphinx, are replaced by their content. The directive of an object, such as a function, becomes a
+section: its signature is the heading, its description the text. Other files are not included.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def rst_text(text: str) -> tuple[str, list[int]]:
     """Return a document as Markdown, and the source line of each line of the Markdown."""
     settings = frontend.get_default_settings(Parser)
     settings.file_insertion_enabled = settings.raw_enabled = False
+    # Above the highest level, 4: no error is reported, and none ends the parsing.
     settings.report_level = settings.halt_level = 5
     settings.line_length_limit, settings.syntax_highlight = len(text) + 1, "none"
     document = utils.new_document("", settings)
@@ -86,9 +87,9 @@ def _block(node: nodes.Element, depth: int) -> Iterator[Block]:
         case nodes.table():
             yield _table(node)
         case nodes.bullet_list() | nodes.enumerated_list():
-            marks = "- " if isinstance(node, nodes.bullet_list) else "{}. "
+            mark_form = "- " if isinstance(node, nodes.bullet_list) else "{}. "
             items = enumerate(node.children, int(node.get("start", 1)))
-            yield _joined(_item(marks.format(n), item, depth) for n, item in items)
+            yield _joined(_item(mark_form.format(n), item, depth) for n, item in items)
         case nodes.definition_list() | nodes.field_list() | nodes.option_list():
             yield _joined(_definition(item, depth) for item in node.children)
         case nodes.line_block():

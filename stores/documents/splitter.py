@@ -16,7 +16,7 @@ from itertools import pairwise, zip_longest
 from casewright.stores.documents import text_size
 from casewright.stores.documents.code_outline import outline
 from casewright.stores.documents.reader import Document, Part
-from casewright.stores.documents.text_size import FENCE, MAX_CHUNK_TOKENS, Lines, Sizes, line_sizes
+from casewright.stores.documents.text_size import FENCE, MAX_CHUNK_TOKENS, Lines, SizeSums
 
 #: The start of a list item, a table row or a block quote.
 STRUCTURED_LINE = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
@@ -26,8 +26,8 @@ CLOSING_LINE = re.compile(r"\W*+(?:end|endif|fi|done|esac)?\W*+")
 HEADING = re.compile(r"#{1,6}(?=\s)")
 #: A class head with fewer tokens than this is joined with the first definition inside.
 MIN_HEAD_TOKENS = 16
-#: Separator of the parts of a chunk's title: document, section, sub-section.
-PATH = " › "
+#: Separator of the document's title and the headings in a chunk's title.
+HEADING_SEPARATOR = " › "
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,9 @@ class Chunk:
     """A passage of a document.
 
     Attributes:
-        text: The passage.
         title: The document's title; empty without one.
-        heading: The headings above the passage.
-        symbol: The function, method or class that contains the passage.
+        headings: The headings above the passage, the outermost first.
+        symbol: The function, method or class that contains the passage, such as ``Class.method``.
         page: The passage's page, from 1.
         first_line: The first line in the file, from 1; ``None`` for a file without lines.
         last_line: The last line.
@@ -46,7 +45,7 @@ class Chunk:
 
     text: str
     title: str = ""
-    heading: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()
     symbol: str = ""
     page: int | None = None
     first_line: int | None = None
@@ -55,7 +54,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A heading with the lines before the next heading; the first section may have no heading."""
+    """A heading, inside ``outer`` ones, and its lines; the first section may have no heading."""
 
     lines: Lines
     outer: tuple[str, ...] = ()
@@ -74,9 +73,9 @@ def split(document: Document) -> list[Chunk]:
             case "markdown" | "rst" | "html" | "docx" | "notebook":
                 part_chunks = _sections(part)
             case "table" | "json" | "data":
-                part_chunks = _line_chunks(lines, line_sizes(lines), all_lines)
+                part_chunks = _line_chunks(lines, text_size.size_sums(lines), all_lines)
             case _:
-                part_chunks = _prose_chunks(lines, line_sizes(lines), all_lines)
+                part_chunks = _prose_chunks(lines, text_size.size_sums(lines), all_lines)
         for chunk in part_chunks:
             first, last = chunk.first_line, chunk.last_line
             if not document.has_lines:
@@ -84,11 +83,11 @@ def split(document: Document) -> list[Chunk]:
             elif part.lines and first and last:
                 first, last = part.lines[first - 1], part.lines[last - 1]
             chunks.append(replace(chunk, page=part.page, first_line=first, last_line=last))
-    title = document.title or next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
+    title = document.title or next((chunk.headings[0] for chunk in chunks if chunk.headings), "")
     return [replace(chunk, title=title) for chunk in chunks]
 
 
-def _prose_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
+def _prose_chunks(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator[Chunk]:
     for group in text_size.paragraph_groups(lines, sizes, within):
         if group.size(sizes) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, group)
@@ -113,7 +112,7 @@ def _sentence_chunks(text: str, lines_before: int) -> Iterator[Chunk]:
         end = start + len(piece)
 
 
-def _line_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
+def _line_chunks(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator[Chunk]:
     for span in text_size.line_parts(lines, sizes, within):
         if span.size(sizes) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, span)
@@ -128,14 +127,14 @@ def _chunk(lines: Sequence[str], span: Lines) -> Chunk:
 def _sections(part: Part) -> Iterator[Chunk]:
     # Replace the white space after a heading's ``#`` by one space.
     lines = re.sub(r"(?m)^(#+)[^\S\n]", r"\1 ", part.text).split("\n")
-    sizes, sections = line_sizes(lines), list(_markdown_sections(lines))
+    sizes, sections = text_size.size_sums(lines), list(_markdown_sections(lines))
     for section, following in zip_longest(sections, sections[1:]):
         # A heading without text gives no chunk: the heading paths of its sub-sections include it.
         has_text = any(map(str.strip, lines[section.lines.first + 1 : section.lines.last + 1]))
         has_subsections = following is not None and len(following.outer) > len(section.outer)
         if section.heading and not has_text and has_subsections:
             continue
-        heading = (*section.outer, section.heading) if section.heading else section.outer
+        headings = (*section.outer, section.heading) if section.heading else section.outer
         fence = ""
         chunks = list(_prose_chunks(lines, sizes, section.lines))
         for chunk in chunks:
@@ -143,19 +142,20 @@ def _sections(part: Part) -> Iterator[Chunk]:
             for line in chunk.text.split("\n"):
                 if line.lstrip().startswith(FENCE):
                     fence = "" if fence else line.strip()
-            # Each part of a code block that is cut gets its own fences.
+            # Each part of a code block that is cut gets its own fences, unless they are too long.
             continues = fence and chunk is not chunks[-1]
             text = opening_fence + chunk.text + (f"\n{FENCE}" if continues else "")
             size = text_size.text_sizes([text])[0] if continues or opening_fence else 0
             if size > MAX_CHUNK_TOKENS + text_size.FENCE_TOKENS:
                 text = chunk.text
-            yield replace(chunk, text=text, heading=heading)
+            yield replace(chunk, text=text, headings=headings)
 
 
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
     # Done here, since LlamaIndex's parser takes minutes for a heading in every line.
     open_headings: list[tuple[int, str]] = []
     section, fenced = _Section(Lines(0, -1)), False
+    # An added heading ends the last section.
     for number, line in enumerate([*lines, "# "]):
         hashes = HEADING.match(line) if not fenced or number == len(lines) else None
         if line.lstrip().startswith(FENCE):
@@ -175,7 +175,8 @@ def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
 
 def _code(text: str, language: str) -> Iterator[Chunk]:
     lines = text.split("\n")
-    sizes = line_sizes(lines)
+    sizes = text_size.size_sums(lines)
+    # The symbol of each line.
     symbols = [""] * len(lines)
     definitions = outline(text, language)
     for definition in definitions:
@@ -186,12 +187,12 @@ def _code(text: str, language: str) -> Iterator[Chunk]:
         if number not in starts and CLOSING_LINE.fullmatch(lines[number]):
             symbols[number] = symbols[number - 1]
     first = 0
-    for number, (symbol, following) in enumerate(pairwise([*symbols, ""]), 1):
-        if number < len(lines) and symbol == following:
+    for number, (symbol, next_symbol) in enumerate(pairwise([*symbols, ""]), 1):
+        if number < len(lines) and symbol == next_symbol:
             continue
         span = Lines(first, number - 1)
         # ``class A:`` alone has no information, but it helps to understand the first method.
-        if following.startswith(f"{symbol}.") and span.size(sizes) < MIN_HEAD_TOKENS:
+        if next_symbol.startswith(f"{symbol}.") and span.size(sizes) < MIN_HEAD_TOKENS:
             continue
         for chunk in _line_chunks(lines, sizes, span):
             yield replace(chunk, symbol=symbol)

@@ -34,7 +34,7 @@ WORD_PIECE = re.compile(r"\S{1,60}\s*|\s+")
 
 
 def text_sizes(texts: Sequence[str]) -> list[int]:
-    """Return the number of tokens of each text, which is at most the sum of its lines' numbers."""
+    """Return each text's number of tokens, at most the sum of the numbers of its lines."""
     sizes: list[int] = []
     for start in range(0, len(texts), BATCH_TEXTS):
         sizes += _sizes(texts[start : start + BATCH_TEXTS])
@@ -113,14 +113,14 @@ def _sizes(texts: Sequence[str]) -> list[int]:
 
 #: A group of paragraphs with this many tokens is complete.
 GROUP_TOKENS = 96
-#: A smaller last group is joined with the group before it, a smaller first group with a long one.
+#: A smaller group is joined with a long paragraph after it; the last group with the one before it.
 MIN_GROUP = 32
 #: The line before and after code in Markdown.
 FENCE = "```"
 #: A line that closes a block; no part begins with such a line.
 _CLOSING = re.compile(r"\s*(?:[)\]}>]|</|end\b|else\b|elif\b|except\b|finally\b|catch\b)")
-#: Cumulative sizes of lines; see ``line_sizes``.
-Sizes = Sequence[int]
+#: Cumulative sizes of lines in tokens; see ``size_sums``.
+SizeSums = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ class Lines:
         """Return the text of these lines."""
         return "\n".join(lines[self.first : self.last + 1])
 
-    def size(self, sizes: Sizes) -> int:
+    def size(self, sizes: SizeSums) -> int:
         """Return the size of these lines in tokens."""
         return sizes[self.last + 1] - sizes[self.first]
 
 
-def line_sizes(lines: Sequence[str]) -> Sizes:
-    """Return the number of tokens before each line, and after the last.
+def size_sums(lines: Sequence[str]) -> SizeSums:
+    """Return the number of tokens before each line, and of all lines.
 
     A non-blank line counts as at least one token, which limits the number of lines in a group.
     """
@@ -162,20 +162,21 @@ def paragraphs(lines: Sequence[str], within: Lines) -> Iterator[Lines]:
         yield Lines(first, within.last)
 
 
-def paragraph_groups(lines: Sequence[str], sizes: Sizes, within: Lines) -> list[Lines]:
+def paragraph_groups(lines: Sequence[str], sizes: SizeSums, within: Lines) -> list[Lines]:
     """Return the paragraphs in groups.
 
     A group exceeds a chunk only if its last paragraph alone does. The group of such a paragraph
-    includes a few words before it, which may be its heading.
+    may include a few words before it, such as its heading.
     """
     groups: list[Lines] = []
     is_open = False
     for paragraph in paragraphs(lines, within):
         joined = Lines(groups[-1].first, paragraph.last) if is_open else paragraph
-        long = paragraph.size(sizes) > MAX_CHUNK_TOKENS
-        if is_open and (
-            groups[-1].size(sizes) < MIN_GROUP if long else joined.size(sizes) <= MAX_CHUNK_TOKENS
-        ):
+        if paragraph.size(sizes) > MAX_CHUNK_TOKENS:
+            can_join = is_open and groups[-1].size(sizes) < MIN_GROUP
+        else:
+            can_join = is_open and joined.size(sizes) <= MAX_CHUNK_TOKENS
+        if can_join:
             groups[-1] = joined
         else:
             groups.append(paragraph)
@@ -187,7 +188,7 @@ def paragraph_groups(lines: Sequence[str], sizes: Sizes, within: Lines) -> list[
     return groups
 
 
-def line_parts(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Lines]:
+def line_parts(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator[Lines]:
     """Yield parts, at most a chunk or one line long, that begin at little indentation."""
     first = within.first
     while first <= within.last:
@@ -202,7 +203,7 @@ def line_parts(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Li
         first = last + 1
 
 
-def _best_end(lines: Sequence[str], sizes: Sizes, full: Lines) -> int:
+def _best_end(lines: Sequence[str], sizes: SizeSums, full: Lines) -> int:
     """Return the best last line of a part that is at least half full."""
     best, min_indent = full.last, None
     for end in range(full.last, full.first - 1, -1):

@@ -33,17 +33,17 @@ _idle: dict[int, list[Worker]] = defaultdict(list)
 def worker() -> Iterator[Worker]:
     """Yield a worker for exclusive use; its process is kept, since a start takes half a second."""
     idle = _idle[os.getpid()]
-    process = idle.pop() if idle else Worker()
+    taken = idle.pop() if idle else Worker()
     try:
-        yield process
+        yield taken
     finally:
-        idle.append(process)
+        idle.append(taken)
 
 
 @atexit.register
 def _close_all() -> None:
-    for process in _idle[os.getpid()]:
-        process.close()
+    for idle_worker in _idle[os.getpid()]:
+        idle_worker.close()
 
 
 class Worker:
@@ -77,7 +77,7 @@ class Worker:
             raise InputError(f"reading it ended the process with code {process.returncode}")
         if "error" in answer:
             raise InputError(answer["error"])
-        chunks = [Chunk(**{**row, "heading": tuple(row["heading"])}) for row in answer["chunks"]]
+        chunks = [Chunk(**{**row, "headings": tuple(row["headings"])}) for row in answer["chunks"]]
         return chunks, answer["note"]
 
     def close(self) -> None:
@@ -122,10 +122,10 @@ def _read(data: bytes, kind: Kind) -> dict[str, Any]:
 
 def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     while line := requests.readline():
-        file = json.loads(line)
+        request = json.loads(line)
         # The system ends the process after this CPU time, even inside a C library.
-        signal.setitimer(signal.ITIMER_PROF, file["seconds"])
-        answer = _read(requests.read(file["size"]), Kind(**file["kind"]))
+        signal.setitimer(signal.ITIMER_PROF, request["seconds"])
+        answer = _read(requests.read(request["size"]), Kind(**request["kind"]))
         signal.setitimer(signal.ITIMER_PROF, 0)
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()

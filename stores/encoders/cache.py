@@ -36,7 +36,7 @@ SELECT_ROWS = "SELECT key, CAST(vector AS BLOB) FROM embedding"
 class CachedEncoder:
     """An encoder with a cache in memory and, given a folder, on disk.
 
-    The disk cache is one SQLite file; its key is the SHA-256 of the encoder's name and the text.
+    The disk cache is one SQLite file; a key is the SHA-256 of the encoder's name and the text.
     A cache that cannot be read or written is ignored, and a damaged vector is encoded again.
 
     Attributes:

@@ -17,16 +17,14 @@ class Encoder(Protocol):
 
     For queries that are compared with passages, ``text_facet`` uses two optional attributes:
     ``embed_queries(texts)``, a different embedding of queries, and ``cue``, a text before each.
-
-    Attributes:
-        name: Model and version. Vectors of encoders with the same name are comparable. The name is
-            a part of a schema's fingerprint and of the disk cache's keys.
-        dimension: Length of a vector.
     """
 
     @property
     def name(self) -> str:
-        """The model and its version."""
+        """The model and its version; vectors of encoders with the same name are comparable.
+
+        It is a part of a schema's fingerprint and of the disk cache's keys.
+        """
 
     @property
     def dimension(self) -> int:
@@ -56,7 +54,7 @@ def float_rows(answer: Any, count: int, dimension: int | None, source: str) -> N
     if rows.ndim != 2 or rows.shape != (count, dimension or rows.shape[1] or 1):
         raise InputError(
             f"{source} with an array of shape {rows.shape}; expected {expected}, one row each. "
-            "Has the model changed since it was opened?"
+            "Check the model; it may have changed since it was opened."
         )
     return rows
 

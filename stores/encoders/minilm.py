@@ -1,7 +1,7 @@
 """The offline encoder: the packaged MiniLM, run by ONNX Runtime without torch.
 
 The ONNX graph is built from the packaged weights in memory, without export or cache. The vectors
-equal the vectors of sentence-transformers to 1e-5.
+differ from those of sentence-transformers by at most 1e-5.
 """
 
 from __future__ import annotations

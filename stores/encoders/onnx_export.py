@@ -29,8 +29,9 @@ def export_onnx(
 ) -> None:
     """Write a torch module in evaluation mode as an ONNX file, atomically.
 
-    ``example`` holds example inputs, and ``dynamic`` the variable axes of each input, in the form
-    of ``torch.export``. Several processes may export the same file.
+    ``example`` holds example inputs. ``inputs`` and ``outputs`` are names in the file; ``dynamic``
+    has the variable axes of each input by name, in the form of ``torch.export``. Several processes
+    may export the same file.
     """
     import torch
 
@@ -39,7 +40,7 @@ def export_onnx(
     os.close(descriptor)
     try:
         names: Any = {"input_names": list(inputs), "output_names": list(outputs)}
-        # By place, since by name they would be those of the module's parameters.
+        # A tuple in the order of the inputs: a mapping would need the names of ``forward``.
         shapes = tuple(dynamic.get(name) for name in inputs)
         settings: Any = {"dynamo": True, "dynamic_shapes": shapes, "verbose": False}
         with quiet(), torch.no_grad():

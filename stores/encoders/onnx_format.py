@@ -59,6 +59,7 @@ def model(
 
 
 def _attribute(name: str, value: float | int | Sequence[int]) -> bytes:
+    """Return an attribute, with its type in field 20: 1 for a float, 2 integer, 7 integers."""
     if isinstance(value, float):
         return _message((1, name), (2, value), (20, 1))
     if isinstance(value, int):
@@ -71,6 +72,7 @@ def _tensor(name: str, dtype: type) -> bytes:
 
 
 def _external_tensor(name: str, weight: NDArray[Any]) -> bytes:
+    """Return a tensor without its numbers, which the session is given (field 14: external)."""
     location = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
     return _message(
         *((1, size) for size in weight.shape),

@@ -42,6 +42,7 @@ _OUTPUTS = {
 class Graph:
     """A graph under construction, with the network's weights by name.
 
+    Methods take and return the names of values in the graph, such as ``states``.
     ``bits`` of the weights in matrix products are 32 for float32; 8 or 7 for integers with a scale
     for each output (Jacob et al. 2018, arXiv 1712.05877), multiplied with eight-bit states.
     """

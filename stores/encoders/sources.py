@@ -18,7 +18,7 @@ from casewright.stores.encoders.sentence_transformers import SentenceTransformer
 from casewright.stores.paths import cache_folder
 
 #: Fields of LangChain's and LlamaIndex's embedding objects that hold the model's name.
-MODEL_NAMES = ("model_name", "model", "model_id")
+MODEL_NAME_FIELDS = ("model_name", "model", "model_id")
 
 
 @cache
@@ -128,7 +128,7 @@ class AdaptedEncoder:
 
 def _label(source: Any) -> str:
     # Only texts are names: another object's text may contain its memory address.
-    names = [n for field in MODEL_NAMES if isinstance(n := getattr(source, field, None), str)]
+    names = [n for field in MODEL_NAME_FIELDS if isinstance(n := getattr(source, field, None), str)]
     model = next((name for name in names if name not in ("", "unknown")), type(source).__name__)
     return f"{type(source).__module__.split('.')[0]}/{model}"
 

@@ -54,7 +54,7 @@ def _first_changed(folder: Path, expected: Mapping[str, list[int]], max_parts: i
             return name
     parts = [(name, number) for name, (_, *rest) in expected.items() for number in range(len(rest))]
     if max_parts is not None and len(parts) > max_parts:
-        # Damage in a small file may end the process; damage in a large file changes results.
+        # Damage in a small file, of one part, may end the process; in a large one, change results.
         small = [(name, 0) for name, numbers in expected.items() if len(numbers) == 2]
         large = [part for part in parts if part not in set(small)]
         parts = small + random.sample(large, max(0, min(len(large), max_parts - len(small))))
@@ -164,7 +164,7 @@ def write_count(file: Path, minimum: int, maximum: int) -> None:
 
 
 def read_count(file: Path) -> tuple[int, int] | None:
-    """Return the bounds of ``write_count``, or ``None`` without a file; a damaged file raises."""
+    """Return ``write_count``'s bounds; ``None`` without a file; raise if the file is damaged."""
     try:
         data = file.read_bytes()
     except FileNotFoundError:

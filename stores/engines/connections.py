@@ -35,7 +35,7 @@ class _Connection:
 
 _lock = threading.Lock()
 _connections: dict[str, _Connection] = {}
-_numbers = itertools.count()
+_memory_numbers = itertools.count()
 
 
 def acquire(
@@ -46,7 +46,7 @@ def acquire(
     timeout: int = 10,
     server: ServerOptions | None = None,
 ) -> tuple[str, Engine]:
-    """Return the engine of a location, opened if needed, and its key; see ``CaseStore``."""
+    """Return the key and the engine of a location, opened if needed; see ``CaseStore``."""
     resolved = _resolved(location)
     in_memory, remote = resolved == ":memory:", "://" in resolved
     if server is not None and not (remote and isinstance(server, ServerOptions)):
@@ -56,7 +56,7 @@ def acquire(
         )
     # A server has a connection for each set of options; a location in memory is never shared.
     key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
-    key = f"{resolved} {next(_numbers)}" if in_memory else key if remote else resolved
+    key = f"{resolved} {next(_memory_numbers)}" if in_memory else key if remote else resolved
     with _lock:
         connection = _connections.setdefault(key, _Connection())
     with connection.lock:

@@ -130,9 +130,10 @@ def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
         dimension, layout = disk.layout()
     except StoreDamagedError:
         dimension, layout = disk.layout(LAYOUT_COPY)
-    expected: int | None = None
+    bounds: tuple[int, int] | None = None
     with suppress(StoreDamagedError):
-        expected = (disk.expected() or (None, None))[1]
+        bounds = disk.count_bounds()
+    expected = bounds and bounds[1]
     undamaged_ids: set[str] = set()
     texts: dict[str, Any] = {}
 

@@ -247,7 +247,7 @@ class EdgeEngine(InProcess):
                 self._lock.notify_all()
 
     def _finite(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
-        """Return the vectors; raise ``InputError`` for NaN (Edge accepts it) or a wrong shape."""
+        """Return vectors (*leading, dimension); raise ``InputError`` for others, or NaN."""
         if (entry := self._layout(collection)) is None:
             raise self._missing(collection)
         shape = (*leading, entry[0])

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: Formats of the table's number of rows, and of a row: in use, page, block, length.
-ROWS, ROW = struct.Struct("<I"), struct.Struct("<4I")
-#: Size in bytes of an id entry, by its kind: a number or a UUID, with or without a row.
+ROW_COUNT, ROW = struct.Struct("<I"), struct.Struct("<4I")
+#: Bytes of an id entry by its kind: 1 and 2 give a number or a UUID a row, 3 and 4 remove it.
 ENTRY_SIZES = {1: 13, 2: 21, 3: 9, 4: 17}
 #: Bytes of a block; maximum bytes of a chunk of vectors, and of a decompressed payload.
 BLOCK, CHUNK, MAX_PAYLOAD = 128, 1 << 25, 1 << 28
@@ -28,19 +28,21 @@ def stored_cases(
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]] | None]:
     """Yield payload and vector of cases; ``None`` for a part that cannot be read.
 
-    ``with_id=True`` yields cases with an id; ``False`` yields deleted cases and those that lost it.
+    ``with_id=True`` yields cases with an id; ``False`` yields cases that were deleted or whose id
+    is lost.
     """
     for table in sorted(shard.glob("segments/*/payload_storage/tracker.dat")):
-        data = table.read_bytes()
-        rows = _rows_with_id(table.parents[1])
-        entries = ROW.iter_unpack(data[4 : 4 + ROWS.unpack_from(data)[0] * ROW.size])
-        for row, (used, page, block, length) in enumerate(entries):
-            if not used or with_id != (row in rows):
+        segment, data = table.parents[1], table.read_bytes()
+        rows_with_id = _rows_with_id(segment)
+        end = ROW_COUNT.size + ROW_COUNT.unpack_from(data)[0] * ROW.size
+        table_rows = ROW.iter_unpack(data[ROW_COUNT.size : end])
+        for row, (used, page, block, length) in enumerate(table_rows):
+            if not used or with_id != (row in rows_with_id):
                 continue
             try:
                 pages = table.with_name(f"page_{page}.dat")
                 payload = _payload(_read(pages, block * BLOCK, length))
-                yield payload, _vector(table.parents[1], row, dimension)
+                yield payload, _vector(segment, row, dimension)
             # Decoding a damaged payload may raise any exception.
             except Exception:  # noqa: BLE001
                 yield None
@@ -57,6 +59,7 @@ def _rows_with_id(segment: Path) -> set[int]:
     while start < len(data) and (size := ENTRY_SIZES.get(data[start])):
         kind, entry = data[start], data[start + 1 : start + size]
         rows.pop(entry[:16] if kind in (2, 4) else entry[:8], None)
+        # The last four bytes are the row.
         if kind in (1, 2):
             rows[entry[:-4]] = int.from_bytes(entry[-4:], "little")
         start += size

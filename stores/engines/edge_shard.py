@@ -62,7 +62,8 @@ def folder_name(collection: str) -> str:
 class ShardFolder:
     """The folder of a collection, which is created and removed atomically by renaming.
 
-    The caller holds the lock of the store's folder. ``copy`` is the path of a temporary copy.
+    The caller holds the lock of the store's folder. ``copy`` is the path of the collection's
+    temporary copy that this object stands for; ``None`` for the collection itself.
     """
 
     store: Path
@@ -138,11 +139,11 @@ class ShardFolder:
         """
         if not any((self.path / SHARD).glob("segments/*/version.info")):
             raise self.damaged("it has no segment")
-        self.expected()
+        self.count_bounds()
         return checksums.closed_cleanly(self.path, self.path / SHARD, self.damaged, max_parts)
 
-    def expected(self) -> tuple[int, int] | None:
-        """Return bounds of the number of cases, if known; raise ``StoreDamagedError`` if lost."""
+    def count_bounds(self) -> tuple[int, int] | None:
+        """Return the minimum and maximum number of cases; ``None`` if unknown; raise if lost."""
         bounds = checksums.read_count(self.path / COUNT)
         if bounds is None and "sum" in self._layout_file():
             raise self.damaged(f"its {COUNT} is missing")
@@ -157,7 +158,7 @@ class ShardFolder:
 
         # The process ends if a mapped file cannot grow on a full disk.
         check_room(self.path)
-        bounds, closed = self.expected(), (self.path / CLOSED).exists()
+        bounds, closed = self.count_bounds(), (self.path / CLOSED).exists()
         # From here on, Edge changes the files, even if loading fails.
         (self.path / CLOSED).unlink(missing_ok=True)
         with self.converted_errors(reading=True):

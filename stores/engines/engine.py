@@ -34,8 +34,8 @@ class Point:
 class Engine(Protocol):
     """A vector engine: collections of points with one dense vector, compared by dot product.
 
-    Implementations are thread-safe. They raise only ``StoreError`` and its subclasses:
-    ``NoCollectionError`` from each call that needs a missing collection.
+    Implementations are thread-safe. They raise ``StoreError`` and its subclasses, such as
+    ``NoCollectionError`` for a missing collection, and ``InputError`` for data that they refuse.
     """
 
     @property
@@ -57,11 +57,11 @@ class Engine(Protocol):
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         """Write n points, and return when the engine has acknowledged them."""
 
-    def uploading(self, collection: str, done: Callable[[int], None]) -> UploadContext:
+    def uploading(self, collection: str, on_stored: Callable[[int], None]) -> UploadContext:
         """Return a context that writes many batches, which are acknowledged when it exits.
 
-        The context holds ``writing``. It calls ``done``, in the caller's thread, with the number of
-        points stored since the last call.
+        The context holds ``writing``. It calls ``on_stored``, in the caller's thread, with the
+        number of points stored since the last call.
         """
 
     def search(
@@ -97,12 +97,12 @@ class Engine(Protocol):
 class InProcess:
     """A base of engines in this process, which write each batch immediately."""
 
-    def uploading(self: Engine, collection: str, done: Callable[[int], None]) -> UploadContext:
+    def uploading(self: Engine, collection: str, on_stored: Callable[[int], None]) -> UploadContext:
         """Return a context that writes batches one after the other; see ``Engine``."""
 
         def upload(ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
             with self.writing:
                 self.upsert(collection, ids, vectors, payloads)
-            done(len(ids))
+            on_stored(len(ids))
 
         return nullcontext(upload)

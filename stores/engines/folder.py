@@ -69,5 +69,5 @@ def in_use_error(folder: Path) -> StoreLockedError:
 def damaged_error(folder: Path, reason: str) -> StoreDamagedError:
     """Return the error for a folder whose files cannot be read."""
     problem = f"The store's folder {folder} is damaged: {reason}."
-    advice = "Restore it from a copy, or delete the folder and build the store again."
+    advice = "Restore it from a copy, or run casewright repair, which keeps the undamaged cases."
     return StoreDamagedError(f"{problem} {advice}")

@@ -28,8 +28,8 @@ TAGS = "tags"
 def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32]) -> dict[str, Any]:
     """Return Edge's payload for a case's JSON form, with its id and checksums.
 
-    ``tags`` has a text for each metadata value: texts distinguish integers of any size, and do not
-    treat a field's name as a path. ``numbers`` has the finite numbers, for ranges.
+    ``tags`` has a text for each text, integer and boolean: texts distinguish integers of any size,
+    and do not treat a field's name as a path. ``numbers`` has the finite numbers, for ranges.
     """
     text = json.dumps(case, ensure_ascii=False)
     values = [
@@ -110,6 +110,6 @@ def _is_plain(value: Any) -> bool:
 
 
 def _comparable(value: Any) -> Any:
-    """Return a value in a form that a server can store; a large integer is only used for ranges."""
+    """Return a value that a server can store: a large integer as a float, which ranges compare."""
     is_large = type(value) is int and not MIN_INTEGER <= value <= MAX_INTEGER
     return float(value) if is_large else value

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 MIN_WAIT, MAX_WAIT, MAX_RETRY_AFTER = 0.25, 30.0, 60.0
 #: Maximum number of retries of a read.
 READ_RETRIES = 2
-#: HTTP status codes of a busy server, or of a gateway that cannot reach the server (RFC 9110).
+#: Status codes, of HTTP (RFC 9110) and gRPC, of a busy server, or a gateway that cannot reach it.
 TEMPORARY = {"408", "429", "502", "503", "504", "RESOURCE_EXHAUSTED"}
-#: gRPC status codes of a server that does not answer.
+#: Status codes of a server that does not answer (gRPC), a refused API key, and something missing.
 UNREACHED = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 REFUSED_KEY = {"401", "403", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 MISSING = {"404", "NOT_FOUND"}
@@ -34,8 +34,9 @@ class ServerCalls:
     """Calls to one server, which raise only ``StoreError`` and its subclasses.
 
     A request may be sent twice: Qdrant's reads, upserts and deletes are idempotent. ``retries``
-    limits the retries of a write. ``timeout`` is the time limit in seconds of one request, and of a
-    read including its retries. ``secrets`` are masked in messages.
+    limits the retries of a request; a read has at most ``READ_RETRIES``. ``timeout`` is the time
+    limit in seconds of one request, and of a read with its retries. ``secrets`` are masked in
+    messages.
     """
 
     def __init__(self, server: str, *, retries: int, timeout: float, secrets: list[str]) -> None:
@@ -69,8 +70,8 @@ class ServerCalls:
 
         def is_over(state: RetryCallState) -> bool:
             elapsed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
-            is_last = state.attempt_number > retries or elapsed > limit
-            return is_last or state.upcoming_sleep > MAX_RETRY_AFTER
+            is_used_up = state.attempt_number > retries or elapsed > limit
+            return is_used_up or state.upcoming_sleep > MAX_RETRY_AFTER
 
         def sleep(seconds: float) -> None:
             if stop.wait(seconds):
@@ -147,6 +148,7 @@ def _reason(content: bytes) -> str:
 def _error_of(failure: _Failure, server: str, attempts: str) -> StoreError:
     """Return the error of a failure; ``attempts`` is a sentence on the attempts, or empty."""
     status, reason = failure.status, failure.reason
+    # A wrong URL gives the status of something missing too, but not this reason.
     if status in MISSING and "doesn't exist" in reason:
         return NoCollectionError(f"The Qdrant server {server}: {reason}")
     if status in REFUSED_KEY:

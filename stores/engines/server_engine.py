@@ -91,15 +91,15 @@ class ServerEngine(QdrantEngine):
             rows = slice(start, start + self._options.upload_batch)
             super().upsert(collection, ids[rows], vectors[rows], payloads[rows])
 
-    def uploading(self, collection: str, done: Callable[[int], None]) -> UploadContext:
+    def uploading(self, collection: str, on_stored: Callable[[int], None]) -> UploadContext:
         def write(ids: Ids, vectors: Vectors, payloads: Payloads, stop: threading.Event) -> None:
             with self._shared_lock.shared():
                 batch = self._batch(ids, vectors, payloads)
                 upsert = partial(self._client.upsert, collection, points=batch, wait=True)
                 self._calls.write(upsert, stop)
 
-        options = self._options
-        return Uploads(write, parallel=options.parallel, size=options.upload_batch, done=done)
+        parallel, size = self._options.parallel, self._options.upload_batch
+        return Uploads(write, parallel=parallel, size=size, on_stored=on_stored)
 
     def search(
         self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool

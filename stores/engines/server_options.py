@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.stores.tenant import FIELD
+from casewright.stores.tenant import TENANT
 from casewright.stores.where import qdrant_filter
 
 if TYPE_CHECKING:
     from qdrant_client import models
 
-#: For each option, the reason why names are reserved, and these names.
+#: For each option, the reason why some names are reserved.
 _REASONS = {
-    "collection": "The vector follows from the schema, which the metadata hold",
-    "vectors": "Size and distance follow from the schema",
+    "collection": "The store sets the vectors by its schema, and records the schema as metadata",
+    "vectors": "The store sets size and distance by its schema",
     "client": "Address, key and timeout are CaseStore(location, api_key=, timeout=)",
 }
+#: For each option, these names.
 _RESERVED = {
     "collection": {"collection_name", "vectors_config", "sparse_vectors_config", "metadata"},
     "vectors": {"size", "distance", "multivector_config"},
@@ -41,8 +42,8 @@ class ServerOptions:
             ``replication_factor``, ``write_consistency_factor``, ``hnsw_config``,
             ``optimizers_config``, ``quantization_config``, ``wal_config``, ``on_disk_payload``, …
         vectors: Arguments of Qdrant's ``VectorParams``: ``on_disk``, ``datatype``, …
-        client: Arguments of ``QdrantClient``, and of the ``httpx.Client`` below it: ``headers``,
-            ``prefer_grpc``, ``verify``, ``cert``, ``proxy``, …
+        client: Arguments of ``QdrantClient``, and of the ``httpx.Client`` that it makes:
+            ``headers``, ``prefer_grpc``, ``verify``, ``cert``, ``proxy``, …
         search: Parameters of an approximate ``CaseStore.search`` with an index; ``None`` for exact
             search. Queries with ``StoreQuery.quality_leads`` are always exact.
         indexes: Metadata field to its payload index: a ``PayloadSchemaType``, its name, or
@@ -50,7 +51,8 @@ class ServerOptions:
         parallel: Maximum number of batches that are sent to the server at the same time.
         upload_batch: Cases in one request.
         retries: Maximum number of retries of a write after a temporary failure: no answer, too many
-            requests, a bad gateway. A read has at most two, within the time limit of one request.
+            requests, a bad gateway. A read is retried at most twice even if this is higher, and all
+            its attempts share the time limit of one request.
 
     Raises:
         InputError: Qdrant does not accept a name or a value.
@@ -67,10 +69,10 @@ class ServerOptions:
     retries: int = 5
 
     def __post_init__(self) -> None:
-        for name, bound in (("parallel", 1), ("upload_batch", 1), ("retries", 0)):
+        for name, minimum in (("parallel", 1), ("upload_batch", 1), ("retries", 0)):
             value = getattr(self, name)
-            if type(value) is not int or value < bound:
-                rule = f"a whole number of at least {bound}"
+            if type(value) is not int or value < minimum:
+                rule = f"a whole number of at least {minimum}"
                 raise InputError(f"The server option {name}={value!r} is not {rule}.")
         self._check_names_and_values()
 
@@ -86,7 +88,7 @@ class ServerOptions:
         from qdrant_client import models
 
         tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
-        return {_path_of(name): index for name, index in {FIELD: tenant, **self.indexes}.items()}
+        return {_path_of(name): index for name, index in {TENANT: tenant, **self.indexes}.items()}
 
     def _check_names_and_values(self) -> None:
         import httpx
@@ -126,6 +128,7 @@ class ServerOptions:
                     f"{kinds}, or Qdrant's parameters of one, such as models.IntegerIndexParams."
                 ) from error
         arguments = _arguments(QdrantClient.__init__) | _arguments(httpx.Client.__init__)
+        # QdrantClient takes this one too, though not by name.
         _check_names("client", self.client, arguments | {"grpc_compression"})
         if self.search is not None and not isinstance(self.search, models.SearchParams):
             raise InputError(
@@ -135,6 +138,7 @@ class ServerOptions:
 
 
 def _path_of(name: str) -> str:
+    """Return the payload path of a metadata field, as a condition on the field has it."""
     condition: Any = qdrant_filter({name: ""})
     return str(condition.must[0].key)
 
@@ -152,7 +156,7 @@ def _check_mapping(option: str, values: Any) -> None:
 def _check_names(option: str, values: Mapping[str, Any], arguments: Collection[str]) -> None:
     _check_mapping(option, values)
     valid = set(arguments) - _RESERVED[option]
-    if unknown := [name for name in values if name not in valid]:
-        problem = f"The server option {option} has {unknown[0]!r}, which is not allowed."
-        advice = f"{_REASONS[option]}; allowed names: {', '.join(sorted(valid))}."
-        raise InputError(f"{problem} {advice}")
+    if refused := [name for name in values if name not in valid]:
+        reason = f" {_REASONS[option]}." if refused[0] in _RESERVED[option] else ""
+        problem = f"The server option {option} has {refused[0]!r}, which is not allowed.{reason}"
+        raise InputError(f"{problem} Give only these names: {', '.join(sorted(valid))}.")

@@ -20,7 +20,7 @@ from casewright.stores.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The number of cases or the damage of a collection; a damaged folder has no name."""
+    """The number of cases or the damage of a collection; ``collection`` is "" for the folder's."""
 
     collection: str
     cases: int = 0
@@ -60,7 +60,7 @@ def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult
 def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResult]:
     """Replace every damaged collection by one with its undamaged cases; keep the damaged files.
 
-    Raise the errors of ``check_folder``, and ``StoreError`` for one without layout or files.
+    Raise the errors of ``check_folder``, and ``StoreError`` if a layout or its files are lost.
     """
     with _locked_store(folder, lock_seconds) as lock:
         try:
@@ -77,6 +77,7 @@ def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResu
 
 @contextmanager
 def _locked_store(folder: Path, lock_seconds: float) -> Iterator[IO[str]]:
+    # "collection" is a folder of qdrant-client's local mode, which ``check_engine`` refuses.
     if not any((folder / name).exists() for name in (ENGINE_FILE, SHARDS, "collection")):
         raise InputError(f"{folder} holds no case store. Give a case store's folder.")
     with hold_folder(folder, lock_seconds) as lock:

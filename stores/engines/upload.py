@@ -25,8 +25,8 @@ class Uploads:
     """A context in which ``parallel`` threads write batches of ``size`` points during encoding.
 
     At most ``parallel`` batches are in memory. ``write`` is called with an event that ends its
-    retries; ``done`` is called in the caller's thread with the number of points stored since the
-    last call. After a failed batch or an interrupt of the caller, the context waits for running
+    retries; ``on_stored`` is called in the caller's thread with the number of points stored since
+    its last call. After a failed batch or an interrupt of the caller, the context waits for running
     requests only; after another error of the caller, until all batches so far are stored.
     """
 
@@ -36,9 +36,9 @@ class Uploads:
         *,
         parallel: int,
         size: int,
-        done: Callable[[int], None],
+        on_stored: Callable[[int], None],
     ) -> None:
-        self._write, self._parallel, self._size, self._done = write, parallel, size, done
+        self._write, self._parallel, self._size, self._on_stored = write, parallel, size, on_stored
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="casewright-upload")
         self._pending: dict[Future[None], Ids] = {}
@@ -78,7 +78,7 @@ class Uploads:
             if (error := future.exception()) is None:
                 self._batches += 1
                 self._points += len(ids)
-                self._done(len(ids))
+                self._on_stored(len(ids))
             elif self._error is None:
                 self._error = error
                 self._stop.set()

@@ -93,13 +93,13 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     Features of candidate and relevant texts:
 
     - ``covered``: share of the question's words in the relevant texts; ``new_words``: share of
-      the other words in the candidate.
+      the question's other words in the candidate.
     - ``text_like``, ``title_like``: the largest cosine of text to text, and title to title.
     - ``title_named``: a relevant text contains the title, and the question does not;
       ``title_words_named``: share of its words outside the question that relevant texts contain.
     - ``names_candidate``: the candidate contains a relevant title that is not in the question.
-      ``names_shared``: number of capitalised names in both and not in the question, divided by the
-      root of the number of the candidate's names.
+      ``names_shared``: number of the candidate's capitalised names, without those in the question,
+      that relevant texts have, divided by the root of the number of these names.
     - ``log_relevant``: log(1 + number of relevant candidates).
     - ``same_title``, ``same_source``, ``beside``: a relevant candidate has the same title and
       source, the same source, the position before or after.
@@ -107,7 +107,7 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     question = _text_terms("", request.question)
     batch, relevant = list(request.candidates), list(request.relevant)
     candidate_terms = [_candidate_terms(candidate) for candidate in batch]
-    # A candidate with a score that is not finite gets zeros.
+    # Features of scores that are not finite are not finite either, and become 0 at the end.
     with np.errstate(all="ignore"):
         rows = _common_features(question, batch, candidate_terms, relevant)
     if relevant:
@@ -174,7 +174,7 @@ class _RelevantTexts:
         vectors = _facet_vectors(candidate.hit)
         pairs = [_cosines(candidate.hit, vectors, *relevant) for relevant in self.vectors]
         text, title = (max(cosines) for cosines in zip(*pairs, strict=True))
-        named = not _contains(terms.title, question.body) and _contains(terms.title, self.text)
+        is_named = not _contains(terms.title, question.body) and _contains(terms.title, self.text)
         new_title_words = terms.title_words - question.words
         named_words = sum(f" {word} " in self.text for word in new_title_words)
         names = [name for name in terms.names if f" {name} " not in question.body]
@@ -190,7 +190,7 @@ class _RelevantTexts:
             "covered": _share(self.covered, question.words),
             "text_like": text,
             "title_like": title,
-            "title_named": float(named),
+            "title_named": float(is_named),
             "title_words_named": named_words / max(1, len(new_title_words)),
             "names_candidate": float(is_mentioned),
             "names_shared": sum(n in self.names for n in names) / math.sqrt(max(1, len(names))),
@@ -276,9 +276,9 @@ def _phrase(text: str) -> str:
     return " ".join(_words(text))
 
 
-def _contains(words: str, body: str) -> bool:
+def _contains(phrase: str, body: str) -> bool:
     """Return ``True`` if a body contains a phrase as whole words, and the phrase is not short."""
-    return len(words) >= MIN_CHARACTERS and f" {words} " in body
+    return len(phrase) >= MIN_CHARACTERS and f" {phrase} " in body
 
 
 def _share(part: frozenset[str], whole: frozenset[str]) -> float:

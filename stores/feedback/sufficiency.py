@@ -27,8 +27,8 @@ from casewright.stores.hit import Hit
 
 FILE = "sufficiency.json"
 FEATURES = ("covered_relevance", "words")
-#: A question of fewer words counts as one of this many, since those of the training are longer.
-#: More words in a passage do not count: any passage has some words of a long text.
+#: Minimum number of words that a question counts as, since those of the training are longer, and
+#: maximum of the second feature, since any passage has some words of a long question.
 MIN_WORDS, MAX_WORDS = 2, 3
 
 #: Words of questions that an answer need not repeat, stop words included.
@@ -54,7 +54,7 @@ class SufficiencyJudge:
         content = {**self.regression.to_json(), "training": self.training}
         file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
-    def answers(self, features: tuple[float, float]) -> bool:
+    def is_sufficient(self, features: tuple[float, float]) -> bool:
         """Return ``True`` if hits with these ``hit_features`` probably answer the question."""
         [probability] = self.regression.probabilities(np.array([features]), FEATURES)
         return any(features) and bool(probability >= self.regression.threshold)
@@ -84,12 +84,12 @@ def _coverage(words: Mapping[str, float], hit: Hit) -> float:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words of a text without stop words and endings, in small letters."""
+    """Return the words of a text without stop words and endings, in lower case."""
     return frozenset(word_stems(text))
 
 
 def word_stems(text: str) -> list[str]:
-    """Return the same in their order, with repeated ones."""
+    """Return the ``content_words`` of a text in its order, with repetitions."""
     return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _IGNORED]
 
 

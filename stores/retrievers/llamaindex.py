@@ -43,7 +43,6 @@ class CaseNodeRetriever(BaseRetriever):
     breaks. The query's embedding is not used, since a store embeds a query once for each facet.
 
     Args:
-        store: The store to search.
         filters: LlamaIndex's filters, in addition to ``where``.
         callback_manager: LlamaIndex's callback manager, for tracing.
         k, weights, lambda_b, where, search_type, lambda_d, text: See ``Retrieval``.

@@ -76,7 +76,7 @@ def test_of_markdown_only_headings_are_left_out_of_the_text(text: str) -> None:
     made = chunks(text, "a.md")
     check_lines(text.replace("#\tTab", "# Tab"), made)
     told = bare([chunk.text for chunk in made]).replace("```", "")
-    headings = bare([" ".join(chunk.heading) for chunk in made])
+    headings = bare([" ".join(chunk.headings) for chunk in made])
     for line in text.split("\n"):
         heading = re.match(r"#+\s(.*)", line)
         assert bare([line]).replace("```", "") in told or (
@@ -145,7 +145,7 @@ def test_heading_stands_with_the_long_text_below_it() -> None:
     text = "# Guide\n\n## Use\n\n" + "\n".join(f"- Item {n} has a few words." for n in range(60))
     made = chunks(text, "a.md")
     assert made[0].text.startswith("## Use\n\n- Item 0")
-    assert {chunk.heading for chunk in made} == {("Guide", "Use")}
+    assert {chunk.headings for chunk in made} == {("Guide", "Use")}
 
 
 def test_headings_above_a_passage_are_known() -> None:
@@ -154,7 +154,7 @@ def test_headings_above_a_passage_are_known() -> None:
         "```\n# no heading\n```\n\n## Use\n\nRun it.\n"
     )
     made = chunks(text, "a.md")
-    assert [chunk.heading for chunk in made] == [
+    assert [chunk.headings for chunk in made] == [
         (),
         ("Guide", "Install", "On `Linux`/Mac"),
         ("Guide", "Use"),
@@ -189,7 +189,7 @@ def test_page_of_html_is_told_by_its_headings() -> None:
         "<table><tr><th>Day<th>Open<tr><td>Mon<td>9</table><ul><li>one<li><p>two</ul>"
     )
     made = chunks(page, "a.html")
-    assert [(chunk.title, chunk.heading) for chunk in made] == [
+    assert [(chunk.title, chunk.headings) for chunk in made] == [
         ("Shop help", ("Help",)),
         ("Shop help", ("Help", "Returns")),
     ]

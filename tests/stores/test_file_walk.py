@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from casewright.stores.documents.file_walk import chosen, matches, walk
+from casewright.stores.documents.file_walk import is_chosen, matches, walk
 from tests.stores.document_files import write
 
 FILES = ("b.md", "a.txt", "docs/api/x.md", "docs/api.md", "docs/build/y.md", "src/a/b/c.py")
@@ -47,8 +47,8 @@ def test_pattern_is_of_paths_folders_or_names(
 ) -> None:
     assert set(found(folder, include=(pattern,))) == included
     assert set(found(folder, exclude=(pattern,))) == set(FILES) - included
-    assert {name for name in FILES if chosen(name, (pattern,))} == included
-    assert {name for name in FILES if chosen(name, (), (pattern,))} == set(FILES) - included
+    assert {name for name in FILES if is_chosen(name, (pattern,))} == included
+    assert {name for name in FILES if is_chosen(name, (), (pattern,))} == set(FILES) - included
 
 
 def test_what_is_excluded_is_not_included(folder: Path) -> None:

@@ -67,7 +67,7 @@ def test_page_without_the_tags_that_may_be_left_out_is_read() -> None:
 def test_heading_of_more_than_six_marks_is_text() -> None:
     text = "# A\n\n" + "#" * 7 + " B\n\nwords\n"
     (chunk,) = split(read_document(text.encode(), Kind("markdown")))
-    assert chunk.heading == ("A",)
+    assert chunk.headings == ("A",)
 
 
 def test_file_that_takes_too_long_is_named_and_the_others_go_in(

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from casewright.stores import CaseStore
-from casewright.stores.documents.file_walk import DATA_BYTES
+from casewright.stores.documents.file_walk import MAX_DATA_BYTES
 from casewright.stores.documents.ingest import ingest
 from tests.stores.document_files import (
     chunks_of,
@@ -92,8 +92,8 @@ def test_page_that_breaks_its_parser_does_not_end_the_run(store: CaseStore, tmp_
         ("archive.zip", b"PK\x03\x04\xff\xfe", "not text"),
         ("empty.txt", b"", "no text"),
         ("blank.py", b"\n \n\t\n", "no text"),
-        ("dump.json", b"[" + b"1," * DATA_BYTES + b"1]", "data, and has more than"),
-        ("dump.strange", b"a " * DATA_BYTES, "an unknown type, and has more than"),
+        ("dump.json", b"[" + b"1," * MAX_DATA_BYTES + b"1]", "data, and has more than"),
+        ("dump.strange", b"a " * MAX_DATA_BYTES, "an unknown type, and has more than"),
         ("packed.min.js", b"var a=1;", "made by a program"),
         ("drawing.svg", b"<svg/>", "made by a program"),
     ],

@@ -22,7 +22,7 @@ def hit(text: str, relevance: float) -> Hit:
 
 
 def answers(question: str, *hits: Hit) -> bool:
-    return JUDGE.answers(hit_features(question, hits))
+    return JUDGE.is_sufficient(hit_features(question, hits))
 
 
 @pytest.mark.parametrize("question", ["How often must I descale the machine?", "", "1998"])
