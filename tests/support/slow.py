@@ -15,7 +15,6 @@ SLOW = {
     "bench/test_bench_own_tools": ("measures_a_folder",),
     "bench/test_bench_plan_cache": ("same_for_the_same_seed",),
     "bench/test_bench_planner": ("",),
-    "bench/test_bench_reaper": ("",),
     "bench/test_bench_selection": ("",),
     "bench/test_bench_service": ("whole_bench",),
     "bench/test_bench_stores": ("",),
@@ -23,7 +22,6 @@ SLOW = {
     "bench/test_chat": ("",),
     "bench/test_decoding": ("",),
     "bench/test_latency": ("",),
-    "bench/test_truthfulqa": ("second_run",),
     "docs/test_notebooks": ("kept_with[planner", "kept_with[tour"),
     "docs/test_site": ("is_built_without",),
     "docs/test_snippets": (
@@ -170,6 +168,8 @@ SLOW = {
         "wrong[threads]",
         "wrong[random]",
     ),
+    "packages/studies/test_bench_reaper": ("",),
+    "packages/studies/test_truthfulqa": ("second_run",),
     "planner/test_budget": ("none_beyond_it",),
     "planner/test_case_planner_reader": (
         "valid_plan[context1",

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option, Typer
 
 from casewright.errors import InputError
-from casewright.serve.cli.bench.options import OnlySet, SetLimit, WorkFolder
+from casewright.serve.cli.bench.options import OnlySet, SetLimit
 from casewright.serve.cli.bench.report import measures
-from casewright.serve.cli.options import Adapter, Device, DType, EncoderName
+from casewright.serve.cli.options import EncoderName
 from casewright.serve.cli.output import check_new_file
 
 if TYPE_CHECKING:
@@ -178,31 +178,3 @@ def bench_injection(
 
     check_new_file("--keep", keep)
     return measure_injection(model, keep)
-
-
-@measures(app, "truthfulqa")
-def bench_truthfulqa(
-    data: Annotated[Path, Option(help="The folder with v1/mc_task.json.", metavar="DIR")],
-    model: Annotated[
-        str, Option(help="mistral, smollm2 (its base), or a language model's name or folder.")
-    ] = "mistral",
-    adapter: Adapter = None,
-    device: Device = None,
-    dtype: DType = None,
-    primer: Annotated[
-        Path | None, Option(help="The fixed primer, JSON Lines: question, answer.", metavar="FILE")
-    ] = None,
-    k: Annotated[int, Option("-k", min=2, help="Demonstrations shown.")] = 6,
-    limit: Annotated[int | None, Option(min=2, help="Limit of questions, drawn at random.")] = None,
-    work: WorkFolder = None,
-    seed: Annotated[int, Option(min=0, help="The seed of the controls.")] = 0,
-) -> Report:
-    """Measure a model's answers with six retrievers of demonstrations (RAGSys's study).
-
-    Some minutes on two cores with the model that ships.
-    """
-    from casewright.bench.truthfulqa import Study, measure_truthfulqa
-    from casewright.stores import default_encoder
-
-    study = Study(data, model, adapter, device, dtype, primer, work, k=k, limit=limit, seed=seed)
-    return measure_truthfulqa(study, default_encoder())
