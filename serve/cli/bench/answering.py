@@ -1,4 +1,4 @@
-"""`casewright bench …`: commands for the studies of the papers behind this project."""
+"""`casewright bench …`: commands on retrieval and on generated answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option, Typer
 
-from casewright.errors import InputError
 from casewright.serve.cli.bench.options import OnlySet, SetLimit
 from casewright.serve.cli.bench.report import measures
 from casewright.serve.cli.options import EncoderName
@@ -23,46 +22,6 @@ Keep = Annotated[
         help="Store the answers in this file, from which a later run continues.", metavar="FILE"
     ),
 ]
-
-
-@measures(app, "legal")
-def bench_legal(
-    data: Annotated[
-        Path,
-        Option(
-            help="A folder with ALQA's qa.jsonl and pairs.jsonl or the multi-hop sets; or shipped, "
-            "the domain's cases."
-        ),
-    ] = Path("shipped"),
-    only: OnlySet = None,
-    encoder: EncoderName = None,
-    answers: Annotated[bool, Option("--answers", help="Measure answers, not retrieval.")] = False,
-    generator: Annotated[
-        str, Option(help="extractive, provider:model, local:smollm2.")
-    ] = "extractive",
-    against: Annotated[str | None, Option(help="With --answers: a second encoder.")] = None,
-    limit: SetLimit = None,
-) -> Report:
-    """Score retrieval for questions with two parent cases, or with --answers the answers.
-
-    The first run encodes every case: some minutes for the three multi-hop sets.
-    """
-    from casewright.bench.legal.answers import measure_answers
-    from casewright.bench.legal.data import SHIPPED
-    from casewright.bench.legal.protocol import measure_legal
-    from casewright.graph.named import EXTRACTIVE, check_generator
-    from casewright.planner import chat_model
-    from casewright.stores.encoders.sources import named_encoder
-
-    if not answers and (generator != EXTRACTIVE or against is not None):
-        raise InputError("--generator and --against need --answers.")
-    folder = None if str(data) == SHIPPED else data
-    if not answers:
-        return measure_legal(folder, named_encoder(encoder), only=only, limit=limit)
-    check_generator(generator)
-    model = None if generator == EXTRACTIVE else chat_model(generator)
-    first, other = named_encoder(encoder), None if against is None else named_encoder(against)
-    return measure_answers(folder, first, model, against=other, only=only, limit=limit)
 
 
 @measures(app, "encoder", plots=False)
