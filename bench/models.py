@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from casewright.bench.harness import TestedDomain, timings
@@ -96,24 +94,6 @@ def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequ
     tokens, which real tokenizers do not have.
     """
     return [*[render_head(toolbox)] * HEAD_COPIES, *(query.query for query in queries)]
-
-
-def random_twin(model: LanguageModel, seed: int) -> LanguageModel:
-    """Return a model of the same architecture and tokenizer with random weights."""
-    import torch
-
-    from casewright.planner.language_model import LanguageModel
-
-    transformers: Any = import_module("transformers")
-    # The CPU draws the same numbers whatever the device of the model.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = transformers.AutoModelForCausalLM.from_config(
-            deepcopy(model.network.config),
-            dtype=model.network.dtype,
-            attn_implementation=model.network.config._attn_implementation,
-        )
-    return LanguageModel(f"random weights, seed {seed}", network.to(model.device), model.tokenizer)
 
 
 def weight_bytes(model: LanguageModel) -> int:

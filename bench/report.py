@@ -1,12 +1,9 @@
-"""The report of a bench, and the tables that papers published."""
+"""The report of a bench."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -47,10 +44,3 @@ class Report:
         for name, title in self.titles.items():
             if rows := [row for row in self.rows if row["table"] == name]:
                 yield title, self.cells(rows)
-
-
-@cache
-def published(paper: str) -> dict[str, Any]:
-    """Return a paper's tables by the paper's name in ``published.toml``."""
-    text = Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
-    return dict(tomllib.loads(text)[paper])

@@ -45,7 +45,6 @@ if "TMPDIR" not in os.environ and _memory_has_space():
 #: resource is made once: a home with the shop's stores; a trained reader; the corpus; the parsed
 #: sources; a browser and services; the imports of sentence-transformers (ten seconds) and TRL.
 GROUPS = {
-    "bench/test_bench_reaper": "training",
     "finetune/test_corpus": "corpus",
     "finetune/test_ship": "training",
     "finetune/test_training_": "training",
@@ -71,6 +70,7 @@ GROUPS = {
     "docs/test_snippets": "shop",
     "bench/test_bench_planner": "training",
     "finetune/test_reader_training": "training",
+    "packages/studies/test_bench_reaper": "training",
     "planner/test_case_planner_reader": "training",
     "planner/test_shipped": "training",
 }

@@ -1,1 +1,1 @@
-"""CBR-RAG's protocol: retrieval for questions with two parent cases, and answers by cases."""
+"""Retrieval for questions with two parent cases, as in CBR-RAG's protocol."""

@@ -11,7 +11,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ROOMS = ("stores", "tools", "planner", "graph", "finetune", "serve", "domains", "bench")
 #: Packages beside the core, which finds them by their entry points.
-ADDED = ("casewright_backgammon", "casewright_math24", "casewright_mcbr", "casewright_soak")
+ADDED = (
+    *("casewright_backgammon", "casewright_math24", "casewright_mcbr", "casewright_soak"),
+    "casewright_studies",
+)
 
 
 def _python_files(folder: Path) -> list[Path]:

@@ -12,8 +12,8 @@ from casewright.extensions import extension, extensions
 from casewright.serve.settings.settings import Settings
 from tests.layout.sources import ADDED, ADDED_FILES, PACKAGE_FILES, ROOM_FILES, ROOT, imports_of
 
-#: What the two packages are about, as a text may write it.
-SUBJECTS = re.compile(r"math.?24|backgammon|casewright_mcbr", re.IGNORECASE)
+#: What the two domains are about, as a text may write it, and the names of the other packages.
+SUBJECTS = re.compile(r"math.?24|backgammon|casewright_(mcbr|soak|studies)", re.IGNORECASE)
 VARIABLE = re.compile(r"CASEWRIGHT_[A-Z_]*[A-Z]")
 
 

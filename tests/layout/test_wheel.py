@@ -71,7 +71,7 @@ def test_the_wheel_holds_every_file_of_the_shipped_model(wheel: Path) -> None:
 
 
 def test_the_wheel_holds_the_packages_beside_the_core_with_their_weights(wheel: Path) -> None:
-    kinds = {".py", ".onnx", ".npz", ".json", ".jsonl"}
+    kinds = {".py", ".onnx", ".npz", ".json", ".jsonl", ".toml"}
     folder = ROOT / "packages"
     expected = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.suffix in kinds}
     with ZipFile(wheel) as opened:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option, Typer, echo
+from typer import Option, Typer
 
 from casewright.serve.cli.bench import options
 from casewright.serve.cli.bench.report import measures
@@ -88,53 +87,3 @@ def bench_chat(
     from casewright.bench.chat import measure_chat
 
     return measure_chat(domain, queries, url=url, model=model, tokens=tokens, seconds=seconds)
-
-
-@measures(app, "reaper")
-def bench_reaper(
-    table: Annotated[list[str] | None, Option(help="1, 2 or 3; repeatable; default: all.")] = None,
-    work: options.WorkFolder = None,
-    steps: Annotated[int | None, Option(min=1, help="Training steps; else the recipe's.")] = None,
-    planner: Annotated[Path | None, Option(help="Table 1's planner; else the shipped one.")] = None,
-    instructions: Annotated[
-        Path | None, Option(help="A folder of generic instructions, for rows with a share of them.")
-    ] = None,
-    recipe: Annotated[str, Option(help="The trainings' recipe: a TOML file or a name.")] = "reaper",
-    limit: Annotated[int, Option(min=1, help="Limit of questions of each set.")] = 100,
-    seed: options.Seed = 0,
-) -> Report:
-    """Print REAPER's tables for a small model; each row of Tables 2 and 3 is a training.
-
-    Hours the first time; --table and --steps shorten it. The same command continues a stopped run.
-    """
-    from casewright.bench.reaper import TABLES, ReaperTrial, measure_reaper
-
-    trial = ReaperTrial(
-        tables=tuple(dict.fromkeys(table or TABLES)),
-        recipe=recipe,
-        steps=steps,
-        planner=planner,
-        instructions=instructions,
-        limit=limit,
-        seed=seed,
-        **({} if work is None else {"folder": work}),
-    )
-    try:
-        return measure_reaper(trial)
-    except KeyboardInterrupt:
-        echo("Stopped. The same command continues.", err=True)
-        raise
-
-
-@measures(app, "small-talk", plots=False)
-def bench_small_talk(
-    limit: Annotated[int, Option(min=1, help="Limit of messages of each class.")] = 100,
-    model: Annotated[
-        bool, Option("--model/--no-model", help="Also ask the packaged language model.")
-    ] = True,
-    seed: options.Seed = 0,
-) -> Report:
-    """Recognise small talk from examples: REAPER's human_small_talk, which needs no evidence."""
-    from casewright.bench.small_talk import measure_small_talk
-
-    return measure_small_talk(limit, seed, model=model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from typer import Option
@@ -22,7 +21,6 @@ WritingModel = Annotated[
 RandomSize = Annotated[str | None, Option(help="Random weights of a size: tiny, 100m, 7b.")]
 SplitName = Annotated[str, Option(help="Split of the corpus: measuring or validation.")]
 Seed = Annotated[int, Option(min=0, help="The seed of every draw.")]
-WorkFolder = Annotated[Path | None, Option(help="A folder from which a stopped run continues.")]
 
 
 def model_choice(

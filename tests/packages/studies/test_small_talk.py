@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from casewright.bench.small_talk import FILE, NO_EVIDENCE, measure_small_talk
 from casewright.domains import find_domain
+from casewright_studies.small_talk import FILE, NO_EVIDENCE, measure_small_talk
 
 
 def test_small_talk_is_a_part_of_the_queries_without_evidence() -> None:

@@ -1,4 +1,4 @@
-"""`casewright bench …`: commands for the studies of the papers behind this project."""
+"""`casewright bench …`: commands on retrieval and on generated answers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option, Typer
 
-from casewright.errors import InputError
-from casewright.serve.cli.bench.options import OnlySet, SetLimit, WorkFolder
+from casewright.serve.cli.bench.options import OnlySet, SetLimit
 from casewright.serve.cli.bench.report import measures
-from casewright.serve.cli.options import Adapter, Device, DType, EncoderName
+from casewright.serve.cli.options import EncoderName
 from casewright.serve.cli.output import check_new_file
 
 if TYPE_CHECKING:
@@ -23,46 +22,6 @@ Keep = Annotated[
         help="Store the answers in this file, from which a later run continues.", metavar="FILE"
     ),
 ]
-
-
-@measures(app, "legal")
-def bench_legal(
-    data: Annotated[
-        Path,
-        Option(
-            help="A folder with ALQA's qa.jsonl and pairs.jsonl or the multi-hop sets; or shipped, "
-            "the domain's cases."
-        ),
-    ] = Path("shipped"),
-    only: OnlySet = None,
-    encoder: EncoderName = None,
-    answers: Annotated[bool, Option("--answers", help="Measure answers, not retrieval.")] = False,
-    generator: Annotated[
-        str, Option(help="extractive, provider:model, local:smollm2.")
-    ] = "extractive",
-    against: Annotated[str | None, Option(help="With --answers: a second encoder.")] = None,
-    limit: SetLimit = None,
-) -> Report:
-    """Score retrieval for questions with two parent cases, or with --answers the answers.
-
-    The first run encodes every case: some minutes for the three multi-hop sets.
-    """
-    from casewright.bench.legal.answers import measure_answers
-    from casewright.bench.legal.data import SHIPPED
-    from casewright.bench.legal.protocol import measure_legal
-    from casewright.graph.named import EXTRACTIVE, check_generator
-    from casewright.planner import chat_model
-    from casewright.stores.encoders.sources import named_encoder
-
-    if not answers and (generator != EXTRACTIVE or against is not None):
-        raise InputError("--generator and --against need --answers.")
-    folder = None if str(data) == SHIPPED else data
-    if not answers:
-        return measure_legal(folder, named_encoder(encoder), only=only, limit=limit)
-    check_generator(generator)
-    model = None if generator == EXTRACTIVE else chat_model(generator)
-    first, other = named_encoder(encoder), None if against is None else named_encoder(against)
-    return measure_answers(folder, first, model, against=other, only=only, limit=limit)
 
 
 @measures(app, "encoder", plots=False)
@@ -178,31 +137,3 @@ def bench_injection(
 
     check_new_file("--keep", keep)
     return measure_injection(model, keep)
-
-
-@measures(app, "truthfulqa")
-def bench_truthfulqa(
-    data: Annotated[Path, Option(help="The folder with v1/mc_task.json.", metavar="DIR")],
-    model: Annotated[
-        str, Option(help="mistral, smollm2 (its base), or a language model's name or folder.")
-    ] = "mistral",
-    adapter: Adapter = None,
-    device: Device = None,
-    dtype: DType = None,
-    primer: Annotated[
-        Path | None, Option(help="The fixed primer, JSON Lines: question, answer.", metavar="FILE")
-    ] = None,
-    k: Annotated[int, Option("-k", min=2, help="Demonstrations shown.")] = 6,
-    limit: Annotated[int | None, Option(min=2, help="Limit of questions, drawn at random.")] = None,
-    work: WorkFolder = None,
-    seed: Annotated[int, Option(min=0, help="The seed of the controls.")] = 0,
-) -> Report:
-    """Measure a model's answers with six retrievers of demonstrations (RAGSys's study).
-
-    Some minutes on two cores with the model that ships.
-    """
-    from casewright.bench.truthfulqa import Study, measure_truthfulqa
-    from casewright.stores import default_encoder
-
-    study = Study(data, model, adapter, device, dtype, primer, work, k=k, limit=limit, seed=seed)
-    return measure_truthfulqa(study, default_encoder())

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from casewright.bench.harness import mean, p50
-from casewright.bench.report import Report, published
+from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.demonstrations import (
     Demonstration,
@@ -36,6 +36,7 @@ from casewright.finetune.evaluation.intervals import Resamples
 from casewright.stores import Case, CaseStore, Encoder, MarginalSelector, selectors
 from casewright.stores.paths import data_folder
 from casewright.stores.progress import note
+from casewright_studies.published import published
 
 #: TruthfulQA's file, and the folders that may hold it.
 FILE, _FOLDERS = "mc_task.json", ("", "v1", "data/v1")

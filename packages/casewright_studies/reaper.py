@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casewright.bench.harness import TestedDomain, load_domain
-from casewright.bench.models import random_twin
-from casewright.bench.report import Report, published
+from casewright.bench.report import Report
 from casewright.bench.toolbox_planners import model_planner
 from casewright.errors import InputError
 from casewright.finetune.evaluation import EvaluationItem, as_row, evaluate, items_of, score_classes
@@ -41,6 +42,10 @@ from casewright.planner.prompt import prompt_hash
 from casewright.planner.shipped import adapter_example_count, adapter_folder, has_adapter
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note, show_progress
+from casewright_studies.published import published
+
+if TYPE_CHECKING:
+    from casewright.planner.language_model import LanguageModel
 
 Line = dict[str, Any]
 #: The paper's tables by the names that ``--table`` takes.
@@ -338,6 +343,24 @@ def _first_table(
         if find_spec("sklearn") is not None:
             make = partial(make_planner, CLASSIFIERS, store, encoder=tested.uncached)
             yield from lines(CLASSIFIERS, {CLASSIFIERS: make(queries=lambda: known)}, "ensemble")
+
+
+def random_twin(model: LanguageModel, seed: int) -> LanguageModel:
+    """Return a model of the same architecture and tokenizer with random weights."""
+    import torch
+
+    from casewright.planner.language_model import LanguageModel
+
+    transformers: Any = import_module("transformers")
+    # The CPU draws the same numbers whatever the device of the model.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = transformers.AutoModelForCausalLM.from_config(
+            deepcopy(model.network.config),
+            dtype=model.network.dtype,
+            attn_implementation=model.network.config._attn_implementation,
+        )
+    return LanguageModel(f"random weights, seed {seed}", network.to(model.device), model.tokenizer)
 
 
 def planner_lines(

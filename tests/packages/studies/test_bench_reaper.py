@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from casewright.bench import harness
-from casewright.bench.reaper import PAPER, ReaperTrial, draw_lines, planner_lines, trained_rows
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import InputError
 from casewright.finetune.evaluation import items_of
@@ -22,7 +21,8 @@ from casewright.planner import PlanRequest, PlanResult, plan_store
 from casewright.planner.fallback import fallback_plan, fallback_result
 from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
-from tests.bench.reaper_toy import FROZEN, QUERIES, RECIPE
+from casewright_studies.reaper import PAPER, ReaperTrial, draw_lines, planner_lines, trained_rows
+from tests.packages.studies.reaper_toy import FROZEN, QUERIES, RECIPE
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
 

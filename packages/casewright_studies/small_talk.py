@@ -14,7 +14,6 @@ from pathlib import Path
 from random import Random
 
 from casewright.bench.harness import TestedDomain, load_domain
-from casewright.bench.reaper import BATCH, CASES, PAPER, Line, planner_lines
 from casewright.bench.report import Report
 from casewright.bench.toolbox_planners import model_planner
 from casewright.finetune.evaluation import items_of
@@ -23,6 +22,7 @@ from casewright.planner.language_model import load_language_model
 from casewright.planner.named import CLASSIFIERS, make_planner
 from casewright.planner.shipped import SHIPPED, adapter_example_count, adapter_folder, is_runnable
 from casewright.tools import tool_from_record
+from casewright_studies.reaper import BATCH, CASES, PAPER, Line, planner_lines
 
 #: The file with the new class's tool and the ids of its queries, and their former class.
 FILE, NO_EVIDENCE = Path(__file__).with_name("small_talk.json"), "no_evidence"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from casewright.bench.legal import protocol as legal
 from casewright.bench.legal.data import find_sets
 from casewright.bench.legal.retrieval import (
     KS,
@@ -20,6 +19,7 @@ from casewright.bench.legal.retrieval import (
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.serve.cli.commands import app
+from casewright_studies import legal_retrieval as legal
 from tests.serve.helpers import run
 from tests.support.encoders import HashingEncoder
 from tests.support.multihop import TOWNS, multihop_folder, town_items, write_lines

@@ -12,7 +12,11 @@ from langchain_core.messages import BaseMessage
 from pydantic import Field
 from typer.testing import CliRunner
 
-from casewright.bench.legal.answers import (
+from casewright.bench.legal.data import find_sets
+from casewright.domains.legal.cases import qa_case
+from casewright.errors import CasewrightError
+from casewright.serve.cli.commands import app
+from casewright_studies.legal_answers import (
     NO_CASES,
     SETTINGS,
     ChatAnswerer,
@@ -22,10 +26,6 @@ from casewright.bench.legal.answers import (
     measure_answers,
     merged_text,
 )
-from casewright.bench.legal.data import find_sets
-from casewright.domains.legal.cases import qa_case
-from casewright.errors import CasewrightError
-from casewright.serve.cli.commands import app
 from tests.serve.helpers import run
 from tests.support.encoders import HashingEncoder
 from tests.support.multihop import TOWNS, multihop_folder

@@ -27,9 +27,10 @@ from casewright.bench.legal.retrieval import (
     random_f1_at_k,
     shuffled_f1_at_k,
 )
-from casewright.bench.report import Report, published
+from casewright.bench.report import Report
 from casewright.domains.legal.cases import QA_COMPONENTS
 from casewright.stores import Encoder
+from casewright_studies.published import published
 
 #: The name of the mean over the sets, which have equal weights.
 ALL = "all sets"

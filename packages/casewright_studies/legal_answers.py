@@ -19,7 +19,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from casewright.bench.legal.data import QaSet, find_sets
 from casewright.bench.legal.retrieval import Scores, other_question_indices
-from casewright.bench.report import Report, published
+from casewright.bench.report import Report
 from casewright.domains.legal.cases import QA_COMPONENTS, context_text, entities_text, qa_schema
 from casewright.errors import CasewrightError, told
 from casewright.graph import Evidence, ExtractiveGenerator, GenerationRequest
@@ -27,6 +27,7 @@ from casewright.planner.chat_call import ask
 from casewright.planner.chat_planner import model_name
 from casewright.stores import Case, CaseStore, Encoder
 from casewright.stores.progress import progress_bar
+from casewright_studies.published import published
 
 #: The numbers of cases in a prompt, and their formats (see ``context_text``).
 COUNTS = (1, 3)

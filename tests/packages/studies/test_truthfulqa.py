@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from casewright.bench.truthfulqa import NAMES, cases_of, read_truthfulqa
 from casewright.errors import InputError
 from casewright.serve.cli.commands import app
+from casewright_studies.truthfulqa import NAMES, cases_of, read_truthfulqa
 from tests.support.tiny_mistral import save_tiny
 
 TOWNS = ("Kiel", "Bonn", "Ulm", "Trier", "Jena", "Essen", "Worms", "Aachen", "Lingen", "Emden")

@@ -1,0 +1,1 @@
+"""Studies of the papers behind Casewright: their tables, measured with small models or encoders."""
