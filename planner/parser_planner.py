@@ -101,15 +101,19 @@ class ParserReuse:
     def _scored(self, request: PlanRequest, cases: Sequence[PlanCase]) -> list[tuple[Plan, float]]:
         """Return the parser's plans with their log-probabilities, the most probable first."""
         prepared = self.runtime.prepare(request.toolbox, cases)
+        conventions = self.runtime.prepare(request.toolbox, self._cases).conventions
         message, plans = self.runtime.plans(
-            prepared, request.question, request.context, request.max_steps, request.beyond
+            prepared,
+            request.question,
+            request.context,
+            request.max_steps,
+            request.beyond,
+            conventions,
         )
-        ends = self.runtime.prepare(request.toolbox, self._cases).span_ends
         scores: dict[Plan, float] = {}
         for plan in plans:
-            steps = ends.moved(plan.steps, message)
-            # Two plans may become equal by moved spans.
-            scores.setdefault(write_plan(steps, prepared.schema, message), plan.score)
+            # Two plans may become equal by the conventions.
+            scores.setdefault(write_plan(plan.steps, prepared.schema, message), plan.score)
         return list(scores.items())
 
 

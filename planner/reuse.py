@@ -24,22 +24,32 @@ class _OneBlasThread:
 
     OpenBLAS uses all cores even for small matrix products, and its idle threads spin, which tripled
     the CPU time and slowed concurrent requests. Threadpoolctl lets one thread at a time set the
-    limit, and restores it when that thread's block ends, while others still plan.
+    limit, and restores it when that thread's block ends, while others still plan. An OpenBLAS with
+    OpenMP has a limit for each thread, which each plan sets.
     """
 
     def __init__(self) -> None:
         self._lock, self._plans = threading.Lock(), 0
         self._limit: Any = None
+        self._own = threading.local()
 
     def __enter__(self) -> None:
+        controller = get_cached_controller()
+        if any(library.get("threading_layer") == "openmp" for library in controller.info()):
+            limit = controller.limit(limits=1, user_api="blas")
+            self._own.__dict__.setdefault("limits", []).append(limit)
+            return
         with self._lock:
             if not self._plans:
-                self._limit = get_cached_controller().limit(limits=1, user_api="blas")
+                self._limit = controller.limit(limits=1, user_api="blas")
                 # Another thread may have to restore it.
                 OpenBLASController.clear_controlling_thread()
             self._plans += 1
 
     def __exit__(self, *exception: object) -> None:
+        if limits := self._own.__dict__.get("limits"):
+            limits.pop().restore_original_limits()
+            return
         with self._lock:
             self._plans -= 1
             if not self._plans:

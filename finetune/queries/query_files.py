@@ -136,7 +136,7 @@ class ResumedLines:
                     "adds only to files that it wrote."
                 )
         if last.strip():
-            is_complete = _decoded(last) is not None
+            is_complete = bool(_decoded(last))
             self._write("\n" if is_complete else "", cut=not is_complete)
         self._known_size = self._size()
 

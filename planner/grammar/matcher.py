@@ -112,6 +112,6 @@ def _raise_error_of(matcher: LLMatcher) -> None:
             "Use a model whose tokens can write every byte."
         )
     raise GrammarError(
-        f"The grammar of the plans exceeds a limit of llguidance: {problem[:200]}. "
+        f"llguidance refuses the grammar of the plans: {problem[:200]}. "
         "Give fewer tools or a shorter question, or use another planner."
     )

@@ -10,18 +10,26 @@ from casewright.tools import Parameter, Source
 
 #: Maximum numbers of words of a choice, of choices, and of characters of a description.
 MAX_WORDS, MAX_CHOICES, MAX_CHARACTERS = 3, 16, 400
-#: A list at the end of a description: "kind: new, used or both", "one of new, used", "(new|used)".
+#: A list at the end of a description: "kind: new, used or both", "one of new and used", "(a|b)".
 _LIST = re.compile(
-    r"(?:[:(]|\b(?:one|any) of\b|\beither\b)\s*(?:one of\b|either\b)?:?\s*([^:()]+?)\)?[.\s]*$",
+    r"(?:[:(]|\b(?P<of>one|any) of\b|\beither\b)\s*+"
+    r"(?:(?P<of>one|any) of\b|either\b)?+:?+(?P<list>[^:()]++)\)?+$",
     re.IGNORECASE,
 )
-_SEPARATOR = re.compile(r"\s*[,;]\s*or\s+|\s*[,;/|]\s*|\s+or\s+", re.IGNORECASE)
+_SEPARATOR = re.compile(r"\s*[,;]\s*or\s+|\s*[,;|]\s*|\s+(?:or|/)\s+", re.IGNORECASE)
+_SEPARATOR_OF = re.compile(rf"\s*[,;]\s*and\s+|\s+and\s+|{_SEPARATOR.pattern}", re.IGNORECASE)
 #: A list of examples has no such mark of an alternative.
-_ALTERNATIVE = re.compile(r"\bor\b|[|/]|\b(?:one|any) of\b|\beither\b", re.IGNORECASE)
-_EXAMPLES = re.compile(r"\be\.?g\b|\bfor (?:example|instance)\b|\bsuch as\b|…|\.\.\.")
+_ALTERNATIVE = re.compile(r"\bor\b|\||\s/\s|\b(?:one|any) of\b|\beither\b", re.IGNORECASE)
+_EXAMPLES = re.compile(r"\be\.?g\b|\bi\.?e\b|\bexamples?\b|\bsuch as\b|\betc\b|…|\.\.\.", re.I)
+#: Words of a remark, and patterns of a date, which are no choice.
+_REMARK = re.compile(
+    r"\b(?:and|as|by|default\w*|empty|in|integer|joined|like|may|none|null|omit\w*|optional|required|"
+    r"see|similar|starts?|string|unset|with)\b|\b[DMYHS]{2,4}\b|YYYY",
+    re.IGNORECASE,
+)
 #: A kind of value, as in "where: place or postcode", which is no choice.
 _KIND = re.compile(
-    r"^(?:an?|the|any|some|its)\b|\b(?:address|age|amount|area|article|author|brand|call|category|"
+    r"^(?:an?|the|any|some|its)\s|\b(?:address|age|amount|area|article|author|brand|call|category|"
     r"city|code|colou?r|company|country|customer|date|day|description|destination|district|e?mail|"
     r"event|field|file|floor|hour|id|identifier|isbn|item|keyword|kind|label|language|line|link|"
     r"location|make|model|month|name|node|number|object|part|path|period|person|phone|phrase|place|"
@@ -42,13 +50,16 @@ def with_listed_choices(parameter: Parameter) -> Parameter:
     """
     if parameter.choices or Source.LITERAL not in parameter.sources or not parameter.fits(""):
         return parameter
-    text = parameter.description
+    text = " ".join(parameter.description.split()).rstrip(". ")
     listed = _LIST.search(text) if len(text) <= MAX_CHARACTERS else None
     if listed is None or not _ALTERNATIVE.search(listed[0]) or _EXAMPLES.search(text):
         return parameter
-    choices = [part.strip(_QUOTES + " ") for part in _SEPARATOR.split(listed[1])]
+    separator = _SEPARATOR_OF if listed["of"] else _SEPARATOR
+    choices = [part.strip(_QUOTES + " ") for part in separator.split(listed["list"])]
     if not (2 <= len(set(choices)) == len(choices) <= MAX_CHOICES) or not all(
-        0 < len(choice.split()) <= MAX_WORDS and not _KIND.search(choice) for choice in choices
+        0 < len(choice.split()) <= MAX_WORDS
+        and not (_KIND.search(choice) or _REMARK.search(choice))
+        for choice in choices
     ):
         return parameter
     head = text[: listed.start()].rstrip(" ,;:(")

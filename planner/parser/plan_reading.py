@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from casewright.planner.parser.message import Message, Number, stem, words_in
 from casewright.planner.parser.schema import Schema
 from casewright.planner.plan import ContextRef, Literal, Plan, QuestionRef, Step, StepRef, Value
-from casewright.tools import Parameter, Source
+from casewright.tools import Parameter
 
 #: Kinds of an argument. The first six need no pointer, or point to words; the others point to a
 #: node: a choice, a context field or a result field.
@@ -158,14 +157,10 @@ def _value(argument: Argument, schema: Schema, message: Message) -> Value:
         return QuestionRef()
     if argument.kind in (TRUE, FALSE):
         return Literal(argument.kind == TRUE)
-    parameter = schema.parameters[argument.parameter][1]
     if argument.kind == SPAN:
-        text = message.text(*argument.spans[0])
-        # A tool that a request adds does not say whether a parameter takes text or a number.
-        is_number = parameter.kind == "any" and Source.NUMBER in parameter.sources
-        is_number &= re.fullmatch("[1-9][0-9]{0,14}", text) is not None
-        return Literal(int(text) if is_number else text)
+        return Literal(message.text(*argument.spans[0]))
     if argument.kind == NUMBER:
+        parameter = schema.parameters[argument.parameter][1]
         number = number_for(parameter, message.numbers[argument.numbers[0]])
         assert number is not None
         return Literal(number)

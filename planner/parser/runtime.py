@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.planner.budget import BudgetCheck, unbounded
 from casewright.planner.parser.arrays import ReadCase
+from casewright.planner.parser.conventions import CaseConventions
 from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.parser.message import Message, read_message
 from casewright.planner.parser.options import Options
@@ -19,7 +20,6 @@ from casewright.planner.parser.plan_reading import read_plan
 from casewright.planner.parser.reading import ArrayNetwork
 from casewright.planner.parser.schema import Schema
 from casewright.planner.parser.search import PlanSearch, ScoredSteps
-from casewright.planner.parser.span_ends import SpanEnds
 from casewright.planner.parser.weights import FOLDER, read_weights, weights_error
 from casewright.planner.reader import reader_tokenizer
 from casewright.tools import Toolbox
@@ -40,7 +40,7 @@ class Prepared:
     schema: Schema
     options: Options
     encoded: Any
-    span_ends: SpanEnds
+    conventions: CaseConventions
 
 
 class ParserRuntime:
@@ -80,6 +80,7 @@ class ParserRuntime:
         context: Mapping[str, Any],
         most_steps: int,
         beyond: BudgetCheck = unbounded,
+        conventions: CaseConventions | None = None,
     ) -> tuple[Message, list[ScoredSteps]]:
         """Return the tokenized message, and plans within a budget, the most probable first."""
         message = read_message(self._tokenizer, question, context)
@@ -87,7 +88,9 @@ class ParserRuntime:
             return message, []
         pointers = self._network.join(prepared.encoded, message)
         search = PlanSearch(pointers, prepared.options, message, context, beyond)
-        return message, search.plans(most_steps)
+        apply = (conventions or prepared.conventions).applied
+        plans = search.plans(most_steps)
+        return message, [replace(plan, steps=apply(plan.steps, message)) for plan in plans]
 
     def _prepare(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> Prepared:
         if len(toolbox) > MOST_TOOLS:
@@ -106,7 +109,7 @@ class ParserRuntime:
             # Arrays need at least one case: this one is similar to no message.
             readable = [(read_message(self._tokenizer, "-", {}), [])]
         encoded = self._network.toolbox(schema, readable)
-        return Prepared(cases, schema, Options(schema), encoded, SpanEnds(readable))
+        return Prepared(cases, schema, Options(schema), encoded, CaseConventions(schema, readable))
 
 
 def open_runtime(folder: Path = FOLDER) -> ParserRuntime:

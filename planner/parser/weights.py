@@ -123,7 +123,7 @@ def write_files(
 def unwritable_error(folder: Path, error: OSError) -> InputError:
     """Return the error for a folder that cannot be written, with the reason."""
     return InputError(
-        f"{folder} cannot be written: {error.strerror}. Give a folder that you may write to."
+        f"{folder} cannot be written: {error.strerror or error}. Give a folder that you may write to."
     )
 
 
