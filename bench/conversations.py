@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from casewright.bench.frozen import shipped_planners
-from casewright.bench.harness import load_domain, mean, p50, tracked, verdicts_of
-from casewright.bench.planner import share_right
+from casewright.bench.harness import load_domain, mean, p50, tracked
+from casewright.bench.planner import share_right, verdicts_of
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.evaluation import Verdict
@@ -40,7 +40,7 @@ def measure_conversations(domain_name: str) -> Report:
     rows: list[dict[str, Any]] = []
     figures = {"conversations": float(len(conversations)), "follow_ups": float(len(follow_ups))}
     figures["questions_that_stand_alone"] = float(len(standalone))
-    with plan_store(domain.queries(), tested.uncached) as store:
+    with plan_store(domain.queries(), tested.uncached_encoder) as store:
         reader = domain.open_reader()
         for name in shipped_planners():
             planner = make_planner(name, store, reader)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from casewright.bench.harness import load_domain, mean, p50, verdicts_of
-from casewright.bench.planner import planner_figures, share_right
+from casewright.bench.harness import load_domain, mean, p50
+from casewright.bench.planner import planner_figures, share_right, verdicts_of
 from casewright.bench.report import Report
 from casewright.finetune.corpus import read_corpus
 from casewright.finetune.evaluation import as_row, score_classes
@@ -51,7 +51,7 @@ def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
     with_added = _with_added_tools(tested.toolbox, frozen, guests, seed)
     rows: list[dict[str, Any]] = []
     figures = {"queries": float(len(frozen)), "queries_with_a_neighbour": float(sum(has_neighbour))}
-    with plan_store(known, tested.uncached) as store:
+    with plan_store(known, tested.uncached_encoder) as store:
         reader = domain.open_reader()
         planners: dict[str, Planner] = {
             name: make_planner(name, store, reader) for name in shipped_planners()

@@ -229,25 +229,25 @@ def _results(
 ) -> Iterator[Result]:
     """Yield the results of the stream's questions in order, with a new cache."""
     # Searches are timed with the encoding of the question, which must not be cached.
-    cache = open_cache(tested.uncached)
+    cache = open_cache(tested.uncached_encoder)
     planner = cache.reusing(chat)
     try:
         for question in tracked(name, stream):
             request = PlanRequest(question.query.query, chat.toolbox)
-            planned, reused, search_ms = chat.plan(request), None, 0.0
+            planned, reused_plan, search_ms = chat.plan(request), None, 0.0
             if name == "always hits":
-                reused, search_ms = timed(partial(cache.nearest, request.question))
+                reused_plan, search_ms = timed(partial(cache.nearest, request.question))
             elif name == "kept answers":
                 result, search_ms = timed(partial(planner.plan, request))
-                reused = None if result is planned else result.plan
-            plan = planned.plan if reused is None else reused
+                reused_plan = None if result is planned else result.plan
+            plan = planned.plan if reused_plan is None else reused_plan
             if name == "kept answers":
                 cache.keep(request.question, plan)
             elif name == "always hits":
                 # If it kept the plans that it reused, it would soon hold only the first plan.
                 cache.keep(request.question, planned.plan)
             is_right = judge(question.query, plan).arguments
-            is_reused = reused is not None
+            is_reused = reused_plan is not None
             tokens = 0 if is_reused else sum(planned.tokens.values())
             milliseconds = search_ms + (0 if is_reused else planned.milliseconds)
             yield Result(question, is_reused, is_right, milliseconds, tokens, search_ms)
