@@ -172,7 +172,7 @@ class MeasuredModel:
 
     def __init__(self, trial: GenerationTrial, tested: TestedDomain) -> None:
         self._trial = trial
-        self._load = os.getloadavg()[0]
+        self._load_average = os.getloadavg()[0]
         texts = tokenizer_texts(tested.toolbox, tested.domain.queries())
         self.model: LanguageModel = trial.model.open(texts)
         note(f"Planning with {self.model.name} on {self.model.device}.")
@@ -209,7 +209,7 @@ class MeasuredModel:
             "dtype": str(model.network.dtype).removeprefix("torch."),
             "device": device,
             "threads": torch.get_num_threads(),
-            "load_average_at_start": round(self._load, 2),
+            "load_average_at_start": round(self._load_average, 2),
             "repeats": trial.repeats,
             "seed": trial.seed,
         }

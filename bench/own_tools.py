@@ -37,17 +37,15 @@ TOOLS, LEARN, TEST = "tools.py", "learn.jsonl", "test.jsonl"
 #: The default numbers of plan cases.
 CASES = (0, 5, 20, 60)
 NOTES = (
-    "right tools: the plan's tool sequence is that of the gold plan. whole plans: tools, "
-    "references and every argument are those of the gold plan. An argument that the gold plan "
-    "lacks is wrong, as is the whole question for a short literal. Means over the draws of plan "
-    "cases. ms, cpu ms: medians of wall time, and of CPU time on all cores.",
+    f"{unseen.COLUMNS_NOTE} So is the whole question for a short literal. Means over the draws of "
+    "plan cases. ms, cpu ms: medians of wall time, and of CPU time on all cores.",
     "Brackets are 95 % intervals of a Bayesian bootstrap over a folder's messages, or over the "
     "corpus's toolboxes. They have no width if all plans are right, or all are wrong.",
 )
 
 
 class OwnFolder(NamedTuple):
-    """A user's toolbox with messages: ``learn`` become plan cases, ``items`` are the test."""
+    """A user's toolbox: the messages ``learn`` become plan cases, ``items`` are the test set."""
 
     name: str
     toolbox: Toolbox
@@ -93,12 +91,12 @@ def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list
     for query in queries:
         by_class[query.label or plan_class(query.plan)].append(query)
     # The members of a class get evenly spaced positions, and the first positions are the sample.
-    positions = []
+    placed = []
     for members in by_class.values():
         rng.shuffle(members)
         start = rng.random()
-        positions += [((n + start) / len(members), query) for n, query in enumerate(members)]
-    return [query for _, query in sorted(positions, key=lambda pair: pair[0])[:count]]
+        placed += [((n + start) / len(members), query) for n, query in enumerate(members)]
+    return [query for _, query in sorted(placed, key=lambda pair: pair[0])[:count]]
 
 
 @dataclass(frozen=True, slots=True)

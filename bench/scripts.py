@@ -133,10 +133,10 @@ def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[Annot
 
 @contextmanager
 def other_plan_cases(
-    queries: Sequence[AnnotatedQuery], questions: Sequence[AnnotatedQuery], encoder: Encoder
+    queries: Sequence[AnnotatedQuery], measured: Sequence[AnnotatedQuery], encoder: Encoder
 ) -> Iterator[CaseStore]:
-    """Open a store of plan cases: the ``queries`` that are not similar to any of the questions."""
-    groups = similarity_groups([query.query for query in (*queries, *questions)], encoder)
+    """Open a store of plan cases: the ``queries`` that are not similar to any ``measured`` one."""
+    groups = similarity_groups([query.query for query in (*queries, *measured)], encoder)
     excluded = set(groups[len(queries) :])
     others = [q for q, group in zip(queries, groups, strict=False) if group not in excluded]
     with plan_store(others, encoder) as store:
