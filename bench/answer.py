@@ -44,7 +44,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
     sampler = LayerSampler()
     with (
         open_domain(domain_name) as tested,
-        CaseStore(plan_schema(tested.uncached_encoder)) as plans,
+        CaseStore(plan_schema(tested.uncached)) as plans,
     ):
         domain, queries = tested.domain, tested.domain.queries()
         sample = random.Random(0).sample(queries, min(count, len(queries)))
@@ -56,9 +56,9 @@ def measure_answer(domain_name: str, count: int) -> Report:
         ask(questions[0])  # the first answer loads the models
         for question in tracked("Answering", questions):
             rows.append(_measured(ask, question))
-        with open_domain(domain_name, uncached=True) as uncached:
-            generator = ExtractiveGenerator(uncached.uncached_encoder)
-            graph = build_graph(uncached.toolbox, planner, generator)
+        with open_domain(domain_name, cached=False) as without_cache:
+            generator = ExtractiveGenerator(without_cache.uncached)
+            graph = build_graph(without_cache.toolbox, planner, generator)
             ask_anew = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
             ways = {"encoded anew": partial(_measured, ask_anew), "cached": partial(_measured, ask)}
             by_vectors = take_turns(ways, questions, 1, "Answering with and without the cache")

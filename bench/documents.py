@@ -54,14 +54,14 @@ class DocumentQuestion(Record):
 
 
 def read_questions(data: Path) -> list[DocumentQuestion]:
-    """Return a folder's questions, by tree; ``InputError`` if they, a tree or a file is missing."""
+    """Return a folder's questions, sorted by tree; ``InputError`` for a missing tree or file."""
     line_format = 'A line is {"tree": "…", "question": "…", "file": "…", "words": ["…"]}.'
     questions = []
     for number, record in read_records(data / FILE, DocumentQuestion, line_format):
         file = data / record.tree / record.file
         if not file.exists() or bool(record.file) != bool(record.words):
-            problem = f"{data / FILE}, line {number} names no tree, or a file without words."
-            raise InputError(f"{problem} {line_format}")
+            problem = "the tree or the file does not exist, or only one of file and words is given."
+            raise InputError(f"{data / FILE}, line {number}: {problem} {line_format}")
         questions.append(record)
     return sorted(questions, key=lambda question: question.tree)
 

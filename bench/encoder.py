@@ -83,7 +83,7 @@ def _sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[An
             # A folder may hold the sets of only one of the benches.
             errors.append(error)
     if len(errors) == 2:
-        raise errors[-1]
+        raise InputError(" ".join(map(str, errors)))
 
 
 def _retrieval(data_set: Any, encoder: CachedEncoder) -> Iterator[tuple[str, Scores]]:

@@ -47,11 +47,9 @@ class TestedDomain(NamedTuple):
         return self.opened.toolbox
 
     @property
-    def uncached_encoder(self) -> UncachedQuestions:
-        """The encoder without its cache of questions."""
+    def uncached(self) -> UncachedQuestions:
+        """The encoder under test without its cache of questions."""
         return UncachedQuestions(self.encoder)
-
-    uncached = uncached_encoder
 
     def held_out_queries(self, count: int = 1) -> list[AnnotatedQuery]:
         """Return the test queries; ``InputError`` if there are fewer than ``count``."""
@@ -65,12 +63,12 @@ class TestedDomain(NamedTuple):
 
 
 @contextmanager
-def open_domain(name: str, *, uncached: bool = False) -> Iterator[TestedDomain]:
-    """Open a domain's stores for the block; if ``uncached``, each question is encoded anew."""
+def open_domain(name: str, *, cached: bool = True) -> Iterator[TestedDomain]:
+    """Open a domain's stores for the block; unless ``cached``, each question is encoded anew."""
     from casewright.domains import find_domain
 
     domain, encoder = find_domain(name), default_encoder()
-    store_encoder = UncachedQuestions(encoder) if uncached else encoder
+    store_encoder = encoder if cached else UncachedQuestions(encoder)
     opened = domain.open(data_folder() / domain.name, store_encoder, False)
     try:
         yield TestedDomain(domain, opened, encoder)

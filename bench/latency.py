@@ -67,7 +67,7 @@ def measure_latency(trial: GenerationTrial) -> Report:
     """
     find_device(trial.model.device)
     # Tools' arguments are encoded each time, as for a new question.
-    with open_domain(trial.domain, uncached=True) as tested:
+    with open_domain(trial.domain, cached=False) as tested:
         measured, toolbox = MeasuredModel(trial, tested), tested.toolbox
         queries = shuffled_queries(tested.domain.queries(), trial.seed)
         scopes = scope_combinations(tested.domain)

@@ -48,7 +48,7 @@ HOST_BYTES, DEVICE_BYTES = 2**28, 2**32
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The options that choose a bench's model; without a name, its weights are random.
+    """The options that choose a bench's model; without a ``name``, its weights are random.
 
     Raise ``InputError`` if the size, device or dtype does not exist, or an adapter has no model.
     """
@@ -64,7 +64,7 @@ class ModelChoice:
         if self.size not in SIZES:
             raise InputError(f"There is no size {self.size!r}. Sizes are: {', '.join(SIZES)}.")
         if self.adapter is not None and self.name in (None, SHIPPED):
-            raise InputError("--adapter needs a model. Give --model too.")
+            raise InputError(f"--adapter needs a base. Give one as --model, other than {SHIPPED}.")
         check_names(self.device, self.dtype)
         if self.is_random and self.dtype == "int8":
             raise InputError("Random weights have no int8 form. Give another --dtype.")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from casewright.bench.harness import grouped_bars, load_domain, mean, p50, p95, timed, tracked
 from casewright.bench.report import Report
 from casewright.errors import InputError
-from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, select, text_facet
+from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Facet, Hit, select, text_facet
 from casewright.stores.hit import DECIMALS
 
 Floats = NDArray[np.float64]
@@ -128,15 +128,6 @@ def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
     return query / np.linalg.norm(query), vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-class _NoEncoder:
-    """A placeholder for the encoder of a schema whose vectors are given."""
-
-    name, dimension = "given", DIMENSION
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return np.zeros((len(texts), DIMENSION), dtype=np.float32)
-
-
 def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
     """Return a schema, and the vectors as hits of a search, best first."""
     rows = vectors.astype(np.float32)
@@ -145,7 +136,9 @@ def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
         Hit(Case({}, id=f"{n:08d}"), scores[row], scores[row], {"text": scores[row]}, rows[row])
         for n, row in enumerate(np.argsort(-np.array(scores), kind="stable"))
     ]
-    return CaseSchema("given", (text_facet("text", _NoEncoder()),)), hits
+    embed: Any = None  # never called, since the vectors are given
+    facet = Facet("text", ("text",), DIMENSION, embed, embed, str)
+    return CaseSchema("given", (facet,)), hits
 
 
 def _median_time(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:

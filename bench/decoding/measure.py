@@ -70,9 +70,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     unscripted_queries = shuffled_queries(test_queries, trial.seed)[: trial.plans]
     measured_queries = [*(task.query for task in tasks), *held_out, *unscripted_queries]
     prompt_ms: dict[str, float] = {}
-    with other_plan_cases(
-        queries[: trial.pool], measured_queries, tested.uncached_encoder
-    ) as store:
+    with other_plan_cases(queries[: trial.pool], measured_queries, tested.uncached) as store:
 
         def prompts_with(count: int) -> list[PromptTokens]:
             return [_prompt(model, task.request, store, count) for task in tasks]

@@ -19,23 +19,14 @@ from casewright.bench.report import Report
 from casewright.finetune.judge_sets.find import find_sets
 from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, FeedbackSet, LabelledQuestion
 from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feedback
-from casewright.stores import CaseStore, Encoder, Question
-from casewright.stores.feedback import (
-    Judge,
-    NeighbourStrategy,
-    OfflineJudge,
-    RocchioStrategy,
-    SentenceStrategy,
-    Strategy,
-    TextStrategy,
-)
+from casewright.stores import CaseStore, Encoder, Question, feedback
 from casewright.stores.progress import note, progress_bar
 
 #: Bounds so wide that the figures do not depend on the machine's speed.
 LIMITS = FeedbackLimits(tokens=1_000_000, seconds=600.0)
-JUDGES: Mapping[str, Callable[[LabelledQuestion], Judge]] = {
+JUDGES: Mapping[str, Callable[[LabelledQuestion], feedback.Judge]] = {
     GOLD: searches.GoldJudge,
-    OFFLINE: lambda question: OfflineJudge(),
+    OFFLINE: lambda question: feedback.OfflineJudge(),
     SHUFFLED: searches.ShuffledJudge,
     BLIND: lambda question: searches.BlindJudge(),
 }
@@ -136,12 +127,14 @@ def measure_feedback(
     return Report("feedback", settings, figures, rows, _NOTES, draw, TITLES)
 
 
-def _strategies(data: FeedbackSet) -> tuple[list[Strategy], str]:
+def _strategies(data: FeedbackSet) -> tuple[list[feedback.Strategy], str]:
     """Return the strategies for a set, and the default strategy's name."""
-    strategies: list[Strategy] = [TextStrategy(), SentenceStrategy(), RocchioStrategy()]
-    if data.kind != "code":
-        return strategies, SentenceStrategy().name
-    return [*strategies, NeighbourStrategy()], NeighbourStrategy().name
+    default: feedback.Strategy = feedback.SentenceStrategy()
+    strategies = [feedback.TextStrategy(), default, feedback.RocchioStrategy()]
+    if data.kind == "code":
+        default = feedback.NeighbourStrategy()
+        strategies.append(default)
+    return strategies, default.name
 
 
 def _trials(sets: Sequence[FeedbackSet], encoder: Encoder) -> Iterator[Trial]:
@@ -200,7 +193,8 @@ def _trial(
         chunk_ids = [symbols.find(question.text) for question in labelled]
         filtered = [SearchState(ids, frozenset(ids)) for ids in chunk_ids]
     single_recalls = {k: mean(values) for k, values in recalls.items()}
-    median_ms = p50([searches.judgement_ms(question, OfflineJudge()) for _, question in pairs])
+    judge = feedback.OfflineJudge()
+    median_ms = p50([searches.judgement_ms(question, judge) for _, question in pairs])
     return Trial(name, data, labelled, loops, post, filtered, single_recalls, median_ms)
 
 

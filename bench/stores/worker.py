@@ -65,7 +65,7 @@ class SystemResults(NamedTuple):
 
     system: str
     costs: Costs
-    searches: Mapping[str, Sequence[TimedSearch]]
+    searches: Mapping[str, list[TimedSearch]]
 
 
 class Worker(AbstractContextManager["Worker"]):
@@ -103,24 +103,24 @@ class Worker(AbstractContextManager["Worker"]):
 def measure_size(folder: Path, queries: int) -> list[SystemResults]:
     """Build each system from the cases in a folder, and time the searches in turns."""
     with ExitStack() as stack:
-        systems: list[tuple[str, Worker, Costs, dict[str, list[TimedSearch]]]] = []
+        measured: dict[Worker, SystemResults] = {}
         for system in SYSTEMS:
             note(f"  building {system}")
             worker, costs = _build(stack, system, folder)
-            systems.append((system, worker, costs, {name: [] for name in worker.do(searches)}))
+            timings = {name: list[TimedSearch]() for name in worker.do(searches)}
+            measured[worker] = SystemResults(system, costs, timings)
         note("  searching in turns")
         for start in range(0, queries, TURN_QUERIES):
             turn = range(start, min(start + TURN_QUERIES, queries))
-            for _, worker, _, results in systems:
-                for name, timings in results.items():
-                    if sum(timed.milliseconds for timed in timings) < SECONDS * 1000:
-                        timings += worker.do(search, name, turn)
-        measured = []
-        for system, worker, costs, results in systems:
-            costs = costs._replace(memory_mb=worker.do(resident))
-            measured.append(SystemResults(system, costs, results))
+            for worker, results in measured.items():
+                for name, searched in results.searches.items():
+                    if sum(timed_search.milliseconds for timed_search in searched) < SECONDS * 1000:
+                        searched += worker.do(search, name, turn)
+        for worker, results in measured.items():
+            costs = results.costs._replace(memory_mb=worker.do(resident))
+            measured[worker] = results._replace(costs=costs)
             worker.close()
-        return measured
+        return list(measured.values())
 
 
 def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:

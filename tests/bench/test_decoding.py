@@ -244,7 +244,7 @@ def test_models_that_cannot_be_had_are_refused() -> None:
         ModelChoice(size="9b")
     with pytest.raises(InputError, match="--model"):
         ModelChoice(adapter="here")
-    with pytest.raises(InputError, match="--model"):
+    with pytest.raises(InputError, match="--model, other than mistral"):
         ModelChoice(name="mistral", adapter="here")
     with pytest.raises(InputError, match="int8"):
         ModelChoice(dtype="int8")
