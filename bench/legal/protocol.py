@@ -11,9 +11,22 @@ from typing import Any
 import numpy as np
 
 from casewright.bench.harness import finish
-from casewright.bench.legal import retrieval
 from casewright.bench.legal.data import find_sets
-from casewright.bench.legal.retrieval import KS, PAPERS_BEST, WEIGHTINGS, Scores, Trial, label_of
+from casewright.bench.legal.retrieval import (
+    KS,
+    PAPERS_BEST,
+    SHUFFLES,
+    WEIGHTINGS,
+    Scores,
+    Trial,
+    Weighting,
+    best_weighting,
+    blend,
+    label_of,
+    paired_difference,
+    random_f1_at_k,
+    shuffled_f1_at_k,
+)
 from casewright.bench.report import Report, published
 from casewright.domains.legal.cases import QA_COMPONENTS
 from casewright.stores import Encoder
@@ -69,11 +82,9 @@ def _on_all_questions(trials: Sequence[Trial]) -> dict[str, Rows]:
     groups: dict[str, Rows] = {}
     for trial in trials:
         rows = {label_of(w): trial.scores(w).mean(axis=0) for w in WEIGHTINGS}
-        rows[SHUFFLED] = retrieval.shuffled_f1_at_k(
-            partial(trial.ranks, PAPERS_BEST), len(trial.parents)
-        )
-        rows[CHANCE] = retrieval.random_f1_at_k(len(trial))
-        ranked = np.sort(retrieval.blend(trial.cosines(), PAPERS_BEST), axis=1)
+        rows[SHUFFLED] = shuffled_f1_at_k(partial(trial.ranks, PAPERS_BEST), len(trial.parents))
+        rows[CHANCE] = random_f1_at_k(len(trial))
+        ranked = np.sort(blend(trial.cosines(), PAPERS_BEST), axis=1)
         kth_cosines = ranked[:, [-min(k, len(trial)) for k in KS]]
         rows[COSINES] = kth_cosines.mean(axis=0)
         for percent in PERCENTILES:
@@ -82,13 +93,11 @@ def _on_all_questions(trials: Sequence[Trial]) -> dict[str, Rows]:
     return _with_mean(groups)
 
 
-def _grid_search(
-    trials: Sequence[Trial],
-) -> tuple[dict[str, Rows], retrieval.Weighting, dict[str, float]]:
+def _grid_search(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict[str, float]]:
     """Return the rows of the test halves, the development halves' best weighting, and figures."""
     halves = [trial.data.halves() for trial in trials]
     parts = list(zip(trials, [trial.cosines() for trial in trials], halves, strict=True))
-    best, development_f1 = retrieval.best_weighting(
+    best, development_f1 = best_weighting(
         [
             (similarities[:, development], trial.order, trial.parents[development])
             for trial, similarities, (development, _) in parts
@@ -104,7 +113,7 @@ def _grid_search(
         papers.append(trial.scores(PAPERS_BEST)[test].mean(axis=1))
         agreements += [trial.agreement(weights, similarities) for weights in (*WEIGHTINGS, best)]
     best_f1, papers_f1 = (float(np.mean([f1.mean() for f1 in sets])) for sets in (ours, papers))
-    difference = retrieval.paired_difference(ours, papers)
+    difference = paired_difference(ours, papers)
     scores = [trial.scores(PAPERS_BEST) for trial in trials]
     development_at_k, test_at_k = (
         np.mean([s[half].mean(axis=0) for s, half in zip(scores, split, strict=True)], axis=0)
@@ -149,10 +158,10 @@ def _notes(encoder: Encoder) -> list[str]:
         "Weights are those of question, support, entities. F1@k = 2h/(k+2) if h of the two parents "
         "are among the first k cases: at most 0.667 at k=1, 0.103 at k=37. Figures are means over "
         f"the nine k and over the sets, with equal weights. Encoder: {encoder.name}.",
-        "labels shuffled: each question gets another question's parents, "
-        f"{retrieval.SHUFFLES} times, with the paper's best weighting ({label_of(PAPERS_BEST)}). "
-        "best: the weighting with the highest F1 on one half of each set's questions, scored on "
-        "the other half; 95 % intervals by a paired bootstrap.",
+        f"labels shuffled: each question gets another question's parents, {SHUFFLES} times, with "
+        f"the paper's best weighting ({label_of(PAPERS_BEST)}). best: the weighting with the "
+        "highest F1 on one half of each set's questions, scored on the other half; 95 % intervals "
+        "by a paired bootstrap.",
         "paper: as published, for other encoders and data (2,084 ALQA cases, 32 questions): "
         "compare the order of the weightings, not the values.",
     ]
