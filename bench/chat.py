@@ -215,7 +215,7 @@ def measure_chat(
     limit = BASE_TOKENS if tokens is None and url is None else tokens
     log = _CallLog()
     with served(url, model) as server:
-        chat, trips = server.client(limit, callbacks=[log]), server.round_trips(seconds)
+        chat, one_token_ms = server.client(limit, callbacks=[log]), server.round_trips(seconds)
         first_token_ms = server.first_tokens()
         with plan_store(known, tested.uncached) as cases:
             case_planner = make_planner(CASE_PLANNER, cases, tested.domain.open_reader())
@@ -238,13 +238,13 @@ def measure_chat(
     settings |= {"tokens": limit, "seconds": seconds}
     figures = {
         "queries": float(len(sample)),
-        "one_token_ms_p50": p50(trips),
-        "one_token_ms_p95": p95(trips),
+        "one_token_ms_p50": p50(one_token_ms),
+        "one_token_ms_p95": p95(one_token_ms),
         "streamed_first_token_ms_p50": p50(first_token_ms),
         "chat_ms_outside_calls_p50": p50([p.milliseconds - p.call_ms for p in planned["chat"]]),
     }
     notes = [NOTE, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
-    draw = partial(_draw, planned=planned, trips=trips)
+    draw = partial(_draw, planned=planned, one_token_ms=one_token_ms)
     titles = {"plans": "plans", "roles": "answers and verdicts"}
     return Report("chat", settings, figures, [*rows, *roles], notes, draw, titles)
 
@@ -336,8 +336,10 @@ def _plan_cells(plans: Sequence[ChatOutcome]) -> dict[str, Any]:
     }
 
 
-def _draw(axes: Any, planned: Mapping[str, Sequence[ChatOutcome]], trips: Sequence[float]) -> None:
+def _draw(
+    axes: Any, planned: Mapping[str, Sequence[ChatOutcome]], one_token_ms: Sequence[float]
+) -> None:
     times = {name: [plan.milliseconds for plan in plans] for name, plans in planned.items()}
-    for name, milliseconds in {**times, "a call of one token": trips}.items():
+    for name, milliseconds in {**times, "a call of one token": one_token_ms}.items():
         axes.ecdf(milliseconds, label=name)
     finish(axes, "Time to a plan", xscale="log", xlabel="milliseconds", ylabel="share of plans")

@@ -47,7 +47,7 @@ def measure_conversations(domain_name: str) -> Report:
             for label, histories in _histories(conversations).items():
                 verdicts = verdicts_of(planner, queries, toolbox, f"{name}, {label}", histories)
                 rows += _rows({"planner": name, "history": label}, kinds, verdicts)
-                suffix = f"{name}_{label.replace(' ', '_').replace(chr(39), '')}"
+                suffix = f"{name}_{label}".replace(" ", "_").replace("'", "")
                 figures[f"tool_accuracy_{suffix}"] = rows[-1]["tools"]
                 figures[f"argument_accuracy_{suffix}"] = rows[-1]["arguments"]
                 figures[f"plan_ms_p50_{suffix}"] = p50([v.milliseconds for v in verdicts])

@@ -44,6 +44,7 @@ def measure_encoder(
 
     ``data`` has sets of ``bench legal`` or ``bench feedback``; by default, the sets are the shipped
     legal cases and code. ``against`` is a name of ``named_encoder``; by default, integer weights.
+    ``texts`` is the number of texts whose encoding is timed.
 
     Raises:
         InputError: The set or the encoder does not exist.

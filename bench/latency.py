@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import compress, cycle
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,7 +81,7 @@ def measure_latency(trial: GenerationTrial) -> Report:
     steps = [len(question.query.plan.steps) for question in questions]
     by_steps: dict[int, Runs] = {
         count: {
-            name: list(compress(group, (steps_of_run == count for steps_of_run in cycle(steps))))
+            name: [run for run, n in zip(group, cycle(steps), strict=False) if n == count]
             for name, group in runs.items()
         }
         for count in sorted(set(steps))

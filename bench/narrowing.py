@@ -63,10 +63,10 @@ def measure_narrowing(
     """
     factory = planner_factory(planner, ModelSettings())
     encoder, boxes = encoder or default_encoder(), read_corpus(split)
-    others = read_corpus("training")
+    training_boxes = read_corpus("training")
     measured: dict[int, list[Mapping[str, float]]] = defaultdict(list)
     for number, box in enumerate(tracked("Planning", boxes)):
-        shuffled = random.Random(f"{seed}:{number}").sample(others, len(others))
+        shuffled = random.Random(f"{seed}:{number}").sample(training_boxes, len(training_boxes))
         # The message's toolbox is first, so that its tools lead, and last, so that they replace
         # others of the same name.
         joined = {count: _union([box, *reversed(shuffled[: count - 1]), box]) for count in joins}
@@ -77,7 +77,7 @@ def measure_narrowing(
     settings |= {"seed": seed, "most": MAX_TOOLS}
     figures = {"messages": float(len(measured[joins[0]]))}
     if first_plan_tools:
-        figures |= _first_plans(first_plan_tools, others, factory)
+        figures |= _first_plans(first_plan_tools, training_boxes, factory)
     rows = [{"toolboxes": count, **_row(measured[count])} for count in joins]
     return Report("narrowing", settings, figures, rows, NOTES)
 

@@ -149,12 +149,12 @@ def other_question_indices(count: int) -> list[list[int]]:
     return shuffles
 
 
-def shuffled_f1_at_k(ranks_of: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
+def shuffled_f1_at_k(rank: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
     """Return the mean F1@k with shuffled labels, array (len(KS),).
 
-    ``ranks_of`` returns the ranks (questions, 2) with the labels of a shuffle.
+    ``rank`` returns the ranks (questions, 2) with the labels of a shuffle.
     """
-    trials = [f1_at_k(ranks_of(labels)).mean(axis=0) for labels in other_question_indices(count)]
+    trials = [f1_at_k(rank(labels)).mean(axis=0) for labels in other_question_indices(count)]
     return np.asarray(np.mean(trials, axis=0), dtype=np.float64)
 
 
