@@ -113,7 +113,7 @@ class Result(NamedTuple):
 
     question: StreamQuestion
     reused: bool
-    right: bool
+    right: bool  # the tools and arguments are those of the gold plan
     milliseconds: float
     tokens: int
     search_ms: float
