@@ -29,8 +29,8 @@ NOTES = (
     "Medians in milliseconds by the number of a plan's steps; cpu is the CPU time of the process, "
     "all threads included.",
     "vectors: the same questions, whose texts the tools encode anew, or take from the cache.",
-    "layers: the stacks of all threads that do not wait are sampled; a sample counts for the "
-    "innermost package of Casewright or library below; NumPy counts for its caller.",
+    "layers: the stacks of all threads that do not wait are sampled; a sample counts for its "
+    "innermost layer, a package of Casewright or a library; NumPy counts for its caller.",
 )
 
 
