@@ -13,15 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from casewright.bench.harness import (
-    first_scope,
-    open_tested_domain,
-    p50,
-    p95,
-    take_turns,
-    timed,
-    tracked,
-)
+from casewright.bench.harness import first_scope, open_domain, p50, p95, take_turns, timed, tracked
 from casewright.bench.layers import LayerSampler
 from casewright.bench.report import Report
 from casewright.graph import ExtractiveGenerator, RunContext, build_graph
@@ -37,8 +29,8 @@ NOTES = (
     "Medians in milliseconds by the number of a plan's steps; cpu is the CPU time of the process, "
     "all threads included.",
     "vectors: the same questions, whose texts the tools encode anew, or take from the cache.",
-    "layers: shares of the samples of all threads' stacks, without threads that wait, by the "
-    "innermost layer; NumPy counts for its caller.",
+    "layers: the stacks of all threads that do not wait are sampled; a sample counts for its "
+    "innermost layer, a package of Casewright or a library; NumPy counts for its caller.",
 )
 
 
@@ -46,12 +38,12 @@ def measure_answer(domain_name: str, count: int) -> Report:
     """Time whole answers (planning, look-ups, generation) to uncached questions, and cold starts.
 
     The case planner plans, with the domain's reader if there is one, as for ``ask``. Accuracy is
-    not measured, because the queries are plan cases.
+    not measured, because the store of plan cases has the queries with their plans.
     """
     rows: list[dict[str, Any]] = []
     sampler = LayerSampler()
     with (
-        open_tested_domain(domain_name) as tested,
+        open_domain(domain_name) as tested,
         CaseStore(plan_schema(tested.uncached)) as plans,
     ):
         domain, queries = tested.domain, tested.domain.queries()
@@ -61,11 +53,12 @@ def measure_answer(domain_name: str, count: int) -> Report:
         graph = build_graph(tested.toolbox, planner, ExtractiveGenerator(tested.encoder))
         questions: list[Any] = [{"question": q.query, "context": q.record.context} for q in sample]
         ask = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
-        ask(questions[0])
+        ask(questions[0])  # the first answer loads the models
         for question in tracked("Answering", questions):
             rows.append(_measured(ask, question))
-        with open_tested_domain(domain_name, uncached=True) as anew:
-            graph = build_graph(anew.toolbox, planner, ExtractiveGenerator(anew.uncached))
+        with open_domain(domain_name, cached=False) as without_cache:
+            generator = ExtractiveGenerator(without_cache.uncached)
+            graph = build_graph(without_cache.toolbox, planner, generator)
             ask_anew = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
             ways = {"encoded anew": partial(_measured, ask_anew), "cached": partial(_measured, ask)}
             by_vectors = take_turns(ways, questions, 1, "Answering with and without the cache")
@@ -87,8 +80,8 @@ def measure_answer(domain_name: str, count: int) -> Report:
     medians_of = {way: _medians(group) for way, group in by_vectors.items()}
     vector_rows = [{"table": "vectors", "vectors": way, **m} for way, m in medians_of.items()]
     layer_rows = [
-        {"table": "layers", "layer": layer, "share": count / sampler.counts.total()}
-        for layer, count in sampler.counts.most_common()
+        {"table": "layers", "layer": layer, "share": samples / sampler.counts.total()}
+        for layer, samples in sampler.counts.most_common()
     ]
     settings = {"domain": domain.name, "planner": CASE_PLANNER, "queries": len(sample)}
     figures = {"answer_warm_ms_p50": p50(times), "answer_warm_ms_p95": p95(times)}
@@ -99,7 +92,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
     figures |= {"ask_cold_s_p50": p50(cold), "ask_cold_s_max": max(cold)}
     figures["help_cold_s_p50"] = p50(cold_help)
     draw = partial(_draw, by_steps=by_steps)
-    titles = {"steps": "answer", "vectors": "vectors", "layers": "layers"}
+    titles = {"steps": "answer by number of steps", "vectors": "vectors", "layers": "layers"}
     all_rows = [*step_rows, *vector_rows, *layer_rows]
     return Report("answer", settings, figures, all_rows, NOTES, draw, titles)
 

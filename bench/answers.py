@@ -46,7 +46,7 @@ cited: "[E1]" | "[E2]" | "[E3]" | "[E4]"
 TEXT: /([^\[\]\n.!?]|[.!?][^\[\]\s]){8,240}[.!?]/
 """
 NOTES = (
-    "quoted: number of answers that the model did not finish; the evidence is quoted instead. "
+    "quoted: number of answers that quote the evidence, because the model failed or was late. "
     "cited: share of the sentences with a citation; by_words and by_meaning: share that the cited "
     "evidence supports (a sentence without a citation: any evidence), by the check of answers and "
     "by the encoder's cosine, which the check does not use. facts: share of the answers that "
@@ -66,7 +66,7 @@ class Question(NamedTuple):
 
 
 def read_questions(data: Path, limit: int) -> list[Question]:
-    """Return ``limit`` questions of the multi-hop files in turn; ``InputError`` for bad files."""
+    """Return ``limit`` questions, one of each file in turn; ``InputError`` for a bad file."""
     files = [data / file for file in FILES.values() if (data / file).is_file()]
     if not files:
         raise InputError(f"{data} has none of {', '.join(FILES.values())}. Give their folder.")
@@ -135,11 +135,11 @@ def measure_answers(
     agreements: list[dict[str, Any]] = []
     for name in generators:
         # Kept answers need no generator, so it is loaded for the first new answer.
-        find = cache(partial(find_generator, name, encoder))
+        load_generator = cache(partial(find_generator, name, encoder))
         judged = []
         for question in tracked(name, questions):
             key = (name, question.request.question)
-            answer = kept.get(key, partial(_generate, question, find))
+            answer = kept.get(key, partial(_generate, question, load_generator))
             judged.append((question, answer, _sentence_verdicts(question, answer, encoder)))
         if all("quoted" in answer for _, answer, _ in judged):
             raise CasewrightError(f"No question was answered: {judged[0][1]['quoted']}.")
@@ -164,7 +164,7 @@ def measure_claims(folder: Path) -> list[dict[str, Any]]:
     for file in sorted(folder.glob(CLAIMS)):
         accepted: dict[str, list[bool]] = {"SUPPORT": [], "CONTRADICT": [], "NONE": []}
         for _, _, item in read_values(file):
-            labels = {e["doc_id"]: e["label"] for e in item["evidence"]}
+            labels = {entry["doc_id"]: entry["label"] for entry in item["evidence"]}
             for cited in item["cited_doc_ids"]:
                 share = groundedness.adjacent_share(item["claim"], abstracts[cited])
                 accepted[labels.get(cited, "NONE")].append(share >= groundedness.SUPPORTED)
@@ -174,8 +174,8 @@ def measure_claims(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _generate(question: Question, find: Callable[[], Generator]) -> dict[str, Any]:
-    generation, milliseconds = timed(lambda: find().generate(question.request))
+def _generate(question: Question, load_generator: Callable[[], Generator]) -> dict[str, Any]:
+    generation, milliseconds = timed(lambda: load_generator().generate(question.request))
     text, _ = checked_citations(generation.text, question.request.evidence)
     answer = {"text": text, "ms": round(milliseconds)}
     return answer | ({"quoted": generation.generator} if "failed" in generation.generator else {})
@@ -184,7 +184,7 @@ def _generate(question: Question, find: Callable[[], Generator]) -> dict[str, An
 def _sentence_verdicts(
     question: Question, answer: Mapping[str, Any], encoder: Encoder
 ) -> list[tuple[bool, bool]]:
-    """Return for each sentence whether its evidence supports it, by words and by meaning."""
+    """Return for each sentence two flags: the evidence supports it by words, and by meaning."""
     evidence = question.request.evidence
     verdicts = []
     for sentence in groundedness.sentences(answer["text"]):
@@ -200,14 +200,14 @@ def _sentence_verdicts(
 def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -> dict[str, Any]:
     texts = [answer["text"] for _, answer, _ in judged]
     pairs = [pair for *_, verdicts in judged for pair in verdicts]
-    lines = [line for text in texts for line in groundedness.sentences(text)]
+    sentences = [sentence for text in texts for sentence in groundedness.sentences(text)]
     return {
         "table": "answers",
         "generator": name,
         "answers": len(texts),
         "quoted": sum("quoted" in answer for _, answer, _ in judged),
         "sentences": len(pairs),
-        "cited": mean([bool(groundedness.CITATIONS.search(line)) for line in lines]),
+        "cited": mean([bool(groundedness.CITATIONS.search(s)) for s in sentences]),
         "by_words": mean([words for words, _ in pairs]),
         "by_meaning": mean([meaning for _, meaning in pairs]),
         "by_meaning_of_those_by_words": mean([meaning for words, meaning in pairs if words]),

@@ -56,7 +56,7 @@ threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=T
 from transformers.cli.transformers import main
 main()
 """
-COLUMNS = (
+NOTE = (
     "calls and tokens are means of a plan, tokens by the server's count. valid_at_first, "
     "valid_repaired: shares of plans that the chat model wrote; the others are the case planner's, "
     "as fallback, those of no_answer because a call failed or was late. tools_own: share of all "
@@ -215,7 +215,7 @@ def measure_chat(
     limit = BASE_TOKENS if tokens is None and url is None else tokens
     log = _CallLog()
     with served(url, model) as server:
-        chat, trips = server.client(limit, callbacks=[log]), server.round_trips(seconds)
+        chat, one_token_ms = server.client(limit, callbacks=[log]), server.round_trips(seconds)
         first_token_ms = server.first_tokens()
         with plan_store(known, tested.uncached) as cases:
             case_planner = make_planner(CASE_PLANNER, cases, tested.domain.open_reader())
@@ -227,8 +227,8 @@ def measure_chat(
             nearest = [cases.search(query.query, NEAREST) for query in sample]
         pairs = list(zip(sample, nearest, strict=True))
         roles = []
-        for name, use in (("generator", _generate), ("judge", _judge)):
-            runs = (use(chat, query.query, hits, seconds) for query, hits in tracked(name, pairs))
+        for name, call in (("generator", _generate), ("judge", _judge)):
+            runs = (call(chat, query.query, hits, seconds) for query, hits in tracked(name, pairs))
             roles.append(_role_row(name, log, runs))
     reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
     rows = [{"table": "plans", "planner": name, **_plan_cells(p)} for name, p in planned.items()]
@@ -238,13 +238,13 @@ def measure_chat(
     settings |= {"tokens": limit, "seconds": seconds}
     figures = {
         "queries": float(len(sample)),
-        "one_token_ms_p50": p50(trips),
-        "one_token_ms_p95": p95(trips),
+        "one_token_ms_p50": p50(one_token_ms),
+        "one_token_ms_p95": p95(one_token_ms),
         "streamed_first_token_ms_p50": p50(first_token_ms),
         "chat_ms_outside_calls_p50": p50([p.milliseconds - p.call_ms for p in planned["chat"]]),
     }
-    notes = [COLUMNS, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
-    draw = partial(_draw, planned=planned, trips=trips)
+    notes = [NOTE, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
+    draw = partial(_draw, planned=planned, one_token_ms=one_token_ms)
     titles = {"plans": "plans", "roles": "answers and verdicts"}
     return Report("chat", settings, figures, [*rows, *roles], notes, draw, titles)
 
@@ -270,7 +270,7 @@ def _plan_all(
 def _generate(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Answer from the hits; return whether the model replied, whether it cites any, its tokens."""
+    """Answer from the hits; return two flags (has replied, cites a hit), and the tokens."""
     evidence = [
         Evidence(f"E{number}", "s1", "cases", _text(hit), "", {}, final=True)
         for number, hit in enumerate(hits, 1)
@@ -285,7 +285,7 @@ def _generate(
 def _judge(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Judge the hits; return whether the model replied, whether on every hit, its tokens."""
+    """Judge the hits; return two flags (has replied, on every hit), and the tokens."""
     candidates = [Candidate(hit, _text(hit), 0.0, 1) for hit in hits]
     verdicts = ChatJudge(chat, seconds=seconds).judge(JudgeRequest(query, (), candidates))
     return not verdicts.failed, not verdicts.note, verdicts.tokens
@@ -336,8 +336,10 @@ def _plan_cells(plans: Sequence[ChatOutcome]) -> dict[str, Any]:
     }
 
 
-def _draw(axes: Any, planned: Mapping[str, Sequence[ChatOutcome]], trips: Sequence[float]) -> None:
+def _draw(
+    axes: Any, planned: Mapping[str, Sequence[ChatOutcome]], one_token_ms: Sequence[float]
+) -> None:
     times = {name: [plan.milliseconds for plan in plans] for name, plans in planned.items()}
-    for name, milliseconds in {**times, "a call of one token": trips}.items():
+    for name, milliseconds in {**times, "a call of one token": one_token_ms}.items():
         axes.ecdf(milliseconds, label=name)
     finish(axes, "Time to a plan", xscale="log", xlabel="milliseconds", ylabel="share of plans")

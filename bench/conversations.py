@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from casewright.bench.frozen import shipped_planners
-from casewright.bench.harness import load_domain, mean, p50, tracked, verdicts_of
-from casewright.bench.planner import share_right
+from casewright.bench.harness import load_domain, mean, p50, tracked
+from casewright.bench.planner import share_right, verdicts_of
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.evaluation import Verdict
@@ -47,7 +47,7 @@ def measure_conversations(domain_name: str) -> Report:
             for label, histories in _histories(conversations).items():
                 verdicts = verdicts_of(planner, queries, toolbox, f"{name}, {label}", histories)
                 rows += _rows({"planner": name, "history": label}, kinds, verdicts)
-                suffix = f"{name}_{label.replace(' ', '_').replace(chr(39), '')}"
+                suffix = f"{name}_{label}".replace(" ", "_").replace("'", "")
                 figures[f"tool_accuracy_{suffix}"] = rows[-1]["tools"]
                 figures[f"argument_accuracy_{suffix}"] = rows[-1]["arguments"]
                 figures[f"plan_ms_p50_{suffix}"] = p50([v.milliseconds for v in verdicts])

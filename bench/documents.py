@@ -34,7 +34,8 @@ from casewright.stores.hit import near_best
 from casewright.stores.paths import data_folder
 
 FILE = "questions.jsonl"
-#: Share of the off-topic questions, half of them near the subject, that the trained judge refuses.
+#: Share of off-topic questions that the trained judge refuses; the kinds "near" (the tree's own
+#: off-topic questions) and "far" (questions about other trees) have equal weights.
 REFUSED = 0.92
 NOTES = (
     "right: the answer has all words; right_and_cited: it also cites the file; refused: share of "
@@ -53,14 +54,14 @@ class DocumentQuestion(Record):
 
 
 def read_questions(data: Path) -> list[DocumentQuestion]:
-    """Return a folder's questions, by tree; ``InputError`` if they, a tree or a file is missing."""
+    """Return a folder's questions, sorted by tree; ``InputError`` for a missing tree or file."""
     line_format = 'A line is {"tree": "…", "question": "…", "file": "…", "words": ["…"]}.'
     questions = []
     for number, record in read_records(data / FILE, DocumentQuestion, line_format):
         file = data / record.tree / record.file
         if not file.exists() or bool(record.file) != bool(record.words):
-            problem = f"{data / FILE}, line {number} names no tree, or a file without words."
-            raise InputError(f"{problem} {line_format}")
+            problem = "the tree or the file does not exist, or only one of file and words is given."
+            raise InputError(f"{data / FILE}, line {number}: {problem} {line_format}")
         questions.append(record)
     return sorted(questions, key=lambda question: question.tree)
 
@@ -95,7 +96,7 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 
 
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
-    """Train the judge of whether evidence is sufficient on all questions of a folder.
+    """Train the judge of sufficient evidence on all questions of a folder.
 
     For each tree, as many questions of other trees are off-topic too. Each kind of question of each
     tree counts the same. The threshold refuses a share of ``REFUSED`` of the off-topic questions.
@@ -106,12 +107,12 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     answerable = [question for question in questions if question.file]
     values: list[Sequence[float]] = []
     labels: list[tuple[str, str]] = []
-    for tree, location, own in _ingested(data, encoder):
+    for tree, location, tree_questions in _ingested(data, encoder):
         others = [question for question in answerable if question.tree != tree]
-        far = random.Random(tree).sample(others, min(len(own), len(others)))
+        far = random.Random(tree).sample(others, min(len(tree_questions), len(others)))
         with CaseStore(document_schema(encoder), location) as store:
             search = PassageSearch(store)
-            for question in tracked(tree, [*own, *far]):
+            for question in tracked(tree, [*tree_questions, *far]):
                 hits = near_best(search.best(question.question), 0.0, MIN_SHARE_OF_BEST)
                 values.append(search.features(question.question, hits))
                 near = "answerable" if question.file else "near"
@@ -125,11 +126,11 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     regression = Regression(coefficients, round(float(model.intercept_[0]), 3), 0.5)
     probabilities = regression.probabilities(rows, FEATURES)
     off_topic = kinds != "answerable"
-    refused = np.quantile(
+    highest_refused = np.quantile(
         probabilities[off_topic], REFUSED, weights=weights[off_topic], method="inverted_cdf"
     )
-    # A probability equal to the threshold is not refused.
-    threshold = round(float(refused) + 0.0005, 3)
+    # Half a unit of the last decimal is added, since an equal probability is not refused.
+    threshold = round(float(highest_refused) + 0.0005, 3)
     shares = {
         kind: float(np.average(probabilities[chosen] >= threshold, weights=weights[chosen]))
         for kind in ("answerable", "near", "far")
@@ -174,7 +175,7 @@ def _row(
 
 
 def _fault(question: DocumentQuestion, answer: Answer) -> str:
-    """Return what is wrong with an answer; empty if nothing is."""
+    """Return a description of an answer's fault; empty if the answer is right."""
     if not question.file:
         return "" if answer.refused else "answered, and off-topic"
     if answer.refused:

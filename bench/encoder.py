@@ -44,6 +44,7 @@ def measure_encoder(
 
     ``data`` has sets of ``bench legal`` or ``bench feedback``; by default, the sets are the shipped
     legal cases and code. ``against`` is a name of ``named_encoder``; by default, integer weights.
+    ``texts`` is the number of texts whose encoding is timed.
 
     Raises:
         InputError: The set or the encoder does not exist.
@@ -83,7 +84,7 @@ def _sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[An
             # A folder may hold the sets of only one of the benches.
             errors.append(error)
     if len(errors) == 2:
-        raise errors[-1]
+        raise InputError(" ".join(map(str, errors)))
 
 
 def _retrieval(data_set: Any, encoder: CachedEncoder) -> Iterator[tuple[str, Scores]]:

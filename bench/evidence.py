@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from casewright.bench.harness import open_tested_domain
+from casewright.bench.harness import open_domain
 from casewright.bench.report import Report
 from casewright.domains.gold_plans import complete_share, run_gold_plans, step_counts_by_tool
 
@@ -16,7 +16,7 @@ NOTES = (
 
 def measure_evidence(domain_name: str) -> Report:
     """Run the gold plan of every annotated query, and count the outcomes of each tool's steps."""
-    with open_tested_domain(domain_name) as tested:
+    with open_domain(domain_name) as tested:
         runs = run_gold_plans(tested.domain, tested.opened, tested.encoder)
     table, left_out = step_counts_by_tool(runs), len(tested.domain.queries()) - len(runs)
     settings = {"domain": tested.domain.name, "queries": len(runs), "left_out": left_out}

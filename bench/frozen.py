@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from casewright.bench.harness import load_domain, mean, p50, verdicts_of
-from casewright.bench.planner import planner_figures, share_right
+from casewright.bench.harness import load_domain, mean, p50
+from casewright.bench.planner import planner_figures, share_right, verdicts_of
 from casewright.bench.report import Report
 from casewright.finetune.corpus import read_corpus
 from casewright.finetune.evaluation import as_row, score_classes

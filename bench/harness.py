@@ -1,4 +1,4 @@
-"""Functions that several benches share: domains, verdicts, times, plots, servers."""
+"""Functions that several benches share: domains, times, plots, servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -18,8 +17,7 @@ import numpy as np
 
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import CasewrightError, InputError
-from casewright.finetune.evaluation import Verdict, judge
-from casewright.planner import AnnotatedQuery, Planner, Turn
+from casewright.planner import AnnotatedQuery
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.stores.paths import data_folder
@@ -50,7 +48,7 @@ class TestedDomain(NamedTuple):
 
     @property
     def uncached(self) -> UncachedQuestions:
-        """The encoder without its cache of questions."""
+        """The encoder under test without its cache of questions."""
         return UncachedQuestions(self.encoder)
 
     def held_out_queries(self, count: int = 1) -> list[AnnotatedQuery]:
@@ -65,12 +63,12 @@ class TestedDomain(NamedTuple):
 
 
 @contextmanager
-def open_tested_domain(name: str, *, uncached: bool = False) -> Iterator[TestedDomain]:
-    """Open a domain's stores for the block; ``uncached`` turns the cache of text vectors off."""
+def open_domain(name: str, *, cached: bool = True) -> Iterator[TestedDomain]:
+    """Open a domain's stores for the block; unless ``cached``, each question is encoded anew."""
     from casewright.domains import find_domain
 
     domain, encoder = find_domain(name), default_encoder()
-    store_encoder = UncachedQuestions(encoder) if uncached else encoder
+    store_encoder = encoder if cached else UncachedQuestions(encoder)
     opened = domain.open(data_folder() / domain.name, store_encoder, False)
     try:
         yield TestedDomain(domain, opened, encoder)
@@ -80,7 +78,7 @@ def open_tested_domain(name: str, *, uncached: bool = False) -> Iterator[TestedD
 
 def load_domain(name: str) -> TestedDomain:
     """Return a domain for planning only: its stores are closed, so its tools cannot be called."""
-    with open_tested_domain(name) as tested:
+    with open_domain(name) as tested:
         return tested
 
 
@@ -95,24 +93,6 @@ def tracked(label: str, items: Sequence[Work]) -> Iterator[Work]:
         for item in items:
             yield item
             advance(1)
-
-
-def verdicts_of(
-    planner: Planner,
-    queries: Sequence[AnnotatedQuery],
-    toolbox: Toolbox,
-    label: str = "Planning",
-    histories: Sequence[Sequence[Turn]] | None = None,
-) -> list[Verdict]:
-    """Plan for each query, with its conversation history if given, and return the verdicts."""
-    verdicts = []
-    for number, query in enumerate(tracked(label, queries)):
-        request = query.record.request(toolbox)
-        if histories is not None:
-            request = replace(request, history=histories[number])
-        result = planner.plan(request)
-        verdicts.append(judge(query, result.plan, result.milliseconds))
-    return verdicts
 
 
 def mean(values: ArrayLike | Sequence[Any]) -> float:
@@ -237,7 +217,7 @@ def running(
         with log.open("wb") as output:
             options |= {"stdin": subprocess.PIPE, "stdout": output, "stderr": output}
             process = subprocess.Popen(command, **options)
-        # At its end, the block of a process closes the pipe and waits for the process.
+        # At its end, this block closes the pipe to the process and waits for it.
         with process:
             try:
                 yield _wait_for_address(process, log, find_address, seconds), process.pid
@@ -252,7 +232,7 @@ def running(
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(GRACE_SECONDS)
                 process.kill()
-                # At Ctrl-C, the process's block waits only for a moment.
+                # After Ctrl-C, the end of the block waits only for a moment.
                 process.wait()
 
 

@@ -1,4 +1,4 @@
-"""The time to index a source tree with the packaged encoder, in float32 and in integer weights."""
+"""The time to index a source tree with the packaged encoder: float32 and integer weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.stores.encoders.onnx_graph import fitting_bits
 
 NOTES = (
-    "again: opening the tree's store when nothing has changed. question: the median time to encode "
+    "again: indexing once more when nothing has changed. question: the median time to encode "
     "one of the domain's example questions and search. cpu: the CPU time of this process, without "
     "that of the processes that read files.",
 )

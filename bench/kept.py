@@ -24,10 +24,10 @@ class KeptResults:
         }
 
     def get(self, key: tuple[str, ...], compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the result kept under a key, or compute and keep it; it may have added fields."""
+        """Return the result kept under a key with any added fields, or compute and keep it."""
         if key not in self._kept:
             self._kept[key] = {"key": key, **compute()}
             if self._file is not None:
-                with self._file.open("a", encoding="utf-8") as lines:
-                    lines.write(json.dumps(self._kept[key], ensure_ascii=False) + "\n")
+                with self._file.open("a", encoding="utf-8") as output:
+                    output.write(json.dumps(self._kept[key], ensure_ascii=False) + "\n")
         return self._kept[key]

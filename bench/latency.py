@@ -1,15 +1,15 @@
-"""The times to plan in one call and to plan step by step, as an agent does, with one model."""
+"""The times of planning in one call and of planning step by step, as an agent, with one model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import compress, cycle
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from casewright.bench.harness import finish, mean, open_tested_domain, p50, p95, take_turns, timed
+from casewright.bench.harness import finish, mean, open_domain, p50, p95, take_turns, timed
 from casewright.bench.models import GenerationTrial, MeasuredModel
 from casewright.bench.report import Report
 from casewright.bench.scripts import Script, ScriptWriter, shuffled_queries
@@ -67,7 +67,7 @@ def measure_latency(trial: GenerationTrial) -> Report:
     """
     find_device(trial.model.device)
     # Tools' arguments are encoded each time, as for a new question.
-    with open_tested_domain(trial.domain, uncached=True) as tested:
+    with open_domain(trial.domain, cached=False) as tested:
         measured, toolbox = MeasuredModel(trial, tested), tested.toolbox
         queries = shuffled_queries(tested.domain.queries(), trial.seed)
         scopes = scope_combinations(tested.domain)
@@ -81,7 +81,7 @@ def measure_latency(trial: GenerationTrial) -> Report:
     steps = [len(question.query.plan.steps) for question in questions]
     by_steps: dict[int, Runs] = {
         count: {
-            name: list(compress(group, (steps_of_run == count for steps_of_run in cycle(steps))))
+            name: [run for run, n in zip(group, cycle(steps), strict=False) if n == count]
             for name, group in runs.items()
         }
         for count in sorted(set(steps))
@@ -106,10 +106,10 @@ def _questions(
     Each has a plan that the grammar allows, and a scope in which every step has results.
     """
     scripts, grammar = ScriptWriter(model), PlanGrammar(model.grammar_tokenizer)
-    missing = dict.fromkeys(STEPS, trial.plans)
+    remaining = dict.fromkeys(STEPS, trial.plans)
     for query in queries:
         steps = query.plan.steps
-        if not missing.get(len(steps)):
+        if not remaining.get(len(steps)):
             continue
         request = query.record.request(toolbox)
         try:
@@ -123,7 +123,7 @@ def _questions(
             continue
         for scope in scopes:
             if all(outcome.status == "done" for outcome in run_plan(toolbox, query, scope)):
-                missing[len(steps)] -= 1
+                remaining[len(steps)] -= 1
                 yield Question(query, request, scope, script, step_scripts)
                 break
 
@@ -219,12 +219,12 @@ def _values(runs: Sequence[AgentRun], column: str) -> np.ndarray[Any, np.dtype[n
 
 
 def _ratio(above: Sequence[AgentRun], below: Sequence[AgentRun], column: str) -> float:
-    """Return the median over questions of the ratio ``above`` / ``below``."""
+    """Return the median of a column's ratios ``above`` / ``below``, one for each run."""
     return p50(_values(above, column) / _values(below, column))
 
 
 def _draw(axes: Any, by_steps: Mapping[int, Runs]) -> None:
-    """Draw each system's time until the last look-up over the number of steps."""
+    """Draw each system's median time until the last look-up by the number of steps."""
     counts = list(by_steps)
     styles = {THINKING: "v-", STATELESS: "^-", AGENT: "s-", ONE_CALL: "o-"}
     for name, style in styles.items():

@@ -1,4 +1,4 @@
-"""The layers of the program in which threads spend their time, by sampling their stacks."""
+"""A sampler of threads' stacks: in which layers (packages) a program spends its time."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _WAITING = ("threading.py", "selectors.py", "queue.py", "futures/thread.py", "to
 class LayerSampler:
     """Counts the samples of the other threads' stacks by layer, during a ``with`` block.
 
-    A sample counts for the layer of the innermost frame that belongs to one: NumPy's time counts
-    for its caller. Threads that wait do not count; a thread that waits for Python's lock does.
-    ``counts`` has the number of samples by layer.
+    A sample counts for the layer of the innermost frame that belongs to one of ``LAYERS``: NumPy's
+    time counts for its caller. Threads that wait do not count, but a thread that waits for the
+    interpreter's lock (GIL) does. ``counts`` has the number of samples by layer.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class LayerSampler:
 
 
 def _layer_of(frame: FrameType | None) -> str | None:
-    """Return a stack's layer, or ``None`` if its thread waits."""
+    """Return the layer of a stack, "other" without one; ``None`` if its thread waits."""
     if frame is not None and frame.f_code.co_filename.endswith(_WAITING):
         return None
     while frame is not None:

@@ -46,7 +46,7 @@ HOST_BYTES, DEVICE_BYTES = 2**28, 2**32
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The options that choose a bench's model; without a name, its weights are random.
+    """The options that choose a bench's model; without a ``name``, its weights are random.
 
     Raise ``InputError`` if the size, device or dtype does not exist, or an adapter has no model.
     """
@@ -62,7 +62,7 @@ class ModelChoice:
         if self.size not in SIZES:
             raise InputError(f"There is no size {self.size!r}. Sizes are: {', '.join(SIZES)}.")
         if self.adapter is not None and self.name in (None, SHIPPED):
-            raise InputError("--adapter needs a model. Give --model too.")
+            raise InputError(f"--adapter needs a base. Give one as --model, other than {SHIPPED}.")
         check_names(self.device, self.dtype)
         if self.is_random and self.dtype == "int8":
             raise InputError("Random weights have no int8 form. Give another --dtype.")
@@ -152,7 +152,7 @@ class MeasuredModel:
 
     def __init__(self, trial: GenerationTrial, tested: TestedDomain) -> None:
         self._trial = trial
-        self._load = os.getloadavg()[0]
+        self._load_average = os.getloadavg()[0]
         texts = tokenizer_texts(tested.toolbox, tested.domain.queries())
         self.model: LanguageModel = trial.model.open(texts)
         note(f"Planning with {self.model.name} on {self.model.device}.")
@@ -189,7 +189,7 @@ class MeasuredModel:
             "dtype": str(model.network.dtype).removeprefix("torch."),
             "device": device,
             "threads": torch.get_num_threads(),
-            "load_average_at_start": round(self._load, 2),
+            "load_average_at_start": round(self._load_average, 2),
             "repeats": trial.repeats,
             "seed": trial.seed,
         }

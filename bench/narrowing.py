@@ -46,7 +46,7 @@ def measure_narrowing(
     split: Split = "validation",
     cases: int = 0,
     messages: int | None = None,
-    first: int = 0,
+    first_plan_tools: int = 0,
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
@@ -55,18 +55,18 @@ def measure_narrowing(
     Args:
         cases: The number of each toolbox's messages that are plan cases, and not measured.
         messages: The number of each toolbox's messages to plan for; ``None`` for all.
-        first: The number of tools in a toolbox whose first plan is timed with empty caches, with
-            narrowing and without; 0 for no such timing.
+        first_plan_tools: The number of tools in a toolbox whose first plan is timed with empty
+            caches, with narrowing and without; 0 for no such timing.
 
     Raises:
         InputError: A toolbox has too few messages for ``cases``, or the planner does not exist.
     """
     factory = planner_factory(planner, ModelSettings())
     encoder, boxes = encoder or default_encoder(), read_corpus(split)
-    others = read_corpus("training")
+    training_boxes = read_corpus("training")
     measured: dict[int, list[Mapping[str, float]]] = defaultdict(list)
     for number, box in enumerate(tracked("Planning", boxes)):
-        shuffled = random.Random(f"{seed}:{number}").sample(others, len(others))
+        shuffled = random.Random(f"{seed}:{number}").sample(training_boxes, len(training_boxes))
         # The message's toolbox is first, so that its tools lead, and last, so that they replace
         # others of the same name.
         joined = {count: _union([box, *reversed(shuffled[: count - 1]), box]) for count in joins}
@@ -76,8 +76,8 @@ def measure_narrowing(
     settings = {"planner": planner, "split": split, "cases": cases, "messages": messages}
     settings |= {"seed": seed, "most": MAX_TOOLS}
     figures = {"messages": float(len(measured[joins[0]]))}
-    if first:
-        figures |= _first_plans(first, others, factory)
+    if first_plan_tools:
+        figures |= _first_plans(first_plan_tools, training_boxes, factory)
     rows = [{"toolboxes": count, **_row(measured[count])} for count in joins]
     return Report("narrowing", settings, figures, rows, NOTES)
 

@@ -11,15 +11,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from casewright.bench import unseen
+from casewright.bench import toolbox_planners, unseen
 from casewright.bench.harness import p50
 from casewright.bench.report import Report
-from casewright.bench.toolbox_planners import (
-    FALLBACK,
-    ToolboxPlanner,
-    names_with_controls,
-    planner_factory,
-)
 from casewright.domains.python_file import load_object, running_user_code
 from casewright.errors import InputError
 from casewright.finetune.corpus import Split, read_corpus
@@ -37,17 +31,15 @@ TOOLS, LEARN, TEST = "tools.py", "learn.jsonl", "test.jsonl"
 #: The default numbers of plan cases.
 CASES = (0, 5, 20, 60)
 NOTES = (
-    "right tools: the plan's tool sequence is that of the gold plan. whole plans: tools, "
-    "references and every argument are those of the gold plan. An argument that the gold plan "
-    "lacks is wrong, as is the whole question for a short literal. Means over the draws of plan "
-    "cases. ms, cpu ms: medians of wall time, and of CPU time on all cores.",
+    f"{unseen.COLUMNS_NOTE} So is the whole question for a short literal. Means over the draws of "
+    "plan cases. ms, cpu ms: medians of wall time, and of CPU time on all cores.",
     "Brackets are 95 % intervals of a Bayesian bootstrap over a folder's messages, or over the "
     "corpus's toolboxes. They have no width if all plans are right, or all are wrong.",
 )
 
 
 class OwnFolder(NamedTuple):
-    """A user's toolbox with messages: ``learn`` become plan cases, ``items`` are the test."""
+    """A user's toolbox: the messages ``learn`` become plan cases, ``items`` are the test set."""
 
     name: str
     toolbox: Toolbox
@@ -75,11 +67,11 @@ def own_folder(folder: Path) -> OwnFolder:
     if not isinstance(toolbox, Toolbox):
         raise InputError(f"--data {name} is a {type(toolbox).__name__}. Make it a Toolbox.")
     splits = []
-    for name in (LEARN, TEST):
+    for file in (folder / LEARN, folder / TEST):
         try:
-            splits.append(items_of(read_annotated(folder / name), toolbox))
+            splits.append(items_of(read_annotated(file), toolbox))
         except InputError as error:
-            raise InputError(f"--data {folder / name}: {error}") from error
+            raise InputError(f"--data {file}: {error}") from error
     learn, test = splits
     if not test:
         raise InputError(f"--data {folder / TEST} has no message. Add annotated messages.")
@@ -93,12 +85,12 @@ def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list
     for query in queries:
         by_class[query.label or plan_class(query.plan)].append(query)
     # The members of a class get evenly spaced positions, and the first positions are the sample.
-    positions = []
+    placed = []
     for members in by_class.values():
         rng.shuffle(members)
         start = rng.random()
-        positions += [((n + start) / len(members), query) for n, query in enumerate(members)]
-    return [query for _, query in sorted(positions, key=lambda pair: pair[0])[:count]]
+        placed += [((n + start) / len(members), query) for n, query in enumerate(members)]
+    return [query for _, query in sorted(placed, key=lambda pair: pair[0])[:count]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +114,15 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     ]
     if not measurements:
         raise InputError("No messages are given. Give --data DIR, or --corpus.")
-    names = names_with_controls(trial.planners, base=False)
-    factories = {name: planner_factory(name, trial.settings) for name in names}
+    names = toolbox_planners.names_with_controls(trial.planners, base=False)
+    factories = {name: toolbox_planners.planner_factory(name, trial.settings) for name in names}
     encoder = encoder or default_encoder()
     rows: list[dict[str, Any]] = []
     # The fallback plan uses no cases, so it runs once.
     runs = [
-        (name, *measurement)
-        for name, measurement in product(factories, measurements)
-        if name != FALLBACK or measurement[1] == min(trial.cases)
+        (name, table, cases, sets)
+        for name, (table, cases, sets) in product(factories, measurements)
+        if name != toolbox_planners.FALLBACK or cases == min(trial.cases)
     ]
     with show_progress("Planning", sum(len(sets) for *_, sets in runs), "runs") as advance:
         for name, table, cases, sets in runs:
@@ -138,7 +130,8 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
             cpu_ms: list[float] = []
             for data in sets:
                 with unseen.stores_of([data], encoder) as (stores, empty):
-                    planner = ToolboxPlanner(name, factories[name], stores, empty)
+                    factory = factories[name]
+                    planner = toolbox_planners.ToolboxPlanner(name, factory, stores, empty)
                     outcomes += evaluate(data.items, {name: planner}).outcomes[name]
                 cpu_ms += planner.cpu_ms
                 advance(1)

@@ -19,17 +19,10 @@ from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.evaluation import judge
 from casewright.finetune.neighbours import unit_embeddings
-from casewright.planner import (
-    AnnotatedQuery,
-    Plan,
-    Planner,
-    PlanRequest,
-    PlanResult,
-    plan_store,
-    render_prompt,
-)
+from casewright.planner import AnnotatedQuery, Plan, Planner, PlanRequest, PlanResult, plan_store
 from casewright.planner.plan import context_fields, text_literals, with_literals
 from casewright.planner.plan_cases import EXAMPLES, similar_plans
+from casewright.planner.prompt import render_prompt
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
@@ -120,7 +113,7 @@ class Result(NamedTuple):
 
     question: StreamQuestion
     reused: bool
-    right: bool
+    right: bool  # the tools and arguments are those of the gold plan
     milliseconds: float
     tokens: int
     search_ms: float
@@ -137,7 +130,7 @@ def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: Ope
     known = tested.domain.queries()
     standalone = [query for query in known if _needs_no_context(query)]
     if len(standalone) < 2:
-        raise InputError(f"Domain {domain_name!r} has no queries without context. Give shopping.")
+        raise InputError(f"{domain_name!r} has too few queries without context. Give shopping.")
     stream = list(_stream(standalone, length, random.Random(seed), tested.encoder))
     gold = {question.query.query: question.query.plan for question in stream}
     with plan_store(known, tested.encoder) as cases:
@@ -166,8 +159,8 @@ def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: Ope
 
 def _needs_no_context(query: AnnotatedQuery) -> bool:
     record = query.record
-    changed = record.history or record.tools_extra or record.tools_removed
-    return not (changed or context_fields(query.plan) or "product_id" in record.context)
+    has_extras = record.history or record.tools_extra or record.tools_removed
+    return not (has_extras or context_fields(query.plan) or "product_id" in record.context)
 
 
 def _stream(
@@ -175,10 +168,10 @@ def _stream(
 ) -> Iterator[StreamQuestion]:
     """Yield ``count`` questions drawn by Zipf's law, of kinds with the shares of ``KINDS``."""
     vectors = unit_embeddings(encoder, [query.query for query in queries])
-    values: dict[tuple[str, str], list[str]] = defaultdict(list)
+    literals: dict[tuple[str, str], list[str]] = defaultdict(list)  # by tool and parameter
     for query in queries:
         for index, parameter, text in text_literals(query.plan):
-            values[query.plan.tools[index], parameter].append(text)
+            literals[query.plan.tools[index], parameter].append(text)
     order = rng.sample(range(len(queries)), len(queries))
     weights = [1 / rank for rank in range(1, len(queries) + 1)]
     seen: set[str] = set()
@@ -193,7 +186,7 @@ def _stream(
             similarities[number] = -np.inf
             query = queries[int(similarities.argmax())]
         elif kind == "swapped":
-            query = _swapped(query, values, rng)
+            query = _swapped(query, literals, rng)
         yield StreamQuestion(query, ASKED_BEFORE if query.query in seen else kind)
         seen.add(query.query)
 
@@ -203,14 +196,14 @@ def _with_text(query: AnnotatedQuery, text: str) -> AnnotatedQuery:
 
 
 def _swapped(
-    query: AnnotatedQuery, values: Mapping[tuple[str, str], Sequence[str]], rng: random.Random
+    query: AnnotatedQuery, literals: Mapping[tuple[str, str], Sequence[str]], rng: random.Random
 ) -> AnnotatedQuery:
     """Return the query with another value of a parameter, in the question and in the plan.
 
     The query is unchanged if no literal of its plan occurs in the question.
     """
     for index, parameter, text in text_literals(query.plan):
-        value = rng.choice(values[query.plan.tools[index], parameter])
+        value = rng.choice(literals[query.plan.tools[index], parameter])
         words = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
         if words.search(query.query):
             plan = with_literals(query.plan, {(index, parameter): value})
@@ -234,20 +227,20 @@ def _results(
     try:
         for question in tracked(name, stream):
             request = PlanRequest(question.query.query, chat.toolbox)
-            planned, reused, search_ms = chat.plan(request), None, 0.0
+            planned, reused_plan, search_ms = chat.plan(request), None, 0.0
             if name == "always hits":
-                reused, search_ms = timed(partial(cache.nearest, request.question))
+                reused_plan, search_ms = timed(partial(cache.nearest, request.question))
             elif name == "kept answers":
                 result, search_ms = timed(partial(planner.plan, request))
-                reused = None if result is planned else result.plan
-            plan = planned.plan if reused is None else reused
+                reused_plan = None if result is planned else result.plan
+            plan = planned.plan if reused_plan is None else reused_plan
             if name == "kept answers":
                 cache.keep(request.question, plan)
             elif name == "always hits":
                 # If it kept the plans that it reused, it would soon hold only the first plan.
                 cache.keep(request.question, planned.plan)
             is_right = judge(question.query, plan).arguments
-            is_reused = reused is not None
+            is_reused = reused_plan is not None
             tokens = 0 if is_reused else sum(planned.tokens.values())
             milliseconds = search_ms + (0 if is_reused else planned.milliseconds)
             yield Result(question, is_reused, is_right, milliseconds, tokens, search_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import count, takewhile
@@ -12,22 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from casewright.bench.harness import (
-    finish,
-    grouped_bars,
-    load_domain,
-    mean,
-    p50,
-    p95,
-    tracked,
-    verdicts_of,
-)
+from casewright.bench.harness import finish, grouped_bars, load_domain, mean, p50, p95, tracked
 from casewright.bench.report import Report
 from casewright.domains import Domain
 from casewright.finetune.baselines.classifiers import train_classifiers
-from casewright.finetune.evaluation import MULTI_STEP, Verdict, as_row, score_classes
+from casewright.finetune.evaluation import MULTI_STEP, Verdict, as_row, judge, score_classes
 from casewright.finetune.folds import SAME_GROUP, group_folds, similarity_groups
-from casewright.planner import AnnotatedQuery, CasePlanner, Planner, Reader, plan_store
+from casewright.planner import AnnotatedQuery, CasePlanner, Planner, Reader, Turn, plan_store
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, CLASSIFIERS, check_planner, make_planner
 from casewright.planner.reader_weights import save_reader
@@ -40,10 +32,10 @@ Point = tuple[int, float, float]
 #: The number of queries at the curve's first point; it doubles from there.
 FIRST_SIZE = 125
 NOTES = (
-    "tools: share of plans with the right tool sequence; arguments: and with every argument right; "
-    "arguments_paper: the same over plans with prod_search or shipment_status. Precision, recall "
-    "and F1 of “all” are means over the classes. Milliseconds include the encoding of the "
-    f"question, without a cache. Queries with a similarity above {SAME_GROUP} are in one fold, so "
+    "tools: share of plans with the right tool sequence; arguments: share whose arguments are all "
+    "right too; arguments_paper: the same of the plans with prod_search or shipment_status. "
+    "Precision, recall and F1 of “all” are means over the classes. Milliseconds include the "
+    f"encoding of the question. Queries with a similarity above {SAME_GROUP} are in one fold, so "
     "that no planner knows a neighbour.",
 )
 
@@ -145,6 +137,24 @@ def _train_reader(known: Queries, folder: Path, *, fit: bool) -> Reader:
 
     save_reader(folder, *train_reader(known, ReaderSettings(epochs=None if fit else 0)))
     return Reader(folder)
+
+
+def verdicts_of(
+    planner: Planner,
+    queries: Sequence[AnnotatedQuery],
+    toolbox: Toolbox,
+    label: str = "Planning",
+    histories: Sequence[Sequence[Turn]] | None = None,
+) -> list[Verdict]:
+    """Plan for each query, with its conversation history if given, and return the verdicts."""
+    verdicts = []
+    for number, query in enumerate(tracked(label, queries)):
+        request = query.record.request(toolbox)
+        if histories is not None:
+            request = replace(request, history=histories[number])
+        result = planner.plan(request)
+        verdicts.append(judge(query, result.plan, result.milliseconds))
+    return verdicts
 
 
 def planner_figures(suffix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:

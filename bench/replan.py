@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 
-from casewright.bench.harness import TestedDomain, mean, open_tested_domain, tracked
+from casewright.bench.harness import TestedDomain, mean, open_domain, tracked
 from casewright.bench.report import Report
 from casewright.domains.gold_plans import run_plan, scope_combinations
 from casewright.errors import ToolError
@@ -33,11 +33,11 @@ NOTES = (
 
 
 class _Question(NamedTuple):
-    """A query, a scope with results, and the first result of each final step of the gold plan."""
+    """A query, a scope with results, and the first text of each final step of the gold plan."""
 
     query: AnnotatedQuery
     scope: Mapping[str, str]
-    gold: frozenset[str]
+    gold_texts: frozenset[str]
 
 
 class _AnyTool(FallbackPlanner):
@@ -70,7 +70,7 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
 
     ``seeds`` is the number of draws of this tool for every question.
     """
-    with open_tested_domain(domain_name) as tested:
+    with open_domain(domain_name) as tested:
         questions = list(_questions(tested))
         planner = make_planner(CASE_PLANNER, tested.opened.plan_cases, tested.domain.open_reader())
         controls = {"any tool": _AnyTool(planner), "same tool": _SameTool(planner)}
@@ -86,10 +86,10 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
                 ]
                 means = {column: mean([r[column] for r in results]) for column in results[0]}
                 rows.append({"fault": fault, "mend": name, "runs": len(results), **means})
-    share = {(row["fault"], row["mend"]): row["answered"] for row in rows}
+    answered = {(row["fault"], row["mend"]): row["answered"] for row in rows}
     settings = {"domain": domain_name, "questions": len(questions), "seeds": seeds}
     figures = {
-        f"gain_{fault}_{name.replace(' ', '_')}": share[fault, name] - share[fault, "off"]
+        f"gain_{fault}_{name.replace(' ', '_')}": answered[fault, name] - answered[fault, "off"]
         for fault in get_args(Fault)
         for name in list(SYSTEMS)[1:]
     }
@@ -130,7 +130,7 @@ def _run(
     )
     answer = Answer.from_state(state)
     texts = {item["text"] for item in answer.evidence}
-    values = {"answered": question.gold <= texts, "some_evidence": bool(texts)}
+    values = {"answered": question.gold_texts <= texts, "some_evidence": bool(texts)}
     return {**values, "calls": len(calls), "replanned": "mended" in answer.planner}
 
 

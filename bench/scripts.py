@@ -50,11 +50,11 @@ class ScriptWriter:
         self._ends = model.ends
         self._decode = model.grammar_tokenizer.decode_bytes
         # Several tokens may have the same bytes.
-        self._tokens: dict[bytes, list[int]] = {}
+        self._tokens_of_bytes: dict[bytes, list[int]] = {}
         for token in sorted(model.tokenizer.get_vocab().values()):
             if token not in self._ends:
-                self._tokens.setdefault(self._decode([token]), []).append(token)
-        self._longest = max(map(len, self._tokens))
+                self._tokens_of_bytes.setdefault(self._decode([token]), []).append(token)
+        self._max_bytes = max(map(len, self._tokens_of_bytes))
 
     def script(self, matcher: PlanMatcher, text: str, *, forced: bool = True) -> Script:
         """Return the script of a text; with ``forced=False``, forced tokens are choices too.
@@ -86,8 +86,8 @@ class ScriptWriter:
 
     def _longest_start(self, allowed: NDArray[np.intp], text: bytes) -> int:
         """Return the longest token among ``allowed`` that the text starts with."""
-        for length in range(min(self._longest, len(text)), 0, -1):
-            for token in self._tokens.get(text[:length], ()):
+        for length in range(min(self._max_bytes, len(text)), 0, -1):
+            for token in self._tokens_of_bytes.get(text[:length], ()):
                 if token in allowed:
                     return token
         raise GrammarError(f"The grammar cannot write {text[:40]!r}.")
@@ -133,10 +133,10 @@ def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[Annot
 
 @contextmanager
 def other_plan_cases(
-    queries: Sequence[AnnotatedQuery], questions: Sequence[AnnotatedQuery], encoder: Encoder
+    queries: Sequence[AnnotatedQuery], measured: Sequence[AnnotatedQuery], encoder: Encoder
 ) -> Iterator[CaseStore]:
-    """Open a store of plan cases: the ``queries`` that are not similar to any of the questions."""
-    groups = similarity_groups([query.query for query in (*queries, *questions)], encoder)
+    """Open a store of plan cases: the ``queries`` that are not similar to any ``measured`` one."""
+    groups = similarity_groups([query.query for query in (*queries, *measured)], encoder)
     excluded = set(groups[len(queries) :])
     others = [q for q, group in zip(queries, groups, strict=False) if group not in excluded]
     with plan_store(others, encoder) as store:

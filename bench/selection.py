@@ -1,4 +1,4 @@
-"""The time of diverse selection, beside LangChain's and a naive one; certified selections."""
+"""The time of diverse selections by Casewright, LangChain and a naive function; certified ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from casewright.bench.harness import grouped_bars, load_domain, mean, p50, p95, timed, tracked
 from casewright.bench.report import Report
 from casewright.errors import InputError
-from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, select, text_facet
+from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Facet, Hit, select, text_facet
 from casewright.stores.hit import DECIMALS
 
 Floats = NDArray[np.float64]
@@ -25,8 +25,8 @@ DIMENSION, CLUSTERS, DEVIATION = 384, 100, 1.0
 #: The number of picks, and the number of candidates of an uncertified selection.
 PICKS, CANDIDATES = 8, 20
 NOTES = (
-    "Median milliseconds in one process to select from the same hits. Naive: Algorithm 1 as "
-    "published, in NumPy, which computes all similarities at every pick. LangChain: "
+    "Median milliseconds in one process to select from the same hits. Naive: RAGSys's Algorithm 1 "
+    "as published, in NumPy, which computes all similarities at every pick. LangChain: "
     "maximal_marginal_relevance, whose relevance is a cosine without quality.",
     f"Certified: {PICKS} of the domain's annotated queries are picked for each test query, first "
     f"from {CANDIDATES} candidates, then from as many as a certified selection needs. Exact: the "
@@ -59,7 +59,7 @@ def measure_selection(
 
 
 def read_sizes(text: str) -> list[tuple[int, int]]:
-    """Return candidates and picks of a text like ``1000:50``; ``InputError`` if it is invalid."""
+    """Return pairs (candidates, picks) from a text like ``1000:50,9:3``; ``InputError`` if bad."""
     try:
         pairs = [tuple(map(int, part.split(":"))) for part in text.split(",")]
         sizes = [(count, k) for count, k in pairs]
@@ -75,7 +75,7 @@ def read_sizes(text: str) -> list[tuple[int, int]]:
 def naive(
     vectors: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[int]:
-    """Return the rows that Algorithm 1 picks; it computes all similarities at every pick."""
+    """Return the rows that RAGSys's Algorithm 1 picks; each pick computes all similarities."""
     order = np.lexsort((np.array(ids), -scores.round(DECIMALS)))
     rank = np.argsort(order)
     picked: list[int] = []
@@ -97,11 +97,11 @@ def _time_systems(count: int, k: int, lambda_d: float, repeats: int, seed: int) 
     ids = [hit.case.id for hit in hits]
     # LangChain's function is faster with arrays than with the lists of its signature.
     candidates: Any = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
-    own = partial(select, hits, k, schema, lambda_d=lambda_d)
-    plain = partial(naive, np.array(candidates), scores, ids, k, lambda_d)
+    ours = partial(select, hits, k, schema, lambda_d=lambda_d)
+    published = partial(naive, np.array(candidates), scores, ids, k, lambda_d)
     langchain = partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k)
-    casewright_ms, picks = _median_time(own, repeats)
-    naive_ms, naive_rows = _median_time(plain, max(1, repeats // 3))
+    casewright_ms, picks = _median_time(ours, repeats)
+    naive_ms, naive_rows = _median_time(published, max(1, repeats // 3))
     langchain_ms, langchain_rows = _median_time(langchain, 1)
     picked = [pick.hit.case.id for pick in picks]
     return {
@@ -128,15 +128,6 @@ def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
     return query / np.linalg.norm(query), vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-class _NoEncoder:
-    """A placeholder for the encoder of a schema whose vectors are given."""
-
-    name, dimension = "given", DIMENSION
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return np.zeros((len(texts), DIMENSION), dtype=np.float32)
-
-
 def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
     """Return a schema, and the vectors as hits of a search, best first."""
     rows = vectors.astype(np.float32)
@@ -145,7 +136,9 @@ def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
         Hit(Case({}, id=f"{n:08d}"), scores[row], scores[row], {"text": scores[row]}, rows[row])
         for n, row in enumerate(np.argsort(-np.array(scores), kind="stable"))
     ]
-    return CaseSchema("given", (text_facet("text", _NoEncoder()),)), hits
+    embed: Any = None  # never called, since the vectors are given
+    facet = Facet("text", ("text",), DIMENSION, embed, embed, str)
+    return CaseSchema("given", (facet,)), hits
 
 
 def _median_time(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
@@ -155,7 +148,7 @@ def _median_time(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 
 
 def _certified(encoder: Encoder, known: Sequence[str], queries: Sequence[str]) -> dict[str, float]:
-    """Return the shares of certified and of exact selections, and the times, for each lambda_d."""
+    """Return figures for each lambda_d: shares of certified and of exact selections, and times."""
     schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:
@@ -176,7 +169,7 @@ def _certified(encoder: Encoder, known: Sequence[str], queries: Sequence[str]) -
                     selected, ms = timed(call)
                     is_exact = [hit.case.id for hit in selected.hits] == exact
                     rows.append((selected.certified, is_exact, selected.candidates, ms))
-            # The two calls take turns in the rows.
+            # Even rows are of the first call, odd rows of the second.
             table = np.array(rows, dtype=np.float64)
             first_certified, first_exact, _, first_ms = table[::2].T
             certified, is_exact, candidates, certified_ms = table[1::2].T

@@ -24,8 +24,9 @@ from casewright.graph import RunContext
 from casewright.graph.named import EXTRACTIVE
 from casewright.stores.progress import progress_bar
 
+#: The numbers of concurrent clients.
 CLIENTS = (1, 8, 32)
-#: The share of the requests after which memory is first measured, since caches are then full.
+#: Memory is first measured after this share of the requests, since caches are then full.
 WARM_UP = 0.1
 #: Asks a question; returns the milliseconds in the graph's stages, ``None`` without an answer.
 Ask = Callable[[str], Awaitable[float | None]]
@@ -173,7 +174,7 @@ async def _load_by_clients(
 async def _load_service(
     url: str, pid: int, questions: Sequence[str], known: Sequence[str], requests: int
 ) -> tuple[dict[int, Load], dict[str, float]]:
-    """Return the load for each number of clients, and the service's memory during ``requests``."""
+    """Return a ``Load`` for each number of clients, and the memory figures of ``requests``."""
     async with _http_client(url) as ask:
         loads = await _load_by_clients(ask, questions, "The service", partial(_cpu_seconds, pid))
         return loads, await _memory(ask, pid, known, requests) if requests else {}

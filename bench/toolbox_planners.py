@@ -71,6 +71,7 @@ class ToolboxPlanner:
         return results
 
     def _key_of(self, request: PlanRequest) -> str:
+        """Return the fingerprint of a toolbox with plan cases; "" for other toolboxes."""
         key = request.toolbox.fingerprint()
         return key if key in self._stores else ""
 

@@ -40,10 +40,13 @@ COLUMNS = {"tools": "right tools", "graph_arguments": "whole plans"}
 COVERAGES = (0.25, 0.5, 0.75, 0.9, 1.0)
 #: Number of bins for the calibration error, each with equally many plans.
 BINS = 8
-NOTES = (
+COLUMNS_NOTE = (
     "right tools: the plan's tool sequence is that of the gold plan. whole plans: tools, "
-    "references and every argument are those of the gold plan; an argument that the gold plan "
-    "lacks is wrong. invalid: number of messages without a valid plan, for which the fallback's "
+    "references and every argument are those of the gold plan. An argument that the gold plan "
+    "lacks is wrong."
+)
+NOTES = (
+    f"{COLUMNS_NOTE} invalid: number of messages without a valid plan, for which the fallback's "
     "plan is scored. ms: median; for plans of one batch, a plan's share of the batch's time.",
     "Brackets are 95 % intervals: Wilson's for shares, over messages; of a paired Bayesian "
     "bootstrap for differences, over toolboxes. Messages about an open page are also a class of "
@@ -276,16 +279,16 @@ class Confidences:
         """Yield for each coverage the lowest confidence and the share of right plans."""
         for coverage in COVERAGES:
             size = max(1, round(coverage * len(self.values)))
-            lowest, share = self.values[size - 1], sum(self.right[:size]) / size
+            lowest, accuracy = self.values[size - 1], sum(self.right[:size]) / size
             row = {"coverage": coverage, "confidence at least": round(lowest, 3)}
-            yield {**row, "whole plans": round(share, 3)}
+            yield {**row, "whole plans": round(accuracy, 3)}
 
     def figures(self) -> dict[str, float]:
         """Return the expected calibration error, and shares of the plans that ask back.
 
         The error is that of Guo et al. (2017), with equally many plans in each bin.
         """
-        error = sum(size * abs(value - share) for value, share, size in self.bins())
+        error = sum(size * abs(value - accuracy) for value, accuracy, size in self.bins())
         count, asking = len(self.values), sum(self.asks)
         figures = {"calibration error": error / count, "asked back, share": asking / count}
         if asking:

@@ -9,31 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from casewright.bench.decoding.systems import (
-    DRAFTED,
-    GENERATED,
-    HEAD_KEPT,
-    MASKED,
-    OWN,
-    PLAIN,
-    UNDRAFTED,
-    Generation,
-    Systems,
-    WrittenPlan,
-)
-from casewright.bench.harness import (
-    TestedDomain,
-    finish,
-    load_domain,
-    mean,
-    p50,
-    p95,
-    take_turns,
-    timed,
-    verdicts_of,
-)
+from casewright.bench.decoding import systems
+from casewright.bench.decoding.systems import CASEWRIGHT_KEPT, HEAD_KEPT, WrittenPlan
+from casewright.bench.harness import finish, load_domain, mean, p50, p95, take_turns, timed
 from casewright.bench.models import GenerationTrial, MeasuredModel
-from casewright.bench.planner import share_right
+from casewright.bench.planner import share_right, verdicts_of
 from casewright.bench.report import Report
 from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
 from casewright.bench.toolbox_planners import model_planner
@@ -87,8 +67,8 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         raise trial.no_queries_error()
     test_queries = [] if trial.model.is_random else tested.domain.measuring_queries()
     held_out = test_queries[: trial.held_out]
-    unscripted = shuffled_queries(test_queries, trial.seed)[: trial.plans]
-    measured_queries = [*(task.query for task in tasks), *held_out, *unscripted]
+    unscripted_queries = shuffled_queries(test_queries, trial.seed)[: trial.plans]
+    measured_queries = [*(task.query for task in tasks), *held_out, *unscripted_queries]
     prompt_ms: dict[str, float] = {}
     with other_plan_cases(queries[: trial.pool], measured_queries, tested.uncached) as store:
 
@@ -96,29 +76,30 @@ def measure_decoding(trial: DecodingTrial) -> Report:
             return [_prompt(model, task.request, store, count) for task in tasks]
 
         prompts = prompts_with(trial.examples)
-        systems = Systems(model, grammar, prompts[0].head)
+        decoding = systems.Systems(model, grammar, prompts[0].head)
 
         def writer(
             write: Callable[..., WrittenPlan], prompts: Sequence[PromptTokens]
         ) -> Callable[[int], WrittenPlan]:
             return lambda number: write(tasks[number], prompts[number])
 
-        writers = {name: writer(write, prompts) for name, write in systems.scripted().items()}
+        writers = {name: writer(write, prompts) for name, write in decoding.scripted().items()}
         for count in COUNTS:
             count_prompts, milliseconds = timed(partial(prompts_with, count))
             prompt_ms[f"prompting_ms_{count}_plan_cases"] = milliseconds / len(tasks)
-            writers[_with_cases(count)] = writer(systems.decoded, count_prompts)
-        ours = [name for name in writers if name.startswith(OWN)]
+            writers[_with_cases(count)] = writer(decoding.decoded, count_prompts)
+        ours = [name for name in writers if name.startswith(systems.CASEWRIGHT)]
         warmed = ours if measured.needs_warmup else ()
         plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", warmed)
-        own_plans = _own_plans(measured, trial, tested, unscripted, store) if unscripted else {}
-        right = _right_tools(model, toolbox, held_out, store) if held_out else {}
+        requests = [query.record.request(toolbox) for query in unscripted_queries]
+        unscripted = _unscripted_plans(measured, trial, requests, store) if requests else {}
+        tool_accuracy = _tool_accuracy(model, toolbox, held_out, store) if held_out else {}
         cases = store.count()
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammars], queries)
     steps = _step_costs(model, prompts[0].head)
     measured.measure_again()
     # Milliseconds to read the weights from memory in all model steps of a plan.
-    limits = np.array([plan.model_steps * measured.min_step_ms for plan in plans[OWN + HEAD_KEPT]])
+    limits = np.array([plan.model_steps * measured.min_step_ms for plan in plans[CASEWRIGHT_KEPT]])
     settings = {
         "domain": tested.domain.name,
         **measured.settings,
@@ -132,13 +113,13 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         "queries_kept_from_the_model": len(held_out),
     }
     figures = dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], limits))
-    if own_plans:
-        figures |= dict(_choice_figures(own_plans))
+    if unscripted:
+        figures |= dict(_unscripted_figures(unscripted))
     figures |= {**dict(_grammar_figures(grammars)), **prompt_ms}
-    figures |= {f"tool_accuracy_{count}_plan_cases": share for count, share in right.items()}
+    figures |= {f"tool_accuracy_{n}_plan_cases": share for n, share in tool_accuracy.items()}
     figures |= {f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()}
     figures |= measured.figures
-    rows = _rows({**plans, **own_plans}, right, limits, grammars)
+    rows = _rows({**plans, **unscripted}, tool_accuracy, limits, grammars)
     return Report("decoding", settings, figures, rows, _notes(trial), partial(_draw, plans=plans))
 
 
@@ -149,27 +130,23 @@ def _prompt(model: LanguageModel, request: PlanRequest, store: CaseStore, k: int
 
 def _with_cases(count: int) -> str:
     """Return the name of the decoder's row with ``count`` plan cases in prompts."""
-    return f"{OWN}, {count} plan cases"
+    return f"{systems.CASEWRIGHT}, {count} plan cases"
 
 
-def _own_plans(
-    measured: MeasuredModel,
-    trial: DecodingTrial,
-    tested: TestedDomain,
-    queries: Sequence[AnnotatedQuery],
-    store: CaseStore,
+def _unscripted_plans(
+    measured: MeasuredModel, trial: DecodingTrial, requests: Sequence[PlanRequest], store: CaseStore
 ) -> dict[str, list[WrittenPlan]]:
-    """Return a trained model's own plans by system."""
-    model, requests = measured.model, [query.record.request(tested.toolbox) for query in queries]
+    """Return a trained model's plans without scripts, by system."""
+    model = measured.model
     prompts = [_prompt(model, request, store, trial.examples) for request in requests]
-    systems = Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
-    writers = systems.unscripted(requests, prompts, store)
-    warmed = (UNDRAFTED, DRAFTED) if measured.needs_warmup else ()
+    decoding = systems.Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
+    writers = decoding.unscripted(requests, prompts, store)
+    warmed = (systems.UNDRAFTED, systems.DRAFTED) if measured.needs_warmup else ()
     label = "Writing plans without scripts"
     return take_turns(writers, range(len(requests)), trial.repeats, label, warmed)
 
 
-def _right_tools(
+def _tool_accuracy(
     model: LanguageModel, toolbox: Toolbox, queries: Sequence[AnnotatedQuery], store: CaseStore
 ) -> dict[int, float]:
     """Return the tool accuracy of a trained model by the number of plan cases in prompts."""
@@ -190,7 +167,7 @@ def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
     import torch
 
     network: Any = model.network
-    cache = Generation(model).head_states(head)
+    cache = systems.Generation(model).head_states(head)
     times: dict[int, list[float]] = {width: [] for width in WIDTHS}
     for _ in range(ROUNDS):
         for width in WIDTHS:
@@ -275,12 +252,12 @@ def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -
 
 def _rows(
     plans: Plans,
-    right: Mapping[int, float],
+    tool_accuracy: Mapping[int, float],
     limits: np.ndarray[Any, Any],
     grammars: Sequence[GrammarCost],
 ) -> list[dict[str, Any]]:
     """Return the rows of the systems, of the limit of memory, and of the grammars."""
-    shares = {_with_cases(count): share for count, share in right.items()}
+    shares = {_with_cases(count): share for count, share in tool_accuracy.items()}
     rows = [
         {
             **_row(name, _times(written)),
@@ -297,7 +274,7 @@ def _rows(
         rows.append(_row(f"grammar, {name}: ready", cost.ready))
         if cost.complete:
             rows.append(_row(f"grammar, {name}: whole plan", cost.complete))
-    for row in [] if right else rows:
+    for row in [] if tool_accuracy else rows:
         del row["tools_right"]
     return rows
 
@@ -309,24 +286,26 @@ def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dic
 
 
 def _plan_figures(plans: Plans, gold: Sequence[str], limits: np.ndarray[Any, Any]) -> Figures:
-    decoded = plans[OWN + HEAD_KEPT]
+    decoded = plans[CASEWRIGHT_KEPT]
     times = _times(decoded)
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)
     yield "memory_limit_ms_p50", p50(limits)
     # Ratios are medians of the ratios by plan.
     yield "ratio_casewright_over_memory_limit_p50", p50(times / limits)
-    for name, system in (("generate", PLAIN), ("masked_generate", MASKED)):
+    for name, system in (("generate", systems.PLAIN), ("masked_generate", systems.MASKED)):
         cached, uncached = plans[system + HEAD_KEPT], plans[system]
+        head_read = _times(uncached) / _times(plans[systems.CASEWRIGHT])
         steps = [sum(plan.model_steps for plan in group) for group in (decoded, cached)]
         yield f"share_of_{name}_model_steps", steps[0] / steps[1]
         # In the first two, both systems cache the head or neither does.
         yield f"ratio_{name}_over_casewright_head_kept", p50(_times(cached) / times)
-        yield f"ratio_{name}_over_casewright_head_read", p50(_times(uncached) / _times(plans[OWN]))
+        yield f"ratio_{name}_over_casewright_head_read", p50(head_read)
         yield f"ratio_{name}_over_casewright_as_called", p50(_times(uncached) / times)
     repeated = list(gold) * (len(decoded) // len(gold))
-    for name, system in (("casewright", OWN + HEAD_KEPT), ("masked_generate", MASKED + HEAD_KEPT)):
-        pairs = zip(plans[system], repeated, strict=True)
+    masked = plans[systems.MASKED + HEAD_KEPT]
+    for name, written in (("casewright", decoded), ("masked_generate", masked)):
+        pairs = zip(written, repeated, strict=True)
         yield f"scripted_plans_right_{name}", mean([plan.text == text for plan, text in pairs])
 
 
@@ -337,14 +316,15 @@ def _grammar_figures(costs: Sequence[GrammarCost]) -> Figures:
         yield f"grammar_ms_first_request_{cost.toolbox}", cost.first
 
 
-def _choice_figures(plans: Plans) -> Figures:
-    labels = {GENERATED: "masked_generate", UNDRAFTED: "casewright", DRAFTED: "drafted"}
-    drafted = plans[DRAFTED]
+def _unscripted_figures(plans: Plans) -> Figures:
+    labels = {systems.GENERATED: "masked_generate", systems.UNDRAFTED: "casewright"}
+    labels[systems.DRAFTED] = "drafted"
+    drafted = plans[systems.DRAFTED]
     for name, label in labels.items():
         steps = [plan.model_steps for plan in plans[name]]
         yield f"own_choice_model_steps_p50_{label}", p50(steps)
         yield f"own_choice_ms_p50_{label}", p50(_times(plans[name]))
-    for name in (GENERATED, UNDRAFTED):
+    for name in (systems.GENERATED, systems.UNDRAFTED):
         ratio = p50(_times(plans[name]) / _times(drafted))
         yield f"own_choice_ratio_{labels[name]}_over_drafted", ratio
         equal = [a.text == b.text for a, b in zip(plans[name], drafted, strict=True)]
@@ -357,7 +337,7 @@ def _times(plans: Sequence[WrittenPlan]) -> np.ndarray[Any, np.dtype[np.float64]
 
 def _draw(axes: Any, plans: Plans) -> None:
     """Draw each plan's milliseconds over its model steps; a filled marker shows a cached head."""
-    for number, system in enumerate((PLAIN, MASKED, OWN)):
+    for number, system in enumerate((systems.PLAIN, systems.MASKED, systems.CASEWRIGHT)):
         for name in (system, system + HEAD_KEPT):
             steps = [plan.model_steps for plan in plans[name]]
             fill = f"C{number}" if name.endswith(HEAD_KEPT) else "none"

@@ -15,12 +15,14 @@ from casewright.planner.grammar import PlanGrammar, PlanMatcher
 from casewright.planner.language_model import LanguageModel, PromptTokens
 from casewright.stores import CaseStore
 
-PLAIN, MASKED, OWN = "generate", "generate, masked", "casewright"
+PLAIN, MASKED, CASEWRIGHT = "generate", "generate, masked", "casewright"
 #: The suffix of the name of a system that caches the KV states of the prompt's head.
 HEAD_KEPT = ", head kept"
-#: Names of the systems in which no script but the model chooses the tokens.
+CASEWRIGHT_KEPT = CASEWRIGHT + HEAD_KEPT
+#: Names of the systems without a script: the model chooses the tokens.
 UNSCRIPTED = "own choice: "
-DRAFTED, UNDRAFTED = f"{UNSCRIPTED}{OWN}, drafted{HEAD_KEPT}", f"{UNSCRIPTED}{OWN}{HEAD_KEPT}"
+DRAFTED = f"{UNSCRIPTED}{CASEWRIGHT}, drafted{HEAD_KEPT}"
+UNDRAFTED = f"{UNSCRIPTED}{CASEWRIGHT_KEPT}"
 GENERATED = f"{UNSCRIPTED}{MASKED}{HEAD_KEPT}"
 #: The maximum number of tokens of masked generation.
 MAX_TOKENS = 1024
@@ -37,7 +39,7 @@ class WrittenPlan(NamedTuple):
 
 
 class Generation:
-    """Transformers' greedy ``generate``; ``head`` is the result of ``head_states``, or ``None``."""
+    """Transformers' greedy ``generate``; a ``head`` is a result of ``head_states``, or ``None``."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -116,7 +118,7 @@ def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
 
 
 class Systems:
-    """The systems with one model, with and without a KV cache of ``head``, the prompts' prefix."""
+    """The systems of one model; each can cache the KV states of ``head``, the prompts' prefix."""
 
     def __init__(self, model: LanguageModel, grammar: PlanGrammar, head: Sequence[int]) -> None:
         self._model = model
@@ -132,7 +134,7 @@ class Systems:
             return self._masked(task.request, prompt, task.masked, cached=cached)
 
         writers: dict[str, Callable[..., WrittenPlan]]
-        writers = {PLAIN: self._plain, MASKED: masked, OWN: self.decoded}
+        writers = {PLAIN: self._plain, MASKED: masked, CASEWRIGHT: self.decoded}
         return {
             name + suffix: partial(write, cached=bool(suffix))
             for name, write in writers.items()
@@ -210,13 +212,7 @@ class Systems:
         return self._plan(tokens, written.model_steps, prompt, milliseconds, cached=is_cached)
 
     def _plan(
-        self,
-        tokens: list[int],
-        steps: int,
-        prompt: PromptTokens,
-        milliseconds: float,
-        *,
-        cached: bool,
+        self, tokens: list[int], steps: int, prompt: PromptTokens, ms: float, *, cached: bool
     ) -> WrittenPlan:
         uncached = len(prompt.tail) + (0 if cached else len(prompt.head))
-        return WrittenPlan(self._model.decode(tokens), len(tokens), steps, uncached, milliseconds)
+        return WrittenPlan(self._model.decode(tokens), len(tokens), steps, uncached, ms)

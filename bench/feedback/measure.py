@@ -1,4 +1,4 @@
-"""Relevance feedback, compared with one search for as many cases and with RepoGPT's loop."""
+"""The gain of relevance feedback over one search for as many cases, and over RepoGPT's loop."""
 
 from __future__ import annotations
 
@@ -12,48 +12,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from casewright.bench.feedback.runs import (
-    BLIND,
-    GOLD,
-    OFFLINE,
-    POST_KS,
-    SHUFFLED,
-    BlindJudge,
-    GoldJudge,
-    K,
-    Run,
-    SearchState,
-    ShuffledJudge,
-    SymbolFilter,
-    judgement_ms,
-    loop_run,
-    post_loop,
-    single_search,
-)
+from casewright.bench.feedback import runs as searches
+from casewright.bench.feedback.runs import BLIND, GOLD, OFFLINE, SHUFFLED, K, Run, SearchState
 from casewright.bench.harness import mean, p50
 from casewright.bench.report import Report
 from casewright.finetune.judge_sets.find import find_sets
 from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, FeedbackSet, LabelledQuestion
 from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feedback
-from casewright.stores import CaseStore, Encoder, Question
-from casewright.stores.feedback import (
-    Judge,
-    NeighbourStrategy,
-    OfflineJudge,
-    RocchioStrategy,
-    SentenceStrategy,
-    Strategy,
-    TextStrategy,
-)
+from casewright.stores import CaseStore, Encoder, Question, feedback
 from casewright.stores.progress import note, progress_bar
 
 #: Bounds so wide that the figures do not depend on the machine's speed.
 LIMITS = FeedbackLimits(tokens=1_000_000, seconds=600.0)
-JUDGES: Mapping[str, Callable[[LabelledQuestion], Judge]] = {
-    GOLD: GoldJudge,
-    OFFLINE: lambda question: OfflineJudge(),
-    SHUFFLED: ShuffledJudge,
-    BLIND: lambda question: BlindJudge(),
+JUDGES: Mapping[str, Callable[[LabelledQuestion], feedback.Judge]] = {
+    GOLD: searches.GoldJudge,
+    OFFLINE: lambda question: feedback.OfflineJudge(),
+    SHUFFLED: searches.ShuffledJudge,
+    BLIND: lambda question: searches.BlindJudge(),
 }
 #: Facet weights by set, and by a suffix of the set's name; by default the schema's. The weights of
 #: the code domain suit only questions that name a symbol.
@@ -86,7 +61,7 @@ Measure = Callable[[SearchState, LabelledQuestion], float]
 
 
 class LoopResults(NamedTuple):
-    """A strategy with a judge: the run of each question, and single searches for as many cases."""
+    """A strategy with a judge: a run for each question, and one search for as many cases."""
 
     strategy: str
     judge: str
@@ -152,12 +127,14 @@ def measure_feedback(
     return Report("feedback", settings, figures, rows, _NOTES, draw, TITLES)
 
 
-def _strategies(data: FeedbackSet) -> tuple[list[Strategy], str]:
+def _strategies(data: FeedbackSet) -> tuple[list[feedback.Strategy], str]:
     """Return the strategies for a set, and the default strategy's name."""
-    strategies: list[Strategy] = [TextStrategy(), SentenceStrategy(), RocchioStrategy()]
-    if data.kind != "code":
-        return strategies, SentenceStrategy().name
-    return [*strategies, NeighbourStrategy()], NeighbourStrategy().name
+    default: feedback.Strategy = feedback.SentenceStrategy()
+    strategies = [feedback.TextStrategy(), default, feedback.RocchioStrategy()]
+    if data.kind == "code":
+        default = feedback.NeighbourStrategy()
+        strategies.append(default)
+    return strategies, default.name
 
 
 def _trials(sets: Sequence[FeedbackSet], encoder: Encoder) -> Iterator[Trial]:
@@ -189,7 +166,7 @@ def _trial(
         assert question is not None, "the store of a set has cases"
         pairs.append((item, question))
     loops, recalls = [], {k: list[float]() for k in SINGLE_KS}
-    post: dict[int, list[Run]] = {k: [] for k in POST_KS}
+    post: dict[int, list[Run]] = {k: [] for k in searches.POST_KS}
     total = len(labelled) * (len(pairings) + 1)
     with progress_bar(f"Questions of {name}", total, show=None) as advance:
         for strategy, judge_name in pairings:
@@ -197,26 +174,28 @@ def _trial(
             for item, question in pairs:
                 judge = JUDGES[judge_name](item)
                 graph = build_feedback(store, judge, strategy, limits=LIMITS, weights=weights)
-                run = loop_run(FeedbackResult.from_state(graph.invoke({"question": item.text})))
+                result = FeedbackResult.from_state(graph.invoke({"question": item.text}))
+                run = searches.loop_run(result)
                 runs.append(run)
-                singles.append(single_search(question, judge, len(run.last.judged)))
+                singles.append(searches.single_search(question, judge, len(run.last.judged)))
                 advance(1)
             loops.append(LoopResults(strategy.name, judge_name, runs, singles))
         for item, question in pairs:
             ranking = [near.hit.case.id for near in question.best(max(SINGLE_KS))]
             for k in SINGLE_KS:
                 recalls[k].append(SearchState(ranking[:k]).judged_recall(item))
-            for k in POST_KS:
-                post[k].append(post_loop(question, item, k))
+            for k in searches.POST_KS:
+                post[k].append(searches.post_loop(question, item, k))
             advance(1)
     filtered = []
     if data.kind == "code":
-        symbols = SymbolFilter(data.cases)
+        symbols = searches.SymbolFilter(data.cases)
         chunk_ids = [symbols.find(question.text) for question in labelled]
         filtered = [SearchState(ids, frozenset(ids)) for ids in chunk_ids]
-    means = {k: mean(values) for k, values in recalls.items()}
-    times = p50([judgement_ms(question, OfflineJudge()) for _, question in pairs])
-    return Trial(name, data, labelled, loops, post, filtered, means, times)
+    single_recalls = {k: mean(values) for k, values in recalls.items()}
+    judge = feedback.OfflineJudge()
+    median_ms = p50([searches.judgement_ms(question, judge) for _, question in pairs])
+    return Trial(name, data, labelled, loops, post, filtered, single_recalls, median_ms)
 
 
 def _summary(trial: Trial) -> dict[str, Any]:
@@ -281,7 +260,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
 
 
 def _figures(trial: Trial) -> dict[str, float]:
-    """Return each loop's gain, the share that it finds of what one search misses, and its costs."""
+    """Return each loop's gain, the share found of the cases that one search misses, and costs."""
 
     def slug(text: str) -> str:
         return "_".join(re.findall(r"\w+", text))
@@ -296,9 +275,9 @@ def _figures(trial: Trial) -> dict[str, float]:
         missed = 1 - trial.mean(SearchState.judged_recall, loop.singles)
         if loop.judge in (GOLD, OFFLINE) and missed:
             figures[f"share_of_missed_found_{key}"] = gain / 100 / missed
-        best = gains[loop.strategy, GOLD]
-        if loop.judge == OFFLINE and best > 0:
-            figures[f"share_of_gold_gain_kept_{key}"] = gain / best
+        gold_gain = gains[loop.strategy, GOLD]
+        if loop.judge == OFFLINE and gold_gain > 0:
+            figures[f"share_of_gold_gain_kept_{key}"] = gain / gold_gain
         if loop.judge == GOLD:
             figures |= _ratios_to_post(trial, key, loop)
     return figures
@@ -312,9 +291,9 @@ def _ratios_to_post(trial: Trial, key: str, loop: LoopResults) -> dict[str, floa
     for k, runs in trial.post.items():
         answer = trial.mean(SearchState.marked_recall, [run.last for run in runs])
         ratio = judged / mean([run.judgements for run in runs])
-        if k == POST_KS[0]:
+        if k == searches.POST_KS[0]:
             figures[f"judged_ratio_to_post_of_{k}_{key}"] = ratio
-        if answer >= ours or k == POST_KS[-1]:
+        if answer >= ours or k == searches.POST_KS[-1]:
             kind = "of_equal_recall" if answer >= ours else f"of_{k}_which_finds_less"
             tokens = [mean([run.tokens for run in group]) for group in (loop.runs, runs)]
             figures[f"judged_ratio_to_post_{kind}_{key}"] = ratio

@@ -1,4 +1,4 @@
-"""Searches for a question's relevant cases: feedback loop, one search, post's loop, symbols."""
+"""Searches for relevant cases: feedback loop, one search, the RepoGPT post's loop, symbols."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from casewright.stores.feedback import Candidate, Judge, JudgeRequest, Verdicts,
 K = 10
 #: The judges' names in tables.
 GOLD, OFFLINE, SHUFFLED, BLIND = "labels", "offline", "labels shuffled", "first two, unread"
-#: Maximum number of rounds of the post's loop (set here), and its numbers of cases per round.
+#: The post's loop: our maximum number of rounds, and the compared numbers of cases in a round.
 POST_ROUNDS, POST_KS = 10, (10, 15, 20, 30, 40, 60)
 _FILE = re.compile(r"[\w./-]+\.py\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -74,9 +74,9 @@ def loop_run(result: FeedbackResult) -> Run:
     return Run(states, result.tokens)
 
 
-def single_search(question: Question, judge: Judge, judged: int) -> SearchState:
-    """Return the state after one search for ``judged`` cases, and one call of the judge."""
-    request = _request(question, judged)
+def single_search(question: Question, judge: Judge, count: int) -> SearchState:
+    """Return the state after one search for ``count`` cases, and one call of the judge."""
+    request = _request(question, count)
     verdicts = checked(judge.judge(request), request)
     return SearchState([candidate.id for candidate in request.candidates], verdicts.relevant)
 
@@ -102,10 +102,10 @@ def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
     relevant: dict[str, str] = {}
     seen: dict[str, None] = {}
     states: list[SearchState] = []
-    judged = tokens = 0
+    judgements = tokens = 0
     nearest = question.best(k)
     while True:
-        judged += len(nearest)
+        judgements += len(nearest)
         texts = {near.hit.case.id: case_text(near.hit.case) for near in nearest}
         tokens += estimated_tokens(question.text, *texts.values())
         seen |= dict.fromkeys(texts)
@@ -113,7 +113,7 @@ def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
         relevant |= {id_: text for id_, text in texts.items() if id_ in labelled.relevant}
         states.append(SearchState(list(seen), frozenset(relevant)))
         if len(relevant) == count_before or len(states) == POST_ROUNDS:
-            return Run(states, tokens, judged)
+            return Run(states, tokens, judgements)
         query = "\n".join([question.text, *relevant.values()])
         nearest = question.nearest(question.embed([query]), k)
 
@@ -184,7 +184,8 @@ class SymbolFilter:
             for word in words
             for symbol, case in self._chunks.get(word, ())
         ]
-        named = [(n, case) for n, case in named if case.metadata["source"] in files] or named
+        in_files = [(count, case) for count, case in named if case.metadata["source"] in files]
+        named = in_files or named
         highest = max((count for count, _ in named), default=0)
         best = [case for count, case in named if count == highest]
         best.sort(key=lambda case: (case.metadata["source"], case.metadata["position"]))

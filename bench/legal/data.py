@@ -182,15 +182,12 @@ def read_multihop(file: Path, name: str) -> QaSet:
     for record, _, supporting in items:
         if len(supporting) == 2:
             first, second = sorted(numbers[paragraph] for paragraph in supporting)
-            reference = reference_sentence(record["question"], record["answer"])
+            question, answer = record["question"].strip(), record["answer"].strip()
+            # A sentence like ALQA's answers.
+            reference = f"The answer to the question “{question}” is: {answer}."
             questions.append(PairQuestion(record["question"], (first, second), reference))
     cases = [paragraph_case(paragraph) for paragraph in paragraphs]
     return QaSet(name, cases, questions, len(items) - len(questions))
-
-
-def reference_sentence(question: str, answer: str) -> str:
-    """Return a sentence that contains the question and its short answer, like ALQA's answers."""
-    return f"The answer to the question “{question.strip()}” is: {answer.strip()}."
 
 
 def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:

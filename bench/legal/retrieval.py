@@ -139,7 +139,7 @@ def random_f1_at_k(cases: int) -> Scores:
 
 
 def other_question_indices(count: int) -> list[list[int]]:
-    """Return for each shuffle a random other question's index for each question."""
+    """Return for each shuffle, and in it for each question, the index of another question."""
     rng = random.Random(SEED)
     shuffles = []
     for _ in range(SHUFFLES):
@@ -149,12 +149,12 @@ def other_question_indices(count: int) -> list[list[int]]:
     return shuffles
 
 
-def shuffled_f1_at_k(ranks_of: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
+def shuffled_f1_at_k(rank: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
     """Return the mean F1@k with shuffled labels, array (len(KS),).
 
-    ``ranks_of`` returns the ranks (questions, 2) with the labels of a shuffle.
+    ``rank`` returns the ranks (questions, 2) with the labels of a shuffle.
     """
-    trials = [f1_at_k(ranks_of(labels)).mean(axis=0) for labels in other_question_indices(count)]
+    trials = [f1_at_k(rank(labels)).mean(axis=0) for labels in other_question_indices(count)]
     return np.asarray(np.mean(trials, axis=0), dtype=np.float64)
 
 
@@ -176,7 +176,7 @@ def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Diffe
     differences = [np.asarray(a) - np.asarray(b) for a, b in zip(ours, theirs, strict=True)]
 
     def macro(*sets: Scores, axis: int = -1) -> Any:
-        return np.mean([differences.mean(axis=axis) for differences in sets], axis=0)
+        return np.mean([values.mean(axis=axis) for values in sets], axis=0)
 
     mean = float(macro(*differences))
     if all((values == values[0]).all() for values in differences):
@@ -209,7 +209,7 @@ def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
 
 
 def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
-    """Return the grid's first weighting with the highest F1, a mean over k and sets, and this F1.
+    """Return the grid's first weighting with the highest F1 (a mean over k and sets), and that F1.
 
     ``sets`` are cosines, order and parents of each set's development questions.
     """

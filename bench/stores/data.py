@@ -17,7 +17,7 @@ FACETS = ("question", "support", "entities")
 DIMENSION = 384
 #: Number of cases in an answer.
 K = 10
-#: Facet weights, which queries take in turn. The second weights have only one facet.
+#: Sets of facet weights, which queries take in turn. The second set weights only one facet.
 WEIGHTS = ((1 / 3, 1 / 3, 1 / 3), (1.0, 0.0, 0.0), (0.25, 0.40, 0.35), (0.6, 0.3, 0.1))
 #: The mixture of Gaussians: number of clusters; length of the offset from a cluster's centre, which
 #: has length 1; share of the offset's variance that the facets have in common; exponent of the

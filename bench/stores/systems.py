@@ -27,7 +27,7 @@ from casewright.errors import DependencyError
 from casewright.stores import Case, CaseSchema, CaseStore, Components, Facet, Hit
 
 Search = Callable[[Query, Weights], Any]
-#: The newest versions of cbrkit for Python 3.11; later ones have another interface.
+#: The start of cbrkit's newest versions for Python 3.11; later ones have another interface.
 SUPPORTED = "0.14."
 
 
@@ -309,7 +309,7 @@ class NamedVectors(System):
     def _with_missing(
         self, query: Query, positive: Weights, lists: list[ScoredCases]
     ) -> tuple[list[float], list[ScoredCases]]:
-        """Return weights and lists, with further lists of cases that only other vectors found."""
+        """Return weights and lists; a vector that lacks cases of others has a second list."""
         union = np.unique(np.concatenate([numbers for numbers, _ in lists]))
         requests, list_weights = [], list(positive.values())
         for (name, weight), (numbers, _) in zip(positive.items(), lists, strict=True):

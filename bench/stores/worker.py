@@ -1,4 +1,4 @@
-"""Worker processes of the systems: each has its own memory, and they take turns at the queries."""
+"""Worker processes, one for each system: their memory is separate, and they search in turns."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from casewright.stores.progress import note
 
 Result = TypeVar("Result")
 CASES, QUERIES = "cases.npy", "queries.npy"
-#: Seconds of searches to warm up before a turn; at most the turn's queries are searched.
+#: Seconds of searches that warm up before a turn: the turn's own queries, each at most once.
 WARM_UP_SECONDS = 1.0
 #: Number of queries in a turn, equally many for each of the weights.
 TURN_QUERIES = 4 * len(WEIGHTS)
-#: Seconds of timed searches after which a kind of search takes no more turns.
+#: A kind of search takes no more turns after so many seconds of timed searches.
 SECONDS = 30
 #: The environment of a worker, for one BLAS thread: if another process uses a core, two threads
 #: wait for each other ten times as long as they compute.
@@ -65,7 +65,7 @@ class SystemResults(NamedTuple):
 
     system: str
     costs: Costs
-    searches: Mapping[str, Sequence[TimedSearch]]
+    searches: Mapping[str, list[TimedSearch]]
 
 
 class Worker(AbstractContextManager["Worker"]):
@@ -103,28 +103,28 @@ class Worker(AbstractContextManager["Worker"]):
 def measure_size(folder: Path, queries: int) -> list[SystemResults]:
     """Build each system from the cases in a folder, and time the searches in turns."""
     with ExitStack() as stack:
-        systems: list[tuple[str, Worker, Costs, dict[str, list[TimedSearch]]]] = []
+        measured: dict[Worker, SystemResults] = {}
         for system in SYSTEMS:
             note(f"  building {system}")
             worker, costs = _build(stack, system, folder)
-            systems.append((system, worker, costs, {name: [] for name in worker.do(searches)}))
+            timings = {name: list[TimedSearch]() for name in worker.do(searches)}
+            measured[worker] = SystemResults(system, costs, timings)
         note("  searching in turns")
         for start in range(0, queries, TURN_QUERIES):
             turn = range(start, min(start + TURN_QUERIES, queries))
-            for _, worker, _, results in systems:
-                for name, timings in results.items():
-                    if sum(timed.milliseconds for timed in timings) < SECONDS * 1000:
-                        timings += worker.do(search, name, turn)
-        measured = []
-        for system, worker, costs, results in systems:
-            costs = costs._replace(memory_mb=worker.do(resident))
-            measured.append(SystemResults(system, costs, results))
+            for worker, results in measured.items():
+                for name, searched in results.searches.items():
+                    if sum(timed_search.milliseconds for timed_search in searched) < SECONDS * 1000:
+                        searched += worker.do(search, name, turn)
+        for worker, results in measured.items():
+            costs = results.costs._replace(memory_mb=worker.do(resident))
+            measured[worker] = results._replace(costs=costs)
             worker.close()
-        return measured
+        return list(measured.values())
 
 
 def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
-    """Build a system; return a worker that has it open and that the stack ends, and the costs."""
+    """Build a system; return a worker with it open, and costs. The stack ends the worker."""
     worker = stack.enter_context(Worker(system, folder))
     seconds, memory = worker.do(build)
     if system == "cbrkit":
@@ -165,13 +165,13 @@ def searches() -> list[str]:
     return list(_system.searches())
 
 
-def search(name: str, numbers: Sequence[int]) -> list[TimedSearch]:
-    """Time the searches for the queries ``numbers``, after some searches to warm up."""
+def search(name: str, query_numbers: Sequence[int]) -> list[TimedSearch]:
+    """Return the timed searches for these queries, after some searches to warm up."""
     queries, run = np.load(_folder / QUERIES), _system.searches()[name]
-    calls = {n: partial(run, query_of(queries, n), weights_of(n)) for n in numbers}
+    calls = {n: partial(run, query_of(queries, n), weights_of(n)) for n in query_numbers}
     # Another process has used the processor's caches since the last turn.
     warm_up_ms = 0.0
-    for number in reversed(numbers):
+    for number in reversed(query_numbers):
         warm_up_ms += timed(calls[number])[1]
         if warm_up_ms > WARM_UP_SECONDS * 1000:
             break
@@ -183,7 +183,7 @@ def search(name: str, numbers: Sequence[int]) -> list[TimedSearch]:
 
 
 def resident() -> float | None:
-    """Return this process's resident memory in megabytes; ``None`` without ``/proc``."""
+    """Return this process's resident memory in MB (10^6 bytes); ``None`` without ``/proc``."""
     memory = resident_bytes()
     return None if memory is None else memory / 1e6
 

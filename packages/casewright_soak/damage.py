@@ -22,12 +22,12 @@ from casewright_soak.trials import Bounds, Counts, in_child
 #: A damaged store is repaired in every fifth trial.
 REPAIR_EVERY = 5
 TEXTS = [f"text {number}" for number in range(50)]
-#: A function of a trial's number, original folder, damaged copy, and damage; returns the outcome.
+#: Maps a trial's number, original, damaged copy and description of the damage to the outcome.
 Judge = Callable[[int, Path, Path, str], str]
 
 
 def damage_copy(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Judge) -> Counts:
-    """Damage a copy of a random one of the folders ``kinds`` in every trial; count the outcomes."""
+    """In every trial, damage a copy of one of the folders ``kinds``; count the outcomes."""
     rng = random.Random(bounds.seed)
     for number in bounds.trials(counts):
         original = folder / rng.choice(kinds)

@@ -32,7 +32,7 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
 }
 #: On average, one in so many trials damages a training's checkpoint instead of a text file.
 CHECKPOINT_EVERY = 10
-QUESTION = {"question": "please plan: s1 = look(text=question)", "thread_id": "t"}
+REQUEST = {"question": "please plan: s1 = look(text=question)", "thread_id": "t"}
 
 
 def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
@@ -71,8 +71,8 @@ def write_texts(folder: Path) -> None:
         return f"seen: {text}"
 
     toolbox = Toolbox([tool_from_function(look)])
-    state = build_graph(toolbox, QuestionPlanner()).invoke({"question": QUESTION["question"]})
-    save_run(folder / "run.json", Answer.from_json(state["answer"]), QUESTION["question"])
+    state = build_graph(toolbox, QuestionPlanner()).invoke({"question": REQUEST["question"]})
+    save_run(folder / "run.json", Answer.from_json(state["answer"]), REQUEST["question"])
     (folder / "toolbox.json").write_text(json.dumps(toolbox_to_records(toolbox), indent=1))
     query = {"query": "where is the mill", "plan": "s1 = look(text=question)"}
     lines = [json.dumps({"id": str(number), **query}) + "\n" for number in range(20)]
@@ -102,6 +102,6 @@ async def thread_state(folder: Path, first: bool) -> Any:
     """Send the request, also before that if ``first``; return the thread's state and the answer."""
     async with run_service(folder) as client:
         if first:
-            await client.post("/ask", json=QUESTION, headers=KEY)
+            await client.post("/ask", json=REQUEST, headers=KEY)
         state = (await client.get("/threads/t")).json()
-        return state, (await client.post("/ask", json=QUESTION, headers=KEY)).json()
+        return state, (await client.post("/ask", json=REQUEST, headers=KEY)).json()

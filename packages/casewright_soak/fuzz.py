@@ -19,7 +19,8 @@ from casewright_soak.trials import Bounds, Counts
 
 #: Number of inputs in a trial.
 BATCH = 200
-#: Valid texts, which ``_hostile_text`` changes, and characters that it inserts.
+#: Valid texts, which ``_hostile_text`` changes; texts that it inserts (``MARKS``); and the names
+#: under which it is read as a document (``NAMES``).
 TEXTS = (
     's1 = find(query="mill")\ns2 = read(id=s1.id, n=3)',
     "<div><h1>A</h1><pre>x</pre><table><tr><td>1</table><!-- c --><a href='x'>",

@@ -64,13 +64,13 @@ def soak(
     The report's notes describe the failures.
     """
     selected = {name: KINDS[name] for name in kinds or KINDS}
-    shares = sum(kind.share for kind in selected.values())
+    total_share = sum(kind.share for kind in selected.values())
     PRELOADED.extend(name for kind in selected.values() for name in kind.modules)
     results: list[Counts] = []
     rows: list[dict[str, Any]] = []
     tried = Counter[str]()
     for name, kind in selected.items():
-        bounds = Bounds(60 * minutes * kind.share / shares, seed, max_trials)
+        bounds = Bounds(60 * minutes * kind.share / total_share, seed, max_trials)
         note(f"{name}: about {bounds.seconds:.0f} s …")
         started = time.monotonic()
         with TemporaryDirectory(prefix="casewright-soak-") as folder:

@@ -1,4 +1,4 @@
-"""Trials that kill a service after a write of a request; a new service continues the run."""
+"""Trials that kill a service after one of a request's writes; a new service continues the run."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
         if outcome in ("told", "failed", "late"):
             counts.add(f"{outcome} {error}", name)
         else:
-            state_outcome, state = in_child(trial.outcome)
+            state_outcome, state = in_child(trial.continue_run)
             counts.lost += state_outcome == "done" and state.startswith("lost")
             counts.add(state if state_outcome == "done" else f"{state_outcome} {state}", name)
         shutil.rmtree(trial_folder)
@@ -142,7 +142,7 @@ class ServiceTrial(NamedTuple):
                 await client.post("/ask", json={"question": "before", "thread_id": "t"})
             else:
                 reply = await client.post("/ask", json=self.question)
-                (self.folder / "first").write_text(reply.json()["questions"][0]["id"])
+                (self.folder / "question_id").write_text(reply.json()["questions"][0]["id"])
 
     async def serve_until_killed(self) -> None:
         """Serve the request, and kill this process after ``writes`` writes."""
@@ -170,9 +170,9 @@ class ServiceTrial(NamedTuple):
                 count_writes(class_, method)
             await self._send(client)
 
-    async def outcome(self) -> str:
+    async def continue_run(self) -> str:
         """Continue the run; return ``sound``, or a description of what is wrong."""
-        calls_before = self._calls()
+        calls_before = self._logged_steps()
         async with run_service(self.folder) as client:
             thread = await client.get("/threads/t")
             if thread.status_code != 200:
@@ -188,7 +188,7 @@ class ServiceTrial(NamedTuple):
             elif state["status"] == "interrupted":
                 await client.post("/threads/t/resume", json={})
             end_state = await _reply_to_all(client)
-        calls = self._calls()[len(calls_before) :]
+        calls = self._logged_steps()[len(calls_before) :]
         finished = {step["id"] for step in state["steps"]}
         if finished & set(calls) or len(set(calls)) < len(calls):
             return f"finished steps {finished}, later calls {calls}"
@@ -200,7 +200,7 @@ class ServiceTrial(NamedTuple):
     async def _send(self, client: httpx.AsyncClient) -> httpx.Response:
         if self.request != "reply":
             return await client.post("/ask", json=self.question, headers=KEY)
-        body = {"replies": {(self.folder / "first").read_text(): REPLIES[0]}}
+        body = {"replies": {(self.folder / "question_id").read_text(): REPLIES[0]}}
         return await client.post("/threads/t/resume", json=body, headers=KEY)
 
     def expected_values(self) -> list[str]:
@@ -213,7 +213,7 @@ class ServiceTrial(NamedTuple):
             values[step] = f"told: {next(replies)}" if is_ask else f"seen: {text}"
         return list(values.values())[1:]
 
-    def _calls(self) -> list[str]:
+    def _logged_steps(self) -> list[str]:
         log = self.folder / "log"
         return log.read_text().split() if log.exists() else []
 

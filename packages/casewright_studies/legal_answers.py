@@ -1,4 +1,4 @@
-"""CBR-RAG's answer quality (section 6): how much cases in the prompt improve answers.
+"""The gain in answer quality by cases in the prompt (CBR-RAG, section 6).
 
 Prompts have no cases, the 1 or 3 nearest cases in one of three formats, or the 3 nearest cases of
 another question. The measure is the cosine of an answer and its reference answer.
@@ -90,7 +90,7 @@ class ChatAnswerer:
 
 
 class QuotingAnswerer:
-    """An extractive generator: it quotes the cases' sentences most similar to the question."""
+    """An extractive generator: it quotes the sentences of cases most similar to the question."""
 
     needs_cases = True
     notes: Sequence[str] = (
@@ -143,14 +143,16 @@ def measure_answers(
         cosines = _cosines(data, encoder, encoder, answerer)
         compared = compare(cosines)
         rows += [{"context": f"{data.name}: {n}", **c._asdict()} for n, c in compared.items()]
-        none, three, others = (compared[n].cosine for n in (NO_CASES, THREE_FULL, OTHERS))
-        figures[f"cosine_no_cases_{data.name}"] = none
-        figures[f"cosine_three_full_cases_{data.name}"] = three
-        figures[f"cosine_cases_of_another_question_{data.name}"] = others
-        if none > 0 and not answerer.needs_cases:
-            figures[f"ratio_three_full_cases_over_no_cases_{data.name}"] = three / none
-        if others > 0:
-            figures[f"ratio_three_full_cases_over_anothers_{data.name}"] = three / others
+        no_cases, three_full, others_full = (
+            compared[n].cosine for n in (NO_CASES, THREE_FULL, OTHERS)
+        )
+        figures[f"cosine_no_cases_{data.name}"] = no_cases
+        figures[f"cosine_three_full_cases_{data.name}"] = three_full
+        figures[f"cosine_cases_of_another_question_{data.name}"] = others_full
+        if no_cases > 0 and not answerer.needs_cases:
+            figures[f"ratio_three_full_cases_over_no_cases_{data.name}"] = three_full / no_cases
+        if others_full > 0:
+            figures[f"ratio_three_full_cases_over_anothers_{data.name}"] = three_full / others_full
         pair = _paired(cosines[MERGED.name], cosines[THREE_FULL])
         rows.append({"context": f"{data.name}: merged minus {THREE_FULL}", **pair._asdict()})
         if (f_and_p := anova([cosines[setting.name] for setting in SETTINGS])) is not None:

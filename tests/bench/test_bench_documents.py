@@ -77,3 +77,9 @@ def test_questions_that_cannot_be_measured_are_an_error_that_shows_the_form(
     (data / FILE).write_text(line)
     with pytest.raises(InputError, match=r'questions.jsonl.*\{"tree": "…"'):
         read_questions(data)
+
+
+def test_a_line_with_words_and_no_file_is_told_so(data: Path) -> None:
+    (data / FILE).write_text('{"tree": "mill", "question": "x", "words": ["a"]}')
+    with pytest.raises(InputError, match="only one of file and words is given"):
+        read_questions(data)

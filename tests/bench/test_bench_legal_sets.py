@@ -17,7 +17,6 @@ from casewright.bench.legal.data import (
     paragraph_case,
     paragraph_question,
     read_multihop,
-    reference_sentence,
 )
 from casewright.errors import InputError
 from casewright.finetune.judge_sets.paragraphs import FILES, Paragraph
@@ -54,7 +53,7 @@ def test_parents_are_the_supporting_paragraphs(tmp_path: Path) -> None:
         assert {data_set.cases[position].metadata["key"] for position in question.parents} == set(
             pair
         )
-        assert question.reference == reference_sentence(question.text, "no")
+        assert question.reference == f"The answer to the question “{question.text}” is: no."
 
 
 def test_questions_with_more_or_fewer_than_two_parents_are_left_out(tmp_path: Path) -> None:

@@ -18,10 +18,11 @@ from casewright.bench.decoding.measure import (
     measure_decoding,
 )
 from casewright.bench.decoding.systems import (
+    CASEWRIGHT,
+    CASEWRIGHT_KEPT,
     DRAFTED,
     GENERATED,
     HEAD_KEPT,
-    OWN,
     UNDRAFTED,
     UNSCRIPTED,
     Systems,
@@ -90,7 +91,7 @@ def grammar(model: LanguageModel) -> PlanGrammar:
 
 def test_decoder_takes_at_most_half_of_the_model_steps_of_generate(report: Bench) -> None:
     steps = {row["system"]: row["model_steps"] for row in report["rows"]}
-    assert 0 < steps[OWN + HEAD_KEPT] <= steps["generate"] / 2
+    assert 0 < steps[CASEWRIGHT_KEPT] <= steps["generate"] / 2
     assert report["figures"]["share_of_generate_model_steps"] <= 0.5
     # One step of masked generate ends the plan.
     assert steps["generate, masked"] == steps["generate"] + 1
@@ -104,7 +105,7 @@ def test_every_system_writes_the_same_plans(report: Bench) -> None:
 def test_kept_heads_are_no_part_of_what_is_read(report: Bench) -> None:
     read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     head = report["settings"]["head_tokens"]
-    for name in ("generate", "generate, masked", OWN):
+    for name in ("generate", "generate, masked", CASEWRIGHT):
         assert read[name] == read[name + HEAD_KEPT] + head
 
 
@@ -112,7 +113,7 @@ def test_prompts_grow_with_their_plan_cases(report: Bench) -> None:
     read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     own = [read[f"casewright, {count} plan cases"] for count in COUNTS]
     assert own == sorted(set(own))
-    assert own[COUNTS.index(1)] == read[OWN + HEAD_KEPT]
+    assert own[COUNTS.index(1)] == read[CASEWRIGHT_KEPT]
 
 
 def test_report_names_the_model_and_says_what_random_weights_cannot_show(report: Bench) -> None:
@@ -133,7 +134,7 @@ def test_table_has_a_row_for_every_size_of_toolbox_and_the_memorys_limit(report:
         )
         assert 0 < ready["ms_p50"] < complete["ms_p95"]
     limit = rows["limit of memory for casewright, head kept"]
-    assert 0 < limit["ms_p50"] < rows[OWN + HEAD_KEPT]["ms_p50"]
+    assert 0 < limit["ms_p50"] < rows[CASEWRIGHT_KEPT]["ms_p50"]
     assert all(list(row) == list(report["rows"][0]) for row in report["rows"])
 
 
@@ -187,7 +188,7 @@ def test_model_steps_are_calls_of_the_network(
                 calls.clear()
                 plan = write(task, prompt)
             # Where it does not keep the head, it reads it in pieces of 512 tokens.
-            pieces = -(-len(prompt.head) // 512) if name == OWN else 0
+            pieces = -(-len(prompt.head) // 512) if name == CASEWRIGHT else 0
             assert len(calls) == plan.model_steps + pieces, name
     finally:
         counting.remove()
@@ -243,7 +244,7 @@ def test_models_that_cannot_be_had_are_refused() -> None:
         ModelChoice(size="9b")
     with pytest.raises(InputError, match="--model"):
         ModelChoice(adapter="here")
-    with pytest.raises(InputError, match="--model"):
+    with pytest.raises(InputError, match="--model, other than mistral"):
         ModelChoice(name="mistral", adapter="here")
     with pytest.raises(InputError, match="int8"):
         ModelChoice(dtype="int8")

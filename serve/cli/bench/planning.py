@@ -156,7 +156,7 @@ def bench_narrowing(
         split=options.read_split(split),
         cases=cases,
         messages=messages,
-        first=first,
+        first_plan_tools=first,
         seed=seed,
     )
 
