@@ -22,7 +22,7 @@ class OwnTools:
 
     Attributes:
         held_out: Test questions, from which no planner may learn.
-        case_store: The store with the queries as plan cases; ``None`` for queries of a file.
+        case_store: The store with the queries as plan cases, if any; none for a file's queries.
     """
 
     toolbox: Toolbox
