@@ -2,7 +2,7 @@
 
 In the settings of pytest, ``casewright_plans`` names the files and ``casewright_domain`` the domain
 of their tools. ``--casewright-accept`` saves the results of each file next to it, and later runs
-list the messages with another result.
+list the messages whose result differs.
 """
 
 from __future__ import annotations

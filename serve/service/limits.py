@@ -1,7 +1,6 @@
 """Limits of requests: size, JSON depth, time and number.
 
-The middleware is plain ASGI, since Starlette's ``BaseHTTPMiddleware`` buffers streams and hides
-client disconnects.
+Plain ASGI, since Starlette's ``BaseHTTPMiddleware`` buffers streams and hides disconnects.
 """
 
 from __future__ import annotations

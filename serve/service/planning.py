@@ -19,8 +19,7 @@ class PlanReusingPlanner:
     """A planner that reuses the plan of a tenant's retained answer to nearly the same question.
 
     The plan runs again; texts that it took from the earlier question must be in the new one too.
-    ``planner`` plans other questions, and those with a history or a context, which can change the
-    meaning of the same words.
+    ``planner`` plans other questions, and those with a history or context, which change meanings.
     """
 
     def __init__(self, planner: Planner, answers: AnswerStore, tenant: str, pool: Executor) -> None:
