@@ -92,7 +92,7 @@ class Slow:
 
 def test_all_who_ask_whether_it_is_ready_wait_for_one_answer() -> None:
     store = Slow()
-    runs: Any = SimpleNamespace(parts=SimpleNamespace(stores={"one": store}), retained=None)
+    runs: Any = SimpleNamespace(parts=SimpleNamespace(stores={"one": store}), answer_store=None)
     request: Any = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace()))
 
     async def ask() -> None:
