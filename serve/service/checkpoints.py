@@ -169,7 +169,7 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
 
 
 class RecentThreads:
-    """Limits the number of threads in memory, and each to its last run; none if not ``bounded``."""
+    """Limits the threads in memory to a number, and each to its last run, if ``bounded``."""
 
     def __init__(self, saver: Any, *, bounded: bool, limit: int = MAX_IN_MEMORY) -> None:
         self._saver = saver
