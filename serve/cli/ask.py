@@ -11,7 +11,7 @@ from typer import Argument, Context, Option, Typer, echo
 
 from casewright.errors import InputError
 from casewright.serve.cli import options
-from casewright.serve.cli.domain_options import DomainCommand, DomainValues, collection_paused
+from casewright.serve.cli.domain_options import DomainCommand, DomainValues, gc_paused
 from casewright.serve.cli.options import Flags, with_flags
 from casewright.serve.cli.output import check_new_file, print_answer, print_json, print_run
 
@@ -43,7 +43,8 @@ def ask(
     dry_run: options.DryRun = False,
     save: options.SaveRun = None,
     mend: Annotated[
-        str, Option(help="Replan the remaining steps once: after failure or empty steps, or off.")
+        str,
+        Option(help="Replan the remaining steps once: off, after failure, or also after empty."),
     ] = "off",
     corrections: Annotated[
         Path | None,
@@ -75,7 +76,7 @@ def ask(
     if choice.encoder is None:
         # The thread loads the model while the imports below run.
         preload(default_encoder())
-    with collection_paused():
+    with gc_paused():
         from langgraph.checkpoint.memory import InMemorySaver
 
         from casewright.serve.cli.waiting import ask_user, print_dry_run
@@ -85,7 +86,9 @@ def ask(
 
     fields, turns = option_values.read_context(context), option_values.read_history(history)
     if corrections is not None and mend == "off":
-        raise InputError("--corrections keeps the plans of mended runs. Give --mend empty too.")
+        raise InputError(
+            "--corrections keeps the plans of mended runs. Give --mend too: empty or failure."
+        )
     save_correction = _correction_writer(corrections)
     request_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
     limits = option_values.read_budget("--budget", budget)
@@ -101,7 +104,7 @@ def ask(
         )
         policy: Any = "always" if approve else approval_limits or "declared"
         if deadline is not None:
-            limits = {**(limits or {}), "deadline": deadline}
+            limits = {**limits, "deadline": deadline}
         dialogue = Dialogue(
             graph, request_scope, turns, replies=ask_user, limits=limits, approve=policy
         )
@@ -110,7 +113,7 @@ def ask(
 
 
 def _correction_writer(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
-    """Return a function that adds an annotated message to the file; ``None`` without a file."""
+    """Return a function that adds a record to a file of annotated messages, if one is given."""
     if file is None:
         return None
     from casewright.finetune.queries.correction import keep_correction
@@ -122,7 +125,7 @@ def _correction_writer(file: Path | None) -> Callable[[Mapping[str, Any]], objec
 
 
 def _usage(values: DomainValues) -> str:
-    """Return a message that says which options need a question, and which exclude one."""
+    """Return an error message: which options need a question, and which exclude one."""
     domain = values.domain
     own_options = [option for option in domain.options if option.name not in domain.openers]
     if not own_options:

@@ -93,9 +93,8 @@ def calibrate(
 ) -> None:
     """Find the best selection of demonstrations for a model.
 
-    The command varies the weights of relevance, diversity and quality over a case store, and
-    measures how the selected cases change the probability of right and wrong answers. A stopped run
-    continues.
+    The command varies the weights of relevance, diversity and quality, and measures how selected
+    cases change the probability of right and wrong answers. A stopped run continues.
     """
     from casewright.finetune.demonstrations import RecordedScorer, Sweep, open_scorer
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B, LAMBDAS_D, prepare, run
@@ -104,9 +103,9 @@ def calibrate(
     from casewright.stores.paths import data_folder
 
     lambdas_d = _numbers("--lambda-d", lambda_d) or LAMBDAS_D
-    chosen_b = _numbers("--lambda-b", lambda_b)
+    given_b = _numbers("--lambda-b", lambda_b)
     # Refuse invalid values before a model is loaded.
-    Sweep(k, lambdas_d, chosen_b or LAMBDAS_B, measure, limit, seed)
+    Sweep(k, lambdas_d, given_b or LAMBDAS_B, measure, limit, seed)
     test_questions = None if questions is None else read_judged(questions)
     if store is None and (component is not None or group != "group"):
         raise InputError("--component and --group go with --store. Leave them out.")
@@ -115,7 +114,7 @@ def calibrate(
         language_model = open_scorer(model, adapter=adapter, device=device, dtype=dtype)
         file = scores or data_folder() / "calibrate" / "scores.sqlite"
         with closing(RecordedScorer(language_model, file)) as scorer:
-            lambdas_b = _lambdas_b(case_store, scorer, reading, chosen_b, measure=not estimate)
+            lambdas_b = _lambdas_b(case_store, scorer, reading, given_b, measure=not estimate)
             sweep = Sweep(k, lambdas_d, lambdas_b, measure, limit, seed)
             prepared = prepare(case_store, scorer, test_questions, sweep, reading=reading)
             _print_cost(prepared.cost)
@@ -160,7 +159,7 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
     except Exception as error:
         raise InputError(f"--store {store} failed: {told(error)}.") from error
     if not isinstance(value, CaseStore):
-        raise InputError(f"--store {store}: its name is a {type(value).__name__}. Name {expected}.")
+        raise InputError(f"--store {store} is a {type(value).__name__}. Name {expected}.")
     with value:
         yield value
 
@@ -186,18 +185,18 @@ def _lambdas_b(
     store: CaseStore,
     scorer: RecordedScorer,
     reading: CaseReading,
-    chosen: Sequence[float],
+    given: Sequence[float],
     *,
     measure: bool,
 ) -> Sequence[float]:
-    """Return the values of λ_b; first measure the cases' quality if they use it and it fits."""
+    """Return the values of λ_b; measure the cases' quality first if a value needs it."""
     from casewright.finetune.demonstrations import measure_quality
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B
     from casewright.finetune.demonstrations.quality import can_hold_quality
     from casewright.stores.progress import note
 
     measurable = can_hold_quality(store)
-    lambdas_b = chosen or (LAMBDAS_B if measurable else (1.0,))
+    lambdas_b = given or (LAMBDAS_B if measurable else (1.0,))
     if min(lambdas_b) == 1:
         return lambdas_b
     if measurable:

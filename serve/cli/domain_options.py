@@ -29,8 +29,8 @@ _OPTION_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 @contextmanager
-def collection_paused() -> Iterator[None]:
-    """Pause Python's collection of garbage for imports, whose objects it would walk repeatedly."""
+def gc_paused() -> Iterator[None]:
+    """Pause Python's garbage collector during imports, whose objects it would walk repeatedly."""
     is_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -45,8 +45,8 @@ class DomainValues:
     """A command's domain, with the values of the domain's options.
 
     Attributes:
-        scope: Values of scope fields.
-        opening: Values of the domain's ``openers``.
+        scope: Values of options for scope fields.
+        opening: Values of options in the domain's ``openers``.
         without_question: Values of options that the domain answers without a question.
     """
 
@@ -68,13 +68,13 @@ class DomainValues:
 class DomainCommand(TyperCommand):
     """A command with its domain's options; its context's object is a ``DomainValues``."""
 
-    #: True if the command takes options that the domain answers without a question.
-    takes_requests = True
+    #: False if the command leaves out options that the domain answers without a question.
+    takes_all_options = True
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Find the domain, add its options, and parse them all; raises ``InputError``."""
         try:
-            with collection_paused():
+            with gc_paused():
                 domain = _find_domain(args)
         except CasewrightError:
             # Invalid settings must not prevent help.
@@ -109,7 +109,7 @@ class DomainCommand(TyperCommand):
         texts |= {
             option.name: (option.help, option.metavar)
             for option in domain.options
-            if self.takes_requests or option.name in domain.openers
+            if self.takes_all_options or option.name in domain.openers
         }
         annotations = {
             f"option_{number}": _option(domain, name, *text)
@@ -130,7 +130,7 @@ class DomainCommand(TyperCommand):
 class ConversationCommand(DomainCommand):
     """A ``DomainCommand`` without the options that the domain answers without a question."""
 
-    takes_requests = False
+    takes_all_options = False
 
 
 def _option(domain: Domain, name: str, help_text: str, metavar: str) -> Any:

@@ -1,4 +1,4 @@
-"""The commands `casewright domains`, which lists domains, and `new`, which writes a domain file."""
+"""The commands `casewright domains`, which lists or rebuilds, and `new`, which writes a domain."""
 
 from __future__ import annotations
 

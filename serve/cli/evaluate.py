@@ -102,7 +102,7 @@ def _shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
 
 
 def _asking_shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
-    """Return the share of plans with a question back, and the share of wrong plans among them."""
+    """Return the shares of plans that ask back, and of wrong plans among these, if any can ask."""
     from casewright.finetune.evaluation.figures import share
 
     results = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]

@@ -66,7 +66,7 @@ def ingest(
     from casewright.domains.waiting import open_waiting
     from casewright.serve.session.defaults import store_folder
     from casewright.stores.documents.cases import COLLECTION, document_schema, remove_root
-    from casewright.stores.documents.ingest import ingest as run
+    from casewright.stores.documents.ingest import ingest as ingest_documents
     from casewright.stores.encoders.sources import named_encoder
 
     if remove and (include or exclude or dry_run):
@@ -87,20 +87,20 @@ def ingest(
             return
         try:
             globs: Any = {"include": include or (), "exclude": exclude or ()}
-            report = run(store, path, seconds=seconds, dry_run=dry_run, **globs)
+            report = ingest_documents(store, path, seconds=seconds, dry_run=dry_run, **globs)
         except KeyboardInterrupt:
             echo("Stopped. The stored cases remain; another run continues from there.", err=True)
             raise
-        cases = store.count()
+        case_count = store.count()
     if as_json:
         file_reports = {
             name: [{"path": file, "reason": reason} for file, reason in getattr(report, name)]
             for name in ("failed", "skipped", "notes")
         }
-        facts = {"location": location, "dry_run": dry_run, "cases": cases}
+        facts = {"location": location, "dry_run": dry_run, "cases": case_count}
         print_json({**asdict(report), **file_reports, **facts})
     else:
-        _print(report, path, location, cases, dry_run)
+        _print(report, path, location, case_count, dry_run)
         if report.files and not dry_run:
             where = f" --store {shlex.quote(into)}" if into else ""
             echo(f'Ask: casewright ask --domain {COLLECTION}{where} "…"')
@@ -108,7 +108,7 @@ def ingest(
         fail("None of the files could be read; the report says why.")
 
 
-def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: bool) -> None:
+def _print(report: IngestReport, path: str, location: str, count: int, dry_run: bool) -> None:
     from casewright.stores.documents.file_walk import READ_KINDS
 
     if not (report.files or report.removed or report.failed):
@@ -121,7 +121,7 @@ def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: 
             ("updated: their place in the file", report.updated),
             ("unchanged", report.unchanged),
             ("removed", report.removed),
-            (f"in {location}", cases),
+            (f"in {location}", count),
         ]
         print_table(["cases", ""], rows)
     by_reason: dict[str, list[str]] = {}

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,8 +50,7 @@ def draft(
 ) -> None:
     """Propose annotated messages for your tools, for a person to accept or reject.
 
-    The plans of the proposals are valid. Messages similar to known ones, and those that the file
-    already has, are not proposed.
+    The proposed plans are valid. Messages like those of the domain or the file are not proposed.
     """
     from casewright.finetune.queries.query_files import ResumedLines, check_output
     from casewright.planner import AnnotatedQuery
@@ -176,9 +176,10 @@ def _model_records(
         chat, tools.toolbox, queries, tools.encoder, excluded=tools.held_out, seconds=seconds
     )
     kinds = len(writer.kinds)
+    per_kind = ceil(count / max(1, kinds))
     note(f"Asking {generator} for messages of {kinds} kinds of plans …")
     with progress_bar("Writing", kinds, show=sys.stderr.isatty()) as advance:
-        report = writer.write(-(-count // max(1, kinds)), advance)
+        report = writer.write(per_kind, advance)
     if report.stopped and not report.records:
         fail(f"Nothing was written. {report.stopped}")
     return report.records

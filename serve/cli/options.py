@@ -98,7 +98,7 @@ def _check_plot(file: Path | None) -> Path | None:
 
 Plot = Annotated[
     Path | None,
-    Option(help="Also draw the result into this PNG or SVG file.", callback=_check_plot),
+    Option(help="Also draw the result into this PNG, SVG or PDF file.", callback=_check_plot),
 ]
 EncoderName = Annotated[
     str | None,
@@ -140,7 +140,7 @@ OPTIONS = {
 def with_flags(*names: str, **options: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that replaces a command's parameter ``flags`` with options of settings.
 
-    ``options`` are those of settings that only this command has.
+    ``names`` are keys of ``OPTIONS``; ``options`` are for settings that only this command has.
     """
     options = {name: OPTIONS[name] for name in names} | options
 

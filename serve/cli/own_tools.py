@@ -22,7 +22,7 @@ class OwnTools:
 
     Attributes:
         held_out: Test questions, from which no planner may learn.
-        case_store: The store that already has the queries as plan cases, if any.
+        case_store: The store with the queries as plan cases, if any; none for a file's queries.
     """
 
     toolbox: Toolbox

@@ -130,9 +130,10 @@ def _write_plans(records: list[bytes], target: IO[str], toolbox: Toolbox, planne
 def _outputs(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterator[dict[str, Any]]:
     from casewright.planner.request import BatchPlanner
 
-    batch = planner.batch if isinstance(planner, BatchPlanner) else 1
-    for start in range(0, len(records), batch):
-        outputs = [_read_request(line, toolbox, planner) for line in records[start : start + batch]]
+    batch_size = planner.batch if isinstance(planner, BatchPlanner) else 1
+    for start in range(0, len(records), batch_size):
+        lines = records[start : start + batch_size]
+        outputs = [_read_request(line, toolbox, planner) for line in lines]
         requests = [request for _, request in outputs if request is not None]
         if isinstance(planner, BatchPlanner):
             results = iter(planner.plan_many(requests))

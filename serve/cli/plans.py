@@ -127,10 +127,8 @@ def run(
     if dry_run and (save is not None or approve):
         raise InputError("--dry-run runs nothing. Leave out --save and --approve.")
     values: DomainValues = command.obj
-    fields, limits = (
-        option_values.read_context(context),
-        option_values.read_budget("--budget", budget),
-    )
+    fields = option_values.read_context(context)
+    limits = option_values.read_budget("--budget", budget)
     choice, folder = _read_choice(config, values.domain, flags)
     pinned = read_pinned(folder, name)
     request_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)

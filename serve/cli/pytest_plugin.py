@@ -2,7 +2,7 @@
 
 In the settings of pytest, ``casewright_plans`` names the files and ``casewright_domain`` the domain
 of their tools. ``--casewright-accept`` saves the results of each file next to it, and later runs
-list the messages with another result.
+list the messages whose result differs.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _gate(text: str) -> float:
 
 
 def _accepted(file: Path) -> Mapping[str, bool]:
-    """Return the result by message of the accepted run; empty without one."""
+    """Return the accepted run: message to ``True`` for a right plan; empty without such a run."""
     if not file.is_file():
         return {}
     with suppress(ValueError):
@@ -145,10 +145,10 @@ def _changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> I
     """Yield lines for messages with another result than accepted, and for wrong new messages."""
     for outcome in outcomes:
         name, is_right = _name(outcome), outcome.graph_arguments
-        was_right = accepted.get(name)
-        if is_right == (was_right is not False):
+        # A message that is not in the accepted run is expected to be right.
+        if is_right == accepted.get(name, True):
             continue
-        wrong = "wrong" if was_right is None else "right -> wrong"
+        wrong = "right -> wrong" if name in accepted else "wrong"
         change = "wrong -> right" if is_right else wrong
         yield f"{change}  {name}: {outcome.item.query.query}"
         if not is_right:

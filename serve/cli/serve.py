@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Option, Typer
 
@@ -12,47 +12,37 @@ from casewright.errors import DependencyError
 from casewright.serve.cli.options import ConfigFile, Flags, PlansFolder, Scope, with_flags
 
 app = Typer(add_completion=False)
-#: The error without the packages of an MCP server, and their modules.
+#: Arguments of ``_check_installed``: the error, and the modules of an MCP server.
 _MCP = (
     "An MCP server needs MCP's library and the service. Run: pip install 'casewright[serve,mcp]'",
     *("fastapi", "mcp.server", "prometheus_client"),
 )
+
+
+def _switch(names: str, text: str) -> Any:
+    return Annotated[bool | None, Option(f"--{names}", help=text)]
+
+
 #: The options of settings that only the service has.
 _OPTIONS = {
     "host": Annotated[str | None, Option(help="Address; default 127.0.0.1.", metavar="ADDRESS")],
     "port": Annotated[int | None, Option(help="Port; default 8000; 0 takes a free one.")],
-    "without_tokens": Annotated[
-        bool | None,
-        Option("--without-tokens/--with-tokens", help="Require no tokens, on a loopback address."),
-    ],
-    "share_port": Annotated[
-        bool | None,
-        Option("--share-port/--own-port", help="Share the port with this user's other services."),
-    ],
+    "without_tokens": _switch(
+        "without-tokens/--with-tokens", "Require no tokens; serve this machine."
+    ),
+    "share_port": _switch("share-port/--own-port", "Share the port with your other services."),
     "compute_threads": Annotated[
         int | None, Option(help="Threads that plan and quote; 1 by default with a case planner.")
     ],
-    "shared_runs": Annotated[
-        bool | None,
-        Option("--shared-runs/--own-runs", help="Encode texts of concurrent questions together."),
-    ],
+    "shared_runs": _switch("shared-runs/--own-runs", "Encode concurrent questions together."),
     "retain": Annotated[
         str | None, Option(help="Answers to keep: off, verified, approved.", metavar="WHICH")
     ],
     "plans_folder": PlansFolder,
-    "pin_plans": Annotated[
-        bool | None,
-        Option("--pin-plans/--no-pin-plans", help="Let users pin plans in the plans folder."),
-    ],
-    "langserve": Annotated[
-        bool | None, Option("--langserve/--no-langserve", help="Add LangServe's routes.")
-    ],
-    "mcp": Annotated[
-        bool | None, Option("--mcp/--no-mcp", help="Add MCP tools at /mcp: plan, run_plan, ask.")
-    ],
-    "otel": Annotated[
-        bool | None, Option("--otel/--no-otel", help="Export OpenTelemetry spans; see OTEL_….")
-    ],
+    "pin_plans": _switch("pin-plans/--no-pin-plans", "Let users pin plans in the plans folder."),
+    "langserve": _switch("langserve/--no-langserve", "Add LangServe's routes."),
+    "mcp": _switch("mcp/--no-mcp", "Add MCP tools at /mcp: plan, run_plan, ask."),
+    "otel": _switch("otel/--no-otel", "Export OpenTelemetry spans; see OTEL_…."),
 }
 
 

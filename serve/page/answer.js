@@ -1,4 +1,4 @@
-// Draws the answer with links from its citations to the evidence, the missing parts, and its authors.
+// Draws the answer with links from citations to evidence, what is missing, and who planned and wrote.
 
 import { byId, duration, element, show } from "./dom.js";
 
@@ -12,7 +12,7 @@ function drawAnswer(run) {
   byId("worded").textContent = run.answer ? timings(run.answer) : "";
 }
 
-/** Append the new part of a text: an answer comes in thousands of pieces. */
+/** Show a text that grows; append only its new part, since an answer comes in thousands of pieces. */
 function appendText(container, text) {
   const textNode = container.childNodes.length === 1 && container.firstChild.nodeType === Node.TEXT_NODE ? container.firstChild : null;
   if (textNode && text.startsWith(textNode.data)) textNode.appendData(text.slice(textNode.length));
@@ -39,7 +39,7 @@ function timings(answer) {
   return `Planned by ${answer.planner.name} in ${duration(usage.planning_ms)}, looked up in ${duration(usage.execution_ms)}, ${howWritten} in ${duration(usage.generation_ms)}.`;
 }
 
-/** The planner, and why it is not the chosen one. */
+/** The planner of the plan, the reason of a fallback, and a question back. */
 function plannerText(planner) {
   if (!planner) return "";
   const attempts = planner.attempts > 1 ? `, in ${planner.attempts} attempts` : "";
@@ -47,7 +47,7 @@ function plannerText(planner) {
   return `Written by the planner ${planner.name}${attempts}.${fallback}${clarification(planner)}`;
 }
 
-/** The question which of two plans was meant, if the planner is not sure. */
+/** The question to ask the user if the planner is not sure of its plan; else an empty text. */
 function clarification(planner) {
   if (!planner.asks_back) return "";
   const other = planner.alternatives?.[0];

@@ -1,4 +1,4 @@
-// The price of a plan, and the card with a run's open questions: plans to approve, tools' questions.
+// Shows the price of a plan, and a card with a run's open questions: plans to approve, tools' questions.
 
 import { element } from "./dom.js";
 import { planEditor } from "./editor.js";

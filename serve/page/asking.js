@@ -41,7 +41,7 @@ async function ask(question) {
   });
 }
 
-/** Resume a run, with the replies by their questions' ids if it waits for replies. */
+/** Resume a run; `replies`, by question id, are for a run that waits for them. */
 async function resume(run, replies) {
   if (page.asking) return showError("Another question is under way. Stop it, or wait for its answer.");
   showError("");
@@ -75,7 +75,7 @@ async function resume(run, replies) {
   });
 }
 
-/** Call `execute` for a run, and record if it ends, is stopped, or fails. */
+/** Call `execute` for a run, and record its time and whether it is stopped or fails. */
 async function trackRun(run, execute) {
   const stop = new AbortController();
   page.asking = { run, stop };

@@ -33,12 +33,12 @@ async function send(method, path, fields, body, output) {
     const options = { method: method.toUpperCase(), headers, body: body?.value };
     const reply = await fetch("." + path + (query.size ? "?" + query : ""), options);
     output.textContent = reply.status + " " + reply.statusText + "\n";
-    const reader = reply.body && reply.body.getReader(), decoder = new TextDecoder();
+    const reader = reply.body?.getReader(), decoder = new TextDecoder();
     let text = "";
-    for (; reader;) {
-      const part = await reader.read();
-      if (part.done) break;
-      text += decoder.decode(part.value, { stream: true });
+    while (reader) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += decoder.decode(value, { stream: true });
       output.textContent = reply.status + "\n" + text;
     }
     try {

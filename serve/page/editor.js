@@ -3,7 +3,7 @@
 
 import { element } from "./dom.js";
 
-/** A reference to a result of a step: the step's number, and the field. */
+/** A reference to a result of a step; its groups are the step's number and the field. */
 const REFERENCE = /^s(\d+)(?:\[\d+\])?\.(.+)$/;
 /** The kinds of values that a person types or puts together, with their labels. */
 const INPUT_KINDS = { text: "a text…", span: "words of the question…", number: "a number…" };
@@ -70,10 +70,10 @@ function planEditor({ steps: waitingSteps, finished, choices }, submit) {
       ...source(`${name} of s${at + 1}`, { ...alone, items }, at, step.arguments[name] ?? null, set, required));
   }
 
-  /** Return a choice of a value's source, and the controls that some sources need. */
+  /** Return a picker of a value's source, and the controls that some sources need. */
   function source(label, admitted, at, initial, set, required) {
     const earlier = admitted.step ? steps.slice(0, at) : [];
-    const references = earlier.flatMap(({ tool }, n) => (tools.get(tool)?.results ?? []).map((field) => `s${n + 1}.${field}`));
+    const references = earlier.flatMap(({ tool }, index) => (tools.get(tool)?.results ?? []).map((field) => `s${index + 1}.${field}`));
     const kind = kindOf(initial, admitted, references);
     // A value that is no longer possible must be chosen again.
     if (kind === "") set(null);
@@ -81,7 +81,7 @@ function planEditor({ steps: waitingSteps, finished, choices }, submit) {
     const inputKinds = Object.entries(INPUT_KINDS).filter(([name]) => admitted[name] && (name !== "span" || choices.words.length));
     const options = [["", required ? "choose…" : "left out"], ...offeredValues.map((offered) => [offered, offered]), ...inputKinds, ...(admitted.items ? [[LIST, LIST]] : [])];
     const details = element("span", { class: "row" });
-    const fill = (now, value) => details.replaceChildren(...(CONTROLS[now]?.(label, value, set, admitted.items, at) ?? []));
+    const fill = (chosen, value) => details.replaceChildren(...(CONTROLS[chosen]?.(label, value, set, admitted.items, at) ?? []));
     fill(kind, initial);
     return [picker(label, options, kind, (next) => {
       const value = Object.hasOwn(INITIAL_VALUES, next) ? INITIAL_VALUES[next]() : next;
@@ -143,7 +143,7 @@ function planEditor({ steps: waitingSteps, finished, choices }, submit) {
     return null;
   }
 
-  /** Keep the steps of these numbers, in this order; references to removed steps become empty. */
+  /** Keep the steps with these indices, in this order; references to removed steps become empty. */
   function reorder(order) {
     const renumbered = (value) => {
       if (Array.isArray(value)) return value.map(renumbered);

@@ -1,4 +1,4 @@
-// The other fields of a request: scope, context, thread, earlier questions, token.
+// Reads the form's fields besides the question into a request: scope, context, thread, history, token.
 
 import { byId, element, show } from "./dom.js";
 import { Refused, getJson } from "./service.js";
@@ -19,7 +19,7 @@ function context() {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Refused(0, `The context is no JSON: ${error.message}`);
+    throw new Refused(0, `The context is not JSON: ${error.message}`);
   }
 }
 

@@ -46,7 +46,7 @@ function stateText(step) {
   return parts.join(" · ");
 }
 
-/** Draw a graph; `update(run)` shows the steps' states, `close()` stops observing its size. */
+/** Draw a graph; the result's `update(run)` shows the steps' states, `close()` ends its observer. */
 function drawGraph(container, steps, onSelect) {
   const nodes = new Map();
   const columns = [[{ id: "question" }], ...columnsOf(steps), [{ id: "answer" }]];

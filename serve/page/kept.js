@@ -7,7 +7,7 @@ import { fileText, openRun, savedRun } from "./run.js";
 import { Refused, getJson, postJson } from "./service.js";
 import { draw, showRun, page } from "./view.js";
 
-/** Maximum size of a file that the service reads. */
+/** Maximum size of a saved run in bytes; as PATH_LIMITS of the service. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
 async function openFile(file) {

@@ -43,9 +43,9 @@ function handleDrop(event) {
   if (event.type === "drop") openFile(event.dataTransfer.files[0]);
 }
 
-async function loadService(again) {
+async function loadService(reload = false) {
   try {
-    await loadAbout(again);
+    await loadAbout(reload);
     showError("");
   } catch (error) {
     reportError(error);

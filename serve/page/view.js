@@ -36,7 +36,7 @@ function showRun(run) {
   draw();
 }
 
-/** Draw the shown run at the next frame; calls before it have no further effect. */
+/** Draw the shown run at the next frame; further calls before that frame have no effect. */
 function scheduleDraw() {
   if (drawScheduled) return;
   drawScheduled = true;

@@ -15,7 +15,7 @@ _NO_TENANT = "casewright"
 
 
 def _refusal_reason(case: Case) -> str | None:
-    """Return why an answer may not be retained; ``None`` if it is approved or verified."""
+    """Return why an answer may not be retained; ``None`` if it may."""
     result: Mapping[str, Any] = case.result or {}
     solution: Mapping[str, Any] = case.solution or {}
     if not str(solution.get("answer", "")).strip():
@@ -45,7 +45,7 @@ class AnswerStore:
     def retain(
         self, tenant: str, question: str, answer: Mapping[str, Any], retained_by: str
     ) -> Retained:
-        """Retain an answer's JSON form if ``retained_by`` is approved or its run verified it."""
+        """Retain an answer, given as JSON; an answer that nobody approved must cite evidence."""
         cited = [item for item in answer["evidence"] if item["id"] in answer["citations"]]
         case = Case(
             problem={"question": question},
@@ -77,7 +77,7 @@ class AnswerStore:
             return sorted(store.all(), key=lambda case: (case.created, case.id), reverse=True)
 
     def get(self, tenant: str, case_id: str) -> Case | None:
-        """Return a tenant's retained answer, if it exists."""
+        """Return a tenant's retained answer; ``None`` if there is none with this id."""
         with self._store.for_tenant(tenant) as store:
             return next(iter(store.get(case_id)), None)
 

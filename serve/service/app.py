@@ -65,14 +65,12 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with lock:
-            async with open_checkpoints(options) as threads:
+            async with open_checkpoints(options) as (saver, locks, store, find_older):
                 call_threads = options.max_tool_threads
                 bound_call_threads(call_threads, options.share_of(call_threads))
-                runs = Runs(
-                    parts, options, threads.saver, answers, threads.locks, threads.store, metrics
-                )
+                runs = Runs(parts, options, saver, answers, locks, store, metrics)
                 app.state.runs = runs
-                async with retire_in_background(runs, threads.find_older):
+                async with retire_in_background(runs, find_older):
                     yield
                 runs.close()
 

@@ -9,8 +9,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from casewright.errors import StoreDamagedError
 
-#: The suffix of a value's type that marks a checksum at the end of its bytes, and the checksum's
-#: length. Values of earlier versions have no checksum.
+#: The suffix of the type of a value whose bytes end in a checksum, and the length of the checksum.
+#: Values of earlier versions have no checksum.
 SUFFIX, BYTES = "+crc32", 4
 
 

@@ -7,9 +7,8 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import AbstractContextManager, asynccontextmanager, closing, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from casewright.errors import DependencyError, InputError
 from casewright.serve.service.checkpoint_sums import SummedSerializer
@@ -19,12 +18,12 @@ from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.repeats import TTL, sweep
 from casewright.serve.service.thread_locks import ThreadLocks
 
-#: The query of threads whose last checkpoint has an id below the appended parameter.
+#: SQL that selects threads whose last checkpoint has an id below the parameter to append.
 SELECT_OLDER = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
 FindOlder = Callable[[str], Awaitable[list[str]]]
 #: Maximum number of threads in memory, of all tenants together.
 MAX_IN_MEMORY = 1000
-#: The longest integrity check of a threads' file at the start of a service.
+#: The longest time of an integrity check of a threads' file, when a service starts.
 CHECK_SECONDS = 5.0
 
 
@@ -34,13 +33,11 @@ def thread_key(domain: str, tenant: str, thread_id: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Threads:
+class ThreadStorage(NamedTuple):
     """Open storage of threads.
 
     Attributes:
         saver: LangGraph's checkpointer.
-        locks: The locks of threads.
         store: LangGraph's store, for responses to repeated requests; see ``repeats``.
         find_older: Returns the keys of threads whose last checkpoint has an id below a given one;
             ``None`` for threads in memory.
@@ -134,7 +131,7 @@ def _damage(file: Path) -> str:
 
 
 @asynccontextmanager
-async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
+async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStorage]:
     """Open the storage that ``lock_threads`` checked: a database, a SQLite file, or memory."""
     if options.threads_url is not None:
         from langgraph.store.postgres.aio import AsyncPostgresStore
@@ -148,7 +145,7 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
                     return [row["thread_id"] for row in await rows.fetchall()]
 
             async with sweep(AsyncPostgresStore(pool, ttl=TTL)) as store:
-                yield Threads(saver, locks, store, find_older)
+                yield ThreadStorage(saver, locks, store, find_older)
     elif options.threads_file is not None:
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
         from langgraph.store.sqlite.aio import AsyncSqliteStore
@@ -163,16 +160,16 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
                     return [row[0] async for row in rows]
 
             async with AsyncSqliteStore.from_conn_string(file, ttl=TTL) as store, sweep(store):
-                yield Threads(saver, ThreadLocks(), store, find_older)
+                yield ThreadStorage(saver, ThreadLocks(), store, find_older)
     else:
         from langgraph.checkpoint.memory import InMemorySaver
         from langgraph.store.memory import InMemoryStore
 
-        yield Threads(InMemorySaver(), ThreadLocks(), InMemoryStore())
+        yield ThreadStorage(InMemorySaver(), ThreadLocks(), InMemoryStore())
 
 
 class RecentThreads:
-    """Bounds the threads in memory, if ``bounded``: their number, and each to its last run."""
+    """Limits the threads in memory to a number, and each to its last run, if ``bounded``."""
 
     def __init__(self, saver: Any, *, bounded: bool, limit: int = MAX_IN_MEMORY) -> None:
         self._saver = saver

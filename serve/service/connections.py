@@ -8,6 +8,7 @@ import logging
 import os
 import resource
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -30,6 +31,7 @@ _FULL_RESPONSE = (
 )
 
 
+@dataclass(eq=False)
 class Connections:
     """The open connections, bounded in total and by address (IPv6: by network of 64 bits).
 
@@ -39,22 +41,19 @@ class Connections:
     connection gets 503. Connections are also closed after ``quiet_seconds`` or ``busy_seconds``.
     """
 
-    def __init__(
-        self, limit: int, address_limit: int, quiet_seconds: float, busy_seconds: float
-    ) -> None:
-        self._limit = limit
-        self._address_limit = address_limit
-        self._quiet_seconds = quiet_seconds
-        self._busy_seconds = busy_seconds
-        # By address: the connections with the time of their last change, the oldest first.
-        self._open: dict[str, OrderedDict[BoundedProtocol, float]] = {}
+    limit: int
+    address_limit: int
+    quiet_seconds: float
+    busy_seconds: float
+    # By address: the connections with the time when they last became busy or quiet, in order.
+    _open: dict[str, OrderedDict[BoundedProtocol, float]] = field(default_factory=dict)
 
     def admit(self, new: BoundedProtocol) -> bool:
         """Add a new connection; return ``False`` if it is refused."""
-        neighbours = self._open.get(new.address, OrderedDict())
-        is_full = sum(map(len, self._open.values())) >= self._limit
-        if is_full or len(neighbours) >= self._address_limit:
-            candidates = max(self._open.values(), key=len) if is_full else neighbours
+        peers = self._open.get(new.address, OrderedDict())
+        is_full = sum(map(len, self._open.values())) >= self.limit
+        if is_full or len(peers) >= self.address_limit:
+            candidates = max(self._open.values(), key=len) if is_full else peers
             quiet = next((connection for connection in candidates if not connection.busy), None)
             log.warning(
                 "There is no room for another connection: %s.",
@@ -75,7 +74,7 @@ class Connections:
             self._open.pop(closed.address, None)
 
     def restart_timer(self, connection: BoundedProtocol) -> None:
-        """Restart the time of a connection after a request or a response."""
+        """Start to count the busy or quiet time of a connection again."""
         peers = self._open.get(connection.address, OrderedDict())
         if connection in peers:
             peers[connection] = connection.loop.time()
@@ -86,7 +85,7 @@ class Connections:
         for peers in list(self._open.values()):
             for connection, since in list(peers.items()):
                 connection.report_change()
-                allowed = self._busy_seconds if connection.busy else self._quiet_seconds
+                allowed = self.busy_seconds if connection.busy else self.quiet_seconds
                 if peers.get(connection) == since and connection.loop.time() - since > allowed:
                     connection.transport.abort()
 
@@ -110,7 +109,7 @@ class BoundedProtocol(H11Protocol):
         return begun and not self.transport.is_closing()
 
     def report_change(self) -> None:
-        """Report a change of the connection's state."""
+        """Restart the timer if another request or response has begun or ended."""
         state = (self.cycle, self.busy)
         if state != self._state:
             self._state = state
@@ -141,7 +140,7 @@ class BoundedProtocol(H11Protocol):
 
 
 def network_of(host: str) -> str:
-    """Return the address that connections are counted by: IPv4, or an IPv6 network."""
+    """Return the key by which connections are counted: an IPv4 address or an IPv6 network."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

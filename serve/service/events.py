@@ -21,7 +21,7 @@ KEEP_ALIVE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event of a stream: its name, see ``/ask/stream``, and its JSON-plain data."""
+    """An event of a stream: its JSON-plain data, and one of the names in ``routes._EVENTS``."""
 
     name: str
     data: Mapping[str, Any]
@@ -38,8 +38,8 @@ async def event_lines(
     """Yield a run's events as bytes; the last is ``error`` after a failure or the deadline.
 
     Args:
-        events: The run; when the reader stops, it is closed and its work cancelled.
-        deadline: The end of its time, by the event loop's clock.
+        events: The run's events; when the reader stops, they are closed, which cancels the run.
+        deadline: The time at which the run must end, by the event loop's clock.
         keep_alive: Seconds without an event after which a comment is sent.
     """
     queue: asyncio.Queue[Event | None] = asyncio.Queue()

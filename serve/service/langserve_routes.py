@@ -1,7 +1,7 @@
 """LangServe's routes over the service's runs.
 
-LangServe is archived and supports neither threads nor LangGraph's context. It gets a runnable with
-a typed input and output, which passes the tenant to ``runs.Runs``.
+LangServe is archived and supports neither threads nor LangGraph's context. So it is given a
+runnable with a typed input and output, which passes the tenant to ``runs.Runs``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
 
@@ -47,7 +47,11 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
             *("invoke", "batch", "stream", "playground"),
             *("input_schema", "output_schema", "config_schema"),
         ),
-        per_req_config_modifier=_with_tenant,
+        # The client's configurable values are dropped.
+        per_req_config_modifier=lambda config, request: {
+            **config,
+            "configurable": {_TENANT: tenant_of(request.scope)},
+        },
     )
     app.include_router(router)
 
@@ -112,8 +116,3 @@ def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
     runnable: Any = _BoundedBatchRunnable(answer, max_batch)
     typed: Runnable[Any, Any] = runnable.with_types(input_type=AskBody, output_type=AnswerBody)
     return typed
-
-
-def _with_tenant(config: dict[str, Any], request: Request) -> dict[str, Any]:
-    # The client's configurable values are dropped.
-    return {**config, "configurable": {_TENANT: tenant_of(request.scope)}}

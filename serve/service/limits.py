@@ -1,7 +1,6 @@
 """Limits of requests: size, JSON depth, time and number.
 
-The middleware is plain ASGI, since Starlette's ``BaseHTTPMiddleware`` buffers streams and hides
-client disconnects.
+Plain ASGI, since Starlette's ``BaseHTTPMiddleware`` buffers streams and hides disconnects.
 """
 
 from __future__ import annotations
@@ -27,16 +26,15 @@ from casewright.tools.deadline import owner
 GRACE_SECONDS = 2.0
 #: Maximum wait for cancelled work.
 CANCEL_SECONDS = 5.0
-#: Maximum bytes and seconds for which a too large body is read before the refusal: otherwise a
-#: client that is still writing would see its connection reset.
-UNREAD_BYTES = 16 * 1024 * 1024
-UNREAD_SECONDS = 5.0
+#: Maximum bytes and seconds for which a too large body is read and discarded before the refusal:
+#: otherwise a client that is still writing would see its connection reset.
+DISCARD_BYTES = 16 * 1024 * 1024
+DISCARD_SECONDS = 5.0
 #: Larger bodies are scanned in a thread; the scan of a smaller one takes at most a millisecond.
 LARGE_BYTES = 64 * 1024
 #: The deepest nesting of JSON lists and objects.
 JSON_DEPTH = 100
-#: Maximum number of strings, brackets and commas in JSON. A value has about three; the JSON of a
-#: large run has 50,000.
+#: Maximum number of strings, brackets and commas in JSON; a large run has 50,000.
 JSON_PARTS = 200_000
 #: A string, closed or not, or a character of JSON's structure. No string is scanned twice.
 _PARTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]},]', re.DOTALL)
@@ -67,31 +65,33 @@ class Slots:
 class _Sender:
     """The ASGI ``send`` of a request, which records if the response has begun or is complete."""
 
-    def __init__(self, send: Send, deadline: asyncio.Timeout) -> None:
-        self._send = send
-        self._deadline = deadline
+    def __init__(self, send: Send, timeout: asyncio.Timeout) -> None:
+        self._send, self._timeout = send, timeout
         self.begun = self.complete = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and not self.begun:
             self.begun = True
             # Once the status is sent, a stream reports its timeout itself.
-            if (when := self._deadline.when()) is not None and not self._deadline.expired():
-                self._deadline.reschedule(when + GRACE_SECONDS)
+            if (when := self._timeout.when()) is not None and not self._timeout.expired():
+                self._timeout.reschedule(when + GRACE_SECONDS)
         self.complete |= message["type"] == "http.response.body" and not message.get("more_body")
         await self._send(message)
 
 
 class _Queue:
-    """The slots of one kind of requests, and its running and waiting requests by tenant."""
+    """The slots of one kind of requests; as many requests may wait as run.
+
+    ``counts`` has the number of running and waiting requests by tenant.
+    """
 
     def __init__(self, limit: int, share: int) -> None:
         self.slots = Slots(limit, share)
         self.counts: Counter[str] = Counter()
-        self._limit, self._share = 2 * limit, 2 * share
+        self._limit, self._share = limit, share
 
     def is_full_for(self, tenant: str) -> bool:
-        return self.counts.total() >= self._limit or self.counts[tenant] >= self._share
+        return self.counts.total() >= 2 * self._limit or self.counts[tenant] >= 2 * self._share
 
 
 class Admission:
@@ -124,7 +124,8 @@ class Admission:
         queue = self._posts if scope["method"] in ("POST", "PUT") else self._others
         tenant = tenant_of(scope)
         if queue.is_full_for(tenant):
-            refusal = problem_response(503, "Too many requests are at work.", {"Retry-After": "1"})
+            detail = "Too many requests are at work. Try again."
+            refusal = problem_response(503, detail, {"Retry-After": "1"})
             await refusal(scope, receive, send)
             return
         queue.counts[tenant] += 1
@@ -192,7 +193,7 @@ class Admission:
     ) -> None:
         """Process a request until it is done or its client disconnects."""
         unread_body = [body]
-        disconnect = asyncio.ensure_future(_disconnected(receive))
+        disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
 
         async def receive_body() -> Message:
             if unread_body:
@@ -233,9 +234,9 @@ async def _chunks(receive: Receive) -> AsyncIterator[bytes]:
 
 async def _discard(chunks: AsyncIterator[bytes]) -> None:
     """Read the rest of a body, within limits."""
-    remaining = UNREAD_BYTES
+    remaining = DISCARD_BYTES
     with suppress(TimeoutError):
-        async with asyncio.timeout(UNREAD_SECONDS):
+        async with asyncio.timeout(DISCARD_SECONDS):
             async for chunk in chunks:
                 remaining -= len(chunk)
                 if remaining <= 0:
@@ -243,9 +244,9 @@ async def _discard(chunks: AsyncIterator[bytes]) -> None:
 
 
 def json_refusal(body: bytes) -> str:
-    """Return the reason why a body must not be parsed as JSON; empty without one.
+    """Return why a body must not be parsed as JSON; empty if it may, even if it is invalid JSON.
 
-    The JSON parser, written in C, would block all other requests. Invalid JSON is not detected.
+    The JSON parser, written in C, would block all other requests.
     """
     if not detect_encoding(body).startswith("utf-8"):
         return "The JSON is not UTF-8. Send it as UTF-8."
@@ -263,6 +264,6 @@ def json_refusal(body: bytes) -> str:
     return ""
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

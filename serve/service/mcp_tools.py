@@ -1,7 +1,6 @@
 """The MCP tools ``plan``, ``run_plan`` and ``ask``, at ``/mcp`` and over stdio.
 
-The scope is not an argument, since a model writes arguments: over HTTP it is a header, over stdio
-an option of the command.
+The scope is no argument, since a model writes arguments, but a header, or an option over stdio.
 """
 
 from __future__ import annotations
@@ -34,13 +33,10 @@ SCOPE_HEADER = "Casewright-Scope"
 GRACE_SECONDS = 0.5
 #: Fields of a body that arguments cannot set.
 _NOT_ARGUMENTS = ("scope", "thread_id")
+#: Tool name to the body that its arguments make, the body of its result, and its description.
 _TOOLS: Mapping[str, tuple[type[AskBody], type[BaseModel], str]] = {
     "plan": (AskBody, PlannedBody, "Write a plan of tool calls for a question without running it."),
-    "run_plan": (
-        WrittenPlanBody,
-        AnswerBody,
-        "Run a plan, and answer the question from its results.",
-    ),
+    "run_plan": (WrittenPlanBody, AnswerBody, "Run a plan, and answer from its results."),
     "ask": (AskBody, AnswerBody, "Plan and run tool calls for a question; answer with citations."),
 }
 router = APIRouter(include_in_schema=False)
@@ -128,7 +124,7 @@ class _Transport(Response):
         self._request = request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def receive_again() -> dict[str, Any]:
+        async def receive_body() -> dict[str, Any]:
             return {"type": "http.request", "body": await request.body(), "more_body": False}
 
         request, loop = self._request, asyncio.get_running_loop()
@@ -140,7 +136,7 @@ class _Transport(Response):
             options = server.create_initialization_options()
             work = asyncio.ensure_future(server.run(incoming, outgoing, options, stateless=True))
             try:
-                await transport.handle_request(scope, receive_again, send)
+                await transport.handle_request(scope, receive_body, send)
             finally:
                 work.cancel()
                 await asyncio.wait({work})

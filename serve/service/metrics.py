@@ -18,7 +18,7 @@ from casewright.tools.deadline import abandoned_calls, running_calls
 
 #: Upper bounds of the histograms' buckets, in seconds.
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-#: Statuses of requests refused before their work.
+#: Statuses that are counted as refusals.
 REFUSED = (400, 401, 413, 422, 503)
 router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error=False))])
 
@@ -46,30 +46,33 @@ class Metrics:
         abandoned = gauge("abandoned_tool_threads", "Threads of calls that no run waits for.")
         abandoned.set_function(abandoned_calls)
 
-    def run(self) -> AbstractContextManager[Any]:
+    def track_run(self) -> AbstractContextManager[Any]:
         """Return a context in which a run counts as in flight."""
         return self._running.track_inprogress()
 
-    def request(self, route: str, status: int) -> None:
+    def count_request(self, route: str, status: int) -> None:
         """Count a request by its route's template."""
         self._requests.labels(route, str(status)).inc()
         if status in REFUSED:
             self._refused.labels(str(status)).inc()
 
-    def phase(self, name: str, milliseconds: float) -> None:
+    def count_phase(self, name: str, milliseconds: float) -> None:
         """Count the time of a run's ``planning``, ``execution`` or ``generation``."""
         self._seconds.labels(name).observe(milliseconds / 1000)
 
-    def event(self, event: Mapping[str, Any]) -> None:
+    def count_event(self, event: Mapping[str, Any]) -> None:
         """Count an event of the graph; other events, which a tool may write, are ignored."""
         match event:
             case {"event": "plan", "planner": {"milliseconds": milliseconds}}:
-                self.phase("planning", milliseconds)
+                self.count_phase("planning", milliseconds)
             case {"event": "step_ended", "tool": tool, "status": status} if tool in self._tools:
                 self._calls.labels(tool, status).inc()
-            case {"event": "answer", "usage": {"execution_ms": execution, "generation_ms": words}}:
-                self.phase("execution", execution)
-                self.phase("generation", words)
+            case {
+                "event": "answer",
+                "usage": {"execution_ms": execution, "generation_ms": generation},
+            }:
+                self.count_phase("execution", execution)
+                self.count_phase("generation", generation)
 
 
 class RequestCounter:
@@ -87,7 +90,7 @@ class RequestCounter:
 
         async def count_and_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._metrics.request(_route(scope), message["status"])
+                self._metrics.count_request(_route(scope), message["status"])
             await send(message)
 
         await self._app(scope, receive, count_and_send)
@@ -97,7 +100,7 @@ def _route(scope: Scope) -> str:
     """Return the template of a request's route; ``other`` without a route."""
     if (route := scope.get("route")) is not None:
         return str(route.path)
-    # A middleware has refused the request.
+    # A middleware refused the request before it was routed.
     return next(templates(scope["app"], scope["path"]), "other")
 
 

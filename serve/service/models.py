@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from casewright.planner.request import MAX_QUESTION_CHARACTERS, check_storable
 
-#: The name begins with a letter or a digit: "." and ".." are parts of a path.
+#: The name begins with a letter or a digit, since URLs with "." or ".." would be resolved.
 ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$")]
 Scope = Annotated[
     dict[str, str],
@@ -154,7 +154,7 @@ class PinBody(_Request):
     replace: bool = Field(False, description="Replace a plan of this name.")
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> PinBody:
+    def _check_source(self) -> PinBody:
         written = {"question", "plan", "parameters"} & self.model_fields_set
         if self.file is not None and written:
             raise ValueError("file stands alone: leave out question, plan and parameters")
@@ -261,7 +261,7 @@ class PlannedBody(_Response):
 
 
 class PinnedBody(_Response):
-    """A pinned plan."""
+    """A pinned plan, and the changes of its tools."""
 
     name: str
     question: str = Field(description="The question, with {parameter} for each parameter.")

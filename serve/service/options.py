@@ -44,10 +44,9 @@ class ServiceOptions:
     Attributes:
         tokens: Bearer token to its grant; without tokens, all requests have the tenant ``local``.
         changed_tokens: Returns the tokens if they have changed, else ``None``.
-        max_concurrency_per_tenant: By default half of ``max_concurrency`` if there are several
-            tenants, else all of it.
+        max_concurrency_per_tenant: By default ``share_of`` ``max_concurrency``.
         compute_threads: Threads of planners and generators that compute; by default 1 for a case
-            planner without language model, since several would contend for Python's lock, else 8.
+            planner that plans in milliseconds, which would contend for Python's lock, else 8.
     """
 
     tokens: Mapping[str, Grant] = field(default_factory=dict, repr=False)
@@ -77,7 +76,7 @@ class ServiceOptions:
         return self.threads_file is None and self.threads_url is None
 
     def share_of(self, total: int) -> int:
-        """Return a tenant's share of a total: half, if there are several tenants."""
+        """Return a tenant's share of a total: half if there are several tenants, else all."""
         has_several_tenants = len({grant.tenant for grant in self.tokens.values()}) > 1
         return ceil(total / 2) if has_several_tenants else total
 

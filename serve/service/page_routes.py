@@ -39,9 +39,9 @@ class _Page(StaticFiles):
         except HTTPException as error:
             raise RefusedError(error.status_code, "The page has no such file.", _HEADERS) from error
         response.headers.update(_HEADERS)
-        kind = _TYPES.get(path.rpartition(".")[2])
-        if kind is not None and response.status_code == 200:
-            response.headers["Content-Type"] = f"{kind}; charset=utf-8"
+        content_type = _TYPES.get(path.rpartition(".")[2])
+        if content_type is not None and response.status_code == 200:
+            response.headers["Content-Type"] = f"{content_type}; charset=utf-8"
         return response
 
 

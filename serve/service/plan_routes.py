@@ -20,7 +20,7 @@ from casewright.serve.service.routes import TheKey, TheRuns, TheTenant, openapi,
 from casewright.tools import Toolbox
 
 plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[routes.BEARER])
-#: Maximum number of plans in the folder for a new plan over HTTP.
+#: The number of plans in the folder from which on no plan can be added over HTTP.
 MAX_PLANS = 1000
 log = logging.getLogger("casewright.service")
 PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The plan's name.")]

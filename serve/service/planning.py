@@ -18,9 +18,8 @@ MIN_SIMILARITY = 0.9
 class PlanReusingPlanner:
     """A planner that reuses the plan of a tenant's retained answer to nearly the same question.
 
-    Only the plan is reused, and runs again. Texts that it took from the earlier question must be in
-    the new one too. ``planner`` plans other questions, and those with a history or a context, which
-    can change the meaning of the same words.
+    The plan runs again; texts that it took from the earlier question must be in the new one too.
+    ``planner`` plans other questions, and those with a history or context, which change meanings.
     """
 
     def __init__(self, planner: Planner, answers: AnswerStore, tenant: str, pool: Executor) -> None:
@@ -56,14 +55,14 @@ class PlanReusingPlanner:
                 return None
             request.validate(plan)
         except CasewrightError:
-            # Without the retained answers, the question is planned.
+            # A store that does not answer, or a plan that does not fit, must not stop planning.
             return None
         milliseconds = (time.perf_counter() - started) * 1000
-        return PlanResult(plan, f"earlier:{hit.case.id}", 1, "", milliseconds)
+        return PlanResult(plan, f"earlier:{hit.case.id}", milliseconds=milliseconds)
 
 
 def _literals(plan: Plan) -> list[str]:
     """Return the literal texts in a plan's arguments, also within lists."""
     values = [value for step in plan.steps for _, value in step.arguments]
-    items = [i for v in values for i in (v.items if isinstance(v, ListValue) else (v,))]
-    return [i.value for i in items if isinstance(i, Literal) and isinstance(i.value, str)]
+    parts = [part for v in values for part in (v.items if isinstance(v, ListValue) else (v,))]
+    return [p.value for p in parts if isinstance(p, Literal) and isinstance(p.value, str)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5
 #: The interval between checks of the session with the locks.
 WATCH_SECONDS = 2.0
-#: The number of connections for checkpoints.
+#: Maximum number of connections for checkpoints.
 CONNECTIONS = 8
-#: The server ends the session of a lost machine after about ten seconds.
-_SESSION = (
+#: Settings of a session: the server ends it about ten seconds after its machine is lost.
+_KEEPALIVES = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: The advisory lock of the service that makes the tables. Other services poll for it, since CREATE
-#: INDEX CONCURRENTLY would wait for their statement if it waited for the lock.
+#: The advisory lock of the service that makes the tables. Other services try it again and again: a
+#: statement that waited for the lock would block CREATE INDEX CONCURRENTLY.
 _TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 
@@ -38,8 +39,6 @@ def check_threads_url(url: str) -> None:
         DependencyError: LangGraph's Postgres checkpointer is not installed.
         InputError: The database does not answer, or is not writable.
     """
-    import time
-
     try:
         import psycopg
         import psycopg_pool  # noqa: F401
@@ -118,12 +117,12 @@ class PostgresLocks(ThreadLocks):
 
     @asynccontextmanager
     async def lock(self, key: str | None) -> AsyncIterator[None]:
-        """Lock a thread among all services; raise ``RefusedError`` if it is taken or lost."""
+        """Lock a thread among all services; raise ``RefusedError`` if that fails, or breaks off."""
         async with super().lock(key):
             if key is None:
                 yield
                 return
-            session, number = await self._open(), _number(key)
+            session, number = await self._open_session(), _number(key)
             if not await _query(session, "SELECT pg_try_advisory_lock(%s)", number):
                 raise busy_thread()
             try:
@@ -146,7 +145,7 @@ class PostgresLocks(ThreadLocks):
         """Return ``True`` if a thread is locked in any service."""
         number = _number(key) % 2**64
         return await super().is_locked(key) or await _query(
-            await self._open(),
+            await self._open_session(),
             "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND "
             "database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND "
             "classid = %s::bigint::oid AND objid = %s::bigint::oid)",
@@ -161,7 +160,7 @@ class PostgresLocks(ThreadLocks):
         if self._session is not None:
             await self._session.close()
 
-    async def _open(self) -> AsyncConnection[Any]:
+    async def _open_session(self) -> AsyncConnection[Any]:
         from psycopg import AsyncConnection
 
         async with self._opening:
@@ -169,7 +168,7 @@ class PostgresLocks(ThreadLocks):
                 session = await AsyncConnection.connect(
                     self._url, autocommit=True, connect_timeout=CONNECT_SECONDS
                 )
-                await session.execute(_SESSION)
+                await session.execute(_KEEPALIVES)
                 self._session = session
                 self._watching = asyncio.ensure_future(self._watch(session))
             return self._session

@@ -38,7 +38,7 @@ _PATH = re.compile(
 )
 _DESCRIPTIONS = {
     400: "The request is malformed, or its Host or Origin is not a loopback address (no tokens).",
-    401: "The bearer token is missing or unknown.",
+    401: "The bearer token is missing, unknown or expired.",
     404: "The resource does not exist, or is another tenant's.",
     409: "The present state does not allow the request.",
     413: "The request is too large.",
@@ -147,7 +147,7 @@ def _has_class(name: str, error: BaseException) -> bool:
 
 
 def _is_sqlite_defect(error: BaseException) -> bool:
-    """Return ``True`` for an error of SQLite that neither the disk nor a lock causes."""
+    """Return ``True`` for an error in SQL or a SQLite file, not one of the disk or of a lock."""
     code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
     return type(error).__module__ == "sqlite3" and code == "SQLITE_ERROR"
 
@@ -186,7 +186,8 @@ def install(app: FastAPI) -> None:
 def _methods(app: FastAPI, request: Request) -> set[str]:
     """Return the methods of a request's path in OpenAPI."""
     paths = app.openapi()["paths"]
-    return {method.upper() for t in templates(app, request.scope["path"]) for method in paths[t]}
+    found = templates(app, request.scope["path"])
+    return {method.upper() for template in found for method in paths[template]}
 
 
 def templates(app: FastAPI, path: str) -> Iterator[str]:

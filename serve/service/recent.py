@@ -46,8 +46,8 @@ class TenantLru(Generic[T]):
                 del self._items[tenant]
 
     def _oldest(self, protected: Container[str]) -> tuple[str, str] | None:
-        for tenant, items in sorted(self._items.items(), key=lambda i: len(i[1]), reverse=True):
-            for key in items:
+        for tenant in sorted(self._items, key=lambda name: len(self._items[name]), reverse=True):
+            for key in self._items[tenant]:
                 if key not in protected:
                     return tenant, key
         return None

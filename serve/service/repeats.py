@@ -46,7 +46,7 @@ class Attempt:
         id: A digest of domain, tenant and key.
         content: A digest of the request's content.
         thread: The checkpointer's key of its thread, if it has one.
-        run: The run that an earlier attempt continued without ending it.
+        run: The id of the run that an attempt of the request last resumed, if any.
     """
 
     id: str
@@ -70,7 +70,7 @@ def attempt_of(
 
 
 class Repeats:
-    """Stores the responses to requests with an idempotency key; in memory they are ``bounded``."""
+    """Stores the responses to requests with an idempotency key; ``bounded`` limits their number."""
 
     def __init__(self, store: Any, *, bounded: bool) -> None:
         self._store = store
@@ -93,7 +93,7 @@ class Repeats:
             await self._store_response(attempt, response.status_code, bytes(response.body).decode())
             return response
 
-    async def streamed(
+    async def stream_once(
         self, attempt: Attempt | None, events: AsyncGenerator[Event, None]
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of a request; only the last event if an earlier attempt ended."""
@@ -140,7 +140,7 @@ class Repeats:
             self._in_progress.discard(attempt.id)
 
     async def begin(self, attempt: Attempt, run: str | None) -> None:
-        """Record that an attempt continues a run."""
+        """Record that an attempt resumes a run; status 0 stands for no response yet."""
         attempt.run = run
         await self._store_response(attempt, 0, "")
 

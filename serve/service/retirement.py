@@ -14,14 +14,14 @@ from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.runs import Runs
 
 #: The interval between searches for old threads.
-EVERY_SECONDS = 3600.0
+INTERVAL_SECONDS = 3600.0
 #: The epoch of the times in checkpoint ids, which count steps of 100 nanoseconds.
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 log = logging.getLogger("casewright.service")
 
 
 def first_id_after(when: datetime) -> str:
-    """Return the version-6 UUID that is greater than the ids of all older checkpoints."""
+    """Return the version-6 UUID (RFC 9562) that is above the ids of all earlier checkpoints."""
     steps = (when - _EPOCH) // timedelta(microseconds=1) * 10
     high = steps >> 12
     return f"{high >> 16:08x}-{high & 0xFFFF:04x}-6{steps & 0xFFF:03x}-0000-000000000000"
@@ -49,14 +49,11 @@ async def _retire_hourly(runs: Runs, find_older: FindOlder, days: float) -> None
                 log.info("Old threads were deleted: %d.", deleted)
         except Exception as error:  # noqa: BLE001 - retried in an hour
             log.warning("Old threads could not be deleted: %s", error)
-        await asyncio.sleep(EVERY_SECONDS)
+        await asyncio.sleep(INTERVAL_SECONDS)
 
 
 async def retire(runs: Runs, find_older: FindOlder, before: datetime) -> int:
-    """Delete the answered threads that were last used before a time; return their number.
-
-    A thread that waits for a reply, or whose run can be resumed, is kept.
-    """
+    """Delete the answered threads that were last used before a time; return their number."""
     deleted, first_id = 0, first_id_after(before)
     for key in await find_older(first_id):
         config: Any = {"configurable": {"thread_id": key}}

@@ -32,7 +32,7 @@ from casewright.stores import Case
 PATH_LIMITS = {"/runs/read": 8 * 1024 * 1024}
 #: Maximum size of the file of corrections in bytes: no tenant may fill the disk.
 MAX_CORRECTION_BYTES = 64 * 1024 * 1024
-#: Maximum time in which a ready store counts its cases.
+#: Maximum time in which the stores and the threads' database of a ready service answer.
 READY_SECONDS = 5.0
 log = logging.getLogger("casewright.service")
 
@@ -77,7 +77,7 @@ def openapi(body: type[BaseModel], *errors: int, waits: bool = False) -> dict[st
     Args:
         body: The response's body.
         errors: Statuses of errors, in addition to those of the middleware.
-        waits: True if the response is 202 where the run waits for a reply.
+        waits: Add the response 202, for a run that waits for a reply.
     """
     waiting = {"description": "The run waits for a reply.", "model": models.ThreadBody}
     accepted: dict[int | str, Any] = {202: waiting} if waits else {}
@@ -163,7 +163,7 @@ async def stream(
     A repeated request receives the last event only.
     """
     attempt = runs.attempt(key, tenant, body.thread_id, "stream", body.model_dump())
-    events = runs.repeats.streamed(attempt, runs.stream(body, tenant, attempt))
+    events = runs.repeats.stream_once(attempt, runs.stream(body, tenant, attempt))
     return EventStream(event_lines(events, request.state.deadline))
 
 
@@ -302,8 +302,8 @@ async def cases(
 async def case(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Return one retained answer of the tenant."""
     case = None
-    if runs.retained is not None:
-        case = await asyncio.to_thread(runs.retained.get, tenant, str(case_id))
+    if runs.answer_store is not None:
+        case = await asyncio.to_thread(runs.answer_store.get, tenant, str(case_id))
     if case is None:
         raise RefusedError(404, "There is no such case.")
     return reply(_case_body(case))
@@ -314,9 +314,8 @@ async def case(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> Response:
 )
 async def delete(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> None:
     """Delete a retained answer of the tenant."""
-    if runs.retained is None or not await asyncio.to_thread(
-        runs.retained.delete, tenant, str(case_id)
-    ):
+    store = runs.answer_store
+    if store is None or not await asyncio.to_thread(store.delete, tenant, str(case_id)):
         raise RefusedError(404, "There is no such case.")
 
 
@@ -397,5 +396,5 @@ def _check_stores(runs: Runs) -> None:
     for store in runs.parts.stores.values():
         if not is_unopened(store):
             store.count()
-    if runs.retained is not None:
-        runs.retained.check()
+    if runs.answer_store is not None:
+        runs.answer_store.check()

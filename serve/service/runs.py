@@ -41,11 +41,11 @@ from casewright.serve.session.threaded import run_in_threads
 from casewright.stores import Case
 from casewright.tools.body import arun
 
-#: Maximum number of runs, of all tenants together, whose answers can still be retained.
+#: Maximum number of runs, of all tenants together, whose answers users can approve later.
 MAX_RECENT = 1000
 #: The stream modes that every run of the graph needs.
 _MODES: list[Any] = ["custom", "values"]
-#: A text that was not streamed by its generator is split into pieces of a few words.
+#: A piece of up to six words: a text that its generator did not stream is sent in such pieces.
 _PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
 
 
@@ -60,8 +60,8 @@ class Runs:
     """Runs questions on graphs that are compiled once per service.
 
     A question with a thread runs with the checkpointer ``saver``, other questions without one. By
-    default the locks of threads and the responses to repeated requests are in memory. ``answers``
-    is the store of retained answers, ``None`` without one.
+    default the locks of threads, and ``store`` with the responses to repeated requests, are in
+    memory. ``answers`` is the store of retained answers, if the service retains any.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Runs:
         self.parts = parts
         self.options = options
         self.saver = restrict_types(saver)
-        self.retained = answers
+        self.answer_store = answers
         self.locks = locks or ThreadLocks()
         self.metrics = metrics or Metrics()
         self.repeats = Repeats(store or InMemoryStore(), bounded=options.threads_in_memory)
@@ -87,13 +87,13 @@ class Runs:
         self._read_locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots = Slots(options.max_concurrency, options.tenant_concurrency)
         planner = parts.planner
+        # Quick plans in several threads would contend for Python's lock.
         is_quick = isinstance(planner, CasePlanner) and not planner.is_slow(parts.toolbox)
         threads = options.compute_threads or (1 if is_quick else 8)
         self._pool = ThreadPoolExecutor(threads, "casewright-compute")
-        self._planner, generator = run_in_threads(parts.planner, parts.generator, self._pool)
-        # The tokens of a chat model are messages.
-        has_tokens = isinstance(generator, ChatGenerator)
-        self._modes = [*_MODES, *(["messages"] if has_tokens else [])]
+        self._planner, generator = run_in_threads(planner, parts.generator, self._pool)
+        # LangGraph streams the tokens of a chat model in the mode "messages".
+        self._modes = [*_MODES, *(["messages"] if isinstance(generator, ChatGenerator) else [])]
         limits = {"calls": options.max_calls, "cost": options.max_cost}
         self._limits = Limits().within({n: bound for n, bound in limits.items() if bound})
         self._latencies = Latencies()
@@ -122,10 +122,10 @@ class Runs:
         )
         planner = context.planner or self._planner
         async with self._slots.hold(tenant):
-            with self.metrics.run():
+            with self.metrics.track_run():
                 planning = plan_within(planner, request, limits, self._latencies.seconds())
                 plan, planner_json = await arun(planning)
-        self.metrics.phase("planning", planner_json["milliseconds"])
+        self.metrics.count_phase("planning", planner_json["milliseconds"])
         request.validate(plan)
         return {"plan": str(plan), "plan_steps": plan_steps(str(plan)), "planner": planner_json}
 
@@ -164,8 +164,7 @@ class Runs:
     ) -> dict[str, Any] | Waiting:
         """Continue a thread's run where it stopped; no finished step is repeated.
 
-        The replies in one request are passed together. A question without a reply stays open and is
-        asked again.
+        The replies are passed on together. A question without a reply is asked again.
 
         Raises:
             InputError: The scope is invalid or incomplete.
@@ -179,7 +178,7 @@ class Runs:
             if thread is None:
                 raise unknown_thread()
             run = thread.values.get("run_id")
-            is_retry = attempt is not None and attempt.run == run is not None
+            is_retry = attempt is not None and run is not None and attempt.run == run
             command = _resumption(thread, body, is_retry=is_retry)
             await self._threads.mark_used(tenant, key, self.locks.keys)
             async with self._slots.hold(tenant):
@@ -214,7 +213,7 @@ class Runs:
 
     async def approve(self, run_id: str, tenant: str) -> dict[str, Any]:
         """Retain the answer of a recent run as a case at its user's request; return the outcome."""
-        if self.retained is None or self.options.retain == "off":
+        if self.answer_store is None or self.options.retain == "off":
             raise RefusedError(409, "Answers are not retained here: the setting retain is off.")
         run = self._recent.get(tenant, run_id)
         if run is None:
@@ -226,13 +225,13 @@ class Runs:
 
         Reads of one tenant run one after another, even if a client disconnects during its read.
         """
-        if self.retained is None:
+        if self.answer_store is None:
             return []
         lock = self._read_locks[tenant]
         await lock.acquire()
-        reading = asyncio.ensure_future(asyncio.to_thread(self.retained.all, tenant))
-        reading.add_done_callback(lambda done: lock.release())
-        return await asyncio.shield(reading)
+        read = asyncio.ensure_future(asyncio.to_thread(self.answer_store.all, tenant))
+        read.add_done_callback(lambda done: lock.release())
+        return await asyncio.shield(read)
 
     def attempt(
         self, request_key: str | None, tenant: str, thread_id: str | None, *content: Any
@@ -258,7 +257,7 @@ class Runs:
         *,
         emit: bool = True,
     ) -> AsyncGenerator[Event, None]:
-        """Run the graph for a question, yield its events, and put its last state into ``state``.
+        """Run the graph for a question, yield its events, and write its last state to ``state``.
 
         Without ``emit``, the graph's own events are only counted.
         """
@@ -279,13 +278,12 @@ class Runs:
             if key is not None:
                 await self._threads.mark_used(tenant, key, self.locks.keys)
             async with self._slots.hold(tenant):
-                previous = None
-                if key is not None and attempt is not None:
-                    previous = await self.state(key)
-                if previous is not None and attempt is not None and previous.request == attempt.id:
+                previous = await self.state(key) if key and attempt else None
+                if previous and attempt and previous.request == attempt.id:
                     if previous.ended:
                         state.update(previous.final_state)
                         return
+                    # Without inputs, the graph continues the earlier attempt's run.
                     inputs = None
                 elif key is not None:
                     await self._threads.begin_run(key)
@@ -297,10 +295,10 @@ class Runs:
     async def _graph_events(
         self, chunks: Any, state: dict[str, Any], *, emit: bool
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a graph's stream, and keep the graph's last state in ``state``."""
+        """Yield the events of a graph's stream, and write the graph's last state to ``state``."""
         streamed = False
         paths: set[str] = set()
-        with self.metrics.run():
+        with self.metrics.track_run():
             async with aclosing(chunks):
                 async for mode, chunk in chunks:
                     if mode == "values":
@@ -314,7 +312,7 @@ class Runs:
                             streamed = True
                             yield Event("token", {"text": text})
                     elif isinstance(chunk, Mapping):
-                        self.metrics.event(chunk)
+                        self.metrics.count_event(chunk)
                         events = _custom_events(chunk, paths, streamed=streamed) if emit else ()
                         for event in events:
                             yield event
@@ -338,8 +336,8 @@ class Runs:
         approve: Approve = "declared",
     ) -> RunContext:
         planner = None
-        if self.retained is not None and self.options.retain != "off":
-            planner = PlanReusingPlanner(self._planner, self.retained, tenant, self._pool)
+        if self.answer_store is not None and self.options.retain != "off":
+            planner = PlanReusingPlanner(self._planner, self.answer_store, tenant, self._pool)
         # The default values of scope fields are for trials without tokens.
         if resumed or self.options.tokens:
             require_all_fields(self.parts.scopes, scope)
@@ -357,7 +355,12 @@ class Runs:
             return Waiting(thread.questions if thread is not None else [])
         answer = answer_without_paths(state["answer"])
         result = {**answer, "thread_id": thread_id, "retained": None}
-        if self.options.retain == "off" or self.retained is None or body.history or body.context:
+        if (
+            self.options.retain == "off"
+            or self.answer_store is None
+            or body.history
+            or body.context
+        ):
             return result
         if isinstance(body, (models.PinnedAsk, models.WrittenPlanBody)):
             # The client chose the plan: no later question may reuse it.
@@ -370,10 +373,10 @@ class Runs:
     async def _retain(
         self, question: str, answer: Mapping[str, Any], tenant: str, retained_by: str
     ) -> dict[str, Any]:
-        assert self.retained is not None
-        retain = self.retained.retain
-        retained = await asyncio.to_thread(retain, tenant, question, answer, retained_by)
-        return {"id": retained.id, "outcome": retained.outcome, "reason": retained.reason}
+        assert self.answer_store is not None
+        retain = self.answer_store.retain
+        result = await asyncio.to_thread(retain, tenant, question, answer, retained_by)
+        return {"id": result.id, "outcome": result.outcome, "reason": result.reason}
 
 
 def _turns(body: PlanBody) -> list[Turn]:
@@ -434,8 +437,10 @@ def _resumption(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Com
 
 
 def _custom_events(chunk: Mapping[str, Any], paths: set[str], *, streamed: bool) -> Iterator[Event]:
-    """Yield the service's events for a graph's event; ``paths`` collects paths in errors."""
-    # Other events, which a tool may write, are omitted.
+    """Yield the service's events for a graph's event; omit others, which a tool may write.
+
+    ``paths`` collects the paths in errors. ``streamed`` omits the answer's text, sent as tokens.
+    """
     kind = chunk.get("event")
     if kind == "plan":
         plan = chunk["plan"]

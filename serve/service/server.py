@@ -20,10 +20,10 @@ from fastapi import FastAPI
 from casewright.errors import InputError, StoreError
 from casewright.serve.service import connections as bounds
 
-#: A connection is closed this long after its request's time, in which cancelled work ends.
+#: Time after a request's deadline in which its cancelled work ends; then its connection is closed.
 END_SECONDS = 15.0
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
-#: Maximum number of log lines from one place in the code, within this number of seconds.
+#: Maximum number of log lines from one place in the code in a window of this many seconds.
 MAX_LINES = 20
 WINDOW_SECONDS = 60.0
 
@@ -31,9 +31,8 @@ WINDOW_SECONDS = 60.0
 class _Server(uvicorn.Server):
     """A server that ends open requests at a signal, and then exits normally.
 
-    Uvicorn raises the signal again at its end, which would kill the process. sse-starlette, which
-    LangServe imports, replaces Uvicorn's ``handle_exit`` to end streams at once, but not this
-    class's.
+    Uvicorn raises the signal again at its end, which would kill the process. LangServe's
+    sse-starlette replaces Uvicorn's ``handle_exit`` to end streams at once, but not this class's.
     """
 
     def __init__(self, config: uvicorn.Config, connections: bounds.Connections) -> None:
@@ -153,9 +152,8 @@ class _Window:
 class RepeatedLineFilter(logging.Filter):
     """A filter that omits log lines that one place in the code writes too often.
 
-    Otherwise an error of every request would fill the disk. Lines are counted within a time window,
-    by their place in the code and their exception. The first line of the next window has the number
-    of omitted lines.
+    Otherwise an error of every request would fill the disk. A time window counts lines of the same
+    place and class of exception. The first line after it says how many were omitted.
     """
 
     def __init__(self, limit: int = MAX_LINES, seconds: float = WINDOW_SECONDS) -> None:

@@ -24,7 +24,7 @@ from casewright.serve.settings.tokens import TokensFile, read_tokens
 from casewright.stores.encoders.onnx_graph import Bert
 from casewright.stores.paths import data_folder
 
-#: Settings of ``server.run``.
+#: The settings that are arguments of ``server.run``.
 _RUN_SETTINGS = {
     *("shutdown_seconds", "request_seconds", "header_seconds", "log_level"),
     *("max_connections", "max_connections_per_address"),
@@ -74,7 +74,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             answers = stack.enter_context(closing(AnswerStore(session.encoder, folder)))
         app = create_app(parts, options, answers)
-        # These objects stay; a full collection would walk them while all requests wait.
+        # These objects stay; a full garbage collection would walk them while all requests wait.
         gc.collect()
         gc.freeze()
         run(app, server_socket, **settings.model_dump(include=_RUN_SETTINGS))

@@ -24,7 +24,7 @@ class ThreadState:
     """The stored state of a thread's last run.
 
     Attributes:
-        ended_nodes: The number of ended ``NODES``.
+        ended_nodes: How many of ``NODES`` have ended, in their order.
         values: The graph's state; until a node has ended, its values are those of an earlier run.
         outcomes: The finished steps, JSON-plain, in the order in which they ended.
         questions: The open questions of tools or an approval, each with the ``id`` for a reply.
@@ -74,8 +74,10 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     if saved is None:
         return None
     next_nodes = [task.name for task in snapshot.tasks if task.name in NODES]
-    # A node's results are stored before the next checkpoint, which names the next node.
-    ended_nodes = NODES.index(next_nodes[0]) + (not snapshot.next) if next_nodes else len(NODES)
+    # A node's results are stored before the next checkpoint; the node has ended in between.
+    ended_nodes = NODES.index(next_nodes[0]) if next_nodes else len(NODES)
+    if next_nodes and not snapshot.next:
+        ended_nodes += 1
     values = snapshot.values
     if ended_nodes == 0:
         # The state's values are of an earlier run, and the new input is not in the state yet.

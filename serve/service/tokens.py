@@ -33,7 +33,7 @@ def tenant_of(scope: Scope) -> str:
 
 
 class Tokens:
-    """Finds the tenant of a token; false if the service was started without tokens.
+    """Finds the tenant of a token; ``bool`` is false if the service was started without tokens.
 
     A token is compared with all tokens in constant time, by their digests. ``changed`` returns the
     tokens if they have changed, else ``None``; it is called at most once per second.

@@ -32,9 +32,9 @@ def ask(
 
     Args:
         question: The user's question.
-        domain: A domain of ``own_domain``, a packaged domain's name, or ``FILE.py:NAME``.
+        domain: A domain, such as one of ``own_domain``; its name; or ``FILE.py:NAME``.
         context: Known facts, for example the open page.
-        scope: The identity of the user; the first value of each scope field by default.
+        scope: The identity of the user; by default the first value of each scope field.
         history: Earlier turns of the conversation, the earliest first.
         planner: Name of a planner, as for ``--planner``; the domain's default planner by default.
         generator: Name of a generator, as for ``--generator``.
@@ -56,7 +56,7 @@ def ask(
     check_history(list(history))
     with closing(open_session(domain, planner)) as session:
         request_scope = scope_of(session.domain.scopes, scope or {}, reveal=True)
-        graph = session.graph(generator, full=full, mend=mend)
         limits = None if deadline is None else {"deadline": deadline}
+        graph = session.graph(generator, full=full, mend=mend)
         dialogue = Dialogue(graph, request_scope, history, limits=limits)
         return Answer.from_state(dialogue.ask(question, context or {}))

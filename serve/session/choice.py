@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The domain, and the names of planner, generator and models; ``None`` means the default."""
+    """A domain, with the names of its planner, generator, encoder and judge (``feedback``).
+
+    ``None`` is the packaged encoder, or no judge; ``model`` is for planners with a language model.
+    """
 
     domain: Domain
     planner: str
@@ -29,7 +32,7 @@ class Choice:
 def read_choice(
     config: Path | None, domain: Domain | None = None, /, **flags: str | None
 ) -> Choice:
-    """Load the settings, and return ``choice_of`` them."""
+    """Return the choice in the settings; see ``load_settings`` and ``choice_of``."""
     from casewright.serve.settings.settings import load_settings
 
     return choice_of(load_settings(config, **flags), domain)
@@ -51,10 +54,10 @@ def chosen_domain(loaded: Loaded) -> Domain:
 
 
 def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
-    """Return what the settings choose, and set the folders of this process.
+    """Return the choice in loaded settings, and set this process's folders of stores and caches.
 
     A setting that does not apply to the domain or the planner is ignored, so that one settings file
-    serves all of them; a flag that does not apply is refused later.
+    serves all of them; a flag that does not apply is kept, and ``open_session`` refuses it.
     """
     from casewright.planner.named import ModelSettings, named_planner, planner_for_adapter
     from casewright.serve.session.defaults import default_planner
@@ -73,10 +76,10 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
     if domain.looping is None:
         not_applicable.add("feedback")
 
-    def if_used(name: str, value: str | None) -> str | None:
+    def if_applicable(name: str, value: str | None) -> str | None:
         return None if name in not_applicable and origins[name].kind != "flag" else value
 
-    device, dtype = if_used("device", settings.device), if_used("dtype", settings.dtype)
-    model = ModelSettings(if_used("adapter", adapter), device, dtype)
-    feedback = if_used("feedback", settings.feedback)
+    device, dtype = if_applicable("device", settings.device), if_applicable("dtype", settings.dtype)
+    model = ModelSettings(if_applicable("adapter", adapter), device, dtype)
+    feedback = if_applicable("feedback", settings.feedback)
     return Choice(domain, planner, settings.generator, settings.encoder, model, feedback)

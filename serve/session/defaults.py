@@ -12,18 +12,16 @@ from casewright.stores.paths import data_folder
 
 
 def default_planner(domain: Domain) -> str:
-    """Return the name of a domain's planner; without the packaged language model, its substitute.
+    """Return the name of a domain's planner; a substitute if its language model cannot run here.
 
-    The case planner is the substitute of the packaged language model, and the plan parser that of
-    the ensemble of both. A packaged domain names the language model only if it is more accurate
-    than the case planner on unseen questions, as the README shows for the shop.
+    The case planner replaces the packaged language model, and the plan parser alone the ensemble.
     """
     without_model = {SHIPPED: CASE_PLANNER, ENSEMBLE: PARSER}
     return domain.planner if is_runnable() else without_model.get(domain.planner, domain.planner)
 
 
 def store_folder(domain: str, encoder: str | None = None) -> Path:
-    """Return the folder of a domain's stores; each encoder has its own."""
+    """Return the folder of a domain's stores; each encoder has its own folder."""
     if encoder is None:
         return data_folder() / domain
     return data_folder() / f"{domain}-{re.sub(r'[^A-Za-z0-9.-]+', '-', encoder).strip('-.')}"

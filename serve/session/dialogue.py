@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from casewright.planner.request import Turn
@@ -12,39 +13,30 @@ if TYPE_CHECKING:
     from casewright.graph import Approve
     from casewright.graph.build import Graph
 
-#: Maximum number of turns in the history; questions seldom refer to earlier ones.
+#: Maximum number of turns that are kept; questions seldom refer to older turns.
 MAX_TURNS = 20
 
 
+@dataclass(eq=False)
 class Dialogue:
-    """A conversation with a graph in one scope; it stores the turns, which the graph does not.
+    """A conversation with a graph in one scope; the graph itself does not store the turns.
 
-    Args:
+    Attributes:
         graph: The graph, with a checkpointer if ``replies`` is given.
         scope: The user's scope.
-        turns: Earlier turns.
-        replies: Returns a person's replies to the values of all pending interrupts. Without it, an
-            interrupt is an error.
-        limits: The budgets of each question.
+        turns: Earlier turns, the earliest first.
+        replies: Returns a person's replies to all pending interrupts, which are errors without it.
+        limits: The budgets of each question; see ``RunContext``.
         approve: Plans that need approval; see ``build_graph``.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        scope: Mapping[str, str],
-        turns: Sequence[Turn] = (),
-        *,
-        replies: Callable[[Sequence[Any]], Sequence[Any]] | None = None,
-        limits: Mapping[str, Any] | None = None,
-        approve: Approve = "declared",
-    ) -> None:
-        self._graph = graph
-        self._scope = scope
-        self._replies = replies
-        self._limits = limits
-        self._approve = approve
-        self.turns: list[Turn] = list(turns)
+    graph: Graph
+    scope: Mapping[str, str]
+    turns: Sequence[Turn] = ()
+    _: KW_ONLY
+    replies: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+    limits: Mapping[str, Any] | None = None
+    approve: Approve = "declared"
 
     def ask(self, question: str, context: Mapping[str, Any]) -> dict[str, Any]:
         """Return the graph's state after an answer; a failed question adds no turn."""
@@ -52,14 +44,14 @@ class Dialogue:
 
         from casewright.graph import Answer, RunContext
 
-        inputs: Any = {"question": question, "context": dict(context), "history": self.turns}
+        inputs: Any = {"question": question, "context": dict(context), "history": list(self.turns)}
         config: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
-        run_context = RunContext(scope=self._scope, limits=self._limits, approve=self._approve)
-        result: dict[str, Any] = self._graph.invoke(inputs, config, context=run_context)
-        while self._replies is not None and (interrupts := result.get("__interrupt__")):
-            replies = self._replies([interrupt.value for interrupt in interrupts])
-            by_id = {item.id: reply for item, reply in zip(interrupts, replies, strict=True)}
-            result = self._graph.invoke(Command(resume=by_id), config, context=run_context)
+        run_context = RunContext(scope=self.scope, limits=self.limits, approve=self.approve)
+        result: dict[str, Any] = self.graph.invoke(inputs, config, context=run_context)
+        while self.replies is not None and (interrupts := result.get("__interrupt__")):
+            replies = self.replies([interrupt.value for interrupt in interrupts])
+            reply_by_id = {i.id: reply for i, reply in zip(interrupts, replies, strict=True)}
+            result = self.graph.invoke(Command(resume=reply_by_id), config, context=run_context)
         turn = Turn(question=question, answer=Answer.from_state(result).text)
         self.turns = [*self.turns, turn][-MAX_TURNS:]
         return result

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_context(text: str | None) -> dict[str, Any]:
-    """Return the context in a JSON text, empty without a text; raise ``InputError`` if invalid."""
+    """Return the context in a JSON object, ``{}`` for ``None``; raise ``InputError`` if invalid."""
     if text is None:
         return {}
     try:
@@ -30,7 +30,7 @@ def read_context(text: str | None) -> dict[str, Any]:
 
 
 def read_history(file: Path | None) -> list[Turn]:
-    """Return the earlier turns in a JSON file; empty without a file."""
+    """Return the earlier turns in a JSON file; ``[]`` without a file."""
     if file is None:
         return []
     try:
@@ -54,6 +54,7 @@ def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
     """
     from casewright.graph.limits import BUDGET, Limits
 
+    fields = [field for field in BUDGET if field != "tool_calls"]
     budget: dict[str, Any] = {}
     for text in texts or ():
         name, _, number = text.partition("=")
@@ -61,9 +62,9 @@ def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
         if not name or isinstance(value, bool | str):
             raise InputError(
                 f"{option} {text:.80} is not a budget. Write NAME=NUMBER, such as calls=3; a name "
-                f"is one of {', '.join(BUDGET[:-1])}, or that of a tool."
+                f"is one of {', '.join(fields)}, or that of a tool."
             )
-        if name in BUDGET[:-1]:
+        if name in fields:
             budget[name] = value
         else:
             budget.setdefault("tool_calls", {})[name] = value
@@ -77,9 +78,9 @@ def command_scope(
     """Return the scope in a command line, with the tenant.
 
     Args:
-        fields: Scope field to its values.
+        fields: Scope field to its valid values.
         texts: Texts of the form ``FIELD=VALUE``.
-        by_option: Values of scope fields from the fields' own options, such as ``--customer``.
+        by_option: Values of scope fields that have options of their own, such as ``--customer``.
         tenant: The tenant, which tools read from the scope.
     """
     pairs = [*(texts or ()), *(f"{field}={value}" for field, value in by_option.items())]
@@ -95,12 +96,12 @@ def command_scope(
 
 
 def read_pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
-    """Return the values in an option's ``NAME=VALUE`` texts; raise ``InputError`` for others."""
+    """Return the values in an option's ``NAME=VALUE`` texts; a name may not be given twice."""
     pairs: dict[str, str] = {}
     for text in texts or ():
         name, sign, value = text.partition("=")
         if not (name and sign):
-            raise InputError(f"{option} {text:.80} has no value. Write NAME=VALUE.")
+            raise InputError(f"{option} {text:.80} lacks a name or a value. Write NAME=VALUE.")
         if name in pairs:
             raise InputError(f"{option} gives {name:.80} twice. Give it once.")
         pairs[name] = value
@@ -108,7 +109,7 @@ def read_pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def json_or_text(text: str) -> Any:
-    """Return the text, number or boolean that a JSON value denotes, or else the value as text."""
+    """Return the string, number or boolean of a JSON text; any other text itself."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -21,7 +21,7 @@ def default_scope(fields: Scopes) -> dict[str, str]:
 
 
 def scope_of(fields: Scopes, values: Mapping[str, str], *, reveal: bool = False) -> dict[str, str]:
-    """Return a request's scope, completed by the first values of the domain's fields.
+    """Return a request's scope; a field that is not given has its first listed value.
 
     A field without listed values accepts any value and is required. Errors list values only if
     ``reveal`` is true, since a service must not reveal its users. Raise ``InputError`` if a
@@ -54,7 +54,7 @@ def tenant_like_fields(fields: Scopes, tenants: Collection[str]) -> list[str]:
 
 
 def require_all_fields(fields: Scopes, scope: Mapping[str, str]) -> None:
-    """Require all scope fields: raise ``InputError`` if one is missing."""
+    """Raise ``InputError`` if a scope lacks a field."""
     if missing := sorted(fields.keys() - scope.keys()):
         raise InputError(
             f"The scope lacks {', '.join(missing)}: give all fields in each request "

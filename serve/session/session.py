@@ -40,7 +40,7 @@ class Session:
     def graph(
         self, generator: str, checkpointer: Any = None, *, full: bool = False, **options: Any
     ) -> Graph:
-        """Return the graph with the generator of this name; see ``build_graph`` for the others."""
+        """Return the graph with the generator of this name; ``options`` are of ``build_graph``."""
         from casewright.graph import build_graph
 
         parts = (self.opened.toolbox, self.planner, self.generator(generator, full=full))
@@ -65,15 +65,15 @@ def open_session(
 
     Args:
         domain: The domain, or its name for ``find_domain``.
-        planner: The planner, or its name; by default the domain's, see ``default_planner``.
+        planner: The planner, or its name; ``default_planner`` by default.
         opening: At most one of the options in ``Domain.openers``, with its value.
         encoder_name: See ``named_encoder``; the packaged encoder by default.
         feedback: The judge of relevance feedback; none by default.
         model: Settings of the planner's language model, if it has one.
-        scope: The scope of a planner that calls tools; the domain's demo values by default.
+        scope: The scope of a planner that calls tools; by default each field's first value.
 
     Raises:
-        InputError: The domain or the planner is unknown, or the domain lacks an option.
+        InputError: The domain, the planner or the judge is unknown, or a setting does not apply.
     """
     if isinstance(domain, str):
         domain = find_domain(domain)
@@ -103,8 +103,8 @@ def open_session(
         cases = opened.plan_cases
         if isinstance(planner, str):
             scope = default_scope(domain.scopes) if scope is None else scope
-            parts: Any = {"queries": domain.queries, "encoder": encoder, "scope": scope}
-            planner = named.make_planner(planner, cases, reader, model, **parts)
+            details: Any = {"queries": domain.queries, "encoder": encoder, "scope": scope}
+            planner = named.make_planner(planner, cases, reader, model, **details)
             planner = narrowing(planner, opened.toolbox, encoder, cases)
         return Session(domain, opened, planner, encoder)
     except BaseException:
@@ -119,7 +119,7 @@ def open_chosen(
     planner: Planner | None = None,
     **model: Any,
 ) -> Session:
-    """Open the domain of a choice; ``planner`` and ``model`` settings override the choice's."""
+    """Open the domain of a choice; ``planner`` and ``model`` fields replace the choice's."""
     return open_session(
         choice.domain,
         planner or choice.planner,
@@ -131,8 +131,8 @@ def open_chosen(
     )
 
 
-def _check_feedback(name: str | None, domain: Domain) -> None:
-    if name in (None, OFF):
+def _check_feedback(judge: str | None, domain: Domain) -> None:
+    if judge in (None, OFF):
         return
     if domain.looping is None:
         raise InputError(
@@ -140,7 +140,7 @@ def _check_feedback(name: str | None, domain: Domain) -> None:
             "--feedback out; tools of your own get relevance feedback by tool_from_store(…, "
             "search=FeedbackSearch(…))."
         )
-    check_judge(name)
+    check_judge(judge)
 
 
 def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenDomain:
@@ -158,6 +158,6 @@ def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenD
 
 
 def rebuild(domain_name: str) -> dict[str, int]:
-    """Rebuild a domain's stores, also from damaged files; return their numbers of cases."""
+    """Rebuild a domain's stores, even if they are damaged; return their numbers of cases."""
     with closing(open_stores(find_domain(domain_name), rebuild=True)) as opened:
         return {name: store.count() for name, store in opened.stores.items()}

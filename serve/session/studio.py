@@ -1,4 +1,4 @@
-"""The graph for LangGraph's own server and Studio, named in ``langgraph.json``.
+"""The graph for LangGraph's own server and Studio; ``langgraph.json`` names ``make_graph``.
 
 LangGraph's server and LangServe cannot be installed together: langgraph-api needs sse-starlette
 2.1.3 or later, langserve a version before 2. This module imports nothing of the service, and

@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 async def _in_thread(threads: Executor, compute: Callable[[T], R], request: T) -> R:
-    # A copy of this context has the parent span.
+    # The copied context carries the parent span into the thread.
     run = copy_context().run
     return await asyncio.get_running_loop().run_in_executor(threads, run, compute, request)
 
@@ -46,7 +46,7 @@ class _ThreadedGenerator:
 def run_in_threads(
     planner: Planner, generator: Generator, threads: Executor
 ) -> tuple[Planner, Generator]:
-    """Return a planner and a generator that do not block the event loop."""
+    """Return a planner and a generator that do not block the event loop; chat models never do."""
     if not isinstance(planner, ChatPlanner):
         planner = _ThreadedPlanner(planner, threads)
     if not isinstance(generator, ChatGenerator):

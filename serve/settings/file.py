@@ -68,7 +68,7 @@ def _is_path(text: str) -> bool:
 
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """Return the values in a TOML file of settings; raise ``InputError`` if it cannot be read."""
+    """Return the values in a TOML file; raise ``InputError`` if it cannot be read."""
     import tomllib
 
     try:
@@ -76,14 +76,12 @@ def read_toml(file: Path) -> dict[str, Any]:
             return tomllib.load(stream)
     except OSError as error:
         raise InputError(
-            f"The settings in {file} cannot be read: {error.strerror}. Make the file readable, or "
-            "name another one by --config."
+            f"{file} cannot be read: {error.strerror}. Make it readable, or give another TOML file."
         ) from error
     except (ValueError, RecursionError) as error:
         # Invalid UTF-8 is a ValueError too. The message quotes no value.
         raise InputError(
-            f"The settings in {file} are not TOML: {error}. Write one per line, such as "
-            'domain = "shopping".'
+            f'{file} is not TOML: {error}. Write lines such as domain = "shopping" or [[tokens]].'
         ) from error
 
 

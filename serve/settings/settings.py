@@ -39,7 +39,7 @@ PREFIX = "CASEWRIGHT_"
 OTHER_VARIABLES = frozenset({settings_file.VARIABLE, f"{PREFIX}DEBUG"})
 #: Settings that are paths; in a file they are relative to the file's folder.
 PATHS = ("home", "cache_folder", "tokens_file", "threads_file", "corrections_file", "plans_folder")
-#: Settings whose values are never displayed.
+#: Settings whose values no error shows.
 SECRET = ("tokens", "threads_url")
 #: The shortest bearer token, since shorter ones can be guessed.
 MIN_TOKEN_CHARACTERS = 16
@@ -99,8 +99,8 @@ class Settings(BaseSettings):
         None, description="a plan parser or a PEFT adapter, by folder or name"
     )
     device: str | None = Field(None, description="a local model's device: cpu, cuda, cuda:1 or mps")
-    dtype: Literal["float32", "bfloat16", "float16"] | None = Field(
-        None, description="a local model's numbers: float32, bfloat16 or float16"
+    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = Field(
+        None, description="a local model's numbers: float32, bfloat16, float16, or int8 on a CPU"
     )
     feedback: str | None = Field(
         None, description="a judge of feedback: offline, provider:model, or off"
@@ -123,9 +123,9 @@ class Settings(BaseSettings):
     max_tool_threads: Count = Field(256, description="threads of tools that block, from 1 on")
     max_connections: Count = Field(1000, description="open connections, from 1 on")
     max_connections_per_address: Count = Field(256, description="connections by address, from 1 on")
-    max_calls: Count | None = Field(None, description="calls of tools of a run, from 1 on")
+    max_calls: Count | None = Field(None, description="a run's tool calls, from 1 on")
     max_cost: Amount | None = Field(
-        None, description="cost of a run's calls by the tools' declarations, above 0"
+        None, description="the cost of a run's tool calls, as the tools declare it, above 0"
     )
     approve: Literal["declared", "always"] = Field(
         "declared", description="plans that wait for approval: declared or always"
@@ -166,10 +166,10 @@ class Settings(BaseSettings):
 
     @field_validator("domain", "planner", "generator", "feedback")
     @classmethod
-    def _known(cls, name: str | None, info: ValidationInfo) -> str | None:
+    def _check_name(cls, name: str | None, info: ValidationInfo) -> str | None:
+        if name is None:
+            return None
         match info.field_name:
-            case _ if name is None:
-                pass
             case "domain":
                 from casewright.domains.registry import check_domain
 
@@ -180,7 +180,7 @@ class Settings(BaseSettings):
                 check_planner(name)
             case "generator":
                 check_extension("generator", name)
-            case _:
+            case "feedback":
                 check_extension("judge", name, "off")
         return name
 
@@ -194,7 +194,7 @@ class Settings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Source of a value: its kind, and the flag, the variable, or the key and file."""
+    """Source of a value: its kind, and ``where``: the flag, the variable, or the key and file."""
 
     kind: Literal["flag", "environment", "file", "default"]
     where: str = ""
@@ -260,7 +260,7 @@ def _as_input_error(
 
 
 def unknown_variables() -> dict[str, str]:
-    """Return environment variables that look like misspelled settings, with the nearest setting."""
+    """Return misspelled environment variables, each with the setting's variable nearest to it."""
     # Names are compared without their common prefix, which would make all similar.
     known = {name.upper() for name in Settings.model_fields}
     known |= {n.removeprefix(PREFIX) for n in OTHER_VARIABLES | extensions("variable").keys()}

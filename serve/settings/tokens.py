@@ -17,7 +17,7 @@ from casewright.serve.settings.settings import Settings, Token
 log = logging.getLogger("casewright.service")
 
 
-class _File(BaseModel):
+class _TokensTable(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     tokens: tuple[Token, ...]
@@ -25,23 +25,23 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The rights of a token: requests of a tenant, until the expiry, if any."""
+    """The right to send a tenant's requests, until ``expires``, if that is given."""
 
     tenant: str
     expires: datetime | None = None
 
 
 class TokensFile:
-    """A file of tokens that is read again after its change or removal."""
+    """The tokens in the settings and in their ``tokens_file``, read again once the file changes."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._last_stamp = self._stamp()
 
     def reread(self) -> dict[str, Grant] | None:
-        """Return the current tokens; ``None`` if they are unchanged or their file is unreadable.
+        """Return the tokens if the file has changed; ``None`` if it has not, or cannot be read.
 
-        A file that is incomplete or damaged revokes no tokens; the error is logged.
+        A file that is missing, incomplete or damaged revokes no tokens; the error is logged.
         """
         if (stamp := self._stamp()) == self._last_stamp:
             return None
@@ -81,9 +81,9 @@ def _tokens_in(file: Path | None) -> tuple[Token, ...]:
         return ()
     values = read_toml(file)
     try:
-        return _File.model_validate(values).tokens
+        return _TokensTable.model_validate(values).tokens
     except ValidationError as error:
-        # The position of the entry; never its token.
+        # The error names the position of the entry, and never its token.
         indices = [part for part in error.errors()[0]["loc"] if isinstance(part, int)]
         entry = f"entry {indices[0] + 1} of [[tokens]]" if indices else "its content"
         raise InputError(

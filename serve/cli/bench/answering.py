@@ -36,8 +36,7 @@ def bench_encoder(
 ) -> Report:
     """Compare the packaged encoder with its integer weights or another encoder.
 
-    The figures are retrieval and speed. Without --data it searches the shipped legal cases and
-    code.
+    The figures are retrieval and speed; by default on the shipped legal cases and code.
     """
     from casewright.bench.encoder import measure_encoder
 

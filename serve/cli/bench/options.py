@@ -24,7 +24,7 @@ Seed = Annotated[int, Option(min=0, help="The seed of every draw.")]
 
 
 def model_choice(
-    model: str | None, adapter: str | None, size: str | None, *settings: Any
+    model: str | None, adapter: str | None, size: str | None, *device_dtype_seed: Any
 ) -> ModelChoice:
     """Return the choice of a named model, random weights of a size, or the shipped planner."""
     from casewright.bench.models import ModelChoice
@@ -33,7 +33,7 @@ def model_choice(
     if model and size:
         raise InputError("--size is for random weights. Leave out --size or --model.")
     name = model if model or size else SHIPPED
-    return ModelChoice(name, adapter, size or "100m", *settings)
+    return ModelChoice(name, adapter, size or "100m", *device_dtype_seed)
 
 
 def read_split(name: str) -> Split:

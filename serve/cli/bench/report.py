@@ -29,7 +29,7 @@ _PACKAGES = (
 
 
 def measures(app: Typer, name: str, *, plots: bool = True) -> Callable[..., Any]:
-    """Return a decorator that adds a command to ``app``, which prints a function's report."""
+    """Return a decorator that adds to ``app`` a command that shows a function's report."""
 
     def register(measure: Callable[..., Report]) -> Callable[..., Report]:
         @wraps(measure)

@@ -77,9 +77,8 @@ def finetune_judge(
 ) -> None:
     """Train the offline judge of relevance feedback on half of the questions, test on the others.
 
-    A hash of a question's id decides its half. The figures compare a feedback loop with this judge,
-    a single search of the same size, a loop with the labels as judge, and one with a judge trained
-    on shuffled labels.
+    A hash of a question's id decides its half. The figures compare a single search with feedback
+    loops of the same size: with this judge, the labels, or a judge trained on shuffled labels.
     """
     from casewright.finetune.judge_training import train_judge
     from casewright.finetune.training.run import check_writable

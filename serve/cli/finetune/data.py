@@ -36,8 +36,7 @@ def finetune_corpus(
 ) -> None:
     """Check the shipped corpus of toolboxes, and count its contents by split.
 
-    The splits are training, validation (for tuning) and measuring (held out for tests). Each
-    toolbox is in one split.
+    Each toolbox is in one split: training, validation (for tuning) or measuring (for tests).
     """
     from casewright.finetune import corpus
 
@@ -75,19 +74,16 @@ def training_inputs(data: DataSection) -> TrainingInputs:
         toolbox = domain_toolbox(str(data.domain))
         # A domain's tool pools fit only the domain's toolbox.
         tool_pools = tool_pools or find_domain(str(data.domain)).tool_pools
+    conversations = find_domain(data.domain).conversations() if data.domain else ()
     return TrainingInputs(
         queries=queries,
         toolbox=toolbox,
         pools=read_pools(tool_pools, toolbox) if tool_pools else {},
         distractors=tuple(toolbox_from_file(data.distractors)) if data.distractors else (),
-        measuring=[
-            query.query
-            for name in domain_names()
-            for query in find_domain(name).measuring_queries()
-        ],
+        measuring=[q.query for n in domain_names() for q in find_domain(n).measuring_queries()],
         follow_ups=[
             query
-            for conversation in (find_domain(data.domain).conversations() if data.domain else ())
+            for conversation in conversations
             if not conversation.measuring
             for _, query in conversation.follow_ups
         ],
@@ -185,14 +181,14 @@ def finetune_data(
         check_target(target, force=force)
     encoder = default_encoder()
     inputs = training_inputs(data)
-    result = make_training_set(data, inputs, encoder)
+    training_set = make_training_set(data, inputs, encoder)
     if target is not None:
-        write_training_set(result, target, force=force)
-    samples = _samples(result, sample) if sample is not None else {}
+        write_training_set(training_set, target, force=force)
+    samples = _samples(training_set, sample) if sample is not None else {}
     queries = _sampled_queries(data, inputs, encoder, sample) if sample is not None else {}
     if as_json:
         facts: dict[str, Any] = {"folder": str(target)} if target is not None else {}
-        facts["manifest"] = result.manifest
+        facts["manifest"] = training_set.manifest
         if sample is not None:
             facts["samples"] = {
                 task: [e.to_row() for e in examples] for task, examples in samples.items()
@@ -206,7 +202,7 @@ def finetune_data(
         echo(f"\n══ {name}: {len(questions)} queries")
         for question in questions:
             echo(f"── {question}")
-    _print_counts(result.manifest, str(target or "Not written"))
+    _print_counts(training_set.manifest, str(target or "Not written"))
 
 
 def _print_counts(manifest: Mapping[str, Any], title: str) -> None:

@@ -41,8 +41,8 @@ def finetune_encoder(
         raise InputError(f"--output {target} is there already. Give a new folder.")
     check_writable(target)
     settings = EncoderSettings(epochs=epochs, pairs=pairs, seed=seed)
-    texts = list(dict.fromkeys(_pairs(domain)))
-    facts = {"folder": str(target), **train_encoder(texts, target, settings)}
+    unique_pairs = list(dict.fromkeys(_pairs(domain)))
+    facts = {"folder": str(target), **train_encoder(unique_pairs, target, settings)}
     print_facts(facts, as_json=as_json)
 
 

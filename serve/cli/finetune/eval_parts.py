@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from casewright.stores import CaseStore, Encoder
     from casewright.tools import Toolbox
 
-#: A domain's held-out test queries, or all others.
+#: Kinds of a domain's queries: the held-out test queries, or all others.
 MEASURING, ALL = "measuring", "all"
 SETS = ("nestful", "tau2")
 #: Planners that check all plans, so that the plans call only the request's tools.
@@ -42,7 +42,7 @@ class Questions:
         case_queries: The annotated queries that are plan cases.
         reader: The folder of a reader that was trained on ``case_queries``.
         settings: The origin of the questions.
-        conversion: A public set's number of converted records, and the reasons of refusals.
+        conversion: Counts of a public set's converted and refused records, with the reasons.
         opened: The open domain of the tools, if they are a domain's.
     """
 
@@ -114,8 +114,7 @@ def file_questions(
     """Return the annotated queries of a JSON Lines file, for a toolbox or a domain's tools.
 
     The plan cases are the queries of ``cases``; by default those of the domain, for its tools.
-    Raise ``InputError`` if a file cannot be read or has another format, or a gold plan is not
-    valid.
+    Raise ``InputError`` if a file or a gold plan in it is invalid.
     """
     from casewright.domains import find_domain
     from casewright.planner import read_annotated
@@ -247,12 +246,9 @@ def make_planners(
     reader = Reader(questions.reader) if questions.reader is not None else None
 
     def make(name: str, settings: ModelSettings) -> Planner:
-        return named.make_planner(
-            *(name, store, reader, settings),
-            queries=lambda: questions.case_queries,
-            encoder=encoder,
-            scope=questions.scope,
-        )
+        queries, scope = (lambda: questions.case_queries), questions.scope
+        details: Any = {"queries": queries, "encoder": encoder, "scope": scope}
+        return named.make_planner(name, store, reader, settings, **details)
 
     planners: dict[str, Planner] = {}
     for_removal: dict[str, Planner] = {}
@@ -266,6 +262,6 @@ def make_planners(
         if checks_plans or (local and settings.constrained):
             constrained.add(name)
         if removal and not checks_plans:
-            free = replace(settings, constrained=False) if local else settings
-            for_removal[name] = planners[name] if free == settings else make(name, free)
+            unmasked = replace(settings, constrained=False) if local else settings
+            for_removal[name] = planners[name] if unmasked == settings else make(name, unmasked)
     return EvaluatedPlanners(planners, frozenset(constrained), for_removal)

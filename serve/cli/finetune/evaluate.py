@@ -105,8 +105,7 @@ def evaluate_planners(
 ) -> Evaluation:
     """Return the evaluation of planners by name; ``model`` is for those with a language model.
 
-    ``removal`` repeats the questions without a needed tool; ``controls`` adds one plan for all
-    questions, and shuffled gold plans.
+    ``removal`` asks again without a needed tool; ``controls`` adds fallback and shuffled plans.
     """
     from casewright.finetune.evaluation import ShuffledPlans, evaluate
     from casewright.finetune.folds import similarity_groups

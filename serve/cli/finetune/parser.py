@@ -18,7 +18,7 @@ from casewright.serve.cli.output import print_facts, print_json, print_table
 if TYPE_CHECKING:
     from casewright.finetune.parser.episodes import AddedToolSources, Source
 
-#: Number of episodes with a domain's queries in each pass.
+#: Number of parts of a domain's queries; a pass has an episode with each, so they weigh more.
 DOMAIN_PARTS = 30
 #: The numbers of plan cases in evaluations, and the maximum share of messages to ask back on.
 CASES, ASKED_BACK = (0, 5), 0.1
@@ -48,8 +48,7 @@ def finetune_parser(
 ) -> None:
     """Train the plan parser, whose input includes the toolbox, on the corpus of toolboxes.
 
-    The validation toolboxes calibrate its confidence. After Ctrl-C the same command continues from
-    the last checkpoint.
+    The validation toolboxes calibrate its confidence. A stopped training continues by this command.
     """
     from casewright.finetune.corpus import read_corpus, training_toolboxes
     from casewright.finetune.parser import measuring
@@ -85,9 +84,9 @@ def finetune_parser(
         by_toolbox = [[*earlier, *new] for earlier, new in zip(by_toolbox, scores, strict=True)]
     if held_out:
         requests = [(query, query.record.request(source.toolbox)) for query in held_out]
-        parts = (measuring.score_messages(runtime, r.toolbox, [], [q]) for q, r in requests)
-        own_scores = list(chain(*parts))
-        figures |= measuring.accuracy_figures(own_scores, "tools that a message brings along")
+        own_scores = (measuring.score_messages(runtime, r.toolbox, [], [q]) for q, r in requests)
+        title = "tools that a message brings along"
+        figures |= measuring.accuracy_figures(list(chain(*own_scores)), title)
     curve = measuring.fit_card(list(chain(*by_toolbox)))
     facts: dict[str, Any] = {
         "corpus": digest(corpus),
@@ -108,7 +107,7 @@ def finetune_parser(
 
 
 def _domain_source(domain: str) -> tuple[Source, AddedToolSources]:
-    """Return a domain as training source, and apart the messages that change its tools."""
+    """Return a domain as training source, and separately the messages that change its tools."""
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.parser.episodes import Source, added_tool_sources
 

@@ -15,8 +15,6 @@ from casewright.serve.cli.own_tools import own_tools
 
 #: Maximum number of rejected lines in a printed table.
 MAX_SHOWN = 20
-
-
 #: The methods of sampling.
 Method = Literal["dqs", "dqs-large", "dqs-extremes", "facility-location", "random"]
 app = Typer(add_completion=False)

@@ -48,6 +48,7 @@ def finetune_train(
         if not rank():
             echo("Stopped. The same command with --resume continues.", err=True)
         raise
+    # On several GPUs, only the first process prints.
     if rank():
         return
     merged = {} if result.merged is None else {"merged": str(result.merged)}
@@ -74,10 +75,7 @@ def finetune_ensemble(
     from casewright.planner.shipped import SHIPPED
 
     model = ModelPlanner(local_model(SHIPPED, ModelSettings()), seconds=600.0)
-    card, figures = fit_card(
-        candidate_plans(
-            EnsemblePlanner(ParserReuse(None), lambda: model), read_corpus("validation")
-        )
-    )
+    ensemble = EnsemblePlanner(ParserReuse(None), lambda: model)
+    card, figures = fit_card(candidate_plans(ensemble, read_corpus("validation")))
     card.write(target)
     print_facts({**asdict(card), **figures}, as_json=as_json)

@@ -120,7 +120,7 @@ def test_what_the_service_refuses_is_told_in_its_words(tab: Tab) -> None:
     tab.page.get_by_text("Scope, context, thread").click()
     tab.page.get_by_label("Context, a JSON object").fill("{not json")
     ask(tab, "what?", wait=False)
-    expect(tab.page.get_by_role("alert")).to_contain_text("The context is no JSON")
+    expect(tab.page.get_by_role("alert")).to_contain_text("The context is not JSON")
     tab.page.get_by_label("Context, a JSON object").fill("[1]")
     ask(tab, "what?")
     expect(tab.page.get_by_role("alert")).to_contain_text("context: Input should be")

@@ -92,7 +92,7 @@ class Slow:
 
 def test_all_who_ask_whether_it_is_ready_wait_for_one_answer() -> None:
     store = Slow()
-    runs: Any = SimpleNamespace(parts=SimpleNamespace(stores={"one": store}), retained=None)
+    runs: Any = SimpleNamespace(parts=SimpleNamespace(stores={"one": store}), answer_store=None)
     request: Any = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace()))
 
     async def ask() -> None:
@@ -111,7 +111,7 @@ def test_a_tenant_s_kept_answers_are_read_once_at_a_time(tmp_path: Path) -> None
     async def read() -> Slow:
         runs = await runs_of(tmp_path)
         answers = Slow()
-        runs.retained = cast("Any", answers)
+        runs.answer_store = cast("Any", answers)
         # A client that goes frees no place: its thread reads on.
         with suppress(TimeoutError):
             await asyncio.wait_for(runs.list_retained(TENANT), 0.02)

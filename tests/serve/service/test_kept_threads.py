@@ -16,7 +16,7 @@ from langgraph.checkpoint.base.id import uuid6
 from casewright.errors import InputError
 from casewright.graph import ExtractiveGenerator
 from casewright.serve.service.app import create_app
-from casewright.serve.service.checkpoints import Threads, lock_threads, open_checkpoints
+from casewright.serve.service.checkpoints import ThreadStorage, lock_threads, open_checkpoints
 from casewright.serve.service.models import AskBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.postgres import check_threads_url
@@ -52,7 +52,9 @@ def parts_of(folder: Path) -> Parts:
 
 
 @asynccontextmanager
-async def service(folder: Path, options: ServiceOptions) -> AsyncIterator[tuple[Runs, Threads]]:
+async def service(
+    folder: Path, options: ServiceOptions
+) -> AsyncIterator[tuple[Runs, ThreadStorage]]:
     """A service's own function over the tests' tools, without its routes."""
     async with open_checkpoints(options) as threads:
         parts = parts_of(folder)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from casewright.errors import InputError
+from casewright.planner.language_model.device import DTYPES
 from casewright.serve.settings.settings import Loaded, Settings, choose_folders, load_settings
 from casewright.serve.settings.tokens import Grant, read_tokens
 from casewright.stores import paths
@@ -141,7 +142,7 @@ BAD_FILES = {
     "unknown key": ("prot = 1", "'prot' is not a setting. Write 'port'."),
     "unknown key like no other": ("xyzzy = 1", "casewright config lists the settings"),
     "table": ("[service]\nport = 1", "'service' is not a setting"),
-    "no TOML": ("port 1", "are not TOML"),
+    "no TOML": ("port 1", "FILE is not TOML"),
     "port": ("port = 65536", "port in FILE: 65536 cannot be the setting port. Give a port up to"),
     "no number": ('max_concurrency = "many"', "'many' cannot be the setting max_concurrency"),
     "seconds without end": ("request_seconds = inf", "Give seconds a request may take, above 0."),
@@ -150,7 +151,7 @@ BAD_FILES = {
     "unknown generator": ('generator = "nope"', "generator in FILE: There is no generator 'nope'."),
     "unknown domain": ('domain = "nope"', "domain in FILE: There is no domain 'nope'."),
     "unknown judge": ('feedback = "nope"', "feedback in FILE: There is no judge 'nope'."),
-    "unknown numbers": ('dtype = "int8"', "Give a local model's numbers: float32"),
+    "unknown numbers": ('dtype = "int4"', "Give a local model's numbers: float32"),
     "no address": ("threads_url = 1", "conversations: postgresql://USER@HOST/NAME."),
 }
 
@@ -172,7 +173,7 @@ def test_bad_domain_is_told_how_a_file_of_tools_is_named(tmp_path: Path) -> None
 def test_file_that_is_no_text_or_not_there_is_told(tmp_path: Path) -> None:
     file = tmp_path / "bad.toml"
     file.write_bytes(b"\xff\xfe")
-    assert "are not TOML" in refused(file)
+    assert "is not TOML" in refused(file)
     assert "--config: none.toml is not a file" in refused(Path("none.toml"))
 
 
@@ -194,6 +195,10 @@ def test_bad_variable_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_bad_flag_is_told_by_its_name() -> None:
     assert refused(max_body_bytes=0).startswith("--max-body-bytes: 0 cannot be")
+
+
+def test_every_number_format_of_a_local_model_can_be_set() -> None:
+    assert [load_settings(dtype=name).settings.dtype for name in DTYPES] == [*DTYPES]
 
 
 def test_other_variables_of_the_project_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,6 +260,11 @@ def test_bad_tokens_file_is_told_without_its_tokens(text: str, said: str, tmp_pa
     assert said in str(caught.value)
     assert TOKEN not in str(caught.value)
     assert OTHER not in str(caught.value)
+
+
+def test_missing_tokens_file_is_not_told_to_be_settings() -> None:
+    with pytest.raises(InputError, match=r"^none\.toml cannot be read: .* give another TOML file"):
+        read_tokens(load_settings(tokens_file="none.toml").settings)
 
 
 def test_stores_and_caches_lie_where_the_file_says(
