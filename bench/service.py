@@ -34,15 +34,14 @@ NOTES = (
     "The clients and the bare graph run in this process, the service in another one on the same "
     "cores. The order of questions is the same. cpu_ms: the CPU time per answer of the process "
     "that answers. outside_ms: the median time of an answer outside of the graph's stages; "
-    "LangGraph takes it, and for the service also HTTP and the queue. service, 8 threads: with "
-    "eight threads that plan (--compute-threads 8), in which questions share model runs; service, "
-    "own runs: without these shared runs (--own-runs).",
+    "LangGraph takes it, and for the service also HTTP and the queue. service: eight threads plan, "
+    "and concurrent questions share runs of the encoder. service, own runs: without these shared "
+    "runs (--own-runs). service, 1 thread: one thread plans (--compute-threads 1).",
 )
 #: The ways to answer, and the options of the service for each.
 BARE, SERVICE = "bare graph", "service"
-OWN_RUNS, THREADS = "service, own runs", "service, 8 threads"
-EIGHT_THREADS = ("--compute-threads", "8")
-SERVICES = {OWN_RUNS: ("--own-runs", *EIGHT_THREADS), THREADS: EIGHT_THREADS, SERVICE: ()}
+OWN_RUNS, ONE_THREAD = "service, own runs", "service, 1 thread"
+SERVICES = {OWN_RUNS: ("--own-runs",), ONE_THREAD: ("--compute-threads", "1"), SERVICE: ()}
 
 
 class Load(NamedTuple):
@@ -228,18 +227,17 @@ def _cells(measured: Load) -> dict[str, Any]:
 
 
 def _figures(ways: Mapping[str, dict[int, Load]]) -> dict[str, float]:
-    bare, over_http, threads = (ways[way] for way in (BARE, SERVICE, THREADS))
+    bare, over_http = ways[BARE], ways[SERVICE]
     figures: dict[str, float] = {}
     for clients in CLIENTS:
         service, suffix = over_http[clients], f"{clients}_clients"
-        ratio = service.per_second / bare[clients].per_second
         figures[f"service_requests_per_second_{suffix}"] = service.per_second
         figures[f"service_ms_p95_{suffix}"] = service.percentile(95)
-        figures[f"ratio_service_over_bare_requests_per_second_{suffix}"] = ratio
-        ratio = threads[clients].per_second / ways[OWN_RUNS][clients].per_second
-        figures[f"ratio_shared_over_own_runs_requests_per_second_{suffix}"] = ratio
-        ratio = service.per_second / threads[clients].per_second
-        figures[f"ratio_service_over_8_threads_requests_per_second_{suffix}"] = ratio
+        others = {"bare": bare, "own_runs": ways[OWN_RUNS], "1_thread": ways[ONE_THREAD]}
+        for name, other in others.items():
+            if other[clients].per_second:
+                ratio = service.per_second / other[clients].per_second
+                figures[f"ratio_service_over_{name}_requests_per_second_{suffix}"] = ratio
     service, graph = over_http[1], bare[1]
     return {
         **figures,

@@ -53,7 +53,8 @@ class Domain:
         scopes: Scope field to the allowed values, the default first; a field without values allows
             any, and is required.
         reader: Folder of a reader that is trained on its annotated queries.
-        planner: The default planner's name; ``case`` replaces it if it cannot run.
+        planner: The default planner's name; if it cannot run, ``parser`` replaces the ensemble,
+            and ``case`` another planner.
         options: Options that it adds to ``ask``, in addition to the options of its scope fields.
         openers: Option name to the function that opens its stores by the option's value.
         mark: The name of a file in its folder that exists if its stores are built.

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from inspect import signature
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs, set_config_context
-from langgraph._internal._runnable import RunnableCallable
 from langgraph.config import get_config
 
 from casewright.graph.call import Call
@@ -36,13 +36,11 @@ SCOPE, STEP, TOOL = "casewright_scope", "casewright_step", "casewright_tool"
 Task = TypeVar("Task")
 #: The entry of a run without a span.
 _NO_SPAN: tuple[Any, Any] = (None, None)
+_ONE_ARGUMENT = signature(lambda state: state)
 
 
-class BodyNode(RunnableCallable):
-    """A node with one body for synchronous and asynchronous calls, which returns the update.
-
-    A ``RunnableLambda`` would inspect its function and copy its config several times at each call.
-    """
+class BodyNode(RunnableLambda[Any, Any]):
+    """A node with one body for synchronous and asynchronous calls, which returns the update."""
 
     def __init__(self, body: Callable[[Any], Body[dict[str, Any]]]) -> None:
         def blocking(state: Any) -> dict[str, Any]:
@@ -51,7 +49,11 @@ class BodyNode(RunnableCallable):
         async def awaiting(state: Any) -> dict[str, Any]:
             return await arun(body(state))
 
-        super().__init__(blocking, awaiting, name=body.__name__, recurse=False)
+        # Without a signature, LangChain would inspect the functions at each call.
+        functions: tuple[Any, Any] = blocking, awaiting
+        for function in functions:
+            function.__signature__ = _ONE_ARGUMENT
+        super().__init__(blocking, afunc=awaiting, name=body.__name__)
 
 
 class RunSpans(BaseCallbackHandler):

@@ -49,12 +49,6 @@ class CasePlanner(ReusePlanner):
         self._slow_source = sub_query_reuse if untrained is not None else None
         super().__init__("case", HistoryReuse(sub_query_reuse or ParserReuse(store)))
 
-    def is_slow(self, toolbox: Toolbox) -> bool:
-        """Return True if a plan for these tools may take more than milliseconds."""
-        request = PlanRequest("Which tools?", toolbox)
-        source = self._slow_source
-        return source is not None and bool(source.untrained_tools(request))
-
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the most probable valid plan, or a fallback plan; see ``Planner``."""
         started = time.perf_counter()

@@ -111,7 +111,7 @@ class _Line:
         except JSONDecodeError as error:
             self._fail(
                 f"A text is not a JSON string: {error.msg}.",
-                'Close it with ", put \\ before " and \\ in it, and write a control character as \\u.',
+                'Close it with ", put \\ before " and \\ in it, with \\u for a control character.',
             )
         except PlanError as error:
             self._fail(error.rule, error.mend)

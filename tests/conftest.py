@@ -46,7 +46,6 @@ if "TMPDIR" not in os.environ and _memory_has_space():
 #: sources; a browser and services; the imports of sentence-transformers (ten seconds) and TRL.
 GROUPS = {
     "finetune/test_corpus": "corpus",
-    "finetune/test_ship": "training",
     "finetune/test_training_": "training",
     "layout/test_wheel": "wheel",
     "layout/": "layout",

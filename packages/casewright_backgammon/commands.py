@@ -50,7 +50,7 @@ def bench_backgammon(
 ) -> None:
     """Measure retrieval by encodings and latents, board recognition, and answers with cases.
 
-    About fifteen minutes on two cores. Trains eight networks, on other games than those of the
+    About fifteen minutes on one core. Trains eight networks, on other games than those of the
     queries.
     """
     from casewright_backgammon.bench import measure_backgammon

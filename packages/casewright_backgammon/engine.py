@@ -89,8 +89,8 @@ def find_engine() -> Path | None:
 class GnuBackgammon:
     """The program GNU Backgammon; each run is a separate process.
 
-    The methods raise ``InputError`` for an impossible position or roll, or a number of plies that
-    is not 0 to 4, and ``ToolError`` if the program crashes, takes too long, or writes an unknown
+    The methods but ``draw`` raise ``InputError`` for an impossible position or roll, a finished
+    game, or a number of plies that is not 0 to 4, and all raise ``ToolError`` if the program crashes, takes too long, or writes an unknown
     format.
     """
 

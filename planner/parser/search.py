@@ -38,9 +38,9 @@ MAX_RUNS, OVERLAP_COST = 8, 30.0
 #: field has the parameter's name: minus the logarithm of the share of such references in the plans
 #: of the training toolboxes.
 OTHER_FIELD_COST = 5.8
-#: Minimum probability of ``no_evidence`` for a plan with it, since training has more messages without
-#: an answer than people send. From 0.8 to 0.95 the validation toolboxes are planned about equally
-#: well; the highest, since a plain question for two or three tools is taken for small talk.
+#: Minimum probability of ``no_evidence`` for a plan with it, since training has more messages
+#: without an answer than people send. From 0.8 to 0.95 the validation toolboxes are planned about
+#: equally well; the highest, since plain questions for two or three tools look like small talk.
 MIN_NO_EVIDENCE = 0.95
 #: Log-probability below which an option counts as masked.
 IMPOSSIBLE = -50.0

@@ -122,9 +122,8 @@ def write_files(
 
 def unwritable_error(folder: Path, error: OSError) -> InputError:
     """Return the error for a folder that cannot be written, with the reason."""
-    return InputError(
-        f"{folder} cannot be written: {error.strerror or error}. Give a folder that you may write to."
-    )
+    reason = error.strerror or error
+    return InputError(f"{folder} cannot be written: {reason}. Give a folder that you may write to.")
 
 
 def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:

@@ -45,8 +45,7 @@ class ServiceOptions:
         tokens: Bearer token to its grant; without tokens, all requests have the tenant ``local``.
         changed_tokens: Returns the tokens if they have changed, else ``None``.
         max_concurrency_per_tenant: By default ``share_of`` ``max_concurrency``.
-        compute_threads: Threads of planners and generators that compute; by default 1 for a case
-            planner that plans in milliseconds, which would contend for Python's lock, else 8.
+        compute_threads: Threads of planners and generators that compute, at least 1.
     """
 
     tokens: Mapping[str, Grant] = field(default_factory=dict, repr=False)
@@ -55,7 +54,7 @@ class ServiceOptions:
     max_concurrency: int = 32
     max_concurrency_per_tenant: int | None = None
     max_tool_threads: int = 256
-    compute_threads: int | None = None
+    compute_threads: int = 8
     request_seconds: float = 60.0
     threads_file: Path | None = None
     threads_url: str | None = field(default=None, repr=False)

@@ -20,7 +20,6 @@ from casewright.graph import Approve, ChatGenerator, Latencies, Limits, RunConte
 from casewright.graph.checkpoint_reading import restrict_types
 from casewright.graph.planning import check_tools, plan_within
 from casewright.planner import Plan, PlanRequest, Turn, parse_plan
-from casewright.planner.case_planner import CasePlanner
 from casewright.planner.fixed import FixedPlanner
 from casewright.serve.service import models
 from casewright.serve.service.answers import AnswerStore
@@ -86,12 +85,8 @@ class Runs:
         self._threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
         self._read_locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots = Slots(options.max_concurrency, options.tenant_concurrency)
-        planner = parts.planner
-        # Quick plans in several threads would contend for Python's lock.
-        is_quick = isinstance(planner, CasePlanner) and not planner.is_slow(parts.toolbox)
-        threads = options.compute_threads or (1 if is_quick else 8)
-        self._pool = ThreadPoolExecutor(threads, "casewright-compute")
-        self._planner, generator = run_in_threads(planner, parts.generator, self._pool)
+        self._pool = ThreadPoolExecutor(options.compute_threads, "casewright-compute")
+        self._planner, generator = run_in_threads(parts.planner, parts.generator, self._pool)
         # LangGraph streams the tokens of a chat model in the mode "messages".
         self._modes = [*_MODES, *(["messages"] if isinstance(generator, ChatGenerator) else [])]
         limits = {"calls": options.max_calls, "cost": options.max_cost}

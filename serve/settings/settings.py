@@ -143,9 +143,7 @@ class Settings(BaseSettings):
     share_port: bool = Field(
         False, description="true to share the port with other services, or false"
     )
-    compute_threads: Count | None = Field(
-        None, description="threads that plan and quote, from 1 on; 1 by default with a case planner"
-    )
+    compute_threads: Count = Field(8, description="threads that plan and quote, from 1 on")
     shared_runs: bool = Field(
         True, description="true to encode texts of concurrent questions together, or false"
     )

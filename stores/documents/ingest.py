@@ -44,7 +44,8 @@ class IngestReport:
         added: Cases that were encoded and written.
         updated: Cases of changed files with unchanged title and text; only metadata was written.
         unchanged: Cases of unchanged files, which were not read again.
-        removed: Cases of passages or files that no longer exist or are not read any more.
+        removed: Cases of passages or files that no longer exist or are skipped now; the cases of
+            files that patterns or kinds leave out are kept.
         files: Number of processed files with cases in the store.
         failed: Files and folders that could not be read, with reasons. Their stored cases are kept.
         skipped: Files that are no documents or have no text, with reasons. They have no cases.

@@ -247,7 +247,7 @@ class EdgeEngine(InProcess):
                 self._lock.notify_all()
 
     def _finite(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
-        """Return vectors (*leading, dimension); raise ``InputError`` for others, or NaN."""
+        """Return vectors (*leading, dimension); ``InputError`` for another shape, or NaN."""
         if (entry := self._layout(collection)) is None:
             raise self._missing(collection)
         shape = (*leading, entry[0])

@@ -69,5 +69,8 @@ def in_use_error(folder: Path) -> StoreLockedError:
 def damaged_error(folder: Path, reason: str) -> StoreDamagedError:
     """Return the error for a folder whose files cannot be read."""
     problem = f"The store's folder {folder} is damaged: {reason}."
-    advice = "Restore it from a copy, or run casewright repair, which keeps the undamaged cases."
+    advice = (
+        "Restore it from a copy; or run casewright repair, which keeps the undamaged cases; or, if "
+        "that fails, delete the folder and build the store again."
+    )
     return StoreDamagedError(f"{problem} {advice}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from casewright.bench.service import Load, load
+from casewright.bench.service import SERVICES, Load, load
 from tests.serve.helpers import built_home, result, run
 
 
@@ -40,16 +40,19 @@ def test_rates_and_percentiles_are_those_of_the_answers() -> None:
     assert Load([], 1.0, 3).outside_milliseconds == 0.0
 
 
-def test_the_whole_bench_prints_both_ways_and_memory(tmp_path: Path) -> None:
+def test_the_whole_bench_prints_all_ways_their_ratios_and_memory(tmp_path: Path) -> None:
     plot = tmp_path / "serve.png"
     arguments = ("--questions", "32", "--requests", "40", "--plot", plot, "--json")
     report = result(run(built_home(), "bench", "serve", *arguments))
     assert [(row["way"], row["clients"]) for row in report["rows"]] == [
-        (way, clients) for clients in (1, 8, 32) for way in ("bare graph", "service")
+        (way, clients) for clients in (1, 8, 32) for way in ("bare graph", *SERVICES)
     ]
     for row in report["rows"]:
         assert 0 < row["outside_ms"] < row["p99_ms"]
     assert report["figures"]["errors_32_clients"] == 0
+    for other in ("bare", "own_runs", "1_thread"):
+        name = f"ratio_service_over_{other}_requests_per_second_32_clients"
+        assert report["figures"][name] > 0
     assert report["figures"]["errors_in_40_requests"] == 0
     assert report["figures"]["service_memory_mb_after_40_requests"] > 50
     assert plot.stat().st_size > 1000

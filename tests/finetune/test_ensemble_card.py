@@ -1,4 +1,4 @@
-"""The ensemble's constants: weight, confidence and thresholds, chosen by the candidate plans of messages."""
+"""The ensemble's constants, chosen by the candidate plans of messages."""
 
 from __future__ import annotations
 
