@@ -14,7 +14,6 @@ from casewright.planner.request import PlanRequest, PlanResult, milliseconds_sin
 from casewright.planner.reuse import PlanSource, ReusePlanner
 from casewright.planner.sub_query_reuse import SubQueryReuse
 from casewright.stores import CaseStore
-from casewright.tools import Toolbox
 from casewright.tools.deadline import start_daemon
 
 

@@ -90,8 +90,8 @@ class GnuBackgammon:
     """The program GNU Backgammon; each run is a separate process.
 
     The methods but ``draw`` raise ``InputError`` for an impossible position or roll, a finished
-    game, or a number of plies that is not 0 to 4, and all raise ``ToolError`` if the program crashes, takes too long, or writes an unknown
-    format.
+    game, or a number of plies that is not 0 to 4. All raise ``ToolError`` if the program crashes,
+    takes too long, or writes an unknown format.
     """
 
     #: The path of the program, by default of the installed program.
