@@ -18,11 +18,11 @@ from casewright.stores import CaseStore
 PLAIN, MASKED, CASEWRIGHT = "generate", "generate, masked", "casewright"
 #: The suffix of the name of a system that caches the KV states of the prompt's head.
 HEAD_KEPT = ", head kept"
-CASEWRIGHT_KEPT = CASEWRIGHT + HEAD_KEPT
+OURS_KEPT = CASEWRIGHT + HEAD_KEPT
 #: Names of the systems without a script: the model chooses the tokens.
 UNSCRIPTED = "own choice: "
 DRAFTED = f"{UNSCRIPTED}{CASEWRIGHT}, drafted{HEAD_KEPT}"
-UNDRAFTED = f"{UNSCRIPTED}{CASEWRIGHT_KEPT}"
+UNDRAFTED = f"{UNSCRIPTED}{OURS_KEPT}"
 GENERATED = f"{UNSCRIPTED}{MASKED}{HEAD_KEPT}"
 #: The maximum number of tokens of masked generation.
 MAX_TOKENS = 1024

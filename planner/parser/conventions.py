@@ -1,4 +1,4 @@
-"""How a toolbox's plan cases write arguments: the ends of spans, and digits as text or number."""
+"""Conventions of a toolbox's plan cases: the ends of spans, and digits as text or number."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from casewright.bench.decoding.measure import (
 )
 from casewright.bench.decoding.systems import (
     CASEWRIGHT,
-    CASEWRIGHT_KEPT,
+    OURS_KEPT,
     DRAFTED,
     GENERATED,
     HEAD_KEPT,
@@ -91,7 +91,7 @@ def grammar(model: LanguageModel) -> PlanGrammar:
 
 def test_decoder_takes_at_most_half_of_the_model_steps_of_generate(report: Bench) -> None:
     steps = {row["system"]: row["model_steps"] for row in report["rows"]}
-    assert 0 < steps[CASEWRIGHT_KEPT] <= steps["generate"] / 2
+    assert 0 < steps[OURS_KEPT] <= steps["generate"] / 2
     assert report["figures"]["share_of_generate_model_steps"] <= 0.5
     # One step of masked generate ends the plan.
     assert steps["generate, masked"] == steps["generate"] + 1
@@ -113,7 +113,7 @@ def test_prompts_grow_with_their_plan_cases(report: Bench) -> None:
     read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     own = [read[f"casewright, {count} plan cases"] for count in COUNTS]
     assert own == sorted(set(own))
-    assert own[COUNTS.index(1)] == read[CASEWRIGHT_KEPT]
+    assert own[COUNTS.index(1)] == read[OURS_KEPT]
 
 
 def test_report_names_the_model_and_says_what_random_weights_cannot_show(report: Bench) -> None:
@@ -134,7 +134,7 @@ def test_table_has_a_row_for_every_size_of_toolbox_and_the_memorys_limit(report:
         )
         assert 0 < ready["ms_p50"] < complete["ms_p95"]
     limit = rows["limit of memory for casewright, head kept"]
-    assert 0 < limit["ms_p50"] < rows[CASEWRIGHT_KEPT]["ms_p50"]
+    assert 0 < limit["ms_p50"] < rows[OURS_KEPT]["ms_p50"]
     assert all(list(row) == list(report["rows"][0]) for row in report["rows"])
 
 
