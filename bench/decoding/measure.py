@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from casewright.bench.decoding import systems
-from casewright.bench.decoding.systems import OURS_KEPT, HEAD_KEPT, WrittenPlan
+from casewright.bench.decoding.systems import HEAD_KEPT, OURS_KEPT, WrittenPlan
 from casewright.bench.harness import finish, load_domain, mean, p50, p95, take_turns, timed
 from casewright.bench.models import GenerationTrial, MeasuredModel
 from casewright.bench.planner import share_right, verdicts_of

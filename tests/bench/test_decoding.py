@@ -19,10 +19,10 @@ from casewright.bench.decoding.measure import (
 )
 from casewright.bench.decoding.systems import (
     CASEWRIGHT,
-    OURS_KEPT,
     DRAFTED,
     GENERATED,
     HEAD_KEPT,
+    OURS_KEPT,
     UNDRAFTED,
     UNSCRIPTED,
     Systems,
