@@ -82,10 +82,10 @@ settings.register_profile("default run", max_examples=15)
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """Return two processes more than there are cores: tests wait half of their time."""
+    """Return one process more than there are cores, because tests wait a third of their time."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
-    return len(os.sched_getaffinity(0)) + 2 if hasattr(os, "sched_getaffinity") else None
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
 
 
 @pytest.hookimpl(wrapper=True)
