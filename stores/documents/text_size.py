@@ -79,12 +79,17 @@ def _cut_by_letters(text: str) -> Iterator[str]:
 @cache
 def _sentence_splitter() -> SentenceSplitter:
     from llama_index.core.node_parser import SentenceSplitter
+    from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer_internal
+    from nltk.tokenize import PunktSentenceTokenizer
 
-    # The splitter measures a text by the length of the tokenizer's result.
+    sentences = PunktSentenceTokenizer()
+    # The splitter measures a text by the length of the tokenizer's result. By default it also reads
+    # NLTK's stop words, which NLTK refuses if they are hard links, as uv installs files.
     return SentenceSplitter(
         chunk_size=MAX_CHUNK_TOKENS,
         chunk_overlap=0,
         tokenizer=lambda text: range(text_sizes([text])[0]),
+        chunking_tokenizer_fn=lambda t: split_by_sentence_tokenizer_internal(t, sentences),
     )
 
 

@@ -218,3 +218,15 @@ def test_every_word_of_a_page_is_kept(pieces: list[str]) -> None:
     for piece in pieces:
         if not piece.startswith("<") and piece.isalnum():
             assert piece in said
+
+
+def test_prose_is_cut_without_the_word_lists_of_nltk(monkeypatch: pytest.MonkeyPatch) -> None:
+    from llama_index.core.utils import GlobalsHelper
+
+    def refuse(self: GlobalsHelper) -> None:
+        raise PermissionError("NLTK refuses hard links, as uv installs the lists.")
+
+    monkeypatch.setattr(GlobalsHelper, "wait_for_nltk_check", refuse)
+    monkeypatch.setattr(GlobalsHelper, "_punkt_tokenizer", None)
+    text = "The mill is oiled on Monday. " * 200
+    assert bare([chunk.text for chunk in chunks(text, "a.txt")]) == bare([text])
