@@ -187,7 +187,7 @@ class _Training:
         """Set the weights to their running mean; return the network in evaluation mode."""
         for name, mean in self._means.items():
             self._weights[name].data.copy_(mean)
-        self._network.kept = None
+        self._network.cached_lower = None
         return self._network.eval()
 
     def _load(self) -> None:
@@ -245,8 +245,8 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
     for module in encoder.encoder.modules():
         if isinstance(module, torch.nn.Linear):
             module.register_forward_pre_hook(lambda _, inputs: (_as_eight_bits(inputs[0]),))
-    network.split = settings.frozen
-    network.kept = FrozenStates(network)
+    network.frozen = settings.frozen
+    network.cached_lower = FrozenStates(network)
     return network
 
 
