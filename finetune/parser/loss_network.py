@@ -35,7 +35,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
     A place is the position of a step in its plan, from 0. The steps of all plans have one
     numbering, and so have the arguments. ``words`` is the number of nodes of words.
 
-    - tools: numbers of each plan's tools, the end, then ``IGNORED`` (messages, places); the end is
+    - tools: indices of each plan's tools, the end, then ``IGNORED`` (messages, places); the end is
       numbered after the last tool
     - previous_tools: tool before each place (messages, places); first the number of the end, which
       also stands for the start; -1 after the plan

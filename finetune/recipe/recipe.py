@@ -45,14 +45,14 @@ class Recipe(Section):
         path: Path,
         *,
         domains: Collection[str] | None = None,
-        files: bool = True,
+        check_files: bool = True,
         folder: Path | None = None,
     ) -> Self:
         """Return the recipe in a file; the paths that it names become absolute.
 
         Args:
             domains: The allowed names for ``data.domain``; by default all.
-            files: Check that the named files exist. A training needs only its training set.
+            check_files: Check that the named files exist. A training needs only its training set.
             folder: The folder of the named files; by default the recipe's folder.
 
         Raises:
@@ -66,7 +66,7 @@ class Recipe(Section):
             message = f"{path} cannot be read: {error}. Give a recipe, a TOML file."
             raise InputError(message) from error
         base = (folder or path.parent).absolute()
-        context = {BASE_FOLDER: base, MUST_EXIST: files, DOMAINS: domains}
+        context = {BASE_FOLDER: base, MUST_EXIST: check_files, DOMAINS: domains}
         # Strict validation refuses "3" for 3. In JSON, unlike in Python objects, it accepts a list
         # for a tuple. Dates, which JSON lacks, become texts.
         text = json.dumps(settings, default=str)

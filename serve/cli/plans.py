@@ -131,7 +131,7 @@ def run(
     limits = option_values.read_budget("--budget", budget)
     choice, folder = _read_choice(config, values.domain, flags)
     pinned = read_pinned(folder, name)
-    request_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
+    user_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
     # The session's planner is replaced once the toolbox is open.
     opening: Any = {"opening": values.opening, "planner": FallbackPlanner()}
     with closing(open_chosen(choice, **opening)) as session:
@@ -143,7 +143,7 @@ def run(
             return
         graph = session.graph(choice.generator, InMemorySaver())
         policy: Any = "always" if approve else "declared"
-        dialogue = Dialogue(graph, request_scope, replies=ask_user, limits=limits, approve=policy)
+        dialogue = Dialogue(graph, user_scope, replies=ask_user, limits=limits, approve=policy)
         result = dialogue.ask(question, fields)
     print_run(result, question, save, as_json=as_json)
 
