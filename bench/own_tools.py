@@ -140,14 +140,8 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
             row = {"table": table, "planner": name, "cases": case_count, "draws": len(sets)}
             row |= unseen.figures_of(outcomes, partial(_clustered_share, groups=groups))
             rows.append({**row, "cpu ms": round(p50(cpu_ms), 1) if cpu_ms else None})
-    settings = {
-        "planners": trial.planners,
-        "cases": trial.case_counts,
-        "seeds": trial.seeds,
-        "split": trial.split,
-        "data": trial.data and str(trial.data),
-        "limit": trial.limit,
-    }
+    settings = {"planners": trial.planners, "cases": trial.case_counts, "seeds": trial.seeds}
+    settings |= {"split": trial.split, "data": trial.data and str(trial.data), "limit": trial.limit}
     figures = {
         f"{column}, {row['table']}, {row['planner']}, {row['cases']} cases": row[column]
         for row in rows

@@ -236,7 +236,7 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
     network = ParserNetwork(base).to(torch.get_default_device())
     if start is not None:
         if not is_parser(start):
-            raise InputError(f"{start} holds no plan parser. Give one that `casewright finetune parser` wrote.")
+            raise InputError(f"{start} holds no plan parser. Give one that finetune parser wrote.")
         network.load_state_dict(network.state_dict() | trained_weights(start))
     encoder = network.encoder
     # The parser does not use the pooler.

@@ -126,7 +126,6 @@ def _advice(field: str, recipe: type[BaseModel]) -> str:
 
 
 def _fields(model: type[BaseModel], section: str) -> Iterator[str]:
-    """Yield the dotted names of all fields."""
     for name, field in model.model_fields.items():
         yield f"{section}{name}"
         for inner in _models(field.annotation):
@@ -134,7 +133,6 @@ def _fields(model: type[BaseModel], section: str) -> Iterator[str]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models in the annotation of a field."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

@@ -133,7 +133,6 @@ def _download(name: str) -> Path:
 
 
 def _weight_files(folder: Path) -> list[str]:
-    """Return the names of a model's safetensors files."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         return sorted(set(read_json(index).get("weight_map", {}).values()))

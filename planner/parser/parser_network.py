@@ -297,14 +297,12 @@ class ParserNetwork(nn.Module):
         Args:
             inputs: The decoder's inputs: ``start``, then ``step_inputs`` (n, places, SIZE).
         """
-        present = memory.present if rows is None else memory.present[rows]
+        present = (memory.present if rows is None else memory.present[rows])[:, None, None]
         places = inputs.shape[1]
         causal = torch.ones(places, places, dtype=torch.bool).tril()[None, None]
         for layer in self.steps:
             assert isinstance(layer, DecodingLayer)
-            inputs = layer(
-                inputs, causal, memory.keys_values_of(layer, rows), present[:, None, None]
-            )
+            inputs = layer(inputs, causal, memory.keys_values_of(layer, rows), present)
         states: Tensor = self.step_norm(inputs)
         return states
 

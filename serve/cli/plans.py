@@ -281,7 +281,6 @@ def _read_choice(config: Path | None, domain: Domain, flags: Flags) -> tuple[Cho
 
 
 def _plans_folder(config: Path | None, folder: Path | None) -> Path:
-    """Return the folder of pinned plans."""
     from casewright.serve.settings.settings import load_settings
 
     return load_settings(config, plans_folder=folder).settings.plans_folder or DEFAULT_FOLDER

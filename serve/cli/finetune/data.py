@@ -151,9 +151,7 @@ def _sampled_queries(
 
 @app.command("data")
 def finetune_data(
-    recipe: Annotated[
-        str, Option(help="A TOML file, or a shipped recipe's name.", metavar="RECIPE")
-    ],
+    recipe: Annotated[str, Option(help="A shipped recipe's name, or a file.", metavar="RECIPE")],
     target: Annotated[Path | None, Option("--output", help="The training set's folder.")] = None,
     sample: Annotated[int | None, Option(min=1, help="Also print examples of each task.")] = None,
     sets: Annotated[

@@ -16,9 +16,7 @@ app = Typer(add_completion=False)
 
 @app.command("train")
 def finetune_train(
-    recipe: Annotated[
-        str, Option(help="A TOML file, or a shipped recipe's name.", metavar="RECIPE")
-    ],
+    recipe: Annotated[str, Option(help="A shipped recipe's name, or a file.", metavar="RECIPE")],
     data: Annotated[Path, Option(help="The folder of `casewright finetune data`.")],
     target: Annotated[Path, Option("--output", help="The folder to write the model to.")],
     base: Annotated[str | None, Option(help="The base instead of the recipe's.")] = None,
@@ -63,15 +61,10 @@ def finetune_train(
 
 @app.command("ensemble")
 def finetune_ensemble(
-    target: Annotated[
-        Path, Option("--output", help="The file to write the constants to.", metavar="FILE")
-    ],
+    target: Annotated[Path, Option("--output", help="The constants' new file.", metavar="FILE")],
     as_json: AsJson = False,
 ) -> None:
-    """Choose the ensemble's constants on the validation toolboxes, which takes some minutes.
-
-    The constants are the planners' weight, two thresholds and the curve of the confidence.
-    """
+    """Choose the ensemble's constants on the validation toolboxes, which takes some minutes."""
     from casewright.finetune.corpus import read_corpus
     from casewright.finetune.ensemble import candidate_plans, fit_card
     from casewright.planner.ensemble import EnsemblePlanner
