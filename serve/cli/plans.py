@@ -248,7 +248,6 @@ def diff(
 def _plan_with(
     config: Path | None, values: DomainValues, flags: Flags, question: str, fields: dict[str, Any]
 ) -> SavedPlan:
-    """Return the plan that the planner of these flags writes for a question."""
     from casewright.graph.plan_files import SavedPlan
     from casewright.planner import PlanRequest
     from casewright.serve.session.choice import read_choice
@@ -263,7 +262,6 @@ def _plan_with(
 
 
 def _find_plan(source: str, folder: Path) -> SavedPlan:
-    """Return the plan in a file, or the pinned plan of this name."""
     from casewright.graph.plan_files import read_plan_file
     from casewright.planner.pinned import pinned_names
 
