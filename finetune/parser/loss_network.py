@@ -194,9 +194,8 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
         losses["spans"] = _summed_loss_of_any(scores, gold["spans"][is_span].flatten(1))
     is_number = gold["kinds"] == reading.NUMBER
     if is_number.any():
-        weights, facts, present = number_tensors(
-            episode.messages[: episode.count], memory.word_count
-        )
+        messages = episode.messages[: episode.count]
+        weights, facts, present = number_tensors(messages, memory.word_count)
         scores = network.number_logits(memory, states[is_number], weights, facts, rows[is_number])
         right = gold["numbers"][is_number][:, : present.shape[1]]
         losses["numbers"] = _summed_loss_of_any(masked(scores, present[rows[is_number]]), right)

@@ -79,7 +79,6 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def _base_folder(adapter: Path) -> Path:
-    """Return the folder of the model that an adapter names."""
     name = read_json(adapter / ADAPTER).get("base_model_name_or_path")
     if not isinstance(name, str) or not name:
         raise InputError(f"The adapter {str(adapter)!r} names no model. Give its base model too.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import pathlib
 from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
@@ -15,7 +16,7 @@ from pydantic import BaseModel
 from casewright import __version__
 from casewright.domains.waiting import is_unopened
 from casewright.errors import PlanError, cleaned
-from casewright.finetune.queries.correction import correction_record, keep_correction
+from casewright.finetune.queries.correction import Outcome, correction_record, keep_correction
 from casewright.graph.json_text import json_text
 from casewright.graph.run_file import parse_run
 from casewright.serve.service import models
@@ -350,8 +351,12 @@ async def correct(body: models.CorrectionBody, runs: TheRuns, tenant: TheTenant)
     record = correction_record(
         body.question, body.plan, runs.parts.toolbox, body.context, history, tenant
     )
-    outcome = await asyncio.to_thread(keep_correction, file, record, MAX_CORRECTION_BYTES)
+    outcome = await asyncio.to_thread(_keep, file, record)
     return reply({"id": record["id"], "outcome": outcome})
+
+
+def _keep(file: pathlib.Path, record: dict[str, Any]) -> Outcome:
+    return keep_correction(file, record, MAX_CORRECTION_BYTES)
 
 
 @health.head("/healthz", include_in_schema=False)

@@ -100,7 +100,6 @@ def domain_toolbox(name: str) -> Toolbox:
 
 
 def _samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingExample]]:
-    """Return up to ``count`` random examples of each task, in the set's order."""
     by_task: dict[str, list[TrainingExample]] = defaultdict(list)
     for example in training_set.examples:
         by_task[example.task].append(example)
