@@ -112,7 +112,6 @@ def _medians(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _process_seconds(*arguments: str) -> float:
-    """Run ``casewright`` in a new process, and return its seconds."""
     command = [sys.executable, "-m", "casewright", *arguments]
     environment = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
     run = partial(subprocess.run, command, check=True, capture_output=True, env=environment)

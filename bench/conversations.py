@@ -72,7 +72,6 @@ def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence
 def _rows(
     labels: dict[str, str], kinds: Sequence[str], verdicts: Sequence[Verdict]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each kind of follow-up, then a row for all."""
     for kind in [*sorted(set(kinds)), "all"]:
         pairs = zip(verdicts, kinds, strict=True)
         subset = [v for v, verdict_kind in pairs if kind in (verdict_kind, "all")]

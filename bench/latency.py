@@ -224,7 +224,6 @@ def _ratio(above: Sequence[AgentRun], below: Sequence[AgentRun], column: str) ->
 
 
 def _draw(axes: Any, by_steps: Mapping[int, Runs]) -> None:
-    """Draw each system's median time until the last look-up by the number of steps."""
     counts = list(by_steps)
     styles = {THINKING: "v-", STATELESS: "^-", AGENT: "s-", ONE_CALL: "o-"}
     for name, style in styles.items():

@@ -1,4 +1,4 @@
-"""The accuracy of planners on a user's own tools, by the number of annotated messages as cases."""
+"""Accuracy of planners with some plan cases, on a user's tools or the corpus's toolboxes."""
 
 from __future__ import annotations
 
@@ -28,27 +28,28 @@ from casewright.tools import Toolbox
 
 #: The files of a folder with a user's own tools.
 TOOLS, LEARN, TEST = "tools.py", "learn.jsonl", "test.jsonl"
-#: The default numbers of plan cases.
-CASES = (0, 5, 20, 60)
+#: The default counts of plan cases.
+CASE_COUNTS = (0, 5, 20, 60)
 NOTES = (
-    f"{unseen.COLUMNS_NOTE} So is the whole question for a short literal. Means over the draws of "
-    "plan cases. ms, cpu ms: medians of wall time, and of CPU time on all cores.",
+    f"{unseen.COLUMNS_NOTE} Giving the whole question for a short literal is wrong "
+    "too. Means over the draws of plan cases. ms, cpu ms: medians of wall time, and of CPU time on "
+    "all cores.",
     "Brackets are 95 % intervals of a Bayesian bootstrap over a folder's messages, or over the "
     "corpus's toolboxes. They have no width if all plans are right, or all are wrong.",
 )
 
 
 class OwnFolder(NamedTuple):
-    """A user's toolbox: the messages ``learn`` become plan cases, ``items`` are the test set."""
+    """A user's toolbox: ``learn`` are the messages for plan cases, ``items`` the test set."""
 
     name: str
     toolbox: Toolbox
     learn: Sequence[AnnotatedQuery]
     items: Sequence[EvaluationItem]
 
-    def test_set(self, cases: int, seed: int) -> unseen.UnseenSet:
-        """Return the test messages, with ``cases`` plan cases drawn from the training messages."""
-        plan_cases = {self.toolbox.fingerprint(): stratified(self.learn, cases, seed)}
+    def test_set(self, case_count: int, seed: int) -> unseen.UnseenSet:
+        """Return the test messages, with ``case_count`` plan cases drawn from ``learn``."""
+        plan_cases = {self.toolbox.fingerprint(): stratified(self.learn, case_count, seed)}
         classes = [(item.query.label,) for item in self.items]
         return unseen.UnseenSet(self.name, self.items, classes, range(len(self.items)), plan_cases)
 
@@ -79,7 +80,7 @@ def own_folder(folder: Path) -> OwnFolder:
 
 
 def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return a sample stratified by class, which includes the samples of smaller counts."""
+    """Return ``count`` queries, stratified by class; larger samples of a seed contain smaller."""
     rng = random.Random(seed)
     by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
@@ -99,7 +100,7 @@ class OwnToolsTrial:
 
     planners: Sequence[str]
     data: Path | None = None  # a folder with tools and messages; None measures only on the corpus
-    cases: Sequence[int] = CASES  # the numbers of plan cases
+    case_counts: Sequence[int] = CASE_COUNTS  # how many plan cases, one measurement for each
     seeds: int = 5  # the number of draws of plan cases
     split: Split | None = "measuring"  # the split of the corpus; None measures only on data
     limit: int | None = None
@@ -109,8 +110,8 @@ class OwnToolsTrial:
 def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None) -> Report:
     """Plan for every message with every planner and control, for each draw of plan cases."""
     measurements = [
-        (table, cases, [data.limited(trial.limit, 0) for data in sets])
-        for table, cases, sets in _measurements(trial)
+        (table, case_count, [test_set.limited(trial.limit, 0) for test_set in sets])
+        for table, case_count, sets in _measurements(trial)
     ]
     if not measurements:
         raise InputError("No messages are given. Give --data DIR, or --corpus.")
@@ -120,27 +121,27 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     rows: list[dict[str, Any]] = []
     # The fallback plan uses no cases, so it runs once.
     runs = [
-        (name, table, cases, sets)
-        for name, (table, cases, sets) in product(factories, measurements)
-        if name != toolbox_planners.FALLBACK or cases == min(trial.cases)
+        (name, table, case_count, sets)
+        for name, (table, case_count, sets) in product(factories, measurements)
+        if name != toolbox_planners.FALLBACK or case_count == min(trial.case_counts)
     ]
     with show_progress("Planning", sum(len(sets) for *_, sets in runs), "runs") as advance:
-        for name, table, cases, sets in runs:
+        for name, table, case_count, sets in runs:
             outcomes: list[PlanOutcome] = []
             cpu_ms: list[float] = []
-            for data in sets:
-                with unseen.stores_of([data], encoder) as (stores, empty):
+            for test_set in sets:
+                with unseen.stores_of([test_set], encoder) as (stores, empty):
                     factory = factories[name]
                     planner = toolbox_planners.ToolboxPlanner(name, factory, stores, empty)
-                    outcomes += evaluate(data.items, {name: planner}).outcomes[name]
+                    outcomes += evaluate(test_set.items, {name: planner}).outcomes[name]
                 cpu_ms += planner.cpu_ms
                 advance(1)
-            groups = [group for data in sets for group in data.groups]
-            row = {"table": table, "planner": name, "cases": cases, "draws": len(sets)}
+            groups = [group for test_set in sets for group in test_set.groups]
+            row = {"table": table, "planner": name, "cases": case_count, "draws": len(sets)}
             row |= unseen.figures_of(outcomes, partial(_clustered_share, groups=groups))
             rows.append({**row, "cpu ms": round(p50(cpu_ms), 1) if cpu_ms else None})
-    settings = {name: getattr(trial, name) for name in ("planners", "cases", "seeds", "split")}
-    settings |= {"data": trial.data and str(trial.data), "limit": trial.limit}
+    settings = {"planners": trial.planners, "cases": trial.case_counts, "seeds": trial.seeds}
+    settings |= {"split": trial.split, "data": trial.data and str(trial.data), "limit": trial.limit}
     figures = {
         f"{column}, {row['table']}, {row['planner']}, {row['cases']} cases": row[column]
         for row in rows
@@ -152,29 +153,32 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
 
 
 def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.UnseenSet]]]:
-    """Yield a table's name, a number of plan cases, and a test set for each draw of the cases."""
+    """Yield a table's name, a count of plan cases, and a test set for each draw of the cases."""
     if trial.data is not None:
         folder = own_folder(trial.data)
         available = len(folder.learn)
-        for cases in _case_numbers(trial, available):
-            draws = 1 if cases in (0, available) else trial.seeds
-            yield folder.name, cases, [folder.test_set(cases, seed) for seed in range(draws)]
+        for case_count in _case_counts(trial, available):
+            draws = 1 if case_count in (0, available) else trial.seeds
+            sets = [folder.test_set(case_count, seed) for seed in range(draws)]
+            yield folder.name, case_count, sets
     if trial.split is not None:
         available = min(len(box.queries) for box in read_corpus(trial.split)) - 1
-        numbers = _case_numbers(trial, available)
+        case_counts = _case_counts(trial, available)
         set_of = partial(unseen.corpus_set, trial.split)
-        for cases in numbers:
-            # The test messages are the same for each number of plan cases.
+        for case_count in case_counts:
+            # The test messages are the same for each count of plan cases.
             sets = [
-                replace(set_of(numbers[-1], seed), plan_cases=set_of(cases, seed).plan_cases)
+                replace(
+                    set_of(case_counts[-1], seed), plan_cases=set_of(case_count, seed).plan_cases
+                )
                 for seed in range(trial.seeds)
             ]
-            yield trial.split, cases, sets
+            yield trial.split, case_count, sets
 
 
-def _case_numbers(trial: OwnToolsTrial, available: int) -> list[int]:
-    """Return the trial's numbers of plan cases that do not exceed the available ones."""
-    return [cases for cases in sorted(set(trial.cases)) if cases <= available]
+def _case_counts(trial: OwnToolsTrial, available: int) -> list[int]:
+    """Return the trial's counts of plan cases that are not above the number of available ones."""
+    return [count for count in sorted(set(trial.case_counts)) if count <= available]
 
 
 def _clustered_share(values: Sequence[bool], groups: Sequence[int]) -> Figure:

@@ -115,7 +115,6 @@ class Trial(NamedTuple):
 
     @contextmanager
     def _planner(self, name: str, known: Queries) -> Iterator[Planner]:
-        """Make a planner that knows only these queries."""
         trains_reader = name == CASE_PLANNER and self.domain.reader is not None
         with TemporaryDirectory() as folder:
             if name == "fallback":

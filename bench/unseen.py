@@ -309,7 +309,6 @@ def confidences(outcomes: Sequence[PlanOutcome]) -> Confidences | None:
 
 
 def _draw(axes: Any, curves: Mapping[str, Confidences]) -> None:
-    """Draw the reliability curve of each planner."""
     axes.plot([0, 1], [0, 1], color="0.7", linestyle=":", label="calibrated")
     for name, plans in curves.items():
         confidence, right, _ = zip(*plans.bins(), strict=True)

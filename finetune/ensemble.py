@@ -28,7 +28,7 @@ MAX_ASKED_BACK = 0.1
 
 @dataclass(frozen=True, slots=True)
 class MessagePlans:
-    """The candidate plans for a message, and the number of the message's toolbox."""
+    """The candidate plans for a message, and the index of the message's toolbox."""
 
     query: AnnotatedQuery
     candidates: Sequence[ensemble.CandidatePlan]

@@ -54,6 +54,7 @@ def checked_answer(data: Any) -> Answer:
 
 
 def _contradictions(answer: Answer) -> Iterator[str]:
+    """Yield what is wrong, as the end of a sentence such as "The file is damaged: …"."""
     yield from _plan_contradictions(answer)
     for number, step in enumerate(answer.steps, 1):
         if step["step"] != f"s{number}":
@@ -76,7 +77,7 @@ def _plan_contradictions(answer: Answer) -> Iterator[str]:
     try:
         plan_tools = parse_plan(answer.plan).tools
     except PlanError:
-        # The plan is displayed as a text with one line per step.
+        # Runs are shown with their plan as text; one that does not parse must have a line per step.
         plan_tools = run_tools if len(answer.plan.split("\n")) == len(run_tools) else ()
     if len(plan_tools) != len(run_tools):
         yield f"its plan does not have the {len(run_tools)} steps that were run"
@@ -86,7 +87,7 @@ def _plan_contradictions(answer: Answer) -> Iterator[str]:
 
 
 def _default(dataclass_field: DataclassField[Any]) -> Any:
-    # Runs saved by earlier versions lack later flags.
+    # Boolean fields may be missing: they were added without a new version of the format.
     return dataclass_field.default if isinstance(dataclass_field.default, bool) else ...
 
 

@@ -179,7 +179,6 @@ class ModelPlanner:
         return scores
 
     def _answer_tokens(self, plan: Plan) -> tuple[int, ...]:
-        """Return a plan's tokens, with an end token."""
         return (*self._model.encode_plan(str(plan)), self._model.ends[0])
 
     def _prompt(self, request: PlanRequest) -> PromptTokens:

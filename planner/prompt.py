@@ -80,7 +80,6 @@ def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
 
 
 def _is_runnable(example: ToolExample, toolbox: Toolbox) -> bool:
-    """Return True if the toolbox has every tool that an example calls."""
     try:
         return all(name in toolbox for name in parse_plan(example.plan).tools)
     except PlanError:

@@ -15,7 +15,7 @@ from uuid import UUID
 from casewright.errors import ToolError
 from casewright.tools.spec import ToolSpec
 
-#: The field of a row for its source; a plan cannot refer to it.
+#: The field with a row's provenance, shown with the evidence; no plan can refer to it.
 _SOURCE_FIELD = "source"
 
 
@@ -46,10 +46,11 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
 
     ``None`` and empty values give no rows; a mapping, dataclass or pydantic model gives one row; a
     list or tuple gives a row for each member; text, or any other value, becomes the value of the
-    tool's only declared field. If several fields are declared, text is read as JSON. Undeclared
-    fields but ``source`` are left out; missing declared fields are null. Dates, decimals and
-    similar objects become texts. Raise ``ToolError`` if JSON cannot represent the value, a mapping
-    has no declared field with a value, or there are several and the value is no JSON or mapping.
+    tool's only declared field. If several fields are declared, text is read as JSON; without
+    declared fields there are no rows. Undeclared fields are left out, except ``source``; missing
+    declared fields are null. Dates, decimals and similar objects become texts. Raise ``ToolError``
+    if JSON cannot represent the value, a mapping has no declared field with a value, or the tool
+    declares several fields and a member is neither a mapping nor JSON.
     """
     if not tool.results:
         return []
@@ -120,13 +121,13 @@ def parsed_json(tool: ToolSpec, text: str, advice: str) -> Any:
         ) from error
 
 
-def evidence_text(row: Mapping[str, Any], results: Sequence[str]) -> str:
+def evidence_text(row: Mapping[str, Any], fields: Sequence[str]) -> str:
     """Return a row's declared fields as text: the only value, or ``field: value; …`` pairs."""
     texts = {
         field: row[field]
         if isinstance(row[field], str)
         else json.dumps(row[field], ensure_ascii=False)
-        for field in results
+        for field in fields
         if row.get(field) is not None
     }
     if len(texts) == 1:

@@ -136,7 +136,6 @@ def _with_cases(count: int) -> str:
 def _unscripted_plans(
     measured: MeasuredModel, trial: DecodingTrial, requests: Sequence[PlanRequest], store: CaseStore
 ) -> dict[str, list[WrittenPlan]]:
-    """Return a trained model's plans without scripts, by system."""
     model = measured.model
     prompts = [_prompt(model, request, store, trial.examples) for request in requests]
     decoding = systems.Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)

@@ -295,7 +295,6 @@ class NamedVectors(System):
         )
 
     def _search(self, requests: list[Any]) -> list[ScoredCases]:
-        """Return the results of requests that are sent in one batch."""
         import qdrant_edge as edge
 
         return [

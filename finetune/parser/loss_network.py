@@ -35,7 +35,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
     A place is the position of a step in its plan, from 0. The steps of all plans have one
     numbering, and so have the arguments. ``words`` is the number of nodes of words.
 
-    - tools: numbers of each plan's tools, the end, then ``IGNORED`` (messages, places); the end is
+    - tools: indices of each plan's tools, the end, then ``IGNORED`` (messages, places); the end is
       numbered after the last tool
     - previous_tools: tool before each place (messages, places); first the number of the end, which
       also stands for the start; -1 after the plan
@@ -163,16 +163,16 @@ class FrozenStates:
 def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict[str, float]]:
     """Return the mean negative log-likelihood of the gold plans, and its terms by name."""
     memory = _memory_of(network, episode)
-    gold = _targets(episode, memory.words)
+    gold = _targets(episode, memory.word_count)
     step_rows, step_tools, places = gold["step_rows"], gold["step_tools"], gold["step_places"]
     rows = step_rows[gold["argument_steps"]]
-    values = network.values(
+    values = network.argument_embeddings(
         memory, rows, gold["parameters"], gold["kinds"], gold["weights"], gold["result_indices"]
     )
     decoded = network.decode(memory, _decoder_inputs(network, memory, gold, values))
-    tools = network.tools(memory, decoded, gold["previous_tools"]).float()
+    tools = network.tool_logits(memory, decoded, gold["previous_tools"]).float()
     losses = {"tools": _summed_cross_entropy(tools.flatten(0, 1), gold["tools"].flatten())}
-    states = network.arguments(
+    states = network.argument_states(
         memory, decoded[step_rows, places], step_rows, step_tools, gold["step_parameters"]
     )[gold["argument_steps"], gold["argument_slots"]]
     likeness = (
@@ -180,7 +180,9 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
         tensor(arrays.field_likeness(episode.schema, episode.messages)[: episode.count]),
     )
     argument_places = places[gold["argument_steps"]]
-    parts = network.kinds(memory, states, rows, gold["parameters"], argument_places, likeness)
+    parts = network.option_logits(
+        memory, states, rows, gold["parameters"], argument_places, likeness
+    )
     logits = torch.cat([part.flatten(1).float() for part in parts], 1)
     losses["kinds"] = _summed_cross_entropy(masked(logits, gold["allowed"]), gold["options"])
     indices = gold["result_indices"].masked_fill(gold["kinds"] != reading.STEP, IGNORED)
@@ -188,12 +190,13 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
     # A span beyond ``LONGEST`` words has no flags, and an infinite loss.
     is_span = (gold["kinds"] == reading.SPAN) & gold["spans"].flatten(1).any(1)
     if is_span.any():
-        scores = network.spans(memory, states[is_span], rows[is_span]).flatten(1)
+        scores = network.span_logits(memory, states[is_span], rows[is_span]).flatten(1)
         losses["spans"] = _summed_loss_of_any(scores, gold["spans"][is_span].flatten(1))
     is_number = gold["kinds"] == reading.NUMBER
     if is_number.any():
-        weights, facts, present = number_tensors(episode.messages[: episode.count], memory.words)
-        scores = network.numbers(memory, states[is_number], weights, facts, rows[is_number])
+        messages = episode.messages[: episode.count]
+        weights, facts, present = number_tensors(messages, memory.word_count)
+        scores = network.number_logits(memory, states[is_number], weights, facts, rows[is_number])
         right = gold["numbers"][is_number][:, : present.shape[1]]
         losses["numbers"] = _summed_loss_of_any(masked(scores, present[rows[is_number]]), right)
     total = sum(losses.values(), torch.zeros(())) / episode.count
@@ -203,8 +206,8 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
 def _memory_of(network: ParserNetwork, episode: Episode) -> Memory:
     """Return the messages to plan for, encoded with the toolbox and all messages as plan cases."""
     schema, count = episode.schema, episode.count
-    encoded = network.read(tensors(arrays.message_arrays(episode.messages)))
-    nodes = network.schema(tensors(arrays.card_arrays(schema)), schema.sizes)
+    encoded = network.encode_messages(tensors(arrays.message_arrays(episode.messages)))
+    nodes = network.encode_toolbox(tensors(arrays.card_arrays(schema)), schema.sizes)
     cases = list(zip(episode.messages, episode.plans, strict=True))
     pairs = tensors(arrays.pair_arrays(schema, episode.messages))
     case_data = with_fields(case_tensors(schema, cases, encoded), schema, cases, episode.messages)

@@ -187,7 +187,7 @@ class _Training:
         """Set the weights to their running mean; return the network in evaluation mode."""
         for name, mean in self._means.items():
             self._weights[name].data.copy_(mean)
-        self._network.kept = None
+        self._network.cached_lower = None
         return self._network.eval()
 
     def _load(self) -> None:
@@ -236,7 +236,7 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
     network = ParserNetwork(base).to(torch.get_default_device())
     if start is not None:
         if not is_parser(start):
-            raise InputError(f"{start} holds no plan parser. Give a folder of finetune parser.")
+            raise InputError(f"{start} holds no plan parser. Give one that finetune parser wrote.")
         network.load_state_dict(network.state_dict() | trained_weights(start))
     encoder = network.encoder
     # The parser does not use the pooler.
@@ -245,8 +245,8 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
     for module in encoder.encoder.modules():
         if isinstance(module, torch.nn.Linear):
             module.register_forward_pre_hook(lambda _, inputs: (_as_eight_bits(inputs[0]),))
-    network.split = settings.frozen
-    network.kept = FrozenStates(network)
+    network.frozen = settings.frozen
+    network.cached_lower = FrozenStates(network)
     return network
 
 

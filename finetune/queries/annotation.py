@@ -24,9 +24,9 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The reason why a line of a sheet (from 1) is no annotated query yet, and how to mend it.
+    """The reason why a line of a sheet is not yet an annotated query, and how to mend it.
 
-    ``empty`` is true if the line only lacks its plan.
+    ``line`` counts from 1; ``empty`` is true if the line only lacks its plan.
     """
 
     line: int
@@ -47,11 +47,11 @@ def checked_record(
 ) -> dict[str, Any]:
     """Return a record as an annotated query, with a canonical plan and a class.
 
-    ``classes`` are valid in addition to the tools' names.
+    ``classes`` are valid besides the tools' names and ``MULTI_STEP``.
 
     Raises:
         PlanError: The plan is not in the plan language, or not valid for its request.
-        InputError: A field is malformed, the id is not Unicode, or the class is unknown.
+        InputError: A field is malformed, the id has no UTF-8 form, or the class is unknown.
     """
     request = QueryRecord.read(record).request(toolbox)
     check_text(str(record.get("id")))
@@ -87,7 +87,7 @@ class AnnotationReport:
 
     @property
     def wrong(self) -> int:
-        """The number of wrong lines with a plan."""
+        """Number of problems other than a missing plan."""
         return sum(not problem.empty for problem in self.problems)
 
 
@@ -108,12 +108,12 @@ def annotate(
 ) -> AnnotationReport:
     """Add the correct lines of a sheet (``sheet_lines``) to the output, except those that it has.
 
-    ``classes`` are valid in addition to the tools' names.
+    ``classes`` are those of ``checked_record``.
     """
     report = AnnotationReport()
     written = {_key(record) for record in output.records}
     for number, text in lines:
-        record: Any = None
+        record: Any = ...  # kept if the text is not JSON
         try:
             record = json.loads(text)
             QueryRecord.read(record).request(toolbox)
@@ -148,7 +148,7 @@ def rest_file(output: Path, path: Path | None = None) -> Path:
 
 
 def _problem(line: int, record: Any, error: Exception) -> Problem:
-    if record is None:
+    if record is ...:
         return Problem(line, "", f"The line is no JSON: {error}.", "Correct it.")
     name = record.get("id") if isinstance(record, Mapping) else None
     name = "" if name is None else str(name)

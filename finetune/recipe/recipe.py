@@ -45,14 +45,14 @@ class Recipe(Section):
         path: Path,
         *,
         domains: Collection[str] | None = None,
-        files: bool = True,
+        check_files: bool = True,
         folder: Path | None = None,
     ) -> Self:
         """Return the recipe in a file; the paths that it names become absolute.
 
         Args:
             domains: The allowed names for ``data.domain``; by default all.
-            files: Check that the named files exist. A training needs only its training set.
+            check_files: Check that the named files exist. A training needs only its training set.
             folder: The folder of the named files; by default the recipe's folder.
 
         Raises:
@@ -66,7 +66,7 @@ class Recipe(Section):
             message = f"{path} cannot be read: {error}. Give a recipe, a TOML file."
             raise InputError(message) from error
         base = (folder or path.parent).absolute()
-        context = {BASE_FOLDER: base, MUST_EXIST: files, DOMAINS: domains}
+        context = {BASE_FOLDER: base, MUST_EXIST: check_files, DOMAINS: domains}
         # Strict validation refuses "3" for 3. In JSON, unlike in Python objects, it accepts a list
         # for a tuple. Dates, which JSON lacks, become texts.
         text = json.dumps(settings, default=str)
@@ -126,7 +126,6 @@ def _advice(field: str, recipe: type[BaseModel]) -> str:
 
 
 def _fields(model: type[BaseModel], section: str) -> Iterator[str]:
-    """Yield the dotted names of all fields."""
     for name, field in model.model_fields.items():
         yield f"{section}{name}"
         for inner in _models(field.annotation):
@@ -134,7 +133,6 @@ def _fields(model: type[BaseModel], section: str) -> Iterator[str]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models in the annotation of a field."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

@@ -4,7 +4,8 @@ A row has the tokens of a prompt head first, then those of its tails. A tail att
 to itself, not to other tails. On the CPU a row has one head. There, the attention to the head and
 the attention to the tail are computed separately, and joined by log-sum-exp as in flash attention
 (Dao et al. 2022, section 3.1), with the same result. On a GPU a row has as many heads as fit, and
-FlexAttention (Dong et al. 2024) skips blocks without attention.
+FlexAttention (Dong et al. 2024) skips blocks without attention. In shapes, L is the row's length, H
+the number of attention heads, and D their size.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _flash_gradients: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_c
 
 
 def padding_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Return two arrays of indices: to pad the n tails of a row to one length, and back.
+    """Return two arrays of indices: to pad a row's tails to one length, and back.
 
-    ``lengths`` are the numbers of tokens of the tails: T is the largest, N their sum. The first
-    array (n, T) has for each slot the index of its token in the row, or N for padding. The second
-    (N,) has for each token the index of its slot among n * T.
+    ``lengths`` are the tails' numbers of tokens. The first array (tails, longest) has for each slot
+    the index of its token among all tails' tokens, or their number for padding. The second
+    (tokens,) has for each token the index of its slot in the flattened first array.
     """
     count, longest, total = len(lengths), max(lengths), sum(lengths)
     padded = torch.full((count, longest), total)
@@ -38,11 +39,10 @@ def padding_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
     return padded, filled.flatten().nonzero()[:, 0]
 
 
-def attention_of(parts: Tensor) -> dict[str, Any]:
-    """Return a network's arguments for attention within the parts of a row.
+def attention_arguments(parts: Tensor) -> dict[str, Any]:
+    """Return keyword arguments of a network's call, for attention within the parts of a row.
 
-    ``parts`` (2, L) has each token's number of its group and of its tail, 0 in the head; see
-    ``collate_heads``. On the CPU the row has one head, and no padding.
+    ``parts`` (2, L) is that of ``collate_heads``. On the CPU the row has one head, and no padding.
     """
     if parts.is_cuda:
         return {"attention_mask": block_mask(parts)}
@@ -53,11 +53,11 @@ def attention_of(parts: Tensor) -> dict[str, Any]:
 
 def block_mask(parts: Tensor) -> BlockMask:
     """Return the mask of a row's parts, (1, 1, L, L), for FlexAttention."""
-    heads, tails = parts
+    groups, tails = parts
 
-    def sees(batch: Tensor, layer: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    def sees(batch: Tensor, attention_head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         same_tail = (tails[key] == 0) | (tails[key] == tails[query])
-        visible: Tensor = (heads[query] == heads[key]) & same_tail & (query >= key)
+        visible: Tensor = (groups[query] == groups[key]) & same_tail & (query >= key)
         return visible
 
     size = parts.shape[1]
@@ -72,7 +72,7 @@ def _compiled() -> Any:
 
 
 def register() -> None:
-    """Register this attention with transformers; for other rows it is ``sdpa``."""
+    """Register this attention with transformers; calls without parts of a row get ``sdpa``."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
 
@@ -93,7 +93,10 @@ def _attend(
     slots: Tensor | None = None,
     **settings: Any,
 ) -> tuple[Tensor, None]:
-    """Return states (1, L, H, D) of H heads for query (1, H, L, D), key and value (1, K, L, D)."""
+    """Return states (1, L, H, D) for query (1, H, L, D), key and value (1, G, L, D).
+
+    Each of the G key heads serves H / G query heads.
+    """
     is_block_masked = isinstance(attention_mask, BlockMask)
     if not is_block_masked and head_tokens is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -126,13 +129,13 @@ class PackedAttention(torch.autograd.Function):
         qkv = query, key, value
         head_qkv, head_kv, tail_queries, padded_tail_qkv = _blocks(qkv, head_tokens, padded)
         head_states, head_lse = _flash(*head_qkv, is_causal=True, scale=scale)
-        states, lse = _flash(tail_queries, *head_kv, scale=scale)
+        cross_states, cross_lse = _flash(tail_queries, *head_kv, scale=scale)
         tail_states, tail_lse = _flash(*padded_tail_qkv, is_causal=True, scale=scale)
         tail_lse = _unpad(tail_lse[..., None], slots)
         # The share of a tail's attention that goes to the head.
-        share = torch.sigmoid(lse[..., None] - tail_lse).to(query.dtype)
-        states = share * states + (1 - share) * _unpad(tail_states, slots)
-        lse = torch.logaddexp(lse[..., None], tail_lse)
+        share = torch.sigmoid(cross_lse[..., None] - tail_lse).to(query.dtype)
+        states = share * cross_states + (1 - share) * _unpad(tail_states, slots)
+        lse = torch.logaddexp(cross_lse[..., None], tail_lse)
         ctx.save_for_backward(*qkv, head_states, head_lse, states, lse, padded, slots)
         ctx.scale = scale
         return torch.cat([head_states, states], 2)
@@ -141,19 +144,19 @@ class PackedAttention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of query, key and value.
 
-        A block's gradients are those of attention, given the states and log-sum-exps of both blocks
-        (Dao et al. 2022, algorithm 4).
+        Each block's gradients are those of ordinary attention, computed with the joined states and
+        log-sum-exps (Dao et al. 2022, algorithm 4).
         """
         *qkv, head_states, head_lse, states, lse, padded, slots = ctx.saved_tensors
         head_tokens = head_states.shape[2]
         head_qkv, head_kv, tail_queries, padded_tail_qkv = _blocks(qkv, head_tokens, padded)
-        head_gradients, tail_gradients = gradients[0].tensor_split([head_tokens], 2)
+        head_output_grads, tail_output_grads = gradients[0].tensor_split([head_tokens], 2)
         scale = ctx.scale
-        within_head = (head_gradients, *head_qkv, head_states, head_lse)
-        tails_to_head = (tail_gradients, tail_queries, *head_kv, states, lse[..., 0])
+        within_head = (head_output_grads, *head_qkv, head_states, head_lse)
+        tails_to_head = (tail_output_grads, tail_queries, *head_kv, states, lse[..., 0])
         padded_lse = _pad(lse, padded)[..., 0]
-        padded_states, padded_gradients = _pad(states, padded), _pad(tail_gradients, padded)
-        within_tails = (padded_gradients, *padded_tail_qkv, padded_states, padded_lse)
+        padded_states, padded_output_grads = _pad(states, padded), _pad(tail_output_grads, padded)
+        within_tails = (padded_output_grads, *padded_tail_qkv, padded_states, padded_lse)
         head_grads = _flash_gradients(*within_head, 0.0, True, scale=scale)
         cross_grads = _flash_gradients(*tails_to_head, 0.0, False, scale=scale)
         padded_grads = _flash_gradients(*within_tails, 0.0, True, scale=scale)
@@ -175,10 +178,10 @@ def _blocks(
 
 
 def _pad(tails: Tensor, padded: Tensor) -> Tensor:
-    """Return tails (1, H, N, D) as (n, H, T, D), zero in slots without a token."""
+    """Return tails (1, H, tokens, D) as (tails, H, longest, D), 0 in slots without a token."""
     return nn.pad(tails[0], (0, 0, 0, 1))[:, padded].transpose(0, 1)
 
 
 def _unpad(tails: Tensor, slots: Tensor) -> Tensor:
-    """Return tails (n, H, T, D) as (1, H, N, D)."""
+    """Return tails (tails, H, longest, D) as (1, H, tokens, D)."""
     return tails.transpose(0, 1).flatten(1, 2)[None, :, slots]

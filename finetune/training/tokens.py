@@ -166,9 +166,10 @@ def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str
 def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[str, Any]:
     """Return the tensors of a batch with one row of ``fill_rows``, for ``summed_loss``.
 
-    The row has L tokens, padded to ``length`` with a part that no token attends to. ``parts``,
-    (2, L), limits attention: each token's number of its group (-1 for padding) and of its tail (0
-    in the head). Only supervised tokens have logits. transformers counts ``shift_labels``.
+    The row has L tokens, padded to ``length`` with a part that no token attends to. ``parts``
+    (2, L) limits attention: ``parts[0]`` is the index of a token's group, a head with its tails (-1
+    for padding), ``parts[1]`` 0 in the head, else the number of its tail in the group, from 1.
+    Only supervised tokens have logits. transformers counts ``shift_labels``.
     """
     import torch
 
@@ -231,9 +232,9 @@ def summed_loss(network: Any, inputs: Mapping[str, Any]) -> torch.Tensor:
     """Return the summed cross-entropy of a row's labels, in nats."""
     from torch.nn.functional import cross_entropy
 
-    from casewright.finetune.training.packed_attention_network import attention_of
+    from casewright.finetune.training.packed_attention_network import attention_arguments
 
     arguments = {n: value for n, value in inputs.items() if "labels" not in n and n != "parts"}
-    attention = attention_of(inputs["parts"])
+    attention = attention_arguments(inputs["parts"])
     logits = network(**arguments, **attention, use_cache=False).logits[0]
     return cross_entropy(logits.float(), inputs["labels"], reduction="sum")

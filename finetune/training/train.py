@@ -101,7 +101,6 @@ def _train(
     minutes: float | None,
     progress: bool | None,
 ) -> dict[str, Any]:
-    """Train, write the model, and return its card."""
     started = time.perf_counter()
     model = _load_model(run, source, placement)
     train_tokens, validation_tokens = _token_rows(run, model)

@@ -28,7 +28,7 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     "toolbox.json": toolbox_from_file,
     "queries.jsonl": read_annotated,
     "judge.json": JudgeModel.load,
-    "recipe.toml": lambda file: Recipe.read(file, files=False),
+    "recipe.toml": lambda file: Recipe.read(file, check_files=False),
 }
 #: On average, one in so many trials damages a training's checkpoint instead of a text file.
 CHECKPOINT_EVERY = 10

@@ -23,7 +23,7 @@ class PrefixTree:
     """Texts that a model has read after the same tokens.
 
     Attributes:
-        children: (Parent node, token) to the number of the node for this token; node 0 is the last
+        children: (Parent node, token) to the index of the node for this token; node 0 is the last
             token before the texts.
         logits: Logits after each node, (nodes, vocabulary).
     """

@@ -1,4 +1,4 @@
-"""A token sequence that a model reads and extends: prompts and texts in turn."""
+"""A token sequence of alternating parts: prompts that are fed, and texts that the model writes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ class DecodingSession:
     _unread: list[int] = field(default_factory=list)
 
     def feed(self, tokens: Sequence[int]) -> None:
-        """Add tokens to the sequence, which the next ``write`` or ``read_tree`` reads."""
+        """Append tokens; the next ``write`` or ``read_tree`` reads them."""
         self._unread += tokens
 
-    def read_tree(self, texts: Sequence[Sequence[int]], limits: DecodingLimits) -> PrefixTree:
-        """Read alternative continuations, in tokens, in one call; the sequence stays as it is.
+    def read_tree(
+        self, continuations: Sequence[Sequence[int]], limits: DecodingLimits
+    ) -> PrefixTree:
+        """Read alternative continuations (tokens) in one call, without appending any of them.
 
         Raise ``DecodingError`` if the deadline has passed.
         """
         limits.check_time()
         start = self._cache.length
-        tree = read_tree(self._model, self._cache, self._unread, texts)
+        tree = read_tree(self._model, self._cache, self._unread, continuations)
         # The call has read the unread tokens. The last is read again, for the logits after it.
         self._cache.set_length(start + len(self._unread) - 1)
         self._unread = self._unread[-1:]
@@ -70,10 +72,10 @@ class DecodingSession:
     def _step(
         self, plan: PartialPlan, proposals: Sequence[list[int]], limits: DecodingLimits
     ) -> int:
-        """Read the unread tokens and the draft's; write the model's choices after them.
+        """Read unread tokens and ``draft.propose``'s proposals; append the model's choices.
 
-        The first choice that differs from the draft is the last one. Return the number of choices
-        before it, which are accepted proposals.
+        Stop after the first choice that differs from its proposal. Return the number of accepted
+        proposals.
         """
         # The model chooses after the unread tokens, and after each proposal.
         ends = list(accumulate(map(len, proposals), initial=len(self._unread)))

@@ -68,7 +68,6 @@ def _is_markup(token: Mapping[str, Any]) -> bool:
 
 
 def _rename(model: dict[str, Any], names: Mapping[str, str]) -> None:
-    """Rename tokens in the JSON of a tokenizer's model."""
     vocabulary = model["vocab"]
     if isinstance(vocabulary, dict):
         model["vocab"] = {names.get(token, token): id_ for token, id_ in vocabulary.items()}

@@ -79,7 +79,6 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def _base_folder(adapter: Path) -> Path:
-    """Return the folder of the model that an adapter names."""
     name = read_json(adapter / ADAPTER).get("base_model_name_or_path")
     if not isinstance(name, str) or not name:
         raise InputError(f"The adapter {str(adapter)!r} names no model. Give its base model too.")
@@ -133,7 +132,6 @@ def _download(name: str) -> Path:
 
 
 def _weight_files(folder: Path) -> list[str]:
-    """Return the names of a model's safetensors files."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         return sorted(set(read_json(index).get("weight_map", {}).values()))

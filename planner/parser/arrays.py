@@ -75,10 +75,10 @@ class CaseData:
 
     Attributes:
         keys: Keys of the cases' messages, by which they are compared (cases, key).
-        vectors: Mean states of the messages (cases, encoder); in ``votes`` mapped to (cases, size).
+        vectors: Mean states of the messages (cases, width); in ``votes`` mapped to (cases, size).
         spans: Mean states of the words from which arguments were taken, likewise.
-        span_case: Number of the case of each span.
-        span_parameter: Number of the parameter of each span; in ``votes`` True if a span belongs to
+        span_case: Index of the case of each span.
+        span_parameter: Index of the parameter of each span; in ``votes`` True if a span belongs to
             a parameter (parameters, spans).
         calls, kinds, choices, fields, pairs: See ``case_arrays``.
         context: See ``case_fields``; in ``votes`` see ``context_uses``.

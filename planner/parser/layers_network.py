@@ -51,7 +51,7 @@ class DecodingLayer(nn.Module):
         self.out = nn.Linear(size, size)
         self.forward_layer = _forward_layer(size, dropout)
 
-    def remember(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Return the layer's keys and values of joint states (n, heads, nodes, size / heads)."""
         key, value = self.memory(memory).chunk(2, -1)
         return _split(key, self.heads), _split(value, self.heads)
@@ -63,7 +63,7 @@ class DecodingLayer(nn.Module):
 
         Args:
             own: True where a place (row) may attend to another (n or 1, 1, places or 1, places).
-            memory: Keys and values from ``remember``.
+            memory: Keys and values from ``keys_values``.
             present: True for joint states that are not padding (n, 1, 1, nodes).
         """
         query, key, value = (

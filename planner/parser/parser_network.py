@@ -32,22 +32,22 @@ from casewright.planner.parser.plan_reading import (
 )
 from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
 
-#: Size of all states but the encoder's, number of attention heads, and of joint layers.
+#: Size of all states except the encoder's; number of attention heads; number of joint layers.
 SIZE, HEADS, LAYERS = 256, 8, 3
-#: Maximum number of texts in a batch of the encoder: the first if there are at most 24 texts.
+#: Texts in a batch of the encoder: ``SMALL_BATCH`` if there are at most 24 texts, else ``BATCH``.
 SMALL_BATCH, BATCH = 4, 10
 
 
 @dataclass(slots=True)
 class Encoded:
-    """Encoded messages.
+    """Encoded messages; width is the encoder's hidden size.
 
     Attributes:
-        words: States of words (n, words, encoder).
-        fields: States of context fields (n, fields, encoder).
+        words: States of words (n, words, width).
+        fields: States of context fields (n, fields, width).
         features: Features of words (n, words, WORD_FEATURES).
-        vectors: Mean states of the questions (n, encoder).
-        keys: Keys by which messages are compared (n, KEY); see ``Cases``.
+        vectors: Mean states of the questions (n, width).
+        keys: Keys by which messages are compared (n, case_network.KEY).
     """
 
     words: Tensor
@@ -64,45 +64,45 @@ class Memory:
     Attributes:
         states: States of all nodes (n, nodes, SIZE): words, context fields, the toolbox's nodes.
         present: False for padding (n, nodes).
-        words: Number of nodes of words.
-        fields: Number of nodes of context fields.
+        word_count: Number of the words' nodes.
+        field_count: Number of the context fields' nodes.
         sizes: Numbers of tools, parameters, choices and result fields.
         keys_values: Keys and values of the states, for each decoding layer.
     """
 
     states: Tensor
     present: Tensor
-    words: int
-    fields: int
+    word_count: int
+    field_count: int
     sizes: tuple[int, int, int, int]
     votes: Votes[Tensor]
     cases: CaseData
     keys_values: dict[DecodingLayer, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
-    def remembered(self, layer: DecodingLayer, rows: Tensor | None) -> tuple[Tensor, Tensor]:
+    def keys_values_of(self, layer: DecodingLayer, rows: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return a layer's keys and values for the messages ``rows``, or for all."""
         if layer not in self.keys_values:
-            self.keys_values[layer] = layer.remember(self.states)
+            self.keys_values[layer] = layer.keys_values(self.states)
         key, value = self.keys_values[layer]
         return (key, value) if rows is None else (key[rows], value[rows])
 
     @property
-    def first(self) -> int:
-        """Number of the first tool's node."""
-        return self.words + self.fields
+    def first_tool(self) -> int:
+        """Index of the first tool's node."""
+        return self.word_count + self.field_count
 
-    def states_of(self, nodes: str) -> Tensor:
-        """Return the states of tools, parameters, choices or results (n, …, SIZE)."""
-        number = ("tools", "parameters", "choices", "results").index(nodes)
-        start = self.first + sum(self.sizes[:number])
-        return self.states[:, start : start + self.sizes[number]]
+    def states_of(self, kind: str) -> Tensor:
+        """Return the states of tools, parameters, choices or result_fields (n, …, SIZE)."""
+        index = ("tools", "parameters", "choices", "result_fields").index(kind)
+        start = self.first_tool + sum(self.sizes[:index])
+        return self.states[:, start : start + self.sizes[index]]
 
 
 class ParserNetwork(nn.Module):
     """Encoder, joint layers and decoder of the plan parser.
 
-    Methods with ``rows`` compute several steps or arguments of the messages in ``memory``: ``rows``
-    has the number of each one's message, and ``places`` the number of its step, from 0.
+    ``rows`` has the index of the message in ``memory`` to which each item (a step or an argument)
+    belongs, and ``places`` the index of its step. Without rows, item i belongs to message i.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
@@ -113,10 +113,10 @@ class ParserNetwork(nn.Module):
         width = int(encoder.config.hidden_size)
         self.encoder = encoder
         self.depth = len(encoder.encoder.layer)
-        #: Number of the encoder's frozen layers. ``kept``, if given, replaces ``lower``: it returns
-        #: cached states after these layers.
-        self.split = self.depth
-        self.kept: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
+        #: Number of the encoder's frozen layers, the first ones: all, unless a training sets fewer.
+        self.frozen = self.depth
+        #: Replaces ``lower`` in a training that caches the states after the frozen layers.
+        self.cached_lower: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
         self.word, self.field = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
         self.node = nn.ModuleList([nn.Linear(width, SIZE) for _ in range(4)])
         self.card, self.example = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
@@ -138,7 +138,7 @@ class ParserNetwork(nn.Module):
         self.index = nn.Embedding(RESULTS, SIZE)
         for table in (self.node_type, self.place, self.distance, self.kind, self.index):
             nn.init.normal_(table.weight, std=0.05)
-        # Maps of what an argument points to, and of its parameter.
+        # Maps of the states of an argument's target nodes, and of its parameter's state.
         self.took, self.took_for = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
         self.steps = nn.ModuleList([DecodingLayer(SIZE, HEADS, dropout) for _ in range(2)])
         self.step_norm = nn.LayerNorm(SIZE)
@@ -154,26 +154,27 @@ class ParserNetwork(nn.Module):
         self.field_key = nn.Linear(SIZE, SIZE)
         self.choice_votes, self.context_votes = perceptron(2, 16, 1), perceptron(4, 16, 1)
         self.field_votes = perceptron(4, 16, 1)
+        # Logits of the index of the result that an argument refers to.
         self.which = nn.Linear(SIZE, RESULTS)
         self.span_first, self.span_last = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
         self.span_join = nn.Linear(SIZE, 64)
         self.span_ends = nn.ModuleList([nn.Linear(SIZE, 64) for _ in range(2)])
-        self.length = nn.Parameter(torch.zeros(LONGEST))
+        self.length = nn.Parameter(torch.zeros(LONGEST))  # Biases of the spans' lengths.
         self.number_key = nn.Linear(SIZE, SIZE)
         self.number_features = nn.Sequential(nn.Linear(3, 32), nn.GELU(), nn.Linear(32, SIZE))
 
     def _encoded(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """Return the encoder's token states (n, tokens, encoder)."""
-        states = (self.kept or self.lower)(ids, mask, types)
-        return self._layers(states, mask, self.split, None) if self.split < self.depth else states
+        """Return the encoder's token states (n, tokens, width)."""
+        states = (self.cached_lower or self.lower)(ids, mask, types)
+        return self._layers(states, mask, self.frozen, None) if self.frozen < self.depth else states
 
     def lower(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """Return token states (n, tokens, encoder) after the frozen layers."""
+        """Return token states (n, tokens, width) after the frozen layers."""
         states = self.encoder.embeddings(input_ids=ids, token_type_ids=types)
-        return self._layers(states, mask, 0, self.split)
+        return self._layers(states, mask, 0, self.frozen)
 
-    def _layers(self, states: Tensor, mask: Tensor, first: int, last: int | None) -> Tensor:
-        """Return states after layers ``first`` to ``last``, excluded, in batches by length."""
+    def _layers(self, states: Tensor, mask: Tensor, first: int, stop: int | None) -> Tensor:
+        """Return states after layers ``first:stop``, computed in batches of similar lengths."""
         lengths = mask.sum(-1)
         order = lengths.argsort()
         outputs = []
@@ -181,12 +182,12 @@ class ParserNetwork(nn.Module):
             width = int(lengths[texts[-1]])
             batch = states[texts, :width]
             mask_bias = (1.0 - mask[texts, None, None, :width].to(batch.dtype)) * -1e4
-            for layer in self.encoder.encoder.layer[first:last]:
+            for layer in self.encoder.encoder.layer[first:stop]:
                 batch = layer(batch, mask_bias)
             outputs.append(nn.functional.pad(batch, (0, 0, 0, mask.shape[1] - width)))
         return torch.cat(outputs)[order.argsort()]
 
-    def read(self, arrays: dict[str, Tensor]) -> Encoded:
+    def encode_messages(self, arrays: dict[str, Tensor]) -> Encoded:
         """Encode messages; see ``arrays.message_arrays``."""
         states = self._encoded(arrays["ids"], arrays["mask"], arrays["types"])
         weights = (arrays["mask"] * (arrays["types"] == 0)).to(states.dtype)
@@ -195,8 +196,8 @@ class ParserNetwork(nn.Module):
         fields = arrays["fields"].to(states.dtype) @ states
         return Encoded(words, fields, arrays["features"], vectors, self.cases.keys(vectors))
 
-    def schema(self, arrays: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> Tensor:
-        """Return the states of a toolbox's nodes (nodes, SIZE), encoded from its cards."""
+    def encode_toolbox(self, arrays: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> Tensor:
+        """Return the states of a toolbox's nodes (nodes, SIZE); see ``arrays.card_arrays``."""
         states = self._encoded(arrays["ids"], arrays["mask"], torch.zeros_like(arrays["ids"]))
         flat = states.flatten(0, 1)
         parts = (arrays["nodes"].to(flat.dtype) @ flat).split(list(sizes))
@@ -220,7 +221,7 @@ class ParserNetwork(nn.Module):
         """Encode messages together with a toolbox's nodes.
 
         Args:
-            nodes: States of the nodes, from ``schema``.
+            nodes: States of the nodes, from ``encode_toolbox``.
             sizes: Numbers of tools, parameters, choices and result fields.
             pairs: See ``arrays.pair_arrays``.
             allowed: True for the cases that each message may use (n, cases).
@@ -242,8 +243,8 @@ class ParserNetwork(nn.Module):
         links = self.link(pairs["links"]).permute(3, 0, 1, 2)
         links = links.unflatten(0, (LAYERS, HEADS)).transpose(1, 2)
         hidden = hidden_bias(pairs["present"][:, None, None])
-        for number, layer in enumerate(self.layers):
-            states = layer(states, related[number], links[number], hidden)
+        for index, layer in enumerate(self.layers):
+            states = layer(states, related[index], links[index], hidden)
         return Memory(
             self.norm(states),
             pairs["present"],
@@ -257,16 +258,16 @@ class ParserNetwork(nn.Module):
     def step_inputs(
         self, memory: Memory, rows: Tensor, tools: Tensor, places: Tensor, taken: Tensor
     ) -> Tensor:
-        """Return the decoder's input after each step (steps, SIZE).
+        """Return decoder inputs that represent steps, to predict the next step (steps, SIZE).
 
         Args:
-            taken: Mean of the ``values`` of each step's arguments (steps, SIZE).
+            taken: Mean of the ``argument_embeddings`` of each step's arguments (steps, SIZE).
         """
         called = memory.states_of("tools")[rows, tools]
         inputs: Tensor = called + taken + self.place(places + 1)
         return inputs
 
-    def values(
+    def argument_embeddings(
         self,
         memory: Memory,
         rows: Tensor,
@@ -279,16 +280,16 @@ class ParserNetwork(nn.Module):
 
         Args:
             weights: Weights over the nodes to which each argument points (arguments, nodes).
-            indices: Index of the result that each argument takes.
+            indices: Index of the result to which each argument refers.
         """
         states = (weights[:, None].to(memory.states.dtype) @ memory.states[rows])[:, 0]
-        values: Tensor = (
+        embeddings: Tensor = (
             self.took(states)
             + self.took_for(memory.states_of("parameters")[rows, parameters])
             + self.kind(kinds)
             + self.index(indices)
         )
-        return values
+        return embeddings
 
     def decode(self, memory: Memory, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Return a state (n, places, SIZE) for the step at each place.
@@ -296,16 +297,16 @@ class ParserNetwork(nn.Module):
         Args:
             inputs: The decoder's inputs: ``start``, then ``step_inputs`` (n, places, SIZE).
         """
-        present = memory.present if rows is None else memory.present[rows]
+        present = (memory.present if rows is None else memory.present[rows])[:, None, None]
         places = inputs.shape[1]
         causal = torch.ones(places, places, dtype=torch.bool).tril()[None, None]
         for layer in self.steps:
             assert isinstance(layer, DecodingLayer)
-            inputs = layer(inputs, causal, memory.remembered(layer, rows), present[:, None, None])
+            inputs = layer(inputs, causal, memory.keys_values_of(layer, rows), present)
         states: Tensor = self.step_norm(inputs)
         return states
 
-    def tools(
+    def tool_logits(
         self, memory: Memory, decoded: Tensor, previous_tools: Tensor, rows: Tensor | None = None
     ) -> Tensor:
         """Return logits (n, places, tools + 1) of each tool and, last, of the plan's end.
@@ -322,13 +323,13 @@ class ParserNetwork(nn.Module):
         end = self.end[None, None].expand(len(states), 1, -1)
         keys = self.tool_key(torch.cat([states, end.to(states.dtype)], 1))
         logits = dots(self.tool_query(decoded), keys)
-        evidence = self.tool_votes(votes).transpose(1, 2)
+        vote_scores = self.tool_votes(votes).transpose(1, 2)
         following = continued(memory.cases, weights, previous_tools, count)
         logits = logits + self.next_votes(following)[..., 0]
-        total: Tensor = logits + nn.functional.pad(evidence, (0, 1))
+        total: Tensor = logits + nn.functional.pad(vote_scores, (0, 1))
         return total
 
-    def arguments(
+    def argument_states(
         self, memory: Memory, states: Tensor, rows: Tensor, tools: Tensor, parameters: Tensor
     ) -> Tensor:
         """Return a state (steps, parameters, SIZE) for each argument of steps.
@@ -339,17 +340,17 @@ class ParserNetwork(nn.Module):
         """
         exists = parameters >= 0
         slots = memory.states_of("parameters")[rows[:, None], parameters.clamp(min=0)]
-        steps = states[:, None].expand_as(slots)
+        step_states = states[:, None].expand_as(slots)
         tool = memory.states_of("tools")[rows, tools][:, None].expand_as(slots)
-        mixed = self.mix(torch.cat([slots, steps, tool], -1)) + slots
+        mixed = self.mix(torch.cat([slots, step_states, tool], -1)) + slots
         present = memory.present[rows][:, None, None]
         for layer in self.argument:
             assert isinstance(layer, DecodingLayer)
-            mixed = layer(mixed, exists[:, None, None], memory.remembered(layer, rows), present)
-        arguments: Tensor = self.argument_norm(mixed)
-        return arguments
+            mixed = layer(mixed, exists[:, None, None], memory.keys_values_of(layer, rows), present)
+        argument_states: Tensor = self.argument_norm(mixed)
+        return argument_states
 
-    def kinds(
+    def option_logits(
         self,
         memory: Memory,
         states: Tensor,
@@ -358,33 +359,33 @@ class ParserNetwork(nn.Module):
         places: Tensor,
         likeness: tuple[Tensor, Tensor],
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return logits of the options of each argument.
+        """Return logits of every option of each argument.
 
         Args:
             states: States of the arguments (arguments, SIZE).
             likeness: ``arrays.name_likeness`` and ``arrays.field_likeness``.
 
         Returns:
-            Plain kinds (arguments, PLAIN), choices (arguments, choices), context fields
-            (arguments, fields) and result fields by step (arguments, PLACES, fields).
+            Kinds that point to no node (arguments, PLAIN), choices (arguments, choices), context
+            fields (arguments, fields), result fields by step (arguments, PLACES, result fields).
         """
         votes = memory.votes
         kind_logits = self.plain(states).float() + self.kind_votes(votes.kinds[rows, parameters])
         query = states[:, None]
 
-        def scores(keys: Tensor, evidence: Tensor) -> Tensor:
-            return dots(query, keys[rows])[:, 0] + evidence[..., 0]
+        def scores(keys: Tensor, vote_scores: Tensor) -> Tensor:
+            return dots(query, keys[rows])[:, 0] + vote_scores[..., 0]
 
-        choice_votes = self.choice_votes(with_sign(votes.choices[rows]))
-        choice = scores(self.choice_key(memory.states_of("choices")), choice_votes)
-        fields = memory.states[:, memory.words : memory.first]
-        evidence = with_sign(votes.context[rows, parameters])
-        evidence = torch.cat([evidence, likeness[1][rows, parameters]], -1)
-        context = scores(self.context_key(fields), self.context_votes(evidence))
-        evidence = with_sign(votes.fields[rows, parameters])
-        evidence = torch.cat([evidence, likeness[0][parameters]], -1)
-        keys = self.field_key(memory.states_of("results"))
-        result = scores(keys, self.field_votes(evidence))
+        choice_scores = self.choice_votes(with_sign(votes.choices[rows]))
+        choice = scores(self.choice_key(memory.states_of("choices")), choice_scores)
+        fields = memory.states[:, memory.word_count : memory.first_tool]
+        vote_features = with_sign(votes.context[rows, parameters])
+        vote_features = torch.cat([vote_features, likeness[1][rows, parameters]], -1)
+        context = scores(self.context_key(fields), self.context_votes(vote_features))
+        vote_features = with_sign(votes.fields[rows, parameters])
+        vote_features = torch.cat([vote_features, likeness[0][parameters]], -1)
+        keys = self.field_key(memory.states_of("result_fields"))
+        result = scores(keys, self.field_votes(vote_features))
         distances = (places[:, None] - torch.arange(PLACES)).clamp(min=0, max=PLACES)
         step = dots(query, self.place.weight[None, 1:] + self.distance(distances))[:, 0]
         return (
@@ -394,9 +395,9 @@ class ParserNetwork(nn.Module):
             result[:, None] + step[..., None] + kind_logits[:, None, None, STEP],
         )
 
-    def spans(self, memory: Memory, states: Tensor, rows: Tensor) -> Tensor:
+    def span_logits(self, memory: Memory, states: Tensor, rows: Tensor) -> Tensor:
         """Return logits (arguments, words, LONGEST) of spans, by first word and length - 1."""
-        words = memory.states[:, : memory.words]
+        words = memory.states[:, : memory.word_count]
         query = states[:, None]
         first_scores = dots(query, self.span_first(words)[rows])[:, 0]
         last_scores = dots(query, self.span_last(words)[rows])[:, 0]
@@ -405,13 +406,13 @@ class ParserNetwork(nn.Module):
         # Divided by the root of the size of these keys, 64.
         products = (joined @ last_keys.transpose(1, 2)).float() / 8
         pairs = first_scores[:, :, None] + last_scores[:, None] + products
-        first = torch.arange(memory.words)[:, None]
+        first = torch.arange(memory.word_count)[:, None]
         last = first + torch.arange(LONGEST)
-        clamped = last.clamp(max=memory.words - 1)
-        present = memory.present[:, : memory.words][rows][:, clamped]
-        return masked(pairs[:, first, clamped] + self.length, present & (last < memory.words))
+        clamped = last.clamp(max=memory.word_count - 1)
+        present = memory.present[:, : memory.word_count][rows][:, clamped]
+        return masked(pairs[:, first, clamped] + self.length, present & (last < memory.word_count))
 
-    def numbers(
+    def number_logits(
         self, memory: Memory, states: Tensor, weights: Tensor, facts: Tensor, rows: Tensor
     ) -> Tensor:
         """Return logits (arguments, numbers) of the message's numbers.
@@ -419,6 +420,6 @@ class ParserNetwork(nn.Module):
         ``weights`` and ``facts`` are the numbers' weights and features; see
         ``arrays.number_arrays``.
         """
-        pooled = weights.to(memory.states.dtype) @ memory.states[:, : memory.words]
+        pooled = weights.to(memory.states.dtype) @ memory.states[:, : memory.word_count]
         keys = self.number_key(pooled) + self.number_features(facts)
         return dots(states[:, None], keys[rows])[:, 0]

@@ -48,7 +48,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class ReadStep:
-    """A step: the number of its tool, and an argument for each parameter of the tool."""
+    """A step: the index of its tool, and an argument for each parameter of the tool."""
 
     tool: int
     arguments: tuple[Argument, ...]

@@ -38,10 +38,10 @@ class Schema:
     """A toolbox as nodes: its tools, parameters, choices and result fields, in this order.
 
     Attributes:
-        parameters: The parameters, each with the number of its tool before it.
-        choices: The texts of the choices, each with the number of its parameter before it.
-        results: The names of the result fields, each with the number of its tool before it.
-        cards: Token ids of each tool's card.
+        parameters: Pairs of a tool's index and a parameter.
+        choices: Pairs of a parameter's index and a choice's text.
+        results: Pairs of a tool's index and a result field's name.
+        cards: Token ids of each tool's card: names and descriptions, choices, result fields.
         node_of: The node to which each token of the cards belongs, or -1.
         example_of: True for tokens of the tool's example, which belong to no node.
         name_nodes: Nodes by the stems of the words in their names.
@@ -89,16 +89,16 @@ class Schema:
 
     @property
     def first_choice(self) -> int:
-        """Number of the first choice's node, after those of tools and parameters."""
+        """Index of the first choice's node, after those of tools and parameters."""
         return len(self.tools) + len(self.parameters)
 
     @property
     def first_result(self) -> int:
-        """Number of the first result field's node."""
+        """Index of the first result field's node."""
         return self.first_choice + len(self.choices)
 
     def parameters_of(self, tool: int) -> list[int]:
-        """Return the numbers of a tool's parameters."""
+        """Return the indices of a tool's parameters."""
         return [n for n, (owner, _) in enumerate(self.parameters) if owner == tool]
 
     def name_relations(self, names: Sequence[str]) -> NDArray[np.int64]:

@@ -90,12 +90,12 @@ def ask(
             "--corrections keeps the plans of mended runs. Give --mend too: empty or failure."
         )
     save_correction = _correction_writer(corrections)
-    request_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
+    user_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
     limits = option_values.read_budget("--budget", budget)
     approval_limits = option_values.read_budget("--approve-above", approve_above)
     if dry_run and (save is not None or approve or approve_above):
         raise InputError("--dry-run runs nothing. Leave out --save, --approve, --approve-above.")
-    with closing(open_chosen(choice, request_scope, values.opening, examples=examples)) as session:
+    with closing(open_chosen(choice, user_scope, values.opening, examples=examples)) as session:
         if dry_run:
             print_dry_run(session, question, fields, turns, limits, as_json=as_json)
             return
@@ -106,7 +106,7 @@ def ask(
         if deadline is not None:
             limits = {**limits, "deadline": deadline}
         dialogue = Dialogue(
-            graph, request_scope, turns, replies=ask_user, limits=limits, approve=policy
+            graph, user_scope, turns, replies=ask_user, limits=limits, approve=policy
         )
         result = dialogue.ask(question, fields)
     print_run(result, question, save, as_json=as_json)

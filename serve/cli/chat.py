@@ -49,10 +49,10 @@ def chat(
     fields, turns = read_context(context), read_history(history)
     values: DomainValues = command.obj
     choice = read_choice(config, values.domain, **flags)
-    request_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
-    with closing(open_chosen(choice, request_scope, values.opening)) as session:
+    user_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
+    with closing(open_chosen(choice, user_scope, values.opening)) as session:
         graph = session.graph(choice.generator, InMemorySaver())
-        dialogue = Dialogue(graph, request_scope, turns, replies=ask_user)
+        dialogue = Dialogue(graph, user_scope, turns, replies=ask_user)
         for line in _lines():
             try:
                 if line.split()[0] == CONTEXT_COMMAND:

@@ -160,7 +160,6 @@ def _find_domain(args: list[str]) -> Domain:
 
 
 def _last_value(args: list[str], *names: str) -> str | None:
-    """Return the last value of an option in unparsed arguments."""
     last_value = None
     for word, next_word in zip_longest(args, args[1:]):
         name, sign, value = word.partition("=")

@@ -131,7 +131,7 @@ def run(
     limits = option_values.read_budget("--budget", budget)
     choice, folder = _read_choice(config, values.domain, flags)
     pinned = read_pinned(folder, name)
-    request_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
+    user_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
     # The session's planner is replaced once the toolbox is open.
     opening: Any = {"opening": values.opening, "planner": FallbackPlanner()}
     with closing(open_chosen(choice, **opening)) as session:
@@ -143,7 +143,7 @@ def run(
             return
         graph = session.graph(choice.generator, InMemorySaver())
         policy: Any = "always" if approve else "declared"
-        dialogue = Dialogue(graph, request_scope, replies=ask_user, limits=limits, approve=policy)
+        dialogue = Dialogue(graph, user_scope, replies=ask_user, limits=limits, approve=policy)
         result = dialogue.ask(question, fields)
     print_run(result, question, save, as_json=as_json)
 
@@ -248,7 +248,6 @@ def diff(
 def _plan_with(
     config: Path | None, values: DomainValues, flags: Flags, question: str, fields: dict[str, Any]
 ) -> SavedPlan:
-    """Return the plan that the planner of these flags writes for a question."""
     from casewright.graph.plan_files import SavedPlan
     from casewright.planner import PlanRequest
     from casewright.serve.session.choice import read_choice
@@ -263,7 +262,6 @@ def _plan_with(
 
 
 def _find_plan(source: str, folder: Path) -> SavedPlan:
-    """Return the plan in a file, or the pinned plan of this name."""
     from casewright.graph.plan_files import read_plan_file
     from casewright.planner.pinned import pinned_names
 
@@ -281,7 +279,6 @@ def _read_choice(config: Path | None, domain: Domain, flags: Flags) -> tuple[Cho
 
 
 def _plans_folder(config: Path | None, folder: Path | None) -> Path:
-    """Return the folder of pinned plans."""
     from casewright.serve.settings.settings import load_settings
 
     return load_settings(config, plans_folder=folder).settings.plans_folder or DEFAULT_FOLDER

@@ -33,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(PLANS, "Files of annotated messages, JSON Lines.", type="paths")
     parser.addini(DOMAIN, "The domain: a name, or FILE.py:NAME relative to this file's folder.")
     parser.addini(PLANNER, "A planner, as for casewright ask; by default the domain's.")
-    parser.addini(ADAPTER, "A folder of casewright finetune adapt, relative to this file's.")
+    parser.addini(
+        ADAPTER, "A folder that `casewright finetune adapt` wrote, relative to this file's."
+    )
     parser.addini(GATE, "The required share of right plans, 0 to 1.", default="0.8")
     parser.getgroup("casewright").addoption(
         "--casewright-accept",

@@ -67,7 +67,6 @@ def _read_reply(prompt: str) -> str:
 def _print_plan_and_price(
     plan: str, details: Mapping[str, Any], why: str = "", *, err: bool = True
 ) -> None:
-    """Print a plan, its price, and the steps that were removed to fit the budget."""
     lines = [why, plan, f"Price: {details['price']['text']}.", *details["left_out"]]
     echo(visible("\n".join(filter(None, lines))), err=err)
 

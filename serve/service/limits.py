@@ -191,7 +191,6 @@ class Admission:
     async def _work_until_disconnect(
         self, scope: Scope, receive: Receive, sender: _Sender, body: bytes, slot: _Slot
     ) -> None:
-        """Process a request until it is done or its client disconnects."""
         unread_body = [body]
         disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
 

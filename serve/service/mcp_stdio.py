@@ -34,7 +34,7 @@ def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **fl
     loaded = load_settings(config, **flags)
     choice = choice_of(loaded)
     check_shared(choice.planner)
-    request_scope = command_scope(choice.domain.scopes, scope, {}, None)
+    user_scope = command_scope(choice.domain.scopes, scope, {}, None)
     write_log(loaded.settings.log_level)
     stdout_buffer = sys.stdout.buffer
     with closing(open_chosen(choice)) as session:
@@ -42,7 +42,7 @@ def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **fl
         runs = Runs(parts_of(session, choice), ServiceOptions(**limits), None, None)
         # The prints of a tool must not mix with the messages.
         with redirect_stdout(sys.stderr):
-            asyncio.run(_serve(runs, request_scope, loaded.settings.request_seconds, stdout_buffer))
+            asyncio.run(_serve(runs, user_scope, loaded.settings.request_seconds, stdout_buffer))
         runs.close()
 
 

@@ -1,6 +1,6 @@
 """The MCP tools ``plan``, ``run_plan`` and ``ask``, at ``/mcp`` and over stdio.
 
-The scope is no argument, since a model writes arguments, but a header, or an option over stdio.
+The scope comes from a header (over stdio: an option), not from an argument: models write those.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ PATH = "/mcp"
 #: The header with the scope: ``customer=C001``, several fields joined by ``&``.
 SCOPE_HEADER = "Casewright-Scope"
 #: A call ends this long before its request's deadline, with a result that reports the timeout.
-GRACE_SECONDS = 0.5
+MARGIN_SECONDS = 0.5
 #: Fields of a body that arguments cannot set.
 _NOT_ARGUMENTS = ("scope", "thread_id")
-#: Tool name to the body that its arguments make, the body of its result, and its description.
+#: By tool name: the model of its arguments, the model of its result, its description.
 _TOOLS: Mapping[str, tuple[type[AskBody], type[BaseModel], str]] = {
     "plan": (AskBody, PlannedBody, "Write a plan of tool calls for a question without running it."),
     "run_plan": (WrittenPlanBody, AnswerBody, "Run a plan, and answer from its results."),
@@ -86,9 +86,10 @@ def tools_server(
 
 
 async def _cancelled_once(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Await work in its own task, outside of the MCP library's cancel scope.
+    """Await work in its own task, which is cancelled only once.
 
-    That scope cancels repeatedly, which would also cancel LangGraph's cancellation of the steps.
+    anyio, in the MCP library, cancels a task again and again until it ends; that would interrupt
+    LangGraph while it stops the steps.
     """
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
@@ -123,20 +124,20 @@ class _Transport(Response):
         super().__init__()
         self._request = request
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, asgi_scope: Scope, receive: Receive, send: Send) -> None:
         async def receive_body() -> dict[str, Any]:
             return {"type": "http.request", "body": await request.body(), "more_body": False}
 
         request, loop = self._request, asyncio.get_running_loop()
-        seconds = request.state.deadline - loop.time() - GRACE_SECONDS
-        request_scope = dict(parse_qsl(request.headers.get(SCOPE_HEADER, ""), max_num_fields=16))
-        server = tools_server(request.app.state.runs, tenant_of(scope), request_scope, seconds)
+        seconds = request.state.deadline - loop.time() - MARGIN_SECONDS
+        user_scope = dict(parse_qsl(request.headers.get(SCOPE_HEADER, ""), max_num_fields=16))
+        server = tools_server(request.app.state.runs, tenant_of(asgi_scope), user_scope, seconds)
         transport = StreamableHTTPServerTransport(None, is_json_response_enabled=True)
         async with transport.connect() as (incoming, outgoing):
             options = server.create_initialization_options()
             work = asyncio.ensure_future(server.run(incoming, outgoing, options, stateless=True))
             try:
-                await transport.handle_request(scope, receive_body, send)
+                await transport.handle_request(asgi_scope, receive_body, send)
             finally:
                 work.cancel()
                 await asyncio.wait({work})
@@ -157,6 +158,9 @@ async def mcp(request: Request) -> Response:
     try:
         types.ClientRequest.model_validate(message.model_dump(by_alias=True, exclude_none=True))
     except ValidationError:
-        error = {"code": types.INVALID_PARAMS, "message": "The method or a parameter is unknown."}
+        error = {
+            "code": types.INVALID_PARAMS,
+            "message": "The method is unknown, or its parameters are not valid.",
+        }
         return JSONResponse({"jsonrpc": "2.0", "id": message.id, "error": error})
     return _Transport(request)

@@ -90,7 +90,6 @@ async def run(
 
 @contextmanager
 def _refuse_invalid() -> Iterator[None]:
-    """Refuse the request if its plan is not valid."""
     try:
         yield
     except PlanError as error:

@@ -55,8 +55,8 @@ def ask(
     check_context(context or {})
     check_history(list(history))
     with closing(open_session(domain, planner)) as session:
-        request_scope = scope_of(session.domain.scopes, scope or {}, reveal=True)
+        user_scope = scope_of(session.domain.scopes, scope or {}, reveal=True)
         limits = None if deadline is None else {"deadline": deadline}
         graph = session.graph(generator, full=full, mend=mend)
-        dialogue = Dialogue(graph, request_scope, history, limits=limits)
+        dialogue = Dialogue(graph, user_scope, history, limits=limits)
         return Answer.from_state(dialogue.ask(question, context or {}))

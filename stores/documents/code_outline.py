@@ -142,7 +142,6 @@ def _walk(
 
 
 def _name(node: Node) -> str:
-    """Return the name of a definition; empty for other nodes."""
     if node.type in BODY_TYPES and node.child_by_field_name("body") is None:
         return ""
     if node.type in LEAF_TYPES or node.type in CONTAINER_TYPES:

@@ -171,7 +171,6 @@ class EdgeEngine(InProcess):
 
     @staticmethod
     def _request(vector: list[float], limit: int, where: Where | None, **settings: Any) -> Any:
-        """Return the request of an exact search."""
         from qdrant_edge import Query, QueryRequest, SearchParams
 
         settings |= {"filter": edge_filter(where), "params": SearchParams(exact=True)}

@@ -1,7 +1,7 @@
-"""Reading of cases from a shard's files without Edge, which cannot load a damaged shard.
+"""Reading of cases from the files of a Qdrant Edge shard that Edge cannot load, being damaged.
 
 The pinned Edge version writes a table of the payloads' positions, pages of payloads compressed by
-LZ4, and chunks of vectors in the table's order. The cases' checksums show damage.
+LZ4, and chunks of vectors in the table's order. Callers find damage by the cases' checksums.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 #: Formats of the table's number of rows, and of a row: in use, page, block, length.
 ROW_COUNT, ROW = struct.Struct("<I"), struct.Struct("<4I")
-#: Bytes of an id entry by its kind: 1 and 2 give a number or a UUID a row, 3 and 4 remove it.
+#: Bytes of an id entry by kind: 1 and 2 map a number or a UUID to a row; 3 and 4 remove such an id.
 ENTRY_SIZES = {1: 13, 2: 21, 3: 9, 4: 17}
 #: Bytes of a block; maximum bytes of a chunk of vectors, and of a decompressed payload.
 BLOCK, CHUNK, MAX_PAYLOAD = 128, 1 << 25, 1 << 28
@@ -26,7 +26,7 @@ BLOCK, CHUNK, MAX_PAYLOAD = 128, 1 << 25, 1 << 28
 def stored_cases(
     shard: Path, dimension: int, *, with_id: bool
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]] | None]:
-    """Yield payload and vector of cases; ``None`` for a part that cannot be read.
+    """Yield payload and vector of cases; ``None`` for a case that cannot be read.
 
     ``with_id=True`` yields cases with an id; ``False`` yields cases that were deleted or whose id
     is lost.

@@ -75,7 +75,7 @@ def test_planners_know_as_many_messages_as_a_row_says(
     monkeypatch.setattr(
         own_tools.toolbox_planners, "planner_factory", lambda name, _: controls.get(name, make)
     )
-    trial = OwnToolsTrial(["parser"], data, cases=(0, 4, 8, 60), seeds=2, split=None)
+    trial = OwnToolsTrial(["parser"], data, case_counts=(0, 4, 8, 60), seeds=2, split=None)
     rows = measure_own_tools(trial, HashingEncoder(64)).rows
     measured_rows = [(row["planner"], row["cases"], row["draws"], row["messages"]) for row in rows]
     # All eight are the same in every draw, and there are no sixty.
@@ -98,7 +98,7 @@ def test_question_in_place_of_a_literal_and_a_surplus_argument_are_wrong(
         monkeypatch.setattr(
             own_tools.toolbox_planners, "planner_factory", lambda name, _: lambda store: planner
         )
-        trial = OwnToolsTrial(["parser"], data, cases=(0,), split=None)
+        trial = OwnToolsTrial(["parser"], data, case_counts=(0,), split=None)
         return measure_own_tools(trial, HashingEncoder(64)).rows[0]
 
     for plan, share in (

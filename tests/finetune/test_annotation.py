@@ -70,6 +70,7 @@ def test_what_is_right_becomes_annotated_queries(tmp_path: Path) -> None:
         ({"id": 1, "query": "a lamp", "plan": 3}, "The plan is int, not text.", "Write it as one"),
         ({"id": 1, "plan": LAMP}, "query: Field required", "Correct"),
         ("[]", "The record is a list, not a JSON object.", "Correct"),
+        ("null", "The record is a NoneType, not a JSON object.", "Correct the record."),
         ('{"id": 1,', "The line is no JSON", "Correct it."),
         (record(1, "  ", LAMP), "The question is empty.", "Ask something."),
     ],
@@ -83,6 +84,7 @@ def test_a_wrong_line_is_told_with_its_reason_and_mend_and_kept(
     (problem,) = report.problems
     assert (problem.line, problem.empty, report.wrong) == (2, False, 1)
     assert reason in problem.reason
+    assert ".." not in problem.reason
     assert problem.mend.startswith(mend)
     assert report.rest == source.read_text(encoding="utf-8").splitlines()[1:]
     assert len(read_annotated(output)) == 1

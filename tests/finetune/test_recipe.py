@@ -98,7 +98,7 @@ def test_a_recipe_to_train_by_may_name_files_that_are_elsewhere(tmp_path: Path) 
     file = written(tmp_path, WHOLE)
     with pytest.raises(InputError, match=r"data\.queries: There is no file"):
         Recipe.read(file)
-    assert Recipe.read(file, files=False).data.toolbox == tmp_path / "tools.json"
+    assert Recipe.read(file, check_files=False).data.toolbox == tmp_path / "tools.json"
 
 
 def test_a_domains_name_is_all_that_a_recipe_needs(folder: Path) -> None:
@@ -223,7 +223,8 @@ def test_a_recipe_that_is_neither_is_refused_with_those_that_there_are() -> None
 @pytest.mark.parametrize("name", recipe_names())
 def test_every_recipe_that_ships_can_be_used(name: str) -> None:
     assert (
-        Recipe.read(find_recipe(name), domains=["shopping"], files=False).data.domain == "shopping"
+        Recipe.read(find_recipe(name), domains=["shopping"], check_files=False).data.domain
+        == "shopping"
     )
 
 
@@ -245,7 +246,7 @@ def test_the_small_recipe_has_the_structure_of_those_for_7b(large: str) -> None:
     small, other = (sections(table) for table in tables)
     # Beside planning, a small model learns planning for other tools, a large one instructions.
     assert small - {"data.corpus", "data.instructions"} == other - {"data.instructions"}
-    recipes = [Recipe.read(find_recipe(name), files=False) for name in ("small", large)]
+    recipes = [Recipe.read(find_recipe(name), check_files=False) for name in ("small", large)]
     for one in recipes:
         assert (one.lora.method, one.lora.target_modules) == ("lora", "all-linear")
         assert one.data.sampling.method == "dqs"
@@ -257,7 +258,7 @@ def test_the_small_recipe_has_the_structure_of_those_for_7b(large: str) -> None:
 
 @pytest.mark.parametrize("name", SEVEN_BILLION)
 def test_the_7b_recipes_are_the_best_row_of_the_papers_table_3(name: str) -> None:
-    recipe = Recipe.read(find_recipe(name), files=False)
+    recipe = Recipe.read(find_recipe(name), check_files=False)
     instructions = recipe.data.instructions
     assert recipe.model.base == "mistralai/Mistral-7B-Instruct-v0.2"
     assert recipe.data.ttg.tasks_per_query == 4

@@ -184,6 +184,6 @@ def test_a_package_that_a_recipe_needs_is_named_with_the_line_that_installs_it(
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_every_recipe_that_ships_can_be_read(name: str) -> None:
-    recipe = Recipe.read(find_recipe(name), files=False)
+    recipe = Recipe.read(find_recipe(name), check_files=False)
     assert recipe.data.domain == "shopping"
     assert recipe.training.max_length >= 2048

@@ -39,15 +39,17 @@ class EagerNetwork:
 
     def toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> tuple[Any, ...]:
         """Return a toolbox with its cases, of which there is at least one."""
-        nodes = self._network.schema(tensors(card_arrays(schema)), schema.sizes)
-        encoded = self._network.read(tensors(message_arrays([message for message, _ in cases])))
+        nodes = self._network.encode_toolbox(tensors(card_arrays(schema)), schema.sizes)
+        encoded = self._network.encode_messages(
+            tensors(message_arrays([message for message, _ in cases]))
+        )
         return schema, nodes, cases, case_tensors(schema, cases, encoded)
 
     def join(self, toolbox: tuple[Any, ...], message: Message) -> _EagerPointers:
         """Return the scores of plans for a message that has words."""
         schema, nodes, cases, known = toolbox
         memory = self._network.join(
-            self._network.read(tensors(message_arrays([message]))),
+            self._network.encode_messages(tensors(message_arrays([message]))),
             nodes,
             schema.sizes,
             tensors(pair_arrays(schema, [message])),
@@ -77,13 +79,13 @@ class _EagerPointers:
     def next(self, fed: Floats, before: NDArray[np.int64]) -> tuple[Floats, Floats]:
         rows = _zeros(len(fed))
         decoded = self._network.decode(self._memory, torch.from_numpy(fed), rows)
-        tools = self._network.tools(self._memory, decoded, torch.from_numpy(before), rows)
+        tools = self._network.tool_logits(self._memory, decoded, torch.from_numpy(before), rows)
         return _array(decoded[:, -1]), _array(tools[:, -1])
 
     def arguments(
         self, states: Floats, tools: Sequence[int], parameters: NDArray[np.int64]
     ) -> Floats:
-        argument_states = self._network.arguments(
+        argument_states = self._network.argument_states(
             self._memory,
             torch.from_numpy(states),
             _zeros(len(states)),
@@ -93,7 +95,7 @@ class _EagerPointers:
         return _array(argument_states)[parameters >= 0]
 
     def options(self, states: Floats, parameters: NDArray[np.int64], step: int) -> Floats:
-        parts = self._network.kinds(
+        parts = self._network.option_logits(
             self._memory,
             torch.from_numpy(states),
             _zeros(len(states)),
@@ -104,16 +106,18 @@ class _EagerPointers:
         return _array(torch.cat([part.flatten(1) for part in parts], 1))
 
     def runs(self, states: Floats) -> Floats:
-        spans = self._network.spans(self._memory, torch.from_numpy(states), _zeros(len(states)))
+        spans = self._network.span_logits(
+            self._memory, torch.from_numpy(states), _zeros(len(states))
+        )
         return _array(spans)
 
     def results(self, states: Floats) -> Floats:
         return _array(self._network.which(torch.from_numpy(states)))
 
     def numbers(self, states: Floats) -> Floats:
-        weights, facts, _ = number_tensors([self._message], self._memory.words)
+        weights, facts, _ = number_tensors([self._message], self._memory.word_count)
         arguments, rows = torch.from_numpy(states), _zeros(len(states))
-        return _array(self._network.numbers(self._memory, arguments, weights, facts, rows))
+        return _array(self._network.number_logits(self._memory, arguments, weights, facts, rows))
 
     def step_inputs(self, steps: Sequence[ReadStep], number: int) -> Floats:
         return np.stack([self._step_input(step, number) for step in steps])
@@ -125,10 +129,10 @@ class _EagerPointers:
             weights = torch.zeros(len(arguments), memory.states.shape[1])
             for row, argument in enumerate(arguments):
                 first, last = pointed(
-                    argument, self._message, self._schema, memory.words, memory.fields
+                    argument, self._message, self._schema, memory.word_count, memory.field_count
                 )
                 weights[row, first:last] = 1 / max(1, last - first)
-            values = self._network.values(
+            values = self._network.argument_embeddings(
                 memory,
                 _zeros(len(arguments)),
                 torch.tensor([argument.parameter for argument in arguments]),

@@ -114,7 +114,7 @@ def bench_own_tools(
         Path | None, Option(help="A folder: learn.jsonl, test.jsonl and tools.py, which is run.")
     ] = None,
     planner: Annotated[list[str] | None, Option(help="See bench unseen; default: parser.")] = None,
-    cases: Annotated[str, Option(help="Numbers of known annotated messages.")] = "0,5,20,60",
+    cases: Annotated[str, Option(help="How many annotated messages are plan cases.")] = "0,5,20,60",
     seeds: Annotated[int, Option(min=1, help="Number of draws of these messages.")] = 5,
     corpus: Annotated[bool, Option("--corpus/--no-corpus", help="Also measure the corpus.")] = True,
     split: options.SplitName = "measuring",
@@ -132,9 +132,9 @@ def bench_own_tools(
 
     corpus_split = options.read_split(split)
     part = corpus_split if corpus else None
-    planners, numbers = planner or [PARSER], options.read_numbers("--cases", cases)
+    planners, counts = planner or [PARSER], options.read_numbers("--cases", cases)
     settings = ModelSettings(device=device, dtype=dtype, examples=examples)
-    return measure_own_tools(OwnToolsTrial(planners, data, numbers, seeds, part, limit, settings))
+    return measure_own_tools(OwnToolsTrial(planners, data, counts, seeds, part, limit, settings))
 
 
 @measures(app, "narrowing", plots=False)

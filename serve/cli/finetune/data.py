@@ -100,7 +100,6 @@ def domain_toolbox(name: str) -> Toolbox:
 
 
 def _samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingExample]]:
-    """Return up to ``count`` random examples of each task, in the set's order."""
     by_task: dict[str, list[TrainingExample]] = defaultdict(list)
     for example in training_set.examples:
         by_task[example.task].append(example)
@@ -151,7 +150,7 @@ def _sampled_queries(
 
 @app.command("data")
 def finetune_data(
-    recipe: Annotated[str, Option(help="A recipe: a TOML file, or a shipped one.", metavar="FILE")],
+    recipe: Annotated[str, Option(help="A shipped recipe's name, or a file.", metavar="RECIPE")],
     target: Annotated[Path | None, Option("--output", help="The training set's folder.")] = None,
     sample: Annotated[int | None, Option(min=1, help="Also print examples of each task.")] = None,
     sets: Annotated[

@@ -174,7 +174,6 @@ def finetune_adapt(
 
 
 def _message_source(domain: str, file: Path) -> Source:
-    """Return a domain's tools with the checked messages of a file."""
     from casewright.domains import find_domain
     from casewright.finetune.examples.query_pool import query_pool
     from casewright.finetune.parser.episodes import Source

@@ -16,8 +16,8 @@ app = Typer(add_completion=False)
 
 @app.command("train")
 def finetune_train(
-    recipe: Annotated[str, Option(help="A recipe: a TOML file, or a shipped one.", metavar="FILE")],
-    data: Annotated[Path, Option(help="A folder of casewright finetune data.")],
+    recipe: Annotated[str, Option(help="A shipped recipe's name, or a file.", metavar="RECIPE")],
+    data: Annotated[Path, Option(help="The folder of `casewright finetune data`.")],
     target: Annotated[Path, Option("--output", help="The folder to write the model to.")],
     base: Annotated[str | None, Option(help="The base instead of the recipe's.")] = None,
     start: Annotated[
@@ -39,7 +39,7 @@ def finetune_train(
     from casewright.finetune.training.placement import rank
     from casewright.finetune.training.train import train
 
-    sections = Recipe.read(find_recipe(recipe), files=False)
+    sections = Recipe.read(find_recipe(recipe), check_files=False)
     model = sections.model if base is None else sections.model.based_on(base)
     inputs = (model, sections.lora, sections.training, data, target)
     try:
@@ -61,10 +61,10 @@ def finetune_train(
 
 @app.command("ensemble")
 def finetune_ensemble(
-    target: Annotated[Path, Option("--output", help="The card to write.", metavar="FILE")],
+    target: Annotated[Path, Option("--output", help="The constants' new file.", metavar="FILE")],
     as_json: AsJson = False,
 ) -> None:
-    """Choose the weights of the ensemble's planners on the validation toolboxes: some minutes."""
+    """Choose the ensemble's constants on the validation toolboxes, which takes some minutes."""
     from casewright.finetune.corpus import read_corpus
     from casewright.finetune.ensemble import candidate_plans, fit_card
     from casewright.planner.ensemble import EnsemblePlanner

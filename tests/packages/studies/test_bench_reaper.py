@@ -204,7 +204,7 @@ def test_table_3_varies_the_share_of_instructions_and_the_tasks(
 
 
 def test_the_shipped_recipe_trains_adapters_on_the_packaged_base() -> None:
-    recipe = Recipe.read(find_recipe("reaper"), files=False)
+    recipe = Recipe.read(find_recipe("reaper"), check_files=False)
     assert recipe.model.base == "smollm2"
     assert recipe.data.corpus.copies == 0
 
