@@ -142,3 +142,18 @@ def test_a_number_is_no_text_for_a_parameter_that_takes_both() -> None:
     question = "looking for my great great gran Keziah Blewitt, born 1849"
     plan = ParserPlanner().plan(PlanRequest(question, Toolbox([search]))).plan
     assert dict(plan.steps[0].arguments)["born"] == Literal(1849)
+
+
+def test_a_plain_question_for_two_tools_is_no_small_talk() -> None:
+    city = Parameter("city", kind="string")
+    tools = [
+        ToolSpec("get_weather", "Current weather in a city.", (city,), ("evidence",)),
+        ToolSpec(
+            "get_forecast",
+            "Weather forecast for the next days in a city.",
+            (city, Parameter("days", kind="integer")),
+            ("evidence",),
+        ),
+    ]
+    request = PlanRequest("what is the weather in Paris?", Toolbox(tools))
+    assert str(ParserPlanner().plan(request).plan) == 's1 = get_weather(city="Paris")'
