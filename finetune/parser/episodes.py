@@ -57,6 +57,7 @@ class EpisodeSettings:
     Attributes:
         max_messages: Maximum number of messages before some are joined.
         mixed: Share of episodes with the tools and messages of two toolboxes.
+        few: Share of episodes with few of the tools; see ``_with_few_tools``.
         removed: Share of episodes without one tool; see ``_without_a_tool``.
         added: Share of episodes with tools of another toolbox that no message needs.
         max_added: Maximum number of added tools.
@@ -67,6 +68,7 @@ class EpisodeSettings:
 
     max_messages: int = 30
     mixed: float = 0.12
+    few: float = 0.3
     removed: float = 0.2
     added: float = 0.4
     max_added: int = 4
@@ -146,13 +148,33 @@ def _tools_and_messages(
     toolbox = source.toolbox
     queries = rng.sample(source.queries, min(settings.max_messages, len(source.queries)))
     queries = with_joined_queries(queries, rng.uniform(0, settings.composed), rng)
-    if rng.random() < settings.removed:
+    is_small = rng.random() < settings.few
+    if is_small:
+        toolbox, queries = _with_few_tools(toolbox, queries, rng)
+    elif rng.random() < settings.removed:
         toolbox, queries = _without_a_tool(toolbox, queries, rng)
     tools = _tools(toolbox)
-    if rng.random() < settings.added:
+    if not is_small and rng.random() < settings.added:
         others = [tool for tool in rng.choice(sources).toolbox if tool.name not in toolbox]
         tools += rng.sample(others, min(len(others), rng.randint(1, settings.max_added)))
     return Toolbox(rng.sample(tools, len(tools))), queries
+
+
+def _with_few_tools(
+    toolbox: Toolbox, queries: Sequence[AnnotatedQuery], rng: random.Random
+) -> tuple[Toolbox, list[AnnotatedQuery]]:
+    """Return a toolbox with the tools of one message and at most two more, and their messages.
+
+    First toolboxes are small, and most of their messages can be answered: at most one in five of
+    the returned messages is planned with ``no_evidence()``.
+    """
+    names = {tool.name for tool in _tools(toolbox)}
+    kept = set(rng.choice(queries).plan.tools) & names
+    others = sorted(names - kept)
+    kept.update(rng.sample(others, min(len(others), rng.randint(0 if len(kept) > 1 else 1, 2))))
+    answered = [query for query in queries if kept.issuperset(query.plan.tools)]
+    refused = [query for query in queries if NO_EVIDENCE.name in query.plan.tools]
+    return toolbox.without(*(names - kept)), answered + refused[: len(answered) // 4]
 
 
 def _without_a_tool(

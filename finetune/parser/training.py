@@ -272,7 +272,7 @@ def changed_weights(network: ParserNetwork) -> dict[str, Tensor]:
     }
 
 
-_EPISODES = EpisodeSettings(mixed=0, removed=0.1, added=0.2, composed=0.3, examples_only=0.2)
+_EPISODES = EpisodeSettings(mixed=0, few=0, removed=0.1, added=0.2, composed=0.3, examples_only=0.2)
 #: The settings of ``adapt_parser``; its caller sets the minutes.
 SETTINGS = ParserSettings(frozen=4, rate=3e-4, warm_up=20, final_share=0.05, episodes=_EPISODES)
 

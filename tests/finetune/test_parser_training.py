@@ -42,18 +42,28 @@ def drawn(settings: EpisodeSettings, seed: int = 0) -> Episode:
 
 
 def test_no_message_is_a_case_of_itself() -> None:
-    episode = drawn(EpisodeSettings(examples_only=0))
+    episode = drawn(EpisodeSettings(few=0, examples_only=0))
     assert any(any(row[: episode.count]) for row in episode.is_case)
     assert not any(episode.is_case[row][row] for row in range(episode.count))
 
 
 def test_a_message_without_its_tool_is_planned_no_evidence_or_left_out() -> None:
-    settings = EpisodeSettings(removed=1, added=0, mixed=0)
+    settings = EpisodeSettings(few=0, removed=1, added=0, mixed=0)
     for seed in range(8):
         episode = drawn(settings, seed)
         names = {tool.name for tool in episode.schema.tools}
         assert names < set(SHOP.names)
         assert all(step.tool < len(names) for plan in episode.plans for step in plan)
+
+
+def test_a_small_toolbox_keeps_the_messages_that_it_answers_and_few_that_it_refuses() -> None:
+    settings = EpisodeSettings(few=1, added=0, mixed=0, composed=0)
+    for seed in range(8):
+        episode = drawn(settings, seed)
+        tools = [tool.name for tool in episode.schema.tools]
+        assert len(tools) <= 5
+        plans = [[tools[step.tool] for step in plan] for plan in episode.plans[: episode.count]]
+        assert sum(plan == ["no_evidence"] for plan in plans) <= len(plans) / 5
 
 
 def test_a_variant_keeps_its_plans_valid_under_other_names() -> None:
@@ -93,7 +103,7 @@ def test_the_encoder_is_trained_with_states_of_eight_bits(tmp_path: Path) -> Non
 
 def test_the_loss_of_one_episode_falls_when_it_is_learned() -> None:
     network = untrained().train()
-    episode = drawn(EpisodeSettings(removed=0, added=0, mixed=0))
+    episode = drawn(EpisodeSettings(few=0, removed=0, added=0, mixed=0))
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3)
     losses = []
     for _ in range(25):
@@ -156,5 +166,5 @@ def test_a_toolbox_whose_messages_take_no_argument_is_left_out() -> None:
         AnnotatedQuery.read({"query": q, "plan": "s1 = opening_hours()"}) for q in ("open", "now")
     ]
     source = Source("hours", toolbox, {}, rows)
-    settings = EpisodeSettings(added=0)
+    settings = EpisodeSettings(few=0, added=0)
     assert not list(episodes([source], parser_tokenizer(), settings, random.Random(0)))
