@@ -38,7 +38,7 @@ REPEATED_CONFIDENCE = 0.9
 #: Minimum numbers of plan cases for the regression of tool sequences: in all, and per sequence.
 MIN_CASES, MIN_CASES_PER_SEQUENCE = 40, 8
 #: Ridge penalty, addend to a predicted share before its logarithm is taken, and weight of the
-#: logarithm; cross-validated on the legal domain's 60 questions.
+#: logarithm; cross-validated on 60 questions of a domain (docs/decisions/010-plan-parser.md).
 RIDGE_PENALTY, SMOOTHING, LOG_WEIGHT = 0.3, 0.05, 2.0
 
 

@@ -1,4 +1,4 @@
-"""`casewright bench legal`, `reaper`, `small-talk` and `truthfulqa`."""
+"""`casewright bench reaper`, `small-talk` and `truthfulqa`."""
 
 from __future__ import annotations
 
@@ -7,55 +7,11 @@ from typing import Annotated
 
 from typer import Option, echo
 
-from casewright.errors import InputError
-from casewright.serve.cli.bench.options import OnlySet, Seed, SetLimit
+from casewright.serve.cli.bench.options import Seed
 from casewright.serve.cli.bench.report import show
-from casewright.serve.cli.options import Adapter, AsJson, Device, DType, EncoderName, Plot
+from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Plot
 
 WorkFolder = Annotated[Path | None, Option(help="A folder from which a stopped run continues.")]
-
-
-def bench_legal(
-    data: Annotated[
-        Path,
-        Option(
-            help="A folder with ALQA's qa.jsonl and pairs.jsonl or the multi-hop sets; or shipped, "
-            "the domain's cases."
-        ),
-    ] = Path("shipped"),
-    only: OnlySet = None,
-    encoder: EncoderName = None,
-    answers: Annotated[bool, Option("--answers", help="Measure answers, not retrieval.")] = False,
-    generator: Annotated[
-        str, Option(help="extractive, provider:model, local:smollm2.")
-    ] = "extractive",
-    against: Annotated[str | None, Option(help="With --answers: a second encoder.")] = None,
-    limit: SetLimit = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
-    """Score retrieval for questions with two parent cases, or with --answers the answers.
-
-    The first run encodes every case: some minutes for the three multi-hop sets.
-    """
-    from casewright.bench.legal.data import SHIPPED
-    from casewright.graph.named import EXTRACTIVE, check_generator
-    from casewright.planner import chat_model
-    from casewright.stores.encoders.sources import named_encoder
-    from casewright_studies.legal_answers import measure_answers
-    from casewright_studies.legal_retrieval import measure_legal
-
-    if not answers and (generator != EXTRACTIVE or against is not None):
-        raise InputError("--generator and --against need --answers.")
-    folder = None if str(data) == SHIPPED else data
-    if answers:
-        check_generator(generator)
-        model = None if generator == EXTRACTIVE else chat_model(generator)
-        first, other = named_encoder(encoder), None if against is None else named_encoder(against)
-        report = measure_answers(folder, first, model, against=other, only=only, limit=limit)
-    else:
-        report = measure_legal(folder, named_encoder(encoder), only=only, limit=limit)
-    show(report, as_json=as_json, plot=plot)
 
 
 def bench_reaper(

@@ -1,7 +1,7 @@
 """Settings that several commands share, from flags, the environment and a TOML file.
 
 A command's flag has precedence, then the environment (``CASEWRIGHT_PLANNER``), a TOML file, and the
-default. Domains may have their own settings (``domains/legal/data.py``).
+default. A domain may have variables of its own (the entry points ``casewright.variables``).
 
 Commands import this module only when they use it, since it imports pydantic-settings.
 """

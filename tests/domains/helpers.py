@@ -1,14 +1,40 @@
-"""What tests of the domains share: the opened shop, and calls of its tools."""
+"""What tests of the domains share: calls of tools, and searches with a marked judge."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from casewright.domains import OpenDomain
-from casewright.tools import CallContext
+from casewright.domains import OpenDomain, find_domain
+from casewright.graph.feedback import FeedbackSearch
+from casewright.stores import CaseStore
+from casewright.stores.feedback import Candidate, JudgeRequest, Strategy, Verdicts
+from casewright.tools import CallContext, Search
 
 Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Marks:
+    """A judge that confirms what a function does."""
+
+    confirms: Callable[[Candidate], bool]
+    name: str = "marks"
+
+    def judge(self, request: JudgeRequest) -> Verdicts:
+        return Verdicts(frozenset(one.id for one in request.candidates if self.confirms(one)))
+
+
+def looped(opened: OpenDomain, name: str, confirms: Callable[[Candidate], bool]) -> OpenDomain:
+    """Return the open domain with tools whose loop confirms what a function does."""
+
+    def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
+        return FeedbackSearch(store, Marks(confirms), strategy, weights=weights, fallback=False)
+
+    looping = find_domain(name).looping
+    assert looping is not None
+    return looping(opened, make)
 
 
 def call(

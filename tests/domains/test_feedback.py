@@ -1,22 +1,17 @@
-"""Searches with relevance feedback in the shop and in the legal domain: what a loop may change."""
+"""Searches with relevance feedback in the shop: what a loop may change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from casewright.domains import OpenDomain, find_domain
 from casewright.graph import Answer, RunContext, build_graph
-from casewright.graph.feedback import FeedbackSearch
 from casewright.planner import CasePlanner
 from casewright.serve.session.session import with_feedback
-from casewright.stores import CaseStore
-from casewright.stores.feedback import Candidate, JudgeRequest, Strategy, Verdicts
-from casewright.tools import Search
-from tests.domains.helpers import call
+from casewright.stores.feedback import Candidate
+from tests.domains.helpers import call, looped
 
 CUSTOMER = "C001"
 #: Each tool that searches, with what it is asked.
@@ -26,39 +21,7 @@ ASKED: dict[str, tuple[str, dict[str, str]]] = {
     "review_summary": ("is the sound good?", {"product_id": "P011"}),
     "order_lookup": ("tablet", {}),
     "customer_support": ("How long do refunds take?", {}),
-    "case_search": ("Can a note on a telephone be a valid will?", {}),
-    "act_cases": ("unlawfully obtained evidence", {"act": "Evidence Act 2001"}),
 }
-
-
-@dataclass(frozen=True)
-class Marks:
-    """A judge that confirms what a function does."""
-
-    confirms: Callable[[Candidate], bool]
-    name: str = "marks"
-
-    def judge(self, request: JudgeRequest) -> Verdicts:
-        return Verdicts(frozenset(one.id for one in request.candidates if self.confirms(one)))
-
-
-def chosen_domain(tool: str) -> str:
-    return "legal" if tool in ("case_search", "act_cases") else "shopping"
-
-
-@pytest.fixture
-def opened(tool: str, request: pytest.FixtureRequest) -> OpenDomain:
-    found: OpenDomain = request.getfixturevalue({"legal": "legal"}.get(chosen_domain(tool), "shop"))
-    return found
-
-
-def looped(opened: OpenDomain, name: str, confirms: Callable[[Candidate], bool]) -> OpenDomain:
-    def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
-        return FeedbackSearch(store, Marks(confirms), strategy, weights=weights, fallback=False)
-
-    looping = find_domain(name).looping
-    assert looping is not None
-    return looping(opened, make)
 
 
 def sources(opened: OpenDomain, tool: str) -> list[str]:
@@ -69,29 +32,28 @@ def sources(opened: OpenDomain, tool: str) -> list[str]:
 
 @pytest.mark.parametrize("tool", ASKED)
 def test_where_nothing_is_confirmed_it_finds_just_what_a_single_search_does(
-    opened: OpenDomain, tool: str
+    shop: OpenDomain, tool: str
 ) -> None:
-    found = sources(opened, tool)
+    found = sources(shop, tool)
     assert found
-    assert sources(looped(opened, chosen_domain(tool), lambda one: False), tool) == found
+    assert sources(looped(shop, "shopping", lambda one: False), tool) == found
 
 
 @pytest.mark.parametrize("tool", sorted(set(ASKED) - {"order_lookup"}))
 def test_what_is_confirmed_is_found_beside_all_that_a_single_search_finds(
-    opened: OpenDomain, tool: str
+    shop: OpenDomain, tool: str
 ) -> None:
-    found = sources(opened, tool)
-    more = sources(looped(opened, chosen_domain(tool), lambda one: True), tool)
+    found = sources(shop, tool)
+    more = sources(looped(shop, "shopping", lambda one: True), tool)
     assert set(more) > set(found)
     assert len(set(more)) == len(more)
 
 
-@pytest.mark.parametrize("tool", ["prod_search", "case_search"])
 def test_what_a_single_search_finds_stays_first_where_the_next_step_takes_it(
-    opened: OpenDomain, tool: str
+    shop: OpenDomain,
 ) -> None:
-    found = sources(opened, tool)
-    more = sources(looped(opened, chosen_domain(tool), lambda one: True), tool)
+    found = sources(shop, "prod_search")
+    more = sources(looped(shop, "shopping", lambda one: True), "prod_search")
     assert more[: len(found)] == found
 
 

@@ -7,22 +7,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from casewright.domains.legal.cases import qa_case, qa_schema
 from casewright.errors import InputError
 from casewright.finetune.encoder_training import EncoderSettings, case_pairs, train_encoder
+from casewright.stores import Case
 from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.stores.encoders.sources import named_encoder
 from tests.serve.helpers import run
-from tests.support.encoders import HashingEncoder
+from tests.stores.helpers import note_schema
 
 TOWNS = ("Kiel", "Bonn", "Ulm", "Trier", "Jena", "Essen", "Worms", "Aachen", "Lingen", "Emden")
 
 
 def test_shortest_text_of_a_case_is_paired_with_each_other_one_once() -> None:
-    case = qa_case("Who sat?", "Member Oduya sat there.", ["Member Oduya"], "Member Oduya")
-    assert list(case_pairs(qa_schema(HashingEncoder()), [case])) == [
-        ("Who sat?", "Member Oduya"),
-        ("Who sat?", "Member Oduya sat there."),
+    supports = ("Member Oduya sat there.", "Member Oduya")
+    cases = [Case({"question": "Who sat?", "support": text}, "Member Oduya") for text in supports]
+    assert [list(case_pairs(note_schema(), [case])) for case in cases] == [
+        [("Who sat?", "Member Oduya"), ("Who sat?", "Member Oduya sat there.")],
+        [("Who sat?", "Member Oduya")],
     ]
 
 

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("stores", "tools", "planner", "graph", "finetune", "serve", "domains", "bench")
 #: Packages beside the core, which finds them by their entry points.
 ADDED = (
-    *("casewright_backgammon", "casewright_math24", "casewright_mcbr", "casewright_soak"),
-    "casewright_studies",
+    *("casewright_backgammon", "casewright_legal", "casewright_math24", "casewright_mcbr"),
+    *("casewright_soak", "casewright_studies"),
 )
 
 

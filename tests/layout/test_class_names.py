@@ -8,7 +8,7 @@ from tests.layout.sources import ADDED_FILES, ROOM_FILES, ROOT, source
 
 #: Names with a second meaning in benches and trainings, which nothing imports from two rooms.
 ALLOWED = {
-    *("Call", "Generation", "Kind", "PairQuestion", "Point", "Problem", "Question"),
+    *("Call", "Generation", "Kind", "Point", "Problem", "Question"),
     *("Reader", "Reading", "Run", "Scored", "Source", "Worker"),
 }
 

@@ -12,8 +12,10 @@ from casewright.extensions import extension, extensions
 from casewright.serve.settings.settings import Settings
 from tests.layout.sources import ADDED, ADDED_FILES, PACKAGE_FILES, ROOM_FILES, ROOT, imports_of
 
-#: What the two domains are about, as a text may write it, and the names of the other packages.
-SUBJECTS = re.compile(r"math.?24|backgammon|casewright_(mcbr|soak|studies)", re.IGNORECASE)
+#: What the three domains are about, as a text may write it, and the names of the other packages.
+SUBJECTS = re.compile(
+    r"math.?24|backgammon|(\b|_)legal\b|casewright_(mcbr|soak|studies)", re.IGNORECASE
+)
 VARIABLE = re.compile(r"CASEWRIGHT_[A-Z_]*[A-Z]")
 
 
@@ -42,10 +44,17 @@ def test_packages_share_code_by_casewright_mcbr_alone() -> None:
         assert roots & {*ADDED} <= own, file
 
 
-@pytest.mark.parametrize("kind", ["domain", "bench_command", "finetune_command"])
-def test_each_kind_of_part_of_both_packages_is_found(kind: str) -> None:
-    assert {"math24", "backgammon"} <= set(extensions(kind))
-    assert extension(kind, "math24") is not None
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("domain", {"backgammon", "legal", "math24"}),
+        ("bench_command", {"backgammon", "encoder", "legal", "math24"}),
+        ("finetune_command", {"backgammon", "math24"}),
+    ],
+)
+def test_each_kind_of_part_of_the_domains_packages_is_found(kind: str, names: set[str]) -> None:
+    assert names <= set(extensions(kind))
+    assert all(extension(kind, name) is not None for name in names)
 
 
 def test_every_variable_that_a_domain_or_a_package_reads_is_an_entry_point() -> None:

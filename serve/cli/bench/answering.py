@@ -24,25 +24,6 @@ Keep = Annotated[
 ]
 
 
-@measures(app, "encoder", plots=False)
-def bench_encoder(
-    data: Annotated[Path | None, Option(help="A folder with the sets of the two benches.")] = None,
-    against: Annotated[
-        str | None, Option(help="Another encoder; the integer weights by default.")
-    ] = None,
-    only: OnlySet = None,
-    limit: SetLimit = None,
-    texts: Annotated[int, Option(min=1, help="Texts to measure the speed with.")] = 512,
-) -> Report:
-    """Compare the packaged encoder with its integer weights or another encoder.
-
-    The figures are retrieval and speed; by default on the shipped legal cases and code.
-    """
-    from casewright.bench.encoder import measure_encoder
-
-    return measure_encoder(data, against=against, only=only, limit=limit, texts=texts)
-
-
 @measures(app, "feedback")
 def bench_feedback(
     data: Annotated[

@@ -1,1 +1,0 @@
-"""Retrieval for questions with two parent cases, as in CBR-RAG's protocol."""

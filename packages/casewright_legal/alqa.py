@@ -1,0 +1,138 @@
+"""Reads Open Australian Legal QA (ALQA): 2,124 questions with answers and source texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from casewright.errors import DependencyError, InputError, told
+from casewright.stores import Case
+from casewright.stores.progress import progress_bar
+from casewright_legal.acts import act_keys
+from casewright_legal.cases import qa_case
+from casewright_legal.entities import extract_entities
+
+#: The data set's names on Hugging Face, the current name first.
+DATASETS = ("isaacus/open-australian-legal-qa", "umarbutler/open-australian-legal-qa")
+Extractor = Callable[[str], Sequence[str]]
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class _Source(_Strict):
+    text: _Text
+    citation: _Text
+    version_id: str = ""
+    type: str = ""
+    jurisdiction: str = ""
+    source: str = ""
+    url: str = ""
+
+
+class _Record(_Strict):
+    question: _Text
+    answer: _Text
+    source: _Source
+
+
+def read_alqa(
+    source: str | Path, extractor: Extractor = extract_entities, *, progress: bool | None = None
+) -> list[Case]:
+    """Return ALQA, or a set of the same format, as cases ⟨question, support, entities, answer⟩.
+
+    The support is the text of the source. A case's metadata are its citation (also as ``key``), the
+    other fields of the source, and ``acts``, the keys of the Acts that it names (see ``act_keys``).
+
+    Args:
+        source: Path of the published ``qa.jsonl``, or the set's name on Hugging Face.
+        extractor: A function that returns the entities of a support.
+
+    Raises:
+        InputError: The source is empty or cannot be read, or has a record of another format.
+        DependencyError: A name was given, and ``datasets`` is not installed.
+    """
+    records = list(_records(str(source)))
+    if not records:
+        raise InputError(f"{source} has no cases. ALQA has one JSON object per line.")
+    cases = []
+    with progress_bar(f"Reading the cases of {source}", len(records), show=progress) as advance:
+        for location, record in records:
+            cases.append(_to_case(_validated(record, location), extractor))
+            advance(1)
+    return cases
+
+
+def is_dataset(source: str) -> bool:
+    """Return ``True`` if a source is a name on Hugging Face, and not a file."""
+    parts = source.split("/")
+    is_name = len(parts) == 2 and all(parts) and not source.endswith((".jsonl", ".json"))
+    return is_name and not Path(source).exists()
+
+
+def _to_case(record: _Record, extractor: Extractor) -> Case:
+    source = record.source
+    entities = list(extractor(source.text))
+    acts = act_keys([*extract_entities(source.citation), *entities])
+    metadata = {"key": source.citation, "acts": acts, **source.model_dump(exclude={"text"})}
+    return qa_case(record.question, source.text, entities, record.answer, **metadata)
+
+
+def _validated(record: Any, location: str) -> _Record:
+    try:
+        return _Record.model_validate(record)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = ".".join(map(str, problem["loc"])) or "the record"
+        raise InputError(
+            f"{location}: {field}: {problem['msg']}. A record of ALQA has question, answer and "
+            "source with text and citation."
+        ) from error
+
+
+def _records(source: str) -> Iterator[tuple[str, Any]]:
+    """Yield each record after its location."""
+    if is_dataset(source):
+        for number, record in enumerate(_downloaded(source), 1):
+            yield f"{source}, record {number}", record
+        return
+    path = Path(source)
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}. Give the path of ALQA's qa.jsonl, or its name on "
+            f"Hugging Face: {DATASETS[0]}."
+        ) from error
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            location = f"{path}, line {number}"
+            try:
+                yield location, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{location}: the line is not JSON: {error}.") from error
+
+
+def _downloaded(name: str) -> Any:
+    try:
+        datasets = import_module("datasets")
+    except ImportError as error:
+        raise DependencyError(
+            f"The set {name} is read from Hugging Face with the package datasets, which is not "
+            "installed. Run: pip install datasets"
+        ) from error
+    try:
+        return datasets.load_dataset(name, split="train")
+    except Exception as error:  # the hub's client may raise any exception
+        raise InputError(
+            f"The set {name} cannot be read from Hugging Face: {told(error)}. Download its "
+            "qa.jsonl and give its path."
+        ) from error

@@ -1,0 +1,223 @@
+"""Retrieval of cases with any weighting of facets: F1@k, its controls, and a grid search.
+
+If h of a question's two parents are among the first k cases, precision is h/k and recall is h/2, so
+F1 is 2h/(k + 2) (CBR-RAG, section 6). Ranks count from 1.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.bench.harness import tracked
+from casewright.stores import CaseStore, Encoder
+from casewright.stores.hit import DECIMALS
+from casewright_legal.bench_sets import SEED, QaSet
+from casewright_legal.cases import QA_COMPONENTS, qa_schema
+
+Weighting = tuple[float, float, float]
+Ranks = NDArray[np.int64]
+Scores = NDArray[np.float64]
+
+#: The numbers of retrieved cases in the paper's table.
+KS = (1, 3, 5, 7, 9, 13, 19, 23, 37)
+#: The paper's weightings of question, support and entities; the last is its best.
+WEIGHTINGS = (
+    *((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    *((0.20, 0.40, 0.40), (0.30, 0.40, 0.30), (0.25, 0.40, 0.35)),
+)
+PAPERS_BEST = WEIGHTINGS[-1]
+#: Number of label shuffles, and of bootstrap samples for an interval.
+SHUFFLES, RESAMPLES = 20, 10_000
+#: The weights in the grid are multiples of 1 / STEPS.
+STEPS = 20
+#: The rank of a parent that was not retrieved; it exceeds every k.
+NOT_FOUND = 1_000_000
+
+
+class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
+    """A set's cases in a store in memory, for a ``with`` block.
+
+    Attributes:
+        parents: For each question, the columns of its parents in ``cosines``, array (questions, 2).
+        order: For each case, its rank among the sorted ids, array (cases,).
+    """
+
+    def __init__(self, data: QaSet, encoder: Encoder) -> None:
+        self.data = data
+        self._schema = qa_schema(encoder, "bench_legal")
+        self._store = CaseStore(self._schema)
+        ids = self._store.add(data.cases)
+        # Equal cases have the same id.
+        by_id = dict(zip(ids, data.cases, strict=True))
+        self._cases = list(by_id.values())
+        self._columns = {case_id: column for column, case_id in enumerate(by_id)}
+        self.parents: Ranks = np.array(
+            [[self._columns[ids[n]] for n in question.parents] for question in data.questions],
+            dtype=np.int64,
+        )
+        self.order: Ranks = np.argsort(np.argsort(np.array(list(by_id)))).astype(np.int64)
+        self._rankings: dict[Weighting, list[list[int]]] = {}
+
+    def __exit__(self, *_: object) -> None:
+        self._store.close()
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    def size(self) -> dict[str, int]:
+        """Return the numbers of cases, questions, and excluded questions."""
+        sizes = {"cases": len(self), "questions": len(self.data.questions)}
+        return {**sizes, "questions_left_out": self.data.left_out}
+
+    def rankings(self, weights: Weighting) -> list[list[int]]:
+        """Return for each question the columns of the retrieved cases, best first."""
+        if weights not in self._rankings:
+            by_facet = dict(zip(QA_COMPONENTS, weights, strict=True))
+            label = f"Searching {self.data.name} by {label_of(weights)}"
+            rankings = []
+            for question in tracked(label, self.data.questions):
+                hits = self._store.search(question.text, KS[-1], weights=by_facet)
+                rankings.append([self._columns[hit.case.id] for hit in hits])
+            self._rankings[weights] = rankings
+        return self._rankings[weights]
+
+    def ranks(self, weights: Weighting, labels: Sequence[int] | None = None) -> Ranks:
+        """Return the ranks of the parents, array (questions, 2).
+
+        ``labels`` has for each question the index of the question whose parents are ranked, by
+        default its own.
+        """
+        ranks = []
+        parents = self.parents if labels is None else self.parents[list(labels)]
+        for ranking, pair in zip(self.rankings(weights), parents, strict=True):
+            ranks.append([ranking.index(p) + 1 if p in ranking else NOT_FOUND for p in pair])
+        return np.array(ranks, dtype=np.int64)
+
+    def scores(self, weights: Weighting) -> Scores:
+        """Return each question's F1@k, array (questions, len(KS))."""
+        return f1_at_k(self.ranks(weights))
+
+    def cosines(self) -> Scores:
+        """Return the cosines by facet, array (3, questions, cases)."""
+        schema = self._schema
+        cases = schema.vectors([case.problem for case in self._cases])
+        questions = [schema.query(question.text) for question in self.data.questions]
+        queries = schema.vectors(questions, query=True)
+        facets = [schema.slices[name] for name in QA_COMPONENTS]
+        return np.stack([queries[:, f] @ cases[:, f].T for f in facets]).astype(np.float64)
+
+    def agreement(self, weights: Weighting, cosines: Scores) -> float:
+        """Return the share of questions for which the store ranks cases as the cosines do."""
+        scores = blend(cosines, weights)
+        best = [np.lexsort((self.order, -row))[: KS[-1]].tolist() for row in scores]
+        return float(np.mean([a == b for a, b in zip(best, self.rankings(weights), strict=True)]))
+
+
+def label_of(weights: Weighting) -> str:
+    """Return a weighting as text for tables."""
+    return " ".join(f"{weight:.2f}" for weight in weights)
+
+
+def f1_at_k(ranks: Ranks) -> Scores:
+    """Return F1@k, array (questions, len(KS)), from the parents' ranks, array (questions, 2)."""
+    ks = np.array(KS)
+    hits = (ranks[:, :, None] <= ks).sum(axis=1)
+    return np.asarray(2 * hits / (ks + 2), dtype=np.float64)
+
+
+def random_f1_at_k(cases: int) -> Scores:
+    """Return the expected F1@k with ``cases`` cases in random order, array (len(KS),)."""
+    ks = np.array(KS)
+    # Of two parents among n cases, 2k/n are expected among the first k.
+    return np.asarray(2 * (2 * np.minimum(ks, cases) / cases) / (ks + 2), dtype=np.float64)
+
+
+def other_question_indices(count: int) -> list[list[int]]:
+    """Return for each shuffle, and in it for each question, the index of another question."""
+    rng = random.Random(SEED)
+    shuffles = []
+    for _ in range(SHUFFLES):
+        circle = rng.sample(range(count), count)
+        following = dict(zip(circle, circle[1:] + circle[:1], strict=True))
+        shuffles.append([following[question] for question in range(count)])
+    return shuffles
+
+
+def shuffled_f1_at_k(rank: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
+    """Return the mean F1@k with shuffled labels, array (len(KS),).
+
+    ``rank`` returns the ranks (questions, 2) with the labels of a shuffle.
+    """
+    trials = [f1_at_k(rank(labels)).mean(axis=0) for labels in other_question_indices(count)]
+    return np.asarray(np.mean(trials, axis=0), dtype=np.float64)
+
+
+class Difference(NamedTuple):
+    """A mean of paired differences, with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Difference:
+    """Return the mean over sets of ours minus theirs, with the interval of a bootstrap.
+
+    The bootstrap (percentile method) resamples the questions of each set.
+    """
+    from scipy.stats import bootstrap
+
+    differences = [np.asarray(a) - np.asarray(b) for a, b in zip(ours, theirs, strict=True)]
+
+    def macro(*sets: Scores, axis: int = -1) -> Any:
+        return np.mean([values.mean(axis=axis) for values in sets], axis=0)
+
+    mean = float(macro(*differences))
+    if all((values == values[0]).all() for values in differences):
+        return Difference(mean, mean, mean)
+    sampling: dict[str, Any] = {"n_resamples": RESAMPLES, "vectorized": True, "batch": 500}
+    sampling |= {"method": "percentile", "rng": np.random.default_rng(SEED)}
+    interval = bootstrap(differences, macro, **sampling).confidence_interval
+    return Difference(mean, float(interval.low), float(interval.high))
+
+
+def simplex() -> Iterator[Weighting]:
+    """Yield all weightings of the grid: three weights, multiples of 1 / STEPS, with the sum 1."""
+    for first in range(STEPS + 1):
+        for second in range(STEPS + 1 - first):
+            third = STEPS - first - second
+            yield first / STEPS, second / STEPS, third / STEPS
+
+
+def blend(cosines: Scores, weights: Weighting) -> Scores:
+    """Return the weighted sums (questions, cases) of cosines (3, …), rounded as in a store."""
+    scores: Scores = np.tensordot(np.asarray(weights), cosines, axes=1)
+    return scores.round(DECIMALS)
+
+
+def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
+    """Return the parents' ranks (questions, 2); ties are in a trial's ``order``."""
+    parent_scores, rows = np.take_along_axis(scores, parents, axis=1)[:, :, None], scores[:, None]
+    tied_before = (rows == parent_scores) & (order < order[parents][:, :, None])
+    return np.asarray(((rows > parent_scores) | tied_before).sum(axis=2) + 1, dtype=np.int64)
+
+
+def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
+    """Return the grid's first weighting with the highest F1 (a mean over k and sets), and that F1.
+
+    ``sets`` are cosines, order and parents of each set's development questions.
+    """
+
+    def score(weights: Weighting) -> float:
+        ranks = [ranks_of(blend(cos, weights), order, parents) for cos, order, parents in sets]
+        return float(np.mean([f1_at_k(set_ranks).mean() for set_ranks in ranks]))
+
+    scores = {weights: score(weights) for weights in simplex()}
+    best = max(scores, key=lambda weights: scores[weights])
+    return best, scores[best]

@@ -1,0 +1,68 @@
+"""Recognises the cases that a question names, by both parties or by one of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from casewright_legal.entity_words import COMPANY_ENDS, GENERIC, OPENERS
+
+#: How a question names a case: not; by one party; by both parties; by both in order, or by a name
+#: without parties; by its neutral citation. A higher level is more certain.
+NOT_NAMED, ONE_PARTY, BOTH_PARTIES, FULL_NAME, CITATION = range(5)
+#: A party's name alone identifies its cases if there are at most this many.
+MAX_CASES_OF_PARTY = 2
+
+Party = tuple[str, ...]
+
+_WORD = re.compile(r"[^\W_]+")
+_COMPANY_FORMS = COMPANY_ENDS | {"co", "pty"}
+
+
+def named_by(question: str, citations: Sequence[str]) -> list[int]:
+    """Return how a question names each case, as one of the levels ``NOT_NAMED`` to ``CITATION``.
+
+    ``In Halloran, …`` names ``Halloran v Minister for Water [2008] ArdSC 121`` by one party, if at
+    most one other case has it; ``halloran v minister for water`` has the full name.
+    """
+    words = _WORD.findall(question)
+    folded = [word.casefold() for word in words]
+    capitalised = {low for low, word in zip(folded, words, strict=True) if word[0].isupper()}
+    normalised = " ".join(question.split())
+    parties = [_parties(citation) for citation in citations]
+    counts = Counter(party for case_parties in parties for party in set(case_parties))
+    identifying = {party for party, count in counts.items() if count <= MAX_CASES_OF_PARTY}
+
+    def level(citation: str, case_parties: Sequence[Party]) -> int:
+        if _neutral_citation(citation) in normalised:
+            return CITATION
+        if len(case_parties) == 1:
+            return FULL_NAME if set(case_parties[0]) <= set(folded) else NOT_NAMED
+        first_words = [party[0] for party in case_parties]
+        if set(first_words) <= set(folded):
+            positions = [folded.index(word) for word in first_words]
+            return FULL_NAME if positions == sorted(positions) else BOTH_PARTIES
+        names = capitalised - OPENERS - GENERIC
+        named = [party for party in identifying.intersection(case_parties) if party[0] in names]
+        return ONE_PARTY if any(set(party) <= set(folded) for party in named) else NOT_NAMED
+
+    levels = [level(*item) for item in zip(citations, parties, strict=True)]
+    # A question with both parties of a case does not mean other cases of one of these parties.
+    lowest = BOTH_PARTIES if max(levels, default=NOT_NAMED) >= BOTH_PARTIES else ONE_PARTY
+    return [item if item >= lowest else NOT_NAMED for item in levels]
+
+
+def _parties(citation: str) -> list[Party]:
+    """Return the casefolded words of each party, without words such as ``Ltd``."""
+    name = citation.partition("[")[0].casefold()
+    return [
+        tuple(word for word in _WORD.findall(party) if word not in _COMPANY_FORMS) or ("",)
+        for party in re.split(r"\bv\b", name)
+    ]
+
+
+def _neutral_citation(citation: str) -> str:
+    """Return the neutral citation, ``[2008] ArdSC 121``; the full citation if there is none."""
+    _, bracket, rest = citation.partition("[")
+    return bracket + rest if bracket else citation

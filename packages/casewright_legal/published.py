@@ -1,0 +1,15 @@
+"""The tables that CBR-RAG published."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@cache
+def published(table: str) -> dict[str, Any]:
+    """Return a table of ``published.toml`` by its name."""
+    text = Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
+    return dict(tomllib.loads(text)[table])

@@ -1,0 +1,84 @@
+"""The two tools of the legal domain: a search of similar cases, and of cases under an Act."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from casewright.domains.search_tools import merge_hits
+from casewright.stores import CaseStore, Hit
+from casewright.tools import CallContext, Search, Toolbox, ToolExample, ToolSpec, tool_from_function
+from casewright_legal.acts import matching_keys
+from casewright_legal.naming import named_by
+
+#: Lowest relevance of a case that is related to the question; random text reaches 0.17.
+MIN_RELEVANCE = 0.22
+#: Lowest relevance of a case, as a share of the best case's. If a question needs two cases, the
+#: second has about two thirds of the first one's relevance.
+MIN_SHARE_OF_BEST = 0.7
+#: Maximum number of cases in a result, and of candidates that may be named in the question.
+MAX_CASES, MAX_CANDIDATES = 4, 100
+QUERY_SOURCES = ("question", "literal")
+RESULTS = ("citation", "answer", "evidence")
+Row = dict[str, Any]
+
+
+def legal_toolbox(cases: CaseStore, loop: Search | None = None) -> Toolbox:
+    """Return the toolbox; hits that a feedback loop confirms follow the hits of a single search."""
+    return Toolbox([_case_search(cases, loop), _act_cases(cases, loop)])
+
+
+def _case_search(cases: CaseStore, loop: Search | None) -> ToolSpec:
+    def case_search(query: str, call: CallContext) -> list[Row]:
+        """Decided cases and statute sections like the question: what a court held, and why."""
+        hits = cases.search(query, MAX_CANDIDATES)
+        best = max((hit.relevance for hit in hits), default=0.0)
+        lowest = max(MIN_RELEVANCE, MIN_SHARE_OF_BEST * best)
+        levels = named_by(query, [hit.case.metadata["citation"] for hit in hits])
+        pairs = zip(levels, hits, strict=True)
+        selected = [(level, hit) for level, hit in pairs if level or hit.relevance >= lowest]
+        selected.sort(key=lambda item: -item[0])
+        confirmed = [] if loop is None else loop(query, 2 * MAX_CASES, {}, call)
+        hits = merge_hits([hit for _, hit in selected[:MAX_CASES]], confirmed)
+        return [_row(cases, hit) for hit in hits]
+
+    return tool_from_function(
+        case_search,
+        results=RESULTS,
+        sources={"query": QUERY_SOURCES},
+        example=ToolExample(
+            "Why was the appeal out of time in Nasr v NRMA Insurance?",
+            "s1 = case_search(query=question)",
+        ),
+    )
+
+
+def _act_cases(cases: CaseStore, loop: Search | None) -> ToolSpec:
+    @cache
+    def act_names() -> frozenset[str]:
+        return frozenset(key for case in cases.all() for key in case.metadata.get("acts", ()))
+
+    def act_cases(act: str, query: str, call: CallContext) -> list[Row]:
+        """Cases and sections that name one Act or regulation, the nearest to the question first."""
+        keys = matching_keys(act, act_names())
+        if not keys:
+            return []
+        confirmed = [] if loop is None else loop(query, 2 * MAX_CASES, {"acts": keys}, call)
+        hits = merge_hits(cases.search(query, MAX_CASES, where={"acts": keys}), confirmed)
+        return [_row(cases, hit) for hit in hits]
+
+    return tool_from_function(
+        act_cases,
+        results=RESULTS,
+        sources={"act": ("span", "literal"), "query": QUERY_SOURCES},
+        example=ToolExample(
+            "Which decisions apply the Migration Act 1958 to late applications?",
+            's1 = act_cases(act="Migration Act 1958", query=question)',
+        ),
+    )
+
+
+def _row(cases: CaseStore, hit: Hit) -> Row:
+    citation = hit.case.metadata["citation"]
+    evidence = {"answer": hit.case.solution, "evidence": cases.schema.support(hit.case)}
+    return {"citation": citation, **evidence, "source": f"legal:{citation}"}

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from casewright.errors import DependencyError, InputError
+from casewright_legal.alqa import DATASETS, read_alqa
+
+RECORD: dict[str, Any] = {
+    "question": "In Holt v Marsh [2010] ArdSC 1, why was the bond kept?",
+    "answer": "For the burnt carpet.",
+    "text": "Question: …\nAnswer: …",
+    "prompt": "# Snippet …",
+    "source": {
+        "version_id": "ardmore_caselaw:2010-ardsc-1",
+        "type": "decision",
+        "jurisdiction": "ardmore",
+        "source": "ardmore_caselaw",
+        "citation": "Holt v Marsh [2010] ArdSC 1",
+        "url": "https://example.org/1",
+        "text": "Mr Holt burnt the carpet. By s 33 of the Residential Tenancies Act 2009 he pays.",
+    },
+}
+
+
+def written(folder: Path, *records: Any) -> Path:
+    path = folder / "qa.jsonl"
+    lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def changed(**source: Any) -> dict[str, Any]:
+    return {**RECORD, "source": {**RECORD["source"], **source}}
+
+
+def test_record_becomes_a_case_with_its_source_as_support(tmp_path: Path) -> None:
+    (case,) = read_alqa(written(tmp_path, RECORD))
+    assert case.problem == {
+        "question": RECORD["question"],
+        "support": RECORD["source"]["text"],
+        "entities": ["Holt", "s 33", "Residential Tenancies Act 2009"],
+    }
+    assert case.solution == "For the burnt carpet."
+    assert case.metadata == {
+        "key": "Holt v Marsh [2010] ArdSC 1",
+        "acts": ["residential tenancies act 2009", "residential tenancies act"],
+        "citation": "Holt v Marsh [2010] ArdSC 1",
+        "version_id": "ardmore_caselaw:2010-ardsc-1",
+        "type": "decision",
+        "jurisdiction": "ardmore",
+        "source": "ardmore_caselaw",
+        "url": "https://example.org/1",
+    }
+
+
+def test_act_that_only_the_citation_names_is_an_act_of_the_case(tmp_path: Path) -> None:
+    section = changed(citation="Evidence Act 2001 (Ard) s 64", text="Nothing is named here.")
+    (case,) = read_alqa(written(tmp_path, section))
+    assert "entities" not in case.problem
+    assert case.metadata["acts"] == ["evidence act 2001", "evidence act"]
+
+
+def test_entities_come_from_the_extractor_that_was_given(tmp_path: Path) -> None:
+    cases = read_alqa(written(tmp_path, RECORD), lambda text: [text[:7], "Evidence Act 2001"])
+    assert cases[0].problem["entities"] == ["Mr Holt", "Evidence Act 2001"]
+    assert cases[0].metadata["acts"] == ["evidence act 2001", "evidence act"]
+
+
+def test_empty_lines_and_unknown_fields_are_passed_over(tmp_path: Path) -> None:
+    assert len(read_alqa(written(tmp_path, RECORD, "", {**RECORD, "extra": 1}))) == 2
+
+
+def test_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path, RECORD)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(read_alqa(path)) == 1
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "\ufeff"])
+def test_file_without_a_record_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "qa.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"qa\.jsonl has no cases"):
+        read_alqa(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("{", "the line is not JSON"),
+        ("[" * 100_000, "the line is not JSON"),
+        ("[]", "the record"),
+        ({**RECORD, "answer": "  "}, "answer"),
+        ({**RECORD, "question": 7}, "question"),
+        ({**RECORD, "source": "x"}, "source"),
+        (changed(text=""), r"source\.text"),
+        (changed(citation=None), r"source\.citation"),
+    ],
+)
+def test_bad_record_is_told_with_file_and_line(tmp_path: Path, line: Any, told: str) -> None:
+    path = written(tmp_path, RECORD, "", line)
+    with pytest.raises(InputError, match=rf"qa\.jsonl, line 3: {told}"):
+        read_alqa(path)
+
+
+def test_file_that_cannot_be_read_is_told_with_what_to_give(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.jsonl", tmp_path):
+        with pytest.raises(InputError, match=r"cannot be read.*qa\.jsonl.*isaacus"):
+            read_alqa(path)
+    broken = tmp_path / "latin.jsonl"
+    broken.write_bytes(b'{"question": "\xe9"}')
+    with pytest.raises(InputError, match=r"latin\.jsonl cannot be read"):
+        read_alqa(broken)
+
+
+def test_name_on_hugging_face_needs_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    for name in DATASETS:
+        with pytest.raises(DependencyError, match="pip install datasets"):
+            read_alqa(name)
+
+
+def hub(records: Any) -> Any:
+    """What stands for the datasets package, which may not be installed: one set."""
+
+    def load_dataset(name: str, *, split: str) -> Any:
+        assert split == "train"
+        if isinstance(records, Mapping):
+            return records[name]
+        raise ConnectionError("no route to the hub")
+
+    return SimpleNamespace(load_dataset=load_dataset)
+
+
+def test_set_on_hugging_face_is_read_like_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", hub({DATASETS[0]: [RECORD, RECORD]}))
+    assert [case.solution for case in read_alqa(DATASETS[0])] == ["For the burnt carpet."] * 2
+    bad = hub({DATASETS[0]: [RECORD, changed(text="")]})
+    monkeypatch.setitem(sys.modules, "datasets", bad)
+    with pytest.raises(InputError, match=rf"{DATASETS[0]}, record 2: source\.text"):
+        read_alqa(DATASETS[0])
+
+
+def test_hub_that_fails_is_told_with_the_way_round_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", hub(None))
+    with pytest.raises(InputError, match=r"no route to the hub.*qa\.jsonl"):
+        read_alqa(DATASETS[0])

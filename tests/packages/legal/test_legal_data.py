@@ -1,0 +1,121 @@
+"""The cases, questions and queries that ship with the domain."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from casewright.domains import OpenDomain
+from casewright.domains.gold_plans import run_gold_plans
+from casewright.planner import CasePlanner, plan_store
+from casewright.stores import default_encoder
+from casewright_legal.data import legal_cases, records
+from casewright_legal.domain import DOMAIN, queries
+from casewright_legal.question_pairs import cited_as, entity_pairs
+
+NUMBER = re.compile(r"\d+(?:[,.]\d+)*")
+
+
+def numbers(text: str) -> set[str]:
+    return set(NUMBER.findall(text))
+
+
+def test_at_least_sixty_cases_ship_in_the_form_of_alqa() -> None:
+    shipped = records("cases")
+    assert len(shipped) >= 60
+    for record in shipped:
+        assert list(record) == ["question", "answer", "text", "prompt", "source"]
+        assert set(record["source"]) == {
+            "version_id",
+            "type",
+            "jurisdiction",
+            "source",
+            "citation",
+            "url",
+            "text",
+        }
+        assert record["question"].endswith("?")
+
+
+def test_every_case_has_a_citation_and_a_question_of_its_own() -> None:
+    shipped = records("cases")
+    for one_of in ("question", "answer", "text"):
+        assert len({record[one_of] for record in shipped}) == len(shipped)
+    for one_of in ("version_id", "citation", "text"):
+        assert len({record["source"][one_of] for record in shipped}) == len(shipped)
+
+
+def test_every_case_names_something_and_nearly_all_an_act() -> None:
+    cases = legal_cases()
+    assert all(case.problem["entities"] for case in cases)
+    assert sum(bool(case.metadata["acts"]) for case in cases) >= 0.9 * len(cases)
+
+
+def test_every_number_of_an_answer_stands_in_its_source() -> None:
+    for record in records("cases"):
+        source = record["source"]
+        known = numbers(" ".join([record["question"], source["citation"], source["text"]]))
+        assert numbers(record["answer"]) <= known, source["citation"]
+
+
+def test_every_question_of_a_pair_has_two_parents_that_name_what_they_share() -> None:
+    sources = {
+        record["source"]["citation"]: record["source"]["text"] for record in records("cases")
+    }
+    pairs = records("pairs")
+    assert len({pair["id"] for pair in pairs}) == len(pairs) >= 30
+    assert len({pair["question"] for pair in pairs}) == len(pairs)
+    for pair in pairs:
+        assert len(set(pair["parents"])) == 2
+        assert pair["shared"]
+        assert pair["answer"]
+        for parent in pair["parents"]:
+            said = f"{parent}\n{sources[parent]}".casefold()
+            assert all(name.casefold() in said for name in pair["shared"]), (pair["id"], parent)
+
+
+def test_parents_of_every_pair_are_found_by_the_entities_that_they_share() -> None:
+    found = {
+        frozenset((cited_as(pair.first), cited_as(pair.second)))
+        for pair in entity_pairs(legal_cases())
+    }
+    assert [
+        pair["id"] for pair in records("pairs") if frozenset(pair["parents"]) not in found
+    ] == []
+
+
+def test_no_question_of_a_pair_is_the_question_of_a_case() -> None:
+    asked = {record["question"] for record in records("cases")}
+    assert not asked & {pair["question"] for pair in records("pairs")}
+
+
+def test_queries_have_ids_of_their_own_and_plans_that_can_be_run(legal: OpenDomain) -> None:
+    shipped = queries()
+    assert len({query.record.id for query in shipped}) == len(shipped) >= 50
+    for query in shipped:
+        query.record.request(legal.toolbox).validate(query.plan)
+    assert {tool for query in shipped for tool in query.plan.tools} == {"case_search", "act_cases"}
+
+
+def test_every_step_of_every_gold_plan_finds_something(legal: OpenDomain) -> None:
+    runs = run_gold_plans(DOMAIN, legal, default_encoder())
+    assert len(runs) == len(queries())
+    ends = [(run.query.record.id, [step.status for step in run.steps]) for run in runs]
+    assert [end for end in ends if set(end[1]) != {"done"}] == []
+
+
+def test_planner_reaches_some_accuracy_on_queries_that_it_has_no_plan_cases_of(
+    legal: OpenDomain, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shipped, folds, right = queries(), 6, 0
+    for fold in range(folds):
+        known = [query for place, query in enumerate(shipped) if place % folds != fold]
+        with plan_store(known, default_encoder()) as store:
+            planner = CasePlanner(store)
+            for query in shipped[fold::folds]:
+                plan = planner.plan(query.record.request(legal.toolbox)).plan
+                right += plan.tools == query.plan.tools
+    with capsys.disabled():
+        print(f"\nlegal: {right} of {len(shipped)} plans with the right tools, cross-validated")
+    assert right > 0.5 * len(shipped)
