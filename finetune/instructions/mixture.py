@@ -138,7 +138,7 @@ def _pool(
             elif not item.is_readable:
                 refuse("control characters, or no Unicode")
             elif item.key in seen:
-                refuse("a prompt that was there before")
+                refuse("a repeated prompt")
             else:
                 seen.add(item.key)
                 usable.append(item)
