@@ -200,8 +200,8 @@ class ToolsetGroups:
         needed = sorted(self._needs[leader])
         others = [name for name in self._set.listed_tools[leader] if name not in needed]
         count = min(len(others), max(0, MAX_TOOLS - len(needed)))
-        # Fewer tools leave room for those of other queries. A query that needs no tool keeps all that
-        # fit: its example teaches that none of them answers.
+        # Fewer tools leave room for those of other queries. A query that needs no tool keeps all
+        # that fit: its example teaches that none of them answers.
         if self._group_size > 1 and needed:
             count = rng.randint(0, count)
         return [*needed, *rng.sample(others, count)]
