@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from casewright.domains.legal.acts import act_keys
 from casewright.domains.legal.cases import qa_case
 from casewright.domains.legal.entities import extract_entities
-from casewright.errors import DependencyError, InputError, told
+from casewright.errors import DependencyError, InputError, one_line
 from casewright.stores import Case
 from casewright.stores.progress import progress_bar
 
@@ -133,6 +133,6 @@ def _downloaded(name: str) -> Any:
         return datasets.load_dataset(name, split="train")
     except Exception as error:  # the hub's client may raise any exception
         raise InputError(
-            f"The set {name} cannot be read from Hugging Face: {told(error)}. Download its "
+            f"The set {name} cannot be read from Hugging Face: {one_line(error)}. Download its "
             "qa.jsonl and give its path."
         ) from error

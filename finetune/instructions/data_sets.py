@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from casewright.errors import DependencyError, InputError, told
+from casewright.errors import DependencyError, InputError, one_line
 from casewright.finetune.instructions.instruction import Instruction
 
 #: Kinds of columns; ``input`` is a text to which the instruction in ``prompt`` applies.
@@ -135,7 +135,7 @@ def read_data_set(
     except Exception as error:  # network, files and formats raise anything
         raise InputError(
             f"The data set {str(path)!r} (split {split!r}) cannot be read: "
-            f"{told(error).rstrip('.')}. Give one of its splits, and a name such as "
+            f"{one_line(error).rstrip('.')}. Give one of its splits, and a name such as "
             "tatsu-lab/alpaca with access to the hub, or a local folder or file."
         ) from error
     finally:
