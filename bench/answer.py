@@ -44,7 +44,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
     sampler = LayerSampler()
     with (
         open_domain(domain_name) as tested,
-        CaseStore(plan_schema(tested.uncached)) as plans,
+        CaseStore(plan_schema(tested.uncached_encoder)) as plans,
     ):
         domain, queries = tested.domain, tested.domain.queries()
         sample = random.Random(0).sample(queries, min(count, len(queries)))
@@ -57,7 +57,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
         for question in tracked("Answering", questions):
             rows.append(_measured(ask, question))
         with open_domain(domain_name, cached=False) as without_cache:
-            generator = ExtractiveGenerator(without_cache.uncached)
+            generator = ExtractiveGenerator(without_cache.uncached_encoder)
             graph = build_graph(without_cache.toolbox, planner, generator)
             ask_anew = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
             ways = {"encoded anew": partial(_measured, ask_anew), "cached": partial(_measured, ask)}

@@ -217,7 +217,7 @@ def measure_chat(
     with served(url, model) as server:
         chat, one_token_ms = server.client(limit, callbacks=[log]), server.round_trips(seconds)
         first_token_ms = server.first_tokens()
-        with plan_store(known, tested.uncached) as cases:
+        with plan_store(known, tested.uncached_encoder) as cases:
             case_planner = make_planner(CASE_PLANNER, cases, tested.domain.open_reader())
             planner = ChatPlanner(chat, fallback=case_planner, plan_cases=cases, seconds=seconds)
             planned = {

@@ -40,7 +40,7 @@ def measure_conversations(domain_name: str) -> Report:
     rows: list[dict[str, Any]] = []
     figures = {"conversations": float(len(conversations)), "follow_ups": float(len(follow_ups))}
     figures["questions_that_stand_alone"] = float(len(standalone))
-    with plan_store(domain.queries(), tested.uncached) as store:
+    with plan_store(domain.queries(), tested.uncached_encoder) as store:
         reader = domain.open_reader()
         for name in shipped_planners():
             planner = make_planner(name, store, reader)

@@ -51,7 +51,7 @@ def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
     with_added = _with_added_tools(tested.toolbox, frozen, guests, seed)
     rows: list[dict[str, Any]] = []
     figures = {"queries": float(len(frozen)), "queries_with_a_neighbour": float(sum(has_neighbour))}
-    with plan_store(known, tested.uncached) as store:
+    with plan_store(known, tested.uncached_encoder) as store:
         reader = domain.open_reader()
         planners: dict[str, Planner] = {
             name: make_planner(name, store, reader) for name in shipped_planners()

@@ -47,7 +47,7 @@ class TestedDomain(NamedTuple):
         return self.opened.toolbox
 
     @property
-    def uncached(self) -> UncachedQuestions:
+    def uncached_encoder(self) -> UncachedQuestions:
         """The encoder under test without its cache of questions."""
         return UncachedQuestions(self.encoder)
 

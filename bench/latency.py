@@ -77,7 +77,7 @@ def measure_latency(trial: GenerationTrial) -> Report:
         systems = _systems(measured.model, toolbox)
         fully_warmed = list(systems) if measured.needs_warmup else ()
         runs = take_turns(systems, questions, trial.repeats, "Asking", fully_warmed)
-    measured.measure_again()
+    measured.measure_bandwidth_again()
     steps = [len(question.query.plan.steps) for question in questions]
     by_steps: dict[int, Runs] = {
         count: {

@@ -169,7 +169,7 @@ class MeasuredModel:
         """Lower bound of a model step in milliseconds: the time to read the weights once."""
         return 1000 * self.weight_bytes / self.bandwidth
 
-    def measure_again(self) -> None:
+    def measure_bandwidth_again(self) -> None:
         """Measure the bandwidth once more, after the work, and keep the larger value."""
         self.bandwidth = max(self.bandwidth, measure_bandwidth(self.model.device))
 

@@ -222,7 +222,7 @@ def _results(
 ) -> Iterator[Result]:
     """Yield the results of the stream's questions in order, with a new cache."""
     # Searches are timed with the encoding of the question, which must not be cached.
-    cache = open_cache(tested.uncached)
+    cache = open_cache(tested.uncached_encoder)
     planner = cache.reusing(chat)
     try:
         for question in tracked(name, stream):

@@ -50,7 +50,8 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     tested = load_domain(domain_name)
     domain, queries = tested.domain, tested.domain.queries()
     groups = similarity_groups([query.query for query in queries], tested.encoder)
-    trial = Trial(domain, tested.toolbox, queries, group_folds(groups, folds), tested.uncached)
+    query_folds = group_folds(groups, folds)
+    trial = Trial(domain, tested.toolbox, queries, query_folds, tested.uncached_encoder)
     trains_reader = planner == CASE_PLANNER and domain.reader is not None
     verdicts = trial.cross_validated(planner)
     controls = {"fallback plan": trial.cross_validated("fallback")}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from casewright.domains.waiting import wait_for_folder
+from casewright.domains.store_opening import wait_for_folder
 from casewright.errors import StoreDamagedError, StoreError
 from casewright.stores import Case, CaseSchema, CaseStore
 from casewright.stores.engines import connections

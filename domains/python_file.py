@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from casewright.errors import CasewrightError, InputError, told
+from casewright.errors import CasewrightError, InputError, one_line
 
 _REFERENCE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)", re.DOTALL)
 
@@ -63,7 +63,7 @@ def running_user_code(source: str) -> Iterator[None]:
             'under `if __name__ == "__main__":`.'
         ) from error
     except Exception as error:
-        message = f"{source} failed: {told(error).rstrip('.')}. Correct the file."
+        message = f"{source} failed: {one_line(error).rstrip('.')}. Correct the file."
         raise InputError(message) from error
 
 

@@ -9,7 +9,7 @@ from langchain_core.tools import StructuredTool, ToolException
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, Field, ValidationError
 
-from casewright.errors import CasewrightError, cleaned, told
+from casewright.errors import CasewrightError, cleaned, one_line
 from casewright.graph.answer import Answer
 from casewright.graph.build import Graph, nested_config
 from casewright.graph.state import AskInput, RunContext
@@ -70,7 +70,7 @@ def as_tool(
         except Exception as error:
             # A message of Casewright says what to do, and needs no error type in front.
             is_ours = isinstance(error, CasewrightError)
-            message = cleaned(str(error)) if is_ours else told(error)
+            message = cleaned(str(error)) if is_ours else one_line(error)
             raise ToolException(f"{name} could not answer. {message}") from error
 
     def blocking(question: str, context: dict[str, Any] | None = None) -> tuple[str, Any]:

@@ -16,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
 
-from casewright.errors import PlanError, told
+from casewright.errors import PlanError, one_line
 from casewright.graph import approval, traces
 from casewright.graph.answer import Answer
 from casewright.graph.approval import Approve
@@ -284,7 +284,7 @@ class _Nodes:
             yield Work(lambda: self.retain and self.retain(record))
             retained = plan
         except Exception as error:  # noqa: BLE001 - the answer does not depend on it
-            retained = f"The plan was not retained: {told(error)}"
+            retained = f"The plan was not retained: {one_line(error)}"
         summary = {**state["planning"]["mended"], "retained": retained}
         return {"planning": {**state["planning"], "mended": summary}}
 

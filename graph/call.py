@@ -18,7 +18,7 @@ from typing import Any
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import RetryPolicy
 
-from casewright.errors import ToolError, cleaned, told
+from casewright.errors import ToolError, cleaned, one_line
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome, Status
 from casewright.tools import CallContext, ToolSpec, rows
@@ -116,7 +116,7 @@ class Call:
         except ToolError as error:
             self.error = cleaned(str(error))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - tools raise anything
-            self.error = f"{self.tool.name} failed: {told(error)}"
+            self.error = f"{self.tool.name} failed: {one_line(error)}"
 
     def _run_attempts(self) -> Body[Sequence[Row]]:
         """Return the rows of the first attempt that succeeds."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from casewright.errors import DependencyError, InputError, cleaned, told
+from casewright.errors import DependencyError, InputError, cleaned, one_line
 from casewright.tools.deadline import await_within, call_within, start_daemon
 
 if TYPE_CHECKING:
@@ -69,11 +69,11 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
         )
     except ImportError as error:
         raise DependencyError(
-            f"The chat model {name!r} needs its provider's package: {told(error)}"
+            f"The chat model {name!r} needs its provider's package: {one_line(error)}"
         ) from error
     except Exception as error:  # a provider may raise any error for its settings
         # LangChain's message lists all providers.
-        reason = textwrap.shorten(told(error), 250, placeholder=" …")
+        reason = textwrap.shorten(one_line(error), 250, placeholder=" …")
         raise InputError(f"The chat model {name!r} cannot be used: {reason}") from error
     return chat
 
@@ -161,11 +161,11 @@ def failure_text(model: BaseChatModel, error: BaseException) -> str:
     A client's error may say only "Connection error.", while its causes say that the server refused
     or that the host is unknown. Clients also drop a server's message in an unknown format.
     """
-    message, cause = told(error), _root_cause(error)
+    message, cause = one_line(error), _root_cause(error)
     if _STATUS_ONLY.fullmatch(str(error)) and (text := _response_text(error)):
         message = f"{message} - {text}"
     if str(cause) not in str(error):
-        message = f"{message.rstrip('.')} ({told(cause)})"
+        message = f"{message.rstrip('.')} ({one_line(cause)})"
     return f"The model{at_server(model, error)} failed: {message}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from casewright.errors import CasewrightError, told
+from casewright.errors import CasewrightError, one_line
 from casewright.planner.plan import Plan, QuestionRef, Step
 from casewright.planner.request import MAX_WRITTEN_CHARACTERS, PlanRequest, PlanResult
 from casewright.tools import NO_EVIDENCE, Source
@@ -54,7 +54,7 @@ def fallback_result(
     ``milliseconds`` is the time of both planners; ``written`` is cut to ``MAX_WRITTEN_CHARACTERS``.
     """
     if isinstance(reason, Exception) and not isinstance(reason, CasewrightError):
-        reason = f"It failed: {told(reason)}"
+        reason = f"It failed: {one_line(reason)}"
     return replace(
         result,
         attempts=attempts + result.attempts,

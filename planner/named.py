@@ -148,8 +148,8 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
         )
 
 
-def check_shared(name: str | None) -> None:
-    """Raise ``InputError`` if a named planner cannot serve several users."""
+def refuse_single_user_planner(name: str | None) -> None:
+    """Raise ``InputError`` if a named planner calls tools as one user while it plans."""
     if name is not None and not named_planner(name).shared:
         raise InputError(
             f"The planner {name!r} calls tools for a single user while it plans, so it cannot "

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.errors import CasewrightError, DependencyError, FacetError, InputError, told
+from casewright.errors import CasewrightError, DependencyError, FacetError, InputError, one_line
 from casewright.stores.case import Binary, check_text
 from casewright.stores.encoders.encoder import Encoder, float_rows
 
@@ -91,7 +91,9 @@ class Facet:
             raise
         except Exception as error:  # noqa: BLE001
             index, failure = _first_failure(embed, readable, error)
-            reason = str(failure) if isinstance(failure, CasewrightError) else f"{told(failure)}."
+            reason = (
+                str(failure) if isinstance(failure, CasewrightError) else f"{one_line(failure)}."
+            )
             raise facet_error(index, "cannot embed", f": {reason}") from failure
         source = f"Facet {self.name!r} embedded {len(row_numbers)} problems"
         rows = float_rows(answer, len(row_numbers), self.dimension, source)

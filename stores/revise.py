@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright.stores.case import Case
 from casewright.stores.schema import CaseSchema
 from casewright.stores.tenant import TENANT
@@ -43,7 +43,7 @@ def revise(
             try:
                 repaired = repair(case, reason)
             except Exception as error:  # noqa: BLE001
-                reasons.append(f"It could not be mended: {told(error)}")
+                reasons.append(f"It could not be mended: {one_line(error)}")
         if repaired is None:
             return Revised(case, False, tuple(reasons))
         case = repaired
@@ -57,7 +57,7 @@ def refusal_reason(case: Case, schema: CaseSchema) -> str | None:
     try:
         reason = schema.verify(case)
     except Exception as error:  # noqa: BLE001
-        return f"It could not be verified: {told(error)}"
+        return f"It could not be verified: {one_line(error)}"
     if reason is None or (isinstance(reason, str) and reason):
         return reason
     # ``verify`` must not return True or False.

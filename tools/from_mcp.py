@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from casewright.errors import DependencyError, ToolError, told
+from casewright.errors import DependencyError, ToolError, one_line
 from casewright.tools.alias import NAME
 from casewright.tools.deadline import in_background
 from casewright.tools.from_langchain import tool_from_langchain
@@ -110,7 +110,7 @@ async def _list_tools(server: str, connection: Connection) -> list[Tool]:
             return tools
     except Exception as error:
         is_late = limit.expired()
-        cause = f"no answer in {LISTING_SECONDS:g} seconds" if is_late else told(_cause(error))
+        cause = f"no answer in {LISTING_SECONDS:g} seconds" if is_late else one_line(_cause(error))
         raise ToolError(
             f"The MCP server {server!r} does not list its tools: {cause}. Check its command or "
             "address."

@@ -22,28 +22,29 @@ KINDS = (*_TYPES, "any")
 
 
 class Source(StrEnum):
-    """A source of an argument; the plan itself writes literals, numbers and booleans."""
+    """A source of an argument."""
 
-    LITERAL = "literal"
-    SPAN = "span"
-    QUESTION = "question"
-    CONTEXT = "context"
-    STEP = "step"
-    NUMBER = "number"
-    BOOLEAN = "boolean"
+    LITERAL = "literal"  # a text that the plan writes
+    SPAN = "span"  # adjacent words of the question, which the plan copies
+    QUESTION = "question"  # the whole question
+    CONTEXT = "context"  # a field of the request's context
+    STEP = "step"  # the result of an earlier step
+    NUMBER = "number"  # a number that the plan writes
+    BOOLEAN = "boolean"  # true or false, written by the plan
 
 
-#: Sources of an identifier, which a plan must look up and cannot write.
-_IDENTIFIER = frozenset({Source.CONTEXT, Source.STEP})
-_TEXT = _IDENTIFIER | {Source.LITERAL, Source.SPAN, Source.QUESTION}
-#: Default sources by kind; the items of an array may be numbers.
+#: Sources of the id of a thing, which a plan must look up and cannot write.
+_ID_SOURCES = frozenset({Source.CONTEXT, Source.STEP})
+_TEXT_SOURCES = _ID_SOURCES | {Source.LITERAL, Source.SPAN, Source.QUESTION}
+#: Default sources by kind. The items of an array, and values of unknown kind, are texts or numbers;
+#: booleans among them must be declared.
 _DEFAULT_SOURCES = {
-    "string": _TEXT,
-    "number": _IDENTIFIER | {Source.NUMBER},
-    "integer": _IDENTIFIER | {Source.NUMBER},
-    "boolean": _IDENTIFIER | {Source.BOOLEAN},
-    "array": _TEXT | {Source.NUMBER},
-    "any": _TEXT | {Source.NUMBER},
+    "string": _TEXT_SOURCES,
+    "number": _ID_SOURCES | {Source.NUMBER},
+    "integer": _ID_SOURCES | {Source.NUMBER},
+    "boolean": _ID_SOURCES | {Source.BOOLEAN},
+    "array": _TEXT_SOURCES | {Source.NUMBER},
+    "any": _TEXT_SOURCES | {Source.NUMBER},
 }
 
 
@@ -52,12 +53,12 @@ class Parameter:
     """A parameter of a tool.
 
     Attributes:
-        name: An identifier.
+        name: A Python identifier of ASCII characters.
         description: The description in the planner's prompt.
         kind: JSON Schema type, or ``any``.
-        sources: Allowed sources of its argument. By default none if there are ``choices``, context
-            and steps if the name ends with ``_id``, and else those of the kind.
-        choices: The values of an enumeration, which a plan may write even without ``literal``.
+        sources: Allowed sources of its argument. The default with ``choices`` is none. Without, it
+            is context and step for a name that ends with ``_id``, otherwise that of the kind.
+        choices: Values of an enumeration, which a plan may write even if ``sources`` lacks literal.
         required: True if a plan must give an argument for it.
     """
 
@@ -78,7 +79,7 @@ class Parameter:
             raise ToolError(f"Parameter {self.name!r} has kind {self.kind!r}. Use one of {KINDS}.")
         if not self.sources and not self.choices:
             is_id = self.name.endswith("_id")
-            sources = _IDENTIFIER if is_id else _DEFAULT_SOURCES[self.kind]
+            sources = _ID_SOURCES if is_id else _DEFAULT_SOURCES[self.kind]
             object.__setattr__(self, "sources", sources)
 
     def fits(self, value: Any) -> bool:

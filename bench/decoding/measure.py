@@ -1,4 +1,4 @@
-"""The time for a plan with transformers' ``generate``, masked ``generate`` and our decoder."""
+"""The time of a plan by transformers' ``generate``, plain and masked, and Casewright's decoder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from casewright.bench.decoding import systems
-from casewright.bench.decoding.systems import HEAD_KEPT, OURS_KEPT, WrittenPlan
+from casewright.bench.decoding.systems import CASEWRIGHT_HEAD_KEPT, HEAD_KEPT, WrittenPlan
 from casewright.bench.harness import finish, load_domain, mean, p50, p95, take_turns, timed
 from casewright.bench.models import GenerationTrial, MeasuredModel
 from casewright.bench.planner import share_right, verdicts_of
@@ -29,9 +29,9 @@ from casewright.stores.progress import show_progress
 from casewright.tools import Toolbox, tool_from_record
 
 #: The numbers of plan cases in prompts.
-COUNTS = (0, 1, 2, 4, 8)
+PLAN_CASE_COUNTS = (0, 1, 2, 4, 8)
 #: The numbers of tools in the larger toolboxes.
-SIZES = (30, 100)
+TOOLBOX_SIZES = (30, 100)
 #: The numbers of tokens in a call of the network, and the number of timed calls for each.
 WIDTHS, ROUNDS = (1, 2, 4, 8, 32, 128), 5
 #: Plans by system, in the order of the tasks.
@@ -44,62 +44,70 @@ class DecodingTrial(GenerationTrial):
     """The options of ``casewright bench decoding``."""
 
     plans: int = 20
-    examples: int = 1
+    examples: int = 1  # the number of plan cases in the compared prompts
     pool: int | None = None  # the number of queries that may become plan cases; ``None`` for all
-    grammars: int = 200
-    held_out: int = 100
+    grammars: int = 200  # the number of queries for which the grammar alone is timed
+    held_out: int = 100  # the number of test queries on which a trained model is scored
 
 
 def measure_decoding(trial: DecodingTrial) -> Report:
-    """Time the systems; they write the gold plans of the same annotated queries.
+    """Time plain and masked ``generate`` and Casewright's decoder with the lengths of gold plans.
 
-    Raise ``InputError`` if the model cannot be loaded, or the domain has no such queries.
+    Raise ``InputError`` if the model cannot be loaded, or no annotated query of the domain has a
+    plan that the grammar can write.
     """
+    # A missing device is an error before anything is loaded.
     find_device(trial.model.device)
     tested = load_domain(trial.domain)
     toolbox, queries = tested.toolbox, tested.domain.queries()
     measured = MeasuredModel(trial, tested)
     model, shuffled = measured.model, shuffled_queries(queries, trial.seed)
-    # A grammar caches its states, so the timed grammar must not be that of the scripts.
+    # Scripts are the tokens that the systems are made to choose. A grammar caches its states, so
+    # the timed grammar must not be the one that makes the scripts.
     script_grammar, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
     tasks, refused = make_tasks(model, script_grammar, toolbox, shuffled, trial.plans)
     if not tasks:
         raise trial.no_queries_error()
     test_queries = [] if trial.model.is_random else tested.domain.measuring_queries()
-    held_out = test_queries[: trial.held_out]
-    unscripted_queries = shuffled_queries(test_queries, trial.seed)[: trial.plans]
-    measured_queries = [*(task.query for task in tasks), *held_out, *unscripted_queries]
+    scored_queries = test_queries[: trial.held_out]
+    own_choice_queries = shuffled_queries(test_queries, trial.seed)[: trial.plans]
+    excluded = [*(task.query for task in tasks), *scored_queries, *own_choice_queries]
     prompt_ms: dict[str, float] = {}
-    with other_plan_cases(queries[: trial.pool], measured_queries, tested.uncached) as store:
+    with other_plan_cases(queries[: trial.pool], excluded, tested.uncached_encoder) as store:
 
         def prompts_with(count: int) -> list[PromptTokens]:
             return [_prompt(model, task.request, store, count) for task in tasks]
 
         prompts = prompts_with(trial.examples)
-        decoding = systems.Systems(model, grammar, prompts[0].head)
+        model_systems = systems.Systems(model, grammar, prompts[0].head)
 
         def writer(
             write: Callable[..., WrittenPlan], prompts: Sequence[PromptTokens]
         ) -> Callable[[int], WrittenPlan]:
-            return lambda number: write(tasks[number], prompts[number])
+            """Return a function that writes the plan of a task, by the task's index."""
+            return lambda index: write(tasks[index], prompts[index])
 
-        writers = {name: writer(write, prompts) for name, write in decoding.scripted().items()}
-        for count in COUNTS:
+        writers = {name: writer(write, prompts) for name, write in model_systems.scripted().items()}
+        for count in PLAN_CASE_COUNTS:
             count_prompts, milliseconds = timed(partial(prompts_with, count))
             prompt_ms[f"prompting_ms_{count}_plan_cases"] = milliseconds / len(tasks)
-            writers[_with_cases(count)] = writer(decoding.decoded, count_prompts)
-        ours = [name for name in writers if name.startswith(systems.CASEWRIGHT)]
-        warmed = ours if measured.needs_warmup else ()
+            writers[_with_cases(count)] = writer(model_systems.decode, count_prompts)
+        # On a GPU, the first call of each width is slow; the decoder's calls have several widths.
+        decoders = [name for name in writers if name.startswith(systems.CASEWRIGHT)]
+        warmed = decoders if measured.needs_warmup else ()
         plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", warmed)
-        requests = [query.record.request(toolbox) for query in unscripted_queries]
-        unscripted = _unscripted_plans(measured, trial, requests, store) if requests else {}
-        tool_accuracy = _tool_accuracy(model, toolbox, held_out, store) if held_out else {}
+        requests = [query.record.request(toolbox) for query in own_choice_queries]
+        own_choice = _own_choice_plans(measured, trial, requests, store) if requests else {}
+        tool_accuracy: Mapping[int, float] = {}
+        if scored_queries:
+            tool_accuracy = _tool_accuracy(model, toolbox, scored_queries, store)
         cases = store.count()
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammars], queries)
     steps = _step_costs(model, prompts[0].head)
-    measured.measure_again()
+    measured.measure_bandwidth_again()
     # Milliseconds to read the weights from memory in all model steps of a plan.
-    limits = np.array([plan.model_steps * measured.min_step_ms for plan in plans[OURS_KEPT]])
+    model_steps = np.array([plan.model_steps for plan in plans[CASEWRIGHT_HEAD_KEPT]])
+    lower_bounds = model_steps * measured.min_step_ms
     settings = {
         "domain": tested.domain.name,
         **measured.settings,
@@ -110,16 +118,16 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         "picked_by": {"lambda_d": SELECTION.lambda_d, "lambda_b": SELECTION.lambda_b},
         "same_group_above": SAME_GROUP,
         "queries_refused_by_the_grammar": refused,
-        "queries_kept_from_the_model": len(held_out),
+        "queries_kept_from_the_model": len(scored_queries),
     }
-    figures = dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], limits))
-    if unscripted:
-        figures |= dict(_unscripted_figures(unscripted))
+    figures = dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], lower_bounds))
+    if own_choice:
+        figures |= dict(_own_choice_figures(own_choice))
     figures |= {**dict(_grammar_figures(grammars)), **prompt_ms}
     figures |= {f"tool_accuracy_{n}_plan_cases": share for n, share in tool_accuracy.items()}
     figures |= {f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()}
     figures |= measured.figures
-    rows = _rows({**plans, **unscripted}, tool_accuracy, limits, grammars)
+    rows = _rows({**plans, **own_choice}, tool_accuracy, lower_bounds, grammars)
     return Report("decoding", settings, figures, rows, _notes(trial), partial(_draw, plans=plans))
 
 
@@ -133,15 +141,15 @@ def _with_cases(count: int) -> str:
     return f"{systems.CASEWRIGHT}, {count} plan cases"
 
 
-def _unscripted_plans(
+def _own_choice_plans(
     measured: MeasuredModel, trial: DecodingTrial, requests: Sequence[PlanRequest], store: CaseStore
 ) -> dict[str, list[WrittenPlan]]:
     model = measured.model
     prompts = [_prompt(model, request, store, trial.examples) for request in requests]
-    decoding = systems.Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
-    writers = decoding.unscripted(requests, prompts, store)
-    warmed = (systems.UNDRAFTED, systems.DRAFTED) if measured.needs_warmup else ()
-    label = "Writing plans without scripts"
+    model_systems = systems.Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
+    writers = model_systems.own_choice(requests, prompts, store)
+    warmed = (systems.OWN_CASEWRIGHT, systems.OWN_DRAFTED) if measured.needs_warmup else ()
+    label = "Writing plans of the model's own choice"
     return take_turns(writers, range(len(requests)), trial.repeats, label, warmed)
 
 
@@ -150,7 +158,7 @@ def _tool_accuracy(
 ) -> dict[int, float]:
     """Return the tool accuracy of a trained model by the number of plan cases in prompts."""
     shares = {}
-    for count in COUNTS:
+    for count in PLAN_CASE_COUNTS:
         planner = model_planner(model, store, examples=count)
         verdicts = verdicts_of(planner, queries, toolbox, f"Planning, {count} plan cases")
         shares[count] = share_right(verdicts)
@@ -161,7 +169,7 @@ def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
     """Return the median milliseconds of a network call by the number of tokens after a head.
 
     If a call of several tokens takes about as long as a call of one, because both wait for memory,
-    it saves time to read forced tokens together with the next one.
+    it saves time to read forced tokens (those that the grammar determines) with the next one.
     """
     import torch
 
@@ -185,17 +193,17 @@ class GrammarCost(NamedTuple):
     toolbox: str
     first: float  # until the grammar is ready for the first request with the toolbox
     ready: Sequence[float]  # until the grammar is ready, for each further request
-    complete: Sequence[float]  # the same, and all masks of a plan
+    complete: Sequence[float]  # the time of ``ready``, and all masks of a plan that it can write
 
 
 def grammar_costs(
     model: LanguageModel,
     toolbox: Toolbox,
     queries: Sequence[AnnotatedQuery],
-    declared: Sequence[AnnotatedQuery],
+    tool_sources: Sequence[AnnotatedQuery],
 ) -> list[GrammarCost]:
     """Return the grammar's costs for the toolbox, and for ``enlarged`` ones."""
-    boxes = [enlarged(toolbox, declared, size) for size in (len(toolbox), *SIZES)]
+    boxes = [enlarged(toolbox, tool_sources, size) for size in (len(toolbox), *TOOLBOX_SIZES)]
     toolboxes = {f"{len(box)}_tools": box for box in boxes}
     scripts = ScriptWriter(model)
     costs = []
@@ -211,7 +219,7 @@ def grammar_costs(
                 ready.append(ready_ms)
                 try:
                     script = scripts.script(script_grammar.plan_matcher(request), str(query.plan))
-                except GrammarError:
+                except GrammarError:  # the grammar cannot write this gold plan
                     continue
                 masks_ms = timed(partial(_follow, matcher, script.choices, model.ends))[1]
                 complete.append(ready_ms + masks_ms)
@@ -219,12 +227,12 @@ def grammar_costs(
     return costs
 
 
-def enlarged(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> Toolbox:
-    """Return the toolbox with tools of the ``declared`` queries added, up to ``size`` tools.
+def enlarged(toolbox: Toolbox, queries: Sequence[AnnotatedQuery], size: int) -> Toolbox:
+    """Return the toolbox with the tools that records of queries add, up to ``size`` tools.
 
     If these tools are too few, they are added again under numbered names.
     """
-    records = [record for query in declared for record in query.record.tools_extra]
+    records = [record for query in queries for record in query.record.tools_extra]
     tools = {tool.name: tool for tool in map(tool_from_record, records)}
     box, number = toolbox, 0
     while tools and len(box) < size:
@@ -237,7 +245,7 @@ def enlarged(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) ->
 
 
 def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -> None:
-    """Consume the choices up to the plan's end, and call the matcher as the decoder does."""
+    """Consume a script's choices up to the plan's end; call the matcher as the decoder does."""
     matcher.consume_forced()
     for token in choices:
         if matcher.finished:
@@ -252,29 +260,30 @@ def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -
 def _rows(
     plans: Plans,
     tool_accuracy: Mapping[int, float],
-    limits: np.ndarray[Any, Any],
+    lower_bounds: np.ndarray[Any, Any],
     grammars: Sequence[GrammarCost],
 ) -> list[dict[str, Any]]:
-    """Return the rows of the systems, of the limit of memory, and of the grammars."""
+    """Return the rows of the systems, of the lower bound by the memory, and of the grammars."""
     shares = {_with_cases(count): share for count, share in tool_accuracy.items()}
     rows = [
         {
             **_row(name, _times(written)),
-            "prompt_tokens": p50([plan.prompt_tokens for plan in written]),
+            "prompt_tokens": p50([plan.uncached_prompt_tokens for plan in written]),
             "plan_tokens": mean([plan.plan_tokens for plan in written]),
             "model_steps": mean([plan.model_steps for plan in written]),
             "tools_right": shares.get(name),
         }
         for name, written in plans.items()
     ]
-    rows.append(_row("limit of memory for casewright, head kept", limits))
+    rows.append(_row("limit of memory for casewright, head kept", lower_bounds))
     for cost in grammars:
         name = cost.toolbox.replace("_", " ")
         rows.append(_row(f"grammar, {name}: ready", cost.ready))
         if cost.complete:
             rows.append(_row(f"grammar, {name}: whole plan", cost.complete))
-    for row in [] if tool_accuracy else rows:
-        del row["tools_right"]
+    if not tool_accuracy:
+        for row in rows:
+            del row["tools_right"]
     return rows
 
 
@@ -284,22 +293,22 @@ def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dic
     return {"system": name, "plans": len(milliseconds), **unknown, **times, "tools_right": None}
 
 
-def _plan_figures(plans: Plans, gold: Sequence[str], limits: np.ndarray[Any, Any]) -> Figures:
-    decoded = plans[OURS_KEPT]
+def _plan_figures(plans: Plans, gold: Sequence[str], lower_bounds: np.ndarray[Any, Any]) -> Figures:
+    decoded = plans[CASEWRIGHT_HEAD_KEPT]
     times = _times(decoded)
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)
-    yield "memory_limit_ms_p50", p50(limits)
+    yield "memory_limit_ms_p50", p50(lower_bounds)
     # Ratios are medians of the ratios by plan.
-    yield "ratio_casewright_over_memory_limit_p50", p50(times / limits)
+    yield "ratio_casewright_over_memory_limit_p50", p50(times / lower_bounds)
     for name, system in (("generate", systems.PLAIN), ("masked_generate", systems.MASKED)):
         cached, uncached = plans[system + HEAD_KEPT], plans[system]
-        head_read = _times(uncached) / _times(plans[systems.CASEWRIGHT])
-        steps = [sum(plan.model_steps for plan in group) for group in (decoded, cached)]
-        yield f"share_of_{name}_model_steps", steps[0] / steps[1]
-        # In the first two, both systems cache the head or neither does.
+        steps = sum(plan.model_steps for plan in cached)
+        yield f"share_of_{name}_model_steps", sum(plan.model_steps for plan in decoded) / steps
+        # Who caches the head: both systems, neither, only Casewright.
+        uncached_times = _times(plans[systems.CASEWRIGHT])
         yield f"ratio_{name}_over_casewright_head_kept", p50(_times(cached) / times)
-        yield f"ratio_{name}_over_casewright_head_read", p50(head_read)
+        yield f"ratio_{name}_over_casewright_head_read", p50(_times(uncached) / uncached_times)
         yield f"ratio_{name}_over_casewright_as_called", p50(_times(uncached) / times)
     repeated = list(gold) * (len(decoded) // len(gold))
     masked = plans[systems.MASKED + HEAD_KEPT]
@@ -315,15 +324,15 @@ def _grammar_figures(costs: Sequence[GrammarCost]) -> Figures:
         yield f"grammar_ms_first_request_{cost.toolbox}", cost.first
 
 
-def _unscripted_figures(plans: Plans) -> Figures:
-    labels = {systems.GENERATED: "masked_generate", systems.UNDRAFTED: "casewright"}
-    labels[systems.DRAFTED] = "drafted"
-    drafted = plans[systems.DRAFTED]
+def _own_choice_figures(plans: Plans) -> Figures:
+    labels = {systems.OWN_MASKED: "masked_generate", systems.OWN_CASEWRIGHT: "casewright"}
+    labels[systems.OWN_DRAFTED] = "drafted"
+    drafted = plans[systems.OWN_DRAFTED]
     for name, label in labels.items():
         steps = [plan.model_steps for plan in plans[name]]
         yield f"own_choice_model_steps_p50_{label}", p50(steps)
         yield f"own_choice_ms_p50_{label}", p50(_times(plans[name]))
-    for name in (systems.GENERATED, systems.UNDRAFTED):
+    for name in (systems.OWN_MASKED, systems.OWN_CASEWRIGHT):
         ratio = p50(_times(plans[name]) / _times(drafted))
         yield f"own_choice_ratio_{labels[name]}_over_drafted", ratio
         equal = [a.text == b.text for a, b in zip(plans[name], drafted, strict=True)]
@@ -343,24 +352,26 @@ def _draw(axes: Any, plans: Plans) -> None:
             style = {"color": f"C{number}", "markerfacecolor": fill, "label": name}
             axes.plot(steps, list(_times(plans[name])), "s^o"[number], alpha=0.8, **style)
     labels = {"xlabel": "model steps of a plan", "ylabel": "milliseconds per plan"}
-    finish(axes, "Writing the same plans with one model", ylim=(0, None), **labels)
+    finish(axes, "Writing plans of the same lengths with one model", ylim=(0, None), **labels)
 
 
 def _notes(trial: DecodingTrial) -> list[str]:
     notes = [
-        "Every system writes the gold plans of the same queries: each step computes the network's "
-        "logits, and a script then chooses the longest allowed token that continues the plan. "
-        "Plain generate is not masked; it writes as many tokens as the plan has.",
+        "Masked generate and Casewright's decoder write the gold plans of the same queries: each "
+        "step computes the network's logits, and a script then chooses the longest allowed token "
+        "that continues the plan. Plain generate has no script: it writes as many tokens as the "
+        "plan has, of its own choice.",
         "Milliseconds per plan include the grammar. prompt_tokens: the tokens of the prompt that "
         "are not cached. “head kept”: the key/value states of the prompt's constant head are "
         "cached. The systems take turns at each plan, in one process. Ratios are medians of the "
-        "ratios by plan; “as called”: the decoder with the cache over generate without it.",
+        "ratios by plan; “head_kept”: both cache the head; “head_read”: neither does; “as_called”: "
+        "only Casewright's decoder does, as by default.",
         "limit of memory: the bytes of weights that a model step reads, times the steps of "
         "“casewright, head kept”, over the measured memory bandwidth.",
         "network_: one call of the network after the prompt's head. Reading forced tokens together "
         "saves time if a call of a few tokens takes little longer than a call of one.",
-        f"Plan cases ({', '.join(map(str, COUNTS))} in the prompt) are selected by maximal "
-        "marginal relevance with quality bias, without neighbours of the query.",
+        f"Plan cases ({', '.join(map(str, PLAN_CASE_COUNTS))} in the prompt) are selected by "
+        "maximal marginal relevance with quality bias, without near-duplicates of the query.",
     ]
     random_notes = [
         "The weights are random: the times are those of a trained model, but its plans are "
@@ -371,6 +382,7 @@ def _notes(trial: DecodingTrial) -> list[str]:
         "right tools.",
         "own choice: the model's plans for test queries, without a script. drafted: the model "
         "reads the case planner's plan in one step, and generates from the first token that it "
-        "would choose otherwise. The case planner has only the other plan cases; its time counts.",
+        "would choose otherwise. The case planner's plan cases do not include the query; its time "
+        "is included.",
     ]
     return notes + (random_notes if trial.model.is_random else trained_notes)

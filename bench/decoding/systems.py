@@ -1,4 +1,4 @@
-"""Systems that write plans: transformers' ``generate``, plain or masked, and the decoder."""
+"""Systems that write plans: transformers' ``generate``, plain or masked; Casewright's decoder."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from casewright.stores import CaseStore
 PLAIN, MASKED, CASEWRIGHT = "generate", "generate, masked", "casewright"
 #: The suffix of the name of a system that caches the KV states of the prompt's head.
 HEAD_KEPT = ", head kept"
-OURS_KEPT = CASEWRIGHT + HEAD_KEPT
-#: Names of the systems without a script: the model chooses the tokens.
-UNSCRIPTED = "own choice: "
-DRAFTED = f"{UNSCRIPTED}{CASEWRIGHT}, drafted{HEAD_KEPT}"
-UNDRAFTED = f"{UNSCRIPTED}{OURS_KEPT}"
-GENERATED = f"{UNSCRIPTED}{MASKED}{HEAD_KEPT}"
+CASEWRIGHT_HEAD_KEPT = CASEWRIGHT + HEAD_KEPT
+#: Prefix and names of the systems without a script (the tokens that a system is made to choose).
+OWN_CHOICE = "own choice: "
+OWN_DRAFTED = f"{OWN_CHOICE}{CASEWRIGHT}, drafted{HEAD_KEPT}"
+OWN_CASEWRIGHT = f"{OWN_CHOICE}{CASEWRIGHT_HEAD_KEPT}"
+OWN_MASKED = f"{OWN_CHOICE}{MASKED}{HEAD_KEPT}"
 #: The maximum number of tokens of masked generation.
 MAX_TOKENS = 1024
 
@@ -34,7 +34,7 @@ class WrittenPlan(NamedTuple):
     text: str
     plan_tokens: int  # the number of the plan's tokens, without the end token
     model_steps: int
-    prompt_tokens: int  # the number of the prompt's tokens that were not cached
+    uncached_prompt_tokens: int
     milliseconds: float  # the time from the request to the last token, grammar included
 
 
@@ -134,18 +134,18 @@ class Systems:
             return self._masked(task.request, prompt, task.masked, cached=cached)
 
         writers: dict[str, Callable[..., WrittenPlan]]
-        writers = {PLAIN: self._plain, MASKED: masked, CASEWRIGHT: self.decoded}
+        writers = {PLAIN: self._plain, MASKED: masked, CASEWRIGHT: self.decode}
         return {
             name + suffix: partial(write, cached=bool(suffix))
             for name, write in writers.items()
             for suffix in ("", HEAD_KEPT)
         }
 
-    def decoded(self, task: Task, prompt: PromptTokens, *, cached: bool = True) -> WrittenPlan:
+    def decode(self, task: Task, prompt: PromptTokens, *, cached: bool = True) -> WrittenPlan:
         """Write a task's plan with Casewright's decoder."""
         return self._decoded(task.request, prompt, task.forced, cached=cached)
 
-    def unscripted(
+    def own_choice(
         self, requests: Sequence[PlanRequest], prompts: Sequence[PromptTokens], store: CaseStore
     ) -> dict[str, Callable[[int], WrittenPlan]]:
         """Return by name the systems in which a trained model chooses; they take a request's index.
@@ -158,9 +158,9 @@ class Systems:
             return str(planner.plan(requests[number]).plan)
 
         return {
-            GENERATED: lambda n: self._masked(requests[n], prompts[n]),
-            UNDRAFTED: lambda n: self._decoded(requests[n], prompts[n]),
-            DRAFTED: lambda n: self._decoded(requests[n], prompts[n], draft=partial(draft, n)),
+            OWN_MASKED: lambda n: self._masked(requests[n], prompts[n]),
+            OWN_CASEWRIGHT: lambda n: self._decoded(requests[n], prompts[n]),
+            OWN_DRAFTED: lambda n: self._decoded(requests[n], prompts[n], draft=partial(draft, n)),
         }
 
     def _plain(self, task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:

@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from casewright.domains.waiting import open_waiting
+from casewright.domains.store_opening import open_waiting
 from casewright.errors import InputError, StoreError
 from casewright.stores import CaseSchema, CaseStore, Encoder, ingest, text_facet
 from casewright.stores.documents.file_walk import KindName, is_unicode, kind_of, walk

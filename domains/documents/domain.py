@@ -13,7 +13,7 @@ from casewright.domains.documents.passage_search import PASSAGES, PassageSearch
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
 from casewright.domains.search_tools import merge_hits, search_queries, search_toolbox
-from casewright.domains.waiting import open_waiting
+from casewright.domains.store_opening import open_waiting
 from casewright.errors import InputError
 from casewright.planner import plan_store
 from casewright.stores import Case, CaseStore, Encoder

@@ -12,7 +12,7 @@ from casewright.domains.shopping import cases
 from casewright.domains.shopping.data import NAMES, data_file, records
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.domains.shopping.vectors import VECTORS
-from casewright.domains.waiting import lazy_store
+from casewright.domains.store_opening import lazy_store
 from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.annotated import Conversation
 from casewright.planner.plan_cases import plan_case

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright.finetune.demonstrations.judged import AnswerPrompt, AnswerScorer, Likelihood
 
 
@@ -86,6 +86,6 @@ class RecordedScorer:
             yield
         except (sqlite3.Error, OSError) as error:
             raise InputError(
-                f"The scores in {self._path} cannot be read or written: {told(error)}. Choose "
+                f"The scores in {self._path} cannot be read or written: {one_line(error)}. Choose "
                 "another file, or move this file away to start a new one."
             ) from error

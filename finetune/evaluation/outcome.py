@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from casewright.errors import PlanError, told
+from casewright.errors import PlanError, one_line
 from casewright.finetune.evaluation.item import EvaluationItem
 from casewright.finetune.evaluation.verdict import Verdict, judge, same_graph
 from casewright.planner import Planner, PlanRequest, PlanResult, parse_plan
@@ -54,7 +54,7 @@ def _ask(planner: Planner, requests: Sequence[PlanRequest]) -> list[Answer]:
         try:
             answers.append(planner.plan(request))
         except Exception as error:  # noqa: BLE001 - a user's planner may raise anything
-            answers.append(told(error))
+            answers.append(one_line(error))
     return answers
 
 

@@ -21,9 +21,9 @@ from casewright.finetune.corpus import CorpusToolbox, read_corpus, training_tool
 from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.composing import joined_queries
 from casewright.finetune.examples.query_pool import queries_hash
-from casewright.finetune.examples.shared_toolboxes import WANTED, vary_in_groups
+from casewright.finetune.examples.shared_toolboxes import WANTED_TOOL_SIMILARITY, vary_in_groups
 from casewright.finetune.examples.tevo import PromptVariation, TevoSettings
-from casewright.finetune.examples.ttg import TtgSettings, tasks_of
+from casewright.finetune.examples.ttg import TtgSettings, task_examples
 from casewright.finetune.neighbours import Neighbours, tool_embeddings, unit_embeddings
 from casewright.finetune.section import Section
 from casewright.planner import AnnotatedQuery, Plan, parse_plan
@@ -61,7 +61,8 @@ def unanswerable_queries(
     sample = rng.sample(pool, min(len(pool), 3 * count))
     tools = tool_embeddings(encoder, (t for t in toolbox if t.name != NO_EVIDENCE.name))
     cosines = unit_embeddings(encoder, [query.query for query in sample]) @ tools.T
-    unanswered = [query for query, row in zip(sample, cosines, strict=True) if np.max(row) < WANTED]
+    pairs = zip(sample, cosines, strict=True)
+    unanswered = [query for query, row in pairs if np.max(row) < WANTED_TOOL_SIMILARITY]
     plan, label = f"s1 = {NO_EVIDENCE.name}()", NO_EVIDENCE.name
     return [
         AnnotatedQuery.read({**_query_record(query, "stranger"), "plan": plan, "class": label})
@@ -240,7 +241,7 @@ def corpus_examples(
             replace(example, id=f"{box.name}:{example.id}@{copy}")
             for copy, group, rng in groups
             for varied in group
-            for example in tasks_of(varied, ttg, rng)
+            for example in task_examples(varied, ttg, rng)
         )
 
     boxes = training_toolboxes()

@@ -20,7 +20,7 @@ from casewright.finetune.examples.shared_toolboxes import vary_in_groups
 from casewright.finetune.examples.tevo import PromptVariation
 from casewright.finetune.examples.toolset import toolset_examples
 from casewright.finetune.examples.training_set import TRAIN, VALIDATION, TrainingSet
-from casewright.finetune.examples.ttg import tasks_of
+from casewright.finetune.examples.ttg import task_examples
 from casewright.finetune.folds import similarity_groups
 from casewright.finetune.instructions import instructions
 from casewright.finetune.instructions.instruction import TASK as INSTRUCTION
@@ -109,7 +109,7 @@ def _planning(
     toolset_tasks, facts.toolsets = toolset_examples(
         *(data.toolsets, data.tevo, data.ttg, encoder),
         seed=data.seed,
-        measuring=frozenset(map(question_key, inputs.measuring)),
+        test_question_keys=frozenset(map(question_key, inputs.measuring)),
     )
     corpus = corpus_examples.corpus_examples(
         data.corpus, data.tevo, data.ttg, encoder, seed=data.seed
@@ -143,7 +143,7 @@ def _query_examples(
                 queries, variation, encoder, seed=data.seed, copies=data.copies
             ):
                 for item in varied:
-                    examples = tasks_of(item, data.ttg, rng, copy)
+                    examples = task_examples(item, data.ttg, rng, copy)
                     by_query[str(item.query.record.id)] += examples
                     facts.validation.update(example.id for example in examples if is_validation)
                 advance(len(varied))

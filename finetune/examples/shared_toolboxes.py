@@ -23,7 +23,7 @@ from casewright.tools import tool_from_record
 #: Cosines above which two tools may do the same, a question may need a tool, and two questions may
 #: need the same tool. They were chosen by hand on the shop's queries with the packaged encoder:
 #: nearly all conflicting pairs exceed them, and few random pairs.
-SAME_TOOL, WANTED, SAME_QUESTION = 0.35, 0.2, 0.25
+SAME_TOOL_SIMILARITY, WANTED_TOOL_SIMILARITY, SAME_QUESTION_SIMILARITY = 0.35, 0.2, 0.25
 
 
 class AddedTools:
@@ -46,12 +46,12 @@ class AddedTools:
         specs = list(chain.from_iterable(added))
         tools = tool_embeddings(encoder, specs)
         names = np.array([tool.name for tool in specs])
-        same = (tools @ tools.T >= SAME_TOOL) | (names[:, None] == names)
+        same = (tools @ tools.T >= SAME_TOOL_SIMILARITY) | (names[:, None] == names)
         adding_questions = questions[[self._rows[query.record.id] for query in adding]]
-        self._conflicts = questions @ adding_questions.T >= SAME_QUESTION
+        self._conflicts = questions @ adding_questions.T >= SAME_QUESTION_SIMILARITY
         self._alike = np.zeros((len(adding), len(adding)), bool)
         for row, owner in enumerate(owners):
-            self._conflicts[:, owner] |= questions @ tools[row] >= WANTED
+            self._conflicts[:, owner] |= questions @ tools[row] >= WANTED_TOOL_SIMILARITY
             self._alike[owner, owners[same[row]]] = True
 
     def may_see(self, query: AnnotatedQuery, leaders: Sequence[AnnotatedQuery]) -> bool:

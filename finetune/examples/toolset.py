@@ -1,4 +1,7 @@
-"""Training examples of public tool-use sets, whose queries have their own tools."""
+"""Training examples made from public tool-use sets, in which each query lists its own tools.
+
+TEvo (``tevo``) varies the queries' prompts, and TTG (``ttg``) makes several tasks from a query.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -15,7 +18,10 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from casewright.errors import InputError
 from casewright.finetune.example import TrainingExample, without_duplicates
-from casewright.finetune.examples.shared_toolboxes import SAME_TOOL, WANTED
+from casewright.finetune.examples.shared_toolboxes import (
+    SAME_TOOL_SIMILARITY,
+    WANTED_TOOL_SIMILARITY,
+)
 from casewright.finetune.examples.tevo import (
     DrawnToolbox,
     PromptVariation,
@@ -23,7 +29,7 @@ from casewright.finetune.examples.tevo import (
     TevoSettings,
     vary_prompts,
 )
-from casewright.finetune.examples.ttg import TtgSettings, tasks_of
+from casewright.finetune.examples.ttg import TtgSettings, task_examples
 from casewright.finetune.neighbours import (
     Neighbours,
     question_key,
@@ -39,7 +45,7 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 
 def _absolute_path(path: str, info: ValidationInfo) -> str:
-    """Return the absolute path of a set's files, which a recipe names relative to itself."""
+    """Return a recipe's path of a set as an absolute path; settings made in code keep theirs."""
     if info.context is None or not path:
         return path
     resolved, origin = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
@@ -61,7 +67,7 @@ class ToolsetSource(Section):
         reader: A key of ``READERS``.
         path: The set's file or folder.
         limit: Maximum number of queries, drawn by the seed.
-        copies: Number of prompts for each query, each with other tools.
+        copies: Number of prompts for each query; each prompt has a toolbox drawn anew.
         measuring: The file or folder of a test set for the same reader; its questions and tools
             are omitted.
     """
@@ -83,79 +89,81 @@ class ToolsetSource(Section):
 class Toolset:
     """The queries and the tools of a set; a tool's name is unique in the whole set.
 
-    ``shown`` maps a query's id to the names of the tools with which it was annotated.
+    ``listed_tools`` maps a query's id to the names of the tools that the set lists for it.
     """
 
     name: str
     queries: Sequence[AnnotatedQuery]
-    shown: Mapping[str, Sequence[str]]
+    listed_tools: Mapping[str, Sequence[str]]
     tools: Mapping[str, ToolSpec]
 
     @classmethod
     def read(
         cls,
         source: ToolsetSource,
-        measuring: Collection[str],
+        test_question_keys: Collection[str],
         seen: set[str],
         rng: random.Random,
         refused: Counter[str],
     ) -> Self:
-        """Read a set without questions in ``measuring`` or ``seen``; update ``seen``, ``refused``.
+        """Read a set; refuse queries whose question is in ``test_question_keys`` or ``seen``.
 
-        ``measuring`` and ``seen`` have ``question_key`` of questions, ``refused`` counts reasons.
-        ``InputError`` if the set cannot be read, or has no usable query.
+        Both have values of ``question_key``. The questions that are read are added to ``seen``;
+        ``refused`` counts the refused queries by reason, and tools of ``source.measuring`` are
+        omitted. ``InputError`` if the set cannot be read, or has no usable query.
         """
         records = tool_queries(source.reader, Path(source.path), refused)
         test_set = tool_queries(source.reader, Path(source.measuring)) if source.measuring else []
-        test_questions = {*measuring, *(question_key(query.query) for query, _ in test_set)}
+        test_keys = {*test_question_keys, *(question_key(query.query) for query, _ in test_set)}
         test_tools = {name for _, toolbox in test_set for name in _names_of(toolbox)}
         tools: dict[str, ToolSpec] = {}
         usable: list[tuple[AnnotatedQuery, list[str]]] = []
         for query, toolbox in records:
-            shown = [name for name in _names_of(toolbox) if name not in test_tools]
+            listed = [name for name in _names_of(toolbox) if name not in test_tools]
             key, reason = question_key(query.query), ""
             if not test_tools.isdisjoint(query.plan.tools):
-                reason = "a tool for measuring"
-            elif key in test_questions:
-                reason = "for measuring"
+                reason = "a call of a test set's tool"
+            elif key in test_keys:
+                reason = "a test question"
             elif key in seen:
-                reason = "a question that was there before"
-            elif any(tools.get(name, toolbox[name]) != toolbox[name] for name in shown):
-                # Plan cases and examples are found by the names of tools.
-                reason = "a tool whose name another has"
+                reason = "a repeated question"
+            elif any(tools.get(name, toolbox[name]) != toolbox[name] for name in listed):
+                # Queries are drawn for a prompt by the names of the tools that their plans call.
+                reason = "a tool with the name of a different tool"
             if reason:
                 refused[f"{source.reader}: {reason}"] += 1
                 continue
             seen.add(key)
-            tools |= {name: toolbox[name] for name in shown}
-            usable.append((query, shown))
+            tools |= {name: toolbox[name] for name in listed}
+            usable.append((query, listed))
         if not usable:
-            counts = "".join(f": {n:,} rejected, {reason}" for reason, n in refused.most_common(1))
+            counts = "".join(f": {n:,} refused, {reason}" for reason, n in refused.most_common(1))
             raise InputError(
                 f"{source.path} has no query to plan for{counts}. Give another set, or remove it "
                 "from data.toolsets."
             )
         if source.limit is not None and source.limit < len(usable):
             usable = [usable[i] for i in sorted(rng.sample(range(len(usable)), source.limit))]
-        shown_by = {str(query.record.id): names for query, names in usable}
-        return cls(source.reader, tuple(query for query, _ in usable), shown_by, tools)
+        listed_tools = {str(query.record.id): names for query, names in usable}
+        return cls(source.reader, tuple(query for query, _ in usable), listed_tools, tools)
 
 
 def _names_of(toolbox: Toolbox) -> list[str]:
     return [name for name in toolbox.names if name != NO_EVIDENCE.name]
 
 
-#: Maximum number of tools of a toolbox, without ``no_evidence``, unless a query needs more.
+#: Maximum number of tools of a toolbox, unless a query needs more. Not counted is ``no_evidence``,
+#: which a plan calls if no other tool can answer.
 MAX_TOOLS = 8
-#: Number of queries that are candidates to join a group with their own tools.
+#: Number of queries that are tried as members that bring further tools into a group's toolbox.
 CANDIDATES = 64
 
 
 class ToolsetGroups:
     """Draws groups of at most ``group_size`` queries of a set, each with one toolbox.
 
-    A toolbox may have the tools of a query's annotation. Another tool is a rival, and kept out, if
-    it is similar to the question or to a tool that the query's plan calls.
+    A tool that a query does not list is its *rival* if it is similar to the question or to a tool
+    that the query's plan calls. No query is in a group whose toolbox has a rival of it.
     """
 
     def __init__(self, toolset: Toolset, encoder: Encoder, group_size: int) -> None:
@@ -188,12 +196,14 @@ class ToolsetGroups:
             yield group, Toolbox(self._set.tools[name] for name in rng.sample(tools, len(tools)))
 
     def _tools_for(self, leader: str, rng: random.Random) -> list[str]:
-        """Return the tools that a query needs, and random other tools of its annotation."""
+        """Return the tools that a query needs, and random others that it lists."""
         needed = sorted(self._needs[leader])
-        others = [name for name in self._set.shown[leader] if name not in self._needs[leader]]
-        free = min(len(others), max(0, MAX_TOOLS - len(needed)))
-        # Fewer tools of this query leave room for the tools of other queries.
-        count = free if self._group_size == 1 or not needed else rng.randint(0, free)
+        others = [name for name in self._set.listed_tools[leader] if name not in needed]
+        count = min(len(others), max(0, MAX_TOOLS - len(needed)))
+        # Fewer tools leave room for those of other queries. A query that needs no tool keeps all
+        # that fit: its example teaches that none of them answers.
+        if self._group_size > 1 and needed:
+            count = rng.randint(0, count)
         return [*needed, *rng.sample(others, count)]
 
     def _add_with_new_tools(self, members: list[str], tools: list[str], ids: Sequence[str]) -> None:
@@ -218,28 +228,30 @@ class ToolsetGroups:
         by_need: dict[frozenset[str], list[str]],
         waiting: dict[str, AnnotatedQuery],
     ) -> None:
-        """Add queries that need no further tools, in turn from the queries with the same needs."""
+        """Add queries that need no further tools, one for each need (a set of tools) in turn."""
         needs = [need for need in by_need if need <= set(tools)]
 
         def is_usable(id_: str) -> bool:
             return id_ in waiting and id_ not in members and self._has_no_rival(id_, tools)
 
+        # Filters are lazy: similarities are computed only until the group is full.
         rows = zip_longest(*(filter(is_usable, by_need[need]) for need in needs))
-        usable = filter(None, chain.from_iterable(rows))
-        members += list(islice(usable, self._group_size - len(members)))
+        in_turn = (id_ for row in rows for id_ in row if id_ is not None)
+        members += list(islice(in_turn, self._group_size - len(members)))
+        # Later groups need not pass over queries that have a group.
         for need in needs:
             by_need[need] = [id_ for id_ in by_need[need] if id_ in waiting and id_ not in members]
 
     def _has_no_rival(self, id_: str, tools: Sequence[str]) -> bool:
-        """Return True if no tool but those of its annotation may answer the query."""
-        other_tools = [tool for tool in tools if tool not in self._set.shown[id_]]
+        """Return True if none of the tools is a rival of the query."""
+        other_tools = [tool for tool in tools if tool not in self._set.listed_tools[id_]]
         if not other_tools:
             return True
         vectors = self._tools[[self._tool_rows[tool] for tool in other_tools]]
-        if np.any(vectors @ self._questions[self._question_rows[id_]] >= WANTED):
+        if np.any(vectors @ self._questions[self._question_rows[id_]] >= WANTED_TOOL_SIMILARITY):
             return False
         needed = [self._tool_rows[tool] for tool in self._needs[id_]]
-        return not np.any(vectors @ self._tools[needed].T >= SAME_TOOL)
+        return not np.any(vectors @ self._tools[needed].T >= SAME_TOOL_SIMILARITY)
 
 
 def toolset_examples(
@@ -249,13 +261,14 @@ def toolset_examples(
     encoder: Encoder,
     *,
     seed: int,
-    measuring: Collection[str] = (),
+    test_question_keys: Collection[str] = (),
 ) -> tuple[list[TrainingExample], list[dict[str, Any]]]:
     """Return the examples of all sets, and each set's entry in the manifest.
 
-    TEvo varies only examples and plan cases, which are queries of the same set. ``measuring`` are
-    the ``question_key`` of test questions, which are omitted. ``InputError`` if a set cannot be
-    read, or has no usable query.
+    Names, descriptions and the choice of tools are not varied by TEvo; plan cases and the tools'
+    examples are, and are queries of the same set. ``test_question_keys`` are the ``question_key``
+    of test questions, which are refused. ``InputError`` if a set cannot be read, or has no usable
+    query.
     """
 
     def examples_of(toolset: Toolset, copies: int, rng: random.Random) -> Iterator[TrainingExample]:
@@ -265,25 +278,26 @@ def toolset_examples(
         with progress_bar(f"Making examples of {toolset.name}", count) as advance:
             for copy in range(1, copies + 1):
                 for queries, toolbox in groups.draw_groups(rng):
+                    # Without new names; ``changed`` lets queries replace the tools' examples.
                     drawn = DrawnToolbox(toolbox, Renaming(), changed=tevo.enabled)
                     variation = PromptVariation(toolbox, tevo, neighbours=neighbours)
                     for varied in vary_prompts(queries, drawn, variation, rng):
-                        yield from tasks_of(varied, ttg, rng, copy)
+                        yield from task_examples(varied, ttg, rng, copy)
                     advance(len(queries))
 
     results: list[TrainingExample] = []
-    facts = []
+    entries = []
     seen: set[str] = set()
     for number, source in enumerate(sources):
         rng = random.Random(f"{seed}:toolset:{number}")
         refused: Counter[str] = Counter()
-        toolset = Toolset.read(source, measuring, seen, rng, refused)
+        toolset = Toolset.read(source, test_question_keys, seen, rng, refused)
         examples = without_duplicates(examples_of(toolset, source.copies, rng))
         results += examples
         set_reader = READERS[source.reader]
-        # The test set ``measuring`` is not contaminated: its questions and tools are omitted.
-        exception = f" but {Path(source.measuring).name}" if source.measuring else ""
-        facts.append(
+        # The test set is not contaminated: its questions and tools are omitted.
+        exception = f" except {Path(source.measuring).name}" if source.measuring else ""
+        entries.append(
             {
                 "reader": source.reader,
                 "queries": len(toolset.queries),
@@ -295,4 +309,4 @@ def toolset_examples(
                 "refused": dict(sorted(refused.items())),
             }
         )
-    return results, facts
+    return results, entries

@@ -289,7 +289,7 @@ class TtgSettings(Section):
     tasks: tuple[TaskName, ...] = TASK_NAMES
 
 
-def tasks_of(
+def task_examples(
     varied: VariedQuery, settings: TtgSettings, rng: random.Random, copy: int = 1
 ) -> list[TrainingExample]:
     """Return a query's training examples: planning as in serving, then secondary tasks."""

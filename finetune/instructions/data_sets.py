@@ -1,4 +1,4 @@
-"""Instructions of data sets that the library ``datasets`` reads, by name or from local files."""
+"""Reads instructions with their answers from data sets, by the library ``datasets``."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from casewright.errors import DependencyError, InputError, told
+from casewright.errors import DependencyError, InputError, one_line
 from casewright.finetune.instructions.instruction import Instruction
 
 #: Kinds of columns; ``input`` is a text to which the instruction in ``prompt`` applies.
-Column = Literal["prompt", "input", "answer", "messages"]
-#: Usual names of prompt columns, and of their answer columns in order of preference: Alpaca, Dolly,
-#: TRL's prompt/completion, question answering.
+ColumnKind = Literal["prompt", "input", "answer", "messages"]
+#: Usual names of prompt columns, and of their answer columns in order of preference.
 _ANSWER_NAMES = {
-    "instruction": ("output", "response", "answer"),
-    "prompt": ("completion", "response"),
+    "instruction": ("output", "response", "answer"),  # Alpaca has output, Dolly response
+    "prompt": ("completion", "response"),  # TRL has completion
     "question": ("answer", "response"),
     "query": ("response",),
-    "input": ("output",),
+    "input": ("output",),  # without an instruction, ``input`` is the prompt
 }
 _INPUT_NAMES = ("input", "context")
 _DIALOGUE_NAMES = ("messages", "conversations", "conversation")
@@ -29,16 +28,20 @@ _MODEL_ROLES = ("assistant", "gpt", "model")
 BUILDERS = {".jsonl": "json", **{f".{name}": name for name in ("json", "parquet", "csv", "arrow")}}
 
 
-def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping[Column, str]:
+def columns_of(
+    names: Collection[str], columns: Mapping[ColumnKind, str]
+) -> Mapping[ColumnKind, str]:
     """Return the columns of ``prompt``, ``answer`` and optionally ``input``; or of ``messages``.
 
-    ``names`` are the data set's columns, ``columns`` the user's mapping; if that is empty, columns
-    with usual names are taken. ``InputError`` if the data set lacks a mapped column, or has no
-    usual names.
+    ``names`` are the names of the data set's columns. ``columns`` is the recipe's choice; if it is
+    empty, the columns are found by their usual names. ``InputError`` if the data set lacks a chosen
+    column, or has no usual names.
     """
     if columns:
         if absent := sorted(set(columns.values()) - set(names)):
-            raise InputError(f"columns: {absent} are no columns. There are {sorted(names)}.")
+            raise InputError(
+                f"columns: the data set has no columns {absent}. There are {sorted(names)}."
+            )
         if "messages" not in columns and not {"prompt", "answer"} <= set(columns):
             raise InputError("columns: map prompt and answer, or messages.")
         return columns
@@ -55,8 +58,11 @@ def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping
     )
 
 
-def pair_of(row: Mapping[str, Any], columns: Mapping[Column, str]) -> tuple[str, str]:
-    """Return a row's prompt and answer, or empty texts; raise ``InputError`` for a bad dialogue."""
+def pair_of(row: Mapping[str, Any], columns: Mapping[ColumnKind, str]) -> tuple[str, str]:
+    """Return a row's prompt and answer; a missing text is empty.
+
+    A dialogue without an answer gives two empty texts. ``InputError`` for a bad dialogue.
+    """
     if "messages" in columns:
         return _first_exchange(row.get(columns["messages"]))
     prompt, answer = _text(row.get(columns["prompt"])), _text(row.get(columns["answer"]))
@@ -66,15 +72,18 @@ def pair_of(row: Mapping[str, Any], columns: Mapping[Column, str]) -> tuple[str,
 
 def _first_exchange(messages: Any) -> tuple[str, str]:
     prompts: list[str] = []
-    for message in messages if isinstance(messages, list) else [None]:
+    no_dialogue = "A dialogue is no list of messages with role and content."
+    if not isinstance(messages, list):
+        raise InputError(no_dialogue)
+    for message in messages:
         if not isinstance(message, Mapping):
-            raise InputError("A dialogue is no list of messages with role and content.")
+            raise InputError(no_dialogue)
         role = _text(message.get("role", message.get("from"))).lower()
         content = _text(message.get("content", message.get("value")))
         if role in _MODEL_ROLES:
             return "\n\n".join(prompts), content
         if role not in _PROMPT_ROLES:
-            # The message is a tool's, so the model answered with a call instead of a text.
+            # For example ``function_call``: the model's first answer is a call instead of a text.
             break
         prompts.append(content)
     return "", ""
@@ -89,7 +98,7 @@ def read_data_set(
     refuse: Callable[[str], None],
     *,
     split: str = "train",
-    columns: Mapping[Column, str] | None = None,
+    columns: Mapping[ColumnKind, str] | None = None,
 ) -> Iterator[Instruction]:
     """Yield the rows of a data set as a stream; no code of its repository is run.
 
@@ -104,21 +113,21 @@ def read_data_set(
         DependencyError: The library is not installed.
     """
     name = Path(path).name if Path(path).exists() else str(path)
-    mapping: Mapping[Column, str] | None = None
+    row_columns: Mapping[ColumnKind, str] | None = None
     logger = logging.getLogger("datasets")
     log_level = logger.level
-    # The library logs the errors that it raises.
+    # The library also logs the errors that it raises, which are reported below.
     logger.setLevel(logging.CRITICAL + 1)
     try:
         for number, row in enumerate(_load(str(path), split), 1):
             try:
-                mapping = mapping or columns_of(row, columns or {})
-                prompt, answer = pair_of(row, mapping)
+                row_columns = row_columns or columns_of(row, columns or {})
+                prompt, answer = pair_of(row, row_columns)
             except InputError as error:
                 raise InputError(f"{path}, row {number}: {error}") from error
             id_ = f"hugging_face:{name}:{split}:{number}"
             if prompt and answer:
-                yield Instruction(id_, id_, prompt, answer)
+                yield Instruction(id=id_, source=id_, prompt=prompt, answer=answer)
             else:
                 refuse("empty answer" if prompt else "empty prompt")
     except (InputError, DependencyError):
@@ -126,7 +135,7 @@ def read_data_set(
     except Exception as error:  # network, files and formats raise anything
         raise InputError(
             f"The data set {str(path)!r} (split {split!r}) cannot be read: "
-            f"{told(error).rstrip('.')}. Give one of its splits, and a name such as "
+            f"{one_line(error).rstrip('.')}. Give one of its splits, and a name such as "
             "tatsu-lab/alpaca with access to the hub, or a local folder or file."
         ) from error
     finally:

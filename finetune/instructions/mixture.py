@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from casewright.errors import InputError
 from casewright.finetune.example import TrainingExample
-from casewright.finetune.instructions.data_sets import Column, read_data_set
+from casewright.finetune.instructions.data_sets import ColumnKind, read_data_set
 from casewright.finetune.instructions.instruction import Instruction
 from casewright.finetune.instructions.rules import MAX_CONSTRAINTS, RuleEvolver
 from casewright.finetune.section import Section, recipe_path
@@ -42,7 +42,7 @@ class InstructionSource(Section):
     path: Annotated[str, AfterValidator(_file_or_data_set)] = Field(min_length=1)
     limit: int | None = Field(default=None, ge=1)
     split: str = Field(default="train", min_length=1)
-    columns: dict[Column, str] = Field(default_factory=dict)
+    columns: dict[ColumnKind, str] = Field(default_factory=dict)
     licence: str = "as the data set's page says"
 
 
@@ -138,7 +138,7 @@ def _pool(
             elif not item.is_readable:
                 refuse("control characters, or no Unicode")
             elif item.key in seen:
-                refuse("a prompt that was there before")
+                refuse("a repeated prompt")
             else:
                 seen.add(item.key)
                 usable.append(item)

@@ -1,4 +1,4 @@
-"""Episodes, the training data of the plan parser: a toolbox, messages, and their plan cases."""
+"""Episodes, which train the plan parser: a toolbox, messages, and their plan cases (examples)."""
 
 from __future__ import annotations
 
@@ -34,15 +34,18 @@ VARIATION = tevo.TevoSettings(
     no_example=0.25,
     shots=0,
 )
-#: Number of variants of a toolbox, with the original. Few, since all encodings stay in memory.
+#: Number of variants of a toolbox, including the original. It is small, since the encodings of the
+#: messages of all variants stay in memory.
 VARIANTS = 12
-#: Maximum number of messages that share a toolbox. About one in four added tools is held out.
-MAX_GROUP, HELD_OUT_ONE_IN = 12, 4
+#: Maximum number of messages that share a toolbox.
+MAX_GROUP = 12
+#: About one of so many tools that the records of messages add is held out for validation.
+HELD_OUT_ONE_IN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source of episodes: a toolbox with its pools and annotated messages."""
+    """A source of episodes: a toolbox, pools of other names for its tools, annotated messages."""
 
     name: str
     toolbox: Toolbox
@@ -52,18 +55,19 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSettings:
-    """Settings of the variation of episodes; each share is a probability.
+    """Settings of the variation of episodes; a probability is that of an episode.
 
     Attributes:
-        max_messages: Maximum number of messages before some are joined.
-        mixed: Share of episodes with the tools and messages of two toolboxes.
-        few: Share of episodes with few of the tools; see ``_with_few_tools``.
-        removed: Share of episodes without one tool; see ``_without_a_tool``.
-        added: Share of episodes with tools of another toolbox that no message needs.
+        max_messages: Maximum number of messages that are drawn; some of them are then joined.
+        mixed: Probability of the tools and messages of two toolboxes.
+        few: Probability of few of the tools; see ``_with_few_tools``. The next two are those of the
+            other episodes.
+        removed: Probability that a tool is removed; see ``_without_a_tool``.
+        added: Probability of added tools of another toolbox, which no message needs.
         max_added: Maximum number of added tools.
-        composed: Maximum share of messages that are joined with another message.
-        examples_only: Share of episodes whose plan cases are only the tools' examples.
-        examples: Share of the tools' examples that are plan cases.
+        composed: Maximum share of an episode's messages that are joined with another message.
+        examples_only: Probability that only the tools' examples are plan cases.
+        examples: Probability, for each tool's example, that it is a plan case.
     """
 
     max_messages: int = 30
@@ -82,24 +86,26 @@ class Episode:
     """The data of one training step.
 
     Attributes:
-        messages: The ``count`` messages to plan for, then the messages of the tools' examples.
+        schema: The toolbox, as the parser reads it.
+        messages: The messages to plan for, then the messages of the tools' examples.
         contexts: The contexts of the messages to plan for.
         plans: The gold plans of all messages.
-        is_case: For each message to plan for, flags of the messages that are its plan cases.
+        planned_count: Number of messages to plan for.
+        is_case: ``is_case[i][j]`` is true if message j is a plan case of message i.
     """
 
     schema: Schema
     messages: list[Message]
     contexts: list[Mapping[str, Any]]
     plans: list[list[ReadStep]]
-    count: int
+    planned_count: int
     is_case: list[list[bool]]
 
 
 def episodes(
     sources: Sequence[Source], tokenizer: Tokenizer, settings: EpisodeSettings, rng: random.Random
 ) -> Iterator[Episode]:
-    """Yield an episode for each source, in random order, unless ``_episode`` returns ``None``."""
+    """Yield an episode for each source, in random order; none if too few messages are usable."""
     for source in rng.sample(sources, len(sources)):
         if rng.random() < settings.mixed:
             source = _mixed(source, rng.choice(sources), rng)
@@ -138,6 +144,7 @@ def vary_source(source: Source, number: int) -> Source:
     drawn = tevo.draw_toolbox(source.queries, variation, rng)
     varied = tevo.vary_prompts(source.queries, drawn, variation, rng)
     queries = [replace(item.query, plan=item.plan) for item in varied]
+    # All varied messages have the same toolbox.
     return replace(source, toolbox=varied[0].request.toolbox, queries=queries)
 
 
@@ -163,18 +170,20 @@ def _tools_and_messages(
 def _with_few_tools(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery], rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
-    """Return a toolbox with the tools of one message and at most two more, and their messages.
+    """Return a toolbox with the tools of one message and at most two more, and its messages.
 
-    First toolboxes are small, and most of their messages can be answered: at most one in five of
-    the returned messages is planned with ``no_evidence()``.
+    A user's first toolbox is usually small, and most messages can be answered with it: at most one
+    in five of the returned messages has the plan ``no_evidence()``.
     """
     names = {tool.name for tool in _tools(toolbox)}
     kept = set(rng.choice(queries).plan.tools) & names
     others = sorted(names - kept)
-    kept.update(rng.sample(others, min(len(others), rng.randint(0 if len(kept) > 1 else 1, 2))))
+    # At least one tool is added to the only tool of a message.
+    count = rng.randint(0 if len(kept) > 1 else 1, 2)
+    kept.update(rng.sample(others, min(len(others), count)))
     answered = [query for query in queries if kept.issuperset(query.plan.tools)]
-    refused = [query for query in queries if NO_EVIDENCE.name in query.plan.tools]
-    return toolbox.without(*(names - kept)), answered + refused[: len(answered) // 4]
+    unanswerable = [query for query in queries if NO_EVIDENCE.name in query.plan.tools]
+    return toolbox.without(*(names - kept)), answered + unanswerable[: len(answered) // 4]
 
 
 def _without_a_tool(
@@ -182,8 +191,9 @@ def _without_a_tool(
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
     """Return a toolbox without one tool, and the messages that do not need it.
 
-    About 30 % of the messages with one or two steps, the last of which calls the tool, are kept
-    with the plan ``no_evidence()``. The other messages that need the tool are dropped.
+    A message whose plan has one or two steps, and calls the tool last, gets the plan
+    ``no_evidence()`` with a probability of 30 %. The other messages that need the tool are dropped,
+    since other steps of a longer plan may answer a part of the message.
     """
     removed = rng.choice(_tools(toolbox)).name
     no_evidence = parse_plan(f"s1 = {NO_EVIDENCE.name}()")
@@ -211,33 +221,35 @@ def _episode(
     for query in queries:
         message = read_message(tokenizer, query.query, query.record.context)
         plan = read_plan(query.plan, schema, message)
+        # A plan with a value that the message does not have is no plan for the parser.
         if plan is not None and message.words:
             messages.append(message)
             plans.append(plan)
             contexts.append(query.record.context)
-    count = len(messages)
-    if count < 2 or not any(step.arguments for plan in plans for step in plan):
+    planned_count = len(messages)
+    if planned_count < 2 or not any(step.arguments for plan in plans for step in plan):
         return None
     questions = {message.question for message in messages}
     for case in example_cases(toolbox):
         message = read_message(tokenizer, case.question, case.context)
         plan = read_plan(case.plan, schema, message)
-        if plan and case.question not in questions and rng.random() < settings.examples:
+        if plan is not None and case.question not in questions and rng.random() < settings.examples:
             messages.append(message)
             plans.append(plan)
-    # The plan cases of a message are all examples, and some of the other messages.
-    case_count = 0 if rng.random() < settings.examples_only else rng.randint(1, count - 1)
-    numbers = {*rng.sample(range(count), case_count), *range(count, len(messages))}
-    is_case = [[n in numbers and n != row for n in range(len(messages))] for row in range(count)]
-    return Episode(schema, messages, contexts, plans, count, is_case)
+    # Plan cases are the examples, and a sample of the messages to plan for, except for themselves.
+    only_examples = rng.random() < settings.examples_only
+    sample_size = 0 if only_examples else rng.randint(1, planned_count - 1)
+    cases = {*range(planned_count, len(messages)), *rng.sample(range(planned_count), sample_size)}
+    is_case = [[j in cases and j != i for j in range(len(messages))] for i in range(planned_count)]
+    return Episode(schema, messages, contexts, plans, planned_count, is_case)
 
 
 def source_drawer(
-    boxes: Sequence[CorpusToolbox], others: Sequence[Source] = (), hosts: Sequence[Source] = ()
+    boxes: Sequence[CorpusToolbox], others: Sequence[Source] = (), extended: Sequence[Source] = ()
 ) -> Callable[[random.Random], list[Source]]:
     """Return a function that draws the sources of a pass: a variant of each toolbox and source.
 
-    It also draws each of ``hosts`` mixed with one variant, as if a request had added its tools.
+    It also draws each of ``extended`` mixed with a variant, as if requests added its tools.
     """
     sources = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
     sources += others
@@ -245,7 +257,7 @@ def source_drawer(
 
     def draw(rng: random.Random) -> list[Source]:
         variants = [variant_of(rng.randrange(VARIANTS)) for variant_of in variant_functions]
-        return variants + [_mixed(host, rng.choice(variants), rng) for host in hosts]
+        return variants + [_mixed(source, rng.choice(variants), rng) for source in extended]
 
     return draw
 
@@ -282,8 +294,8 @@ def added_tool_sources(
     """Return a domain's messages whose records add tools, in groups.
 
     The toolbox of a group has the added tools of all its messages. Messages with a held-out tool
-    are for validation. Messages that remove tools are omitted, and those that no tool answers,
-    since a tool that another message adds may answer them.
+    are for validation. Omitted are messages that remove tools. Omitted are also messages with the
+    plan ``no_evidence()``, since a tool that another message of the group adds may answer them.
     """
     validation = []
     groups: list[tuple[dict[str, ToolSpec], list[AnnotatedQuery]]] = []
@@ -292,9 +304,10 @@ def added_tool_sources(
         if not record.tools_extra or record.tools_removed or NO_EVIDENCE.name in query.plan.tools:
             continue
         added = [t for t in record.request(toolbox).toolbox if t.name not in toolbox]
-        if any(hashlib.sha256(t.name.encode()).digest()[0] % HELD_OUT_ONE_IN == 0 for t in added):
+        if any(_is_held_out(tool) for tool in added):
             validation.append(query)
             continue
+        # The toolbox of the group has the added tools.
         without_added = replace(query, record=record.model_copy(update={"tools_extra": []}))
         for tools, group in groups:
             # Two messages may declare one name differently.
@@ -309,3 +322,8 @@ def added_tool_sources(
         for number, (tools, group) in enumerate(groups)
     ]
     return AddedToolSources(training, validation)
+
+
+def _is_held_out(tool: ToolSpec) -> bool:
+    # By a hash of the name, so that the choice depends on nothing else.
+    return hashlib.sha256(tool.name.encode()).digest()[0] % HELD_OUT_ONE_IN == 0

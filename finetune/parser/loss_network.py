@@ -51,7 +51,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
     - numbers: flags of the right numbers of the message (arguments, numbers)
     """
     schema, messages = episode.schema, episode.messages
-    plans = episode.plans[: episode.count]
+    plans = episode.plans[: episode.planned_count]
     steps = [(row, place, s) for row, plan in enumerate(plans) for place, s in enumerate(plan)]
     arguments = [
         (step_index, slot, argument)
@@ -177,7 +177,7 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
     )[gold["argument_steps"], gold["argument_slots"]]
     likeness = (
         tensor(arrays.name_likeness(episode.schema)),
-        tensor(arrays.field_likeness(episode.schema, episode.messages)[: episode.count]),
+        tensor(arrays.field_likeness(episode.schema, episode.messages)[: episode.planned_count]),
     )
     argument_places = places[gold["argument_steps"]]
     parts = network.option_logits(
@@ -194,18 +194,19 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
         losses["spans"] = _summed_loss_of_any(scores, gold["spans"][is_span].flatten(1))
     is_number = gold["kinds"] == reading.NUMBER
     if is_number.any():
-        messages = episode.messages[: episode.count]
+        messages = episode.messages[: episode.planned_count]
         weights, facts, present = number_tensors(messages, memory.word_count)
         scores = network.number_logits(memory, states[is_number], weights, facts, rows[is_number])
         right = gold["numbers"][is_number][:, : present.shape[1]]
         losses["numbers"] = _summed_loss_of_any(masked(scores, present[rows[is_number]]), right)
-    total = sum(losses.values(), torch.zeros(())) / episode.count
-    return total, {name: float(loss.detach()) / episode.count for name, loss in losses.items()}
+    count = episode.planned_count
+    total = sum(losses.values(), torch.zeros(())) / count
+    return total, {name: float(loss.detach()) / count for name, loss in losses.items()}
 
 
 def _memory_of(network: ParserNetwork, episode: Episode) -> Memory:
     """Return the messages to plan for, encoded with the toolbox and all messages as plan cases."""
-    schema, count = episode.schema, episode.count
+    schema, count = episode.schema, episode.planned_count
     encoded = network.encode_messages(tensors(arrays.message_arrays(episode.messages)))
     nodes = network.encode_toolbox(tensors(arrays.card_arrays(schema)), schema.sizes)
     cases = list(zip(episode.messages, episode.plans, strict=True))

@@ -63,7 +63,7 @@ def reader(name: str) -> Reader:
 def tool_queries(name: str, path: Path, refused: Counter[str] | None = None) -> list[Query]:
     """Return the queries of a set, with their gold plans and toolboxes.
 
-    ``name`` is a key of ``READERS``; ``refused`` counts the reasons for omitted records.
+    ``name`` is a key of ``READERS``; ``refused`` counts the refused records by reason.
     ``InputError`` if the reader is unknown, or its data cannot be read.
     """
     counts = Counter() if refused is None else refused

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright.finetune.example import TrainingExample
 from casewright.finetune.recipe.training_section import (
     LoraSection,
@@ -148,7 +148,7 @@ def check_settings(
         raise
     except Exception as error:
         raise InputError(
-            f"model.base: {base!r} cannot be read: {told(error).rstrip('.')}. "
+            f"model.base: {base!r} cannot be read: {one_line(error).rstrip('.')}. "
             "Give a causal language model, as save_pretrained writes it."
         ) from error
     positions = getattr(config, "max_position_embeddings", None)
@@ -266,7 +266,9 @@ def load_start(network: Any, start: WarmStart) -> None:
     try:
         weights = load_file(start.weights)
     except (OSError, SafetensorError) as error:
-        raise InputError(f"{start.weights} cannot be read: {told(error)}. Copy it anew.") from error
+        raise InputError(
+            f"{start.weights} cannot be read: {one_line(error)}. Copy it anew."
+        ) from error
     current = get_peft_model_state_dict(network, save_embedding_layers=False)
     shapes, needed = ({n: w.shape for n, w in part.items()} for part in (weights, current))
     if differences := shapes.items() ^ needed.items():

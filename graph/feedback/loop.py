@@ -24,7 +24,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from casewright.errors import InputError, StoreError, told
+from casewright.errors import InputError, StoreError, one_line
 from casewright.graph.call import exits_as_errors
 from casewright.graph.feedback import rounds
 from casewright.graph.feedback.state import (
@@ -228,7 +228,7 @@ class _Nodes:
             text = self._case_text(case)
         except Exception as error:
             raise InputError(
-                f"The text of case {case.id} cannot be made: {told(error)}. Correct text=."
+                f"The text of case {case.id} cannot be made: {one_line(error)}. Correct text=."
             ) from error
         if not isinstance(text, str):
             raise InputError(

@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.config import get_stream_writer
 
-from casewright.errors import CasewrightError, told
+from casewright.errors import CasewrightError, one_line
 from casewright.graph.call import elapsed_ms
 from casewright.graph.feedback.state import FeedbackLimits, FeedbackState, estimated_tokens
 from casewright.stores import Found
@@ -58,7 +58,7 @@ def after_failed_search(
     is_late = elapsed_ms(started) >= seconds_left(state, limits) * 1000
     if is_late and isinstance(error, TimeoutError):
         return {"reason": "deadline"}
-    note = note_line(str(error) if isinstance(error, CasewrightError) else told(error))
+    note = note_line(str(error) if isinstance(error, CasewrightError) else one_line(error))
     *earlier, trace = state["rounds"]
     trace = {**trace, "note": f"The next search failed: {note}"}
     return {"reason": "search_failed", "rounds": [*earlier, trace]}
@@ -115,7 +115,7 @@ def after_failed_judge(
     if isinstance(error, Verdicts):
         why, changes["tokens"] = error.note or "it gave no reason", _judge_tokens(error)
     else:
-        why, is_late = note_line(told(error)), is_late and isinstance(error, TimeoutError)
+        why, is_late = note_line(one_line(error)), is_late and isinstance(error, TimeoutError)
     changes["note"] = "The judge took too long." if is_late else f"The judge failed: {why}"
     rounds = _with_last_trace(state, changes, started)
     return {"rounds": rounds, "reason": "deadline" if is_late else "judge_failed"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright_backgammon.moves import Dice, require_dice
 from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import HOME, POINTS, Position, position_of_id
@@ -156,5 +156,5 @@ def read_lines(file: Path, parse: Callable[[Any], T]) -> list[T]:
         except InputError as error:
             raise InputError(f"{file}, line {number}: {error}") from None
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{file}, line {number}: {told(error)}") from None
+            raise InputError(f"{file}, line {number}: {one_line(error)}") from None
     return parsed

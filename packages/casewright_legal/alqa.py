@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from casewright.errors import DependencyError, InputError, told
+from casewright.errors import DependencyError, InputError, one_line
 from casewright.stores import Case
 from casewright.stores.progress import progress_bar
 from casewright_legal.acts import act_keys
@@ -133,6 +133,6 @@ def _downloaded(name: str) -> Any:
         return datasets.load_dataset(name, split="train")
     except Exception as error:  # the hub's client may raise any exception
         raise InputError(
-            f"The set {name} cannot be read from Hugging Face: {told(error)}. Download its "
+            f"The set {name} cannot be read from Hugging Face: {one_line(error)}. Download its "
             "qa.jsonl and give its path."
         ) from error

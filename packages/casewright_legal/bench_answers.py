@@ -18,7 +18,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from casewright.bench.report import Report
-from casewright.errors import CasewrightError, told
+from casewright.errors import CasewrightError, one_line
 from casewright.graph import Evidence, ExtractiveGenerator, GenerationRequest
 from casewright.planner.chat_call import ask
 from casewright.planner.chat_planner import model_name
@@ -82,7 +82,7 @@ class ChatAnswerer:
             text = str(reply.text).strip()
         except Exception as error:  # a model may fail in any way
             raise CasewrightError(
-                f"{self.name} gave no answer to {question!r:.120}: {told(error)}"
+                f"{self.name} gave no answer to {question!r:.120}: {one_line(error)}"
             ) from error
         if not text:
             raise CasewrightError(f"{self.name} gave an empty answer to {question!r:.120}.")

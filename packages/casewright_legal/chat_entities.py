@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from casewright.errors import CasewrightError, InputError, told
+from casewright.errors import CasewrightError, InputError, one_line
 from casewright.planner.chat_call import ask
 from casewright.stores import Case
 from casewright.stores.progress import note
@@ -75,7 +75,7 @@ class ChatEntityExtractor:
         try:
             reply = str(ask(self._model, [message], self._seconds).text)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the case
-            return _without_model(text, f"the model failed: {told(error)}")
+            return _without_model(text, f"the model failed: {one_line(error)}")
         entities = read_entities(reply)
         if entities is None:
             return _without_model(text, f"the model's answer names no entities: {reply!r:.80}")

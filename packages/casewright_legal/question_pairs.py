@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casewright.errors import told
+from casewright.errors import one_line
 from casewright.planner.chat_call import ask
 from casewright.stores import Case
 from casewright.stores.facet import component_text
@@ -142,7 +142,7 @@ def _question(pair: CasePair, model: BaseChatModel, seconds: float) -> PairQuest
     try:
         reply = str(ask(model, [HumanMessage(_prompt(pair))], seconds).text)
     except Exception as error:  # noqa: BLE001 - one pair's failure must not lose the others
-        return f"the model failed: {told(error)}"
+        return f"the model failed: {one_line(error)}"
     match = _REPLY.search(reply)
     if match is None:
         return "the model's answer has another form"

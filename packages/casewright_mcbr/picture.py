@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -57,7 +57,9 @@ def open_picture(picture: bytes | Path | Image.Image, expected: ExpectedPicture)
     try:
         exists, is_file = Path(picture).exists(), Path(picture).is_file()
     except OSError as error:
-        raise InputError(f"{picture} cannot be opened: {told(error)}. Check the file.") from error
+        raise InputError(
+            f"{picture} cannot be opened: {one_line(error)}. Check the file."
+        ) from error
     if not exists:
         raise InputError(
             f"There is no file {picture}. Give the path of an image of {expected.subject}."
@@ -93,7 +95,7 @@ def _read(source: io.BytesIO | Path, name: str, expected: ExpectedPicture) -> Im
             f"{name} cannot be read as an image. Give a PNG, JPEG or another common format."
         ) from None
     except OSError as error:
-        raise InputError(f"{name} cannot be opened: {told(error)}. Check the file.") from error
+        raise InputError(f"{name} cannot be opened: {one_line(error)}. Check the file.") from error
 
 
 def _too_large(name: str) -> InputError:

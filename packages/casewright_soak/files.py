@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from casewright.errors import CasewrightError, told
+from casewright.errors import CasewrightError, one_line
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
 from casewright.finetune.training.run import last_complete, write_hashes
@@ -55,7 +55,7 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
         except CasewrightError:
             return "told"
         except Exception as error:  # noqa: BLE001
-            return told(error)
+            return one_line(error)
         return "sound"
 
     kinds = ["texts"] * (CHECKPOINT_EVERY - 1) + ["training"]

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from casewright.errors import CasewrightError, told
+from casewright.errors import CasewrightError, one_line
 from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan
 from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.reader import read_document
@@ -55,7 +55,7 @@ def fuzz_parsers(bounds: Bounds, folder: Path) -> Counts:
             except CasewrightError:
                 counts.add("told", "")
             except Exception as error:  # noqa: BLE001
-                counts.add(told(error), f"{bounds.seed} {name} {text!a:.200}")
+                counts.add(one_line(error), f"{bounds.seed} {name} {text!a:.200}")
     return counts
 
 

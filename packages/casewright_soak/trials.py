@@ -21,7 +21,7 @@ from subprocess import CompletedProcess
 from typing import IO, Any, Literal, NamedTuple
 from unittest.mock import patch
 
-from casewright.errors import CasewrightError, told
+from casewright.errors import CasewrightError, one_line
 from casewright.stores.engines import edge_child
 from casewright.stores.engines.edge_shard import ShardFolder
 from casewright.stores.progress import show_progress
@@ -134,7 +134,7 @@ def _send_outcome(answer: Connection, work: Callable[..., Any], arguments: tuple
     except CasewrightError as error:
         outcome = ("told", f"{type(error).__name__}: {error}")
     except BaseException as error:  # noqa: BLE001
-        outcome = ("failed", told(error))
+        outcome = ("failed", one_line(error))
     answer.send(outcome)
     answer.close()
 

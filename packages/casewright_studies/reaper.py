@@ -274,7 +274,7 @@ def _row_lines(
     model = load_language_model(output)
     # The plan cases are the queries of the training set.
     cases = choose_queries(inputs.queries, row.data.sampling, tested.encoder, row.data.seed)
-    with plan_store(cases, tested.uncached) as store:
+    with plan_store(cases, tested.uncached_encoder) as store:
         shots = row.data.tevo.shots
         planner_of = partial(model_planner, model, store, examples=shots, batch=BATCH)
         planners: dict[str, Planner] = {
@@ -319,7 +319,7 @@ def _first_table(
             cell = _published_cell(paper.get(paper_row, {}), line)
             yield {**line, "table": FIRST, "row": name, **cell}
 
-    with plan_store(known, tested.uncached) as store:
+    with plan_store(known, tested.uncached_encoder) as store:
         # Batches of one, so that each plan is timed.
         planner_of = partial(model_planner, store=store, examples=shots, batch=1)
         tuned = load_language_model(folder)
@@ -341,7 +341,7 @@ def _first_table(
             yield from lines(name, {name: CasePlanner(store, reader)})
         yield from lines(CASES, {CASES: CasePlanner(store)})
         if find_spec("sklearn") is not None:
-            make = partial(make_planner, CLASSIFIERS, store, encoder=tested.uncached)
+            make = partial(make_planner, CLASSIFIERS, store, encoder=tested.uncached_encoder)
             yield from lines(CLASSIFIERS, {CLASSIFIERS: make(queries=lambda: known)}, "ensemble")
 
 

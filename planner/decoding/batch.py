@@ -13,7 +13,7 @@ from casewright.errors import CasewrightError, DecodingError
 from casewright.planner.decoding.kv_cache import KVCache
 from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.decoding.matcher import Choose, Matcher
-from casewright.planner.decoding.steps import CHUNK, forward, to_numpy
+from casewright.planner.decoding.steps import CHUNK_TOKENS, forward, to_numpy
 from casewright.planner.decoding.writing import PartialPlan, Written
 from casewright.planner.language_model import LanguageModel
 
@@ -100,9 +100,9 @@ class _MaskedCache:
         positions = self._positions[:, None] + np.maximum(np.cumsum(is_token, axis=1) - 1, 0)
         self._positions = self._positions + is_token.sum(axis=1)
         logits: Any = None
-        for start in range(0, width, CHUNK):
+        for start in range(0, width, CHUNK_TOKENS):
             limits.check_time()
-            chunk = slice(start, start + CHUNK)
+            chunk = slice(start, start + CHUNK_TOKENS)
             self._mask = np.concatenate([self._mask, is_token[:, chunk]], axis=1)
             tokens, chunk_positions, mask = (
                 torch.from_numpy(array).to(model.device)

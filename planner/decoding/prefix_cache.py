@@ -1,4 +1,4 @@
-"""Prefix cache: key/value states of prompt prefixes, in memory and in files.
+"""Prefix cache: key/value states of prompt prefixes (``Prompt.head``), in memory and files.
 
 The prefix is most of what a model reads for its first plan, and is the same in every process, so
 processes share the files. A file's name is a digest of everything on which its states depend.
@@ -22,7 +22,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from casewright.planner.decoding.kv_cache import States, layer_count
-from casewright.planner.decoding.steps import CHUNK
+from casewright.planner.decoding.steps import CHUNK_TOKENS
 from casewright.planner.language_model import LanguageModel
 
 #: Version of the file format.
@@ -64,14 +64,14 @@ class PrefixCache:
 
 @dataclass(frozen=True, slots=True)
 class PrefixFiles:
-    """The prefixes of one model in a folder, which other models and processes may share.
+    """Files of the prefixes of one model; other models and processes may use the same folder.
 
     A damaged or unreadable file is ignored, and written again. If the folder is not writable,
     nothing is cached.
 
     Attributes:
         folder: The folder; it is created if it is missing.
-        model: The model, with an ``identity``.
+        model: A model whose ``identity``, which changes with its weights, is not ``None``.
         max_bytes: Maximum size of the folder's files; the least recently used ones are removed.
     """
 
@@ -92,6 +92,7 @@ class PrefixFiles:
             os.utime(file)
         except (OSError, SafetensorError, RuntimeError):
             return None
+        # Keys and values alternate, as in ``_tensor_names``.
         on_device = [tensor.to(self.model.device) for tensor in tensors]
         return States(tuple(zip(on_device[::2], on_device[1::2], strict=True)), len(tokens))
 
@@ -112,9 +113,10 @@ class PrefixFiles:
 
     def _digest(self, tokens: tuple[int, ...]) -> str:
         model = self.model
-        format_and_device = [FORMAT, CHUNK, str(model.network.dtype), model.device.type]
-        versions = [torch.__version__, transformers.__version__]
-        text = json.dumps([model.identity, *format_and_device, *versions, tokens])
+        # These change the rounding of the states.
+        numerics = [CHUNK_TOKENS, str(model.network.dtype), model.device.type]
+        numerics += [torch.__version__, transformers.__version__]
+        text = json.dumps([FORMAT, model.identity, *numerics, tokens])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _metadata(self, tokens: tuple[int, ...], tensors: list[Tensor]) -> dict[str, str]:
@@ -122,7 +124,7 @@ class PrefixFiles:
         checksum = 0
         for tensor in tensors:
             checksum = zlib.crc32(tensor.view(torch.uint8).numpy().data, checksum)
-        return {"head": self._digest(tokens), "crc32": str(checksum)}
+        return {"digest": self._digest(tokens), "crc32": str(checksum)}
 
     def _remove_least_recent(self) -> None:
         # Processes that were killed leave .part files.

@@ -15,7 +15,7 @@ from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.language_model import LanguageModel
 
 #: Maximum number of tokens that are read in one call; the deadline is checked between calls.
-CHUNK = 512
+CHUNK_TOKENS = 512
 
 
 def forward(
@@ -52,11 +52,11 @@ def read(
         DecodingError: The deadline passed between two calls.
     """
     logit_parts: list[Any] = []
-    for start in range(0, len(tokens), CHUNK):
+    for start in range(0, len(tokens), CHUNK_TOKENS):
         limits.check_time()
-        chunk = torch.tensor([tokens[start : start + CHUNK]], device=model.device)
+        chunk = torch.tensor([tokens[start : start + CHUNK_TOKENS]], device=model.device)
         columns = torch.arange(cache.length, cache.length + chunk.shape[1]).to(model.device)
-        in_chunk = positions_within(positions, start, CHUNK)
+        in_chunk = positions_within(positions, start, CHUNK_TOKENS)
         needs_at_most_last = in_chunk in ([], [chunk.shape[1] - 1])
         # A number keeps as many last logits; a tensor keeps the logits at these positions.
         kept = 1 if needs_at_most_last else torch.tensor(in_chunk, device=model.device)

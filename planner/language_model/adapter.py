@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright.planner.language_model.source import ADAPTER, ADAPTER_WEIGHTS, read_json
 
 
@@ -44,7 +44,7 @@ def merge_adapter(network: Any, folder: Path) -> Any:
         loadable = set(get_peft_model_state_dict(model, save_embedding_layers=True))
         required = set(get_peft_model_state_dict(model, save_embedding_layers=False))
     except Exception as error:
-        raise _adapter_error(folder, told(error).rstrip(".")) from error
+        raise _adapter_error(folder, one_line(error).rstrip(".")) from error
     # PEFT itself ignores weights that do not match.
     if misfits := sorted((stored - loadable) | (required - stored)):
         lacking = "network" if misfits[0] in stored else "adapter"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright.planner.language_model.plain_tokenizer import PlainTokenizer
 from casewright.planner.language_model.prompt_tokens import (
     ChatTemplate,
@@ -127,7 +127,7 @@ def _grammar_tokenizer(
         unchanged = tokenizer.decode_bytes(ids) == SAMPLE.encode()
         problem = "" if unchanged else "decoding its tokens gives another text"
     except Exception as error:  # noqa: BLE001 - the library documents no exceptions
-        problem = told(error).rstrip(".")
+        problem = one_line(error).rstrip(".")
     if problem:
         raise InputError(
             f"The tokenizer of {name!r} cannot write every text: {problem}. Use a model whose "

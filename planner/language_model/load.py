@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from casewright.errors import CasewrightError, DependencyError, InputError, told
+from casewright.errors import CasewrightError, DependencyError, InputError, one_line
 from casewright.extensions import missing_package
 from casewright.planner.language_model.adapter import merge_adapter
 from casewright.planner.language_model.card import check_card
@@ -94,11 +94,11 @@ def load_source(
         except ImportError as error:
             raise missing_package(error) or DependencyError(
                 f"Language model {title!r} needs a package that is not installed: "
-                f"{told(error).rstrip('.')}."
+                f"{one_line(error).rstrip('.')}."
             ) from error
         except Exception as error:
             raise InputError(
-                f"Language model {title!r} could not be loaded: {told(error).rstrip('.')}. "
+                f"Language model {title!r} could not be loaded: {one_line(error).rstrip('.')}. "
                 "Give a causal language model in safetensors, as save_pretrained writes it."
             ) from error
 
@@ -198,8 +198,9 @@ def _check_network(network: PreTrainedModel) -> None:
             output = network(input_ids=token, position_ids=token, use_cache=True)
     except Exception as error:
         raise InputError(
-            f"The network ({type(network).__name__}) cannot be called with tokens and their "
-            f"positions: {told(error).rstrip('.')}. Take a model such as Mistral, Llama or Qwen."
+            f"The network ({type(network).__name__}) cannot be called with tokens and "
+            f"their positions: {one_line(error).rstrip('.')}. Take a model such as Mistral, Llama "
+            "or Qwen."
         ) from error
     states = getattr(getattr(output, "past_key_values", None), "layers", ())
     if not states or any(type(s) not in (DynamicLayer, DynamicSlidingWindowLayer) for s in states):

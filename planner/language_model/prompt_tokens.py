@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright.planner.language_model.plain_tokenizer import PlainTokenizer
 from casewright.planner.prompt import Prompt
 
@@ -54,7 +54,7 @@ class ChatTemplate:
         except Exception as error:
             raise InputError(
                 "The model's chat template cannot be rendered for a single user turn: "
-                f"{told(error).rstrip('.')}. Correct chat_template in the model's folder, or "
+                f"{one_line(error).rstrip('.')}. Correct chat_template in the model's folder, or "
                 "remove it: the model then gets the plain prompt."
             ) from error
         before, prompt, after = text.partition(PROMPT_MARK)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from casewright.errors import DependencyError, InputError, told
+from casewright.errors import DependencyError, InputError, one_line
 from casewright.stores.encoders.onnx_export import EXPORT_LOCK, quiet
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import show_progress
@@ -109,13 +109,13 @@ def _convert(file: Path, folder: Path) -> None:
                 _convert_atomically(file, folder)
     except ImportError as error:
         raise DependencyError(
-            f"Converting {NAME!r} needs a package that is not installed: {told(error)}. "
+            f"Converting {NAME!r} needs a package that is not installed: {one_line(error)}. "
             "Run: pip install 'casewright[local]'"
         ) from error
     except (OSError, SafetensorError, portalocker.LockException) as error:
         raise InputError(
-            f"{NAME!r} could not be converted into {folder}: {told(error).rstrip('.')}. Make the "
-            "folder above it writable, with room for 600 MB, or name another one as "
+            f"{NAME!r} could not be converted into {folder}: {one_line(error).rstrip('.')}. Make "
+            "the folder above it writable, with room for 600 MB, or name another one as "
             "CASEWRIGHT_CACHE_FOLDER."
         ) from error
 

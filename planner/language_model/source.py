@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright.planner.language_model.smollm2 import NAME as SMOLLM2
 from casewright.planner.language_model.smollm2 import smollm2_folder
 
@@ -72,7 +72,7 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read: {told(error)}. Copy it anew.") from error
+        raise InputError(f"{file} cannot be read: {one_line(error)}. Copy it anew.") from error
     if not isinstance(content, dict):
         raise InputError(f"{file} holds no JSON object. Copy it anew.")
     return content
@@ -126,7 +126,7 @@ def _download(name: str) -> Path:
     except Exception as error:
         raise InputError(
             f"There is no folder {name!r}, and the model could not be fetched from Hugging Face: "
-            f"{told(error).rstrip('.')}. Check name and connection; for a gated model, run: "
+            f"{one_line(error).rstrip('.')}. Check name and connection; for a gated model, run: "
             "hf auth login"
         ) from error
 

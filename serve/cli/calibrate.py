@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option, Typer, echo
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Plot
 from casewright.serve.cli.output import print_json, print_table
 from casewright.serve.cli.own_tools import own_tools
@@ -157,7 +157,7 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
     try:
         value = value() if callable(value) else value
     except Exception as error:
-        raise InputError(f"--store {store} failed: {told(error)}.") from error
+        raise InputError(f"--store {store} failed: {one_line(error)}.") from error
     if not isinstance(value, CaseStore):
         raise InputError(f"--store {store} is a {type(value).__name__}. Name {expected}.")
     with value:

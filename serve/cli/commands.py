@@ -101,7 +101,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("CASEWRIGHT_DEBUG"):
             raise
-        from casewright.errors import told
+        from casewright.errors import one_line
         from casewright.extensions import missing_package
         from casewright.stores.room import as_disk_error
 
@@ -109,7 +109,7 @@ def main() -> None:
             _fail(missing_error, 2)
         if disk_error := as_disk_error(error):
             _fail(disk_error, 2)
-        _fail(f"{told(error)}. This is a defect; CASEWRIGHT_DEBUG=1 shows where.", 1)
+        _fail(f"{one_line(error)}. This is a defect; CASEWRIGHT_DEBUG=1 shows where.", 1)
 
 
 def _fail(error: object, code: int) -> NoReturn:

@@ -63,7 +63,7 @@ def ingest(
     shows; links are not followed; .gitignore is not read. Unreadable files are reported; the exit
     code is 2 if no file could be read.
     """
-    from casewright.domains.waiting import open_waiting
+    from casewright.domains.store_opening import open_waiting
     from casewright.serve.session.defaults import store_folder
     from casewright.stores.documents.cases import COLLECTION, document_schema, remove_root
     from casewright.stores.documents.ingest import ingest as ingest_documents

@@ -13,13 +13,13 @@ from typing import Any
 import anyio
 from mcp.server.stdio import stdio_server
 
-from casewright.planner.named import check_shared
+from casewright.planner.named import refuse_single_user_planner
 from casewright.serve.service.mcp_tools import tools_server
 from casewright.serve.service.options import ServiceOptions
 from casewright.serve.service.runs import Runs
-from casewright.serve.service.server import write_log
-from casewright.serve.service.starting import parts_of
-from casewright.serve.service.tokens import LOCAL
+from casewright.serve.service.server import configure_logging
+from casewright.serve.service.starting import service_parts
+from casewright.serve.service.tokens import LOCAL_TENANT
 from casewright.serve.session.choice import choice_of
 from casewright.serve.session.option_values import command_scope
 from casewright.serve.session.session import open_chosen
@@ -29,17 +29,19 @@ from casewright.serve.settings.settings import load_settings
 def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **flags: Any) -> None:
     """Serve one client until it closes stdin; ``scope`` has texts of the form ``FIELD=VALUE``.
 
-    Raise ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
+    The settings (``config``, ``flags``) choose domain, planner and generator. Raise
+    ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
     """
     loaded = load_settings(config, **flags)
     choice = choice_of(loaded)
-    check_shared(choice.planner)
-    user_scope = command_scope(choice.domain.scopes, scope, {}, None)
-    write_log(loaded.settings.log_level)
+    refuse_single_user_planner(choice.planner)
+    user_scope = command_scope(choice.domain.scopes, scope, by_option={}, tenant=None)
+    configure_logging(loaded.settings.log_level)
     stdout_buffer = sys.stdout.buffer
     with closing(open_chosen(choice)) as session:
         limits = loaded.settings.model_dump(include={"max_calls", "max_cost", "approve"})
-        runs = Runs(parts_of(session, choice), ServiceOptions(**limits), None, None)
+        parts = service_parts(session, choice)
+        runs = Runs(parts, ServiceOptions(**limits), saver=None, answers=None)
         # The prints of a tool must not mix with the messages.
         with redirect_stdout(sys.stderr):
             asyncio.run(_serve(runs, user_scope, loaded.settings.request_seconds, stdout_buffer))
@@ -47,7 +49,7 @@ def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **fl
 
 
 async def _serve(runs: Runs, scope: Mapping[str, str], seconds: float, stdout_buffer: Any) -> None:
-    server = tools_server(runs, LOCAL, scope, seconds)
+    server = tools_server(runs, LOCAL_TENANT, scope, seconds)
     stdout = anyio.wrap_file(TextIOWrapper(stdout_buffer, encoding="utf-8"))
     async with stdio_server(stdout=stdout) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())

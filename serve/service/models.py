@@ -217,7 +217,7 @@ class CorrectedBody(_Response):
     outcome: Literal["added", "replaced", "unchanged"]
 
 
-class KeptBody(_Response):
+class RetainedBody(_Response):
     """The outcome of retaining an answer as a case."""
 
     id: str
@@ -240,7 +240,7 @@ class AnswerBody(_Response):
     run_id: str
     refused: bool = Field(False, description="True if no evidence answers the question.")
     thread_id: str | None = None
-    retained: KeptBody | None = None
+    retained: RetainedBody | None = None
 
 
 class PlanStepBody(_Response):

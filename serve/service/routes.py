@@ -14,7 +14,7 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel
 
 from casewright import __version__
-from casewright.domains.waiting import is_unopened
+from casewright.domains.store_opening import is_unopened
 from casewright.errors import PlanError, cleaned
 from casewright.finetune.queries.correction import Outcome, correction_record, keep_correction
 from casewright.graph.json_text import json_text
@@ -28,17 +28,18 @@ from casewright.serve.service.runs import Runs, Waiting, plan_steps, steps_if_pl
 from casewright.serve.service.tokens import tenant_of
 from casewright.stores import Case
 
-#: Path to its requests' maximum size in bytes: a saved run can be larger than any question.
+#: Maximum size of a request's body in bytes, by path: a saved run can be larger than any question.
 PATH_LIMITS = {"/runs/read": 8 * 1024 * 1024}
 #: Maximum size of the file of corrections in bytes: no tenant may fill the disk.
 MAX_CORRECTION_BYTES = 64 * 1024 * 1024
-#: Maximum time in which the stores and the threads' database of a ready service answer.
+#: A service whose stores and threads' database take longer to answer is not ready.
 READY_SECONDS = 5.0
 log = logging.getLogger("casewright.service")
 
 
-# Coroutines, since FastAPI would call other dependencies in a thread.
+# These dependencies are coroutines, since FastAPI calls plain functions in a thread.
 async def _runs(request: Request) -> Runs:
+    """Return the object that plans, runs and resumes for all routes of the service."""
     runs: Runs = request.app.state.runs
     return runs
 
@@ -48,7 +49,7 @@ async def _tenant(request: Request) -> str:
 
 
 def reply(value: Mapping[str, Any], status: int = 200) -> Response:
-    """Return a JSON response of a JSON-plain value, without validation."""
+    """Return a JSON response of a value of JSON types, without validation."""
     body = json_text(value, separators=(",", ":"))
     return Response(body, status, media_type="application/json")
 
@@ -63,7 +64,7 @@ TheKey = Annotated[
         alias="Idempotency-Key",
         pattern=r'^("[ !#-\[\]-~]{1,128}"|[A-Za-z0-9._~-]{1,128})$',
         description="A key of this request only, such as a UUID in quotes. For a day, a repeated "
-        "request with the same key returns the first response; a run that did not end continues.",
+        "request with the same key returns the first response, or continues an interrupted run.",
     ),
 ]
 ThreadPath = Annotated[ThreadId, Path(description="The thread's name, as its client gave it.")]
@@ -86,11 +87,12 @@ def openapi(body: type[BaseModel], *errors: int, waits: bool = False) -> dict[st
 
 asking = APIRouter(tags=["ask"], dependencies=[BEARER])
 threads = APIRouter(prefix="/threads", tags=["threads"], dependencies=[BEARER])
+information = APIRouter(tags=["service"], dependencies=[BEARER])
 saved_runs = APIRouter(tags=["runs"], dependencies=[BEARER])
 retained = APIRouter(tags=["cases"], dependencies=[BEARER])
 corrections = APIRouter(tags=["corrections"], dependencies=[BEARER])
 health = APIRouter(tags=["health"])
-ROUTERS = (asking, threads, saved_runs, retained, corrections, health)
+ROUTERS = (asking, threads, information, saved_runs, retained, corrections, health)
 _EVENTS = """\
 Server-sent events; the data of each is JSON.
 
@@ -98,15 +100,16 @@ Server-sent events; the data of each is JSON.
 |---|---|
 | `plan` | `plan`, `planner`, `steps`: the `id`, `tool`, `call` and `needs` of each; sent again \
 when mending adds steps |
-| `step` | `id`, `tool`, `status`; at its end also `milliseconds`, `results`, \
-`error`, `evidence` and `sentences` of a provisional answer |
+| `step` | `id`, `tool`, `status`; at its end also `milliseconds`, `results`, `error`, \
+`evidence`, and `sentences`: quotations of this evidence, to show until the answer comes |
 | `report` | `id`, `report`: the progress that a step's tool reports |
 | `token` | `text`: the next piece of the answer |
 | `waiting` | `thread_id`, `questions`: the run waits for a reply |
 | `done` | the whole answer, as `/ask` returns it |
 | `error` | a problem document |
 
-The last is `done`, `waiting` or `error`. The text of `done` is the one whose citations are checked.
+The last event is `done`, `waiting` or `error`. Only the text of `done` is final: its citations \
+are checked. It replaces the texts of `token`.
 """
 _FILE_BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 _EVENT = {
@@ -127,7 +130,10 @@ async def ask(body: AskBody, runs: TheRuns, tenant: TheTenant, key: TheKey = Non
 
 
 async def respond(runs: Runs, body: AskBody, tenant: str, attempt: Attempt | None) -> Response:
-    """Return the response to a question: its answer, or 202 where the run waits for a reply."""
+    """Return the response to a question: its answer, or 202 if the run waits for a reply.
+
+    ``attempt`` is ``None`` for a request without an ``Idempotency-Key``.
+    """
 
     async def work() -> Response:
         result = await runs.ask(body, tenant, attempt)
@@ -141,7 +147,7 @@ async def respond(runs: Runs, body: AskBody, tenant: str, attempt: Attempt | Non
 
 @asking.post("/plan", **openapi(models.PlannedBody), summary="Plan without running")
 async def plan(body: models.PlanBody, runs: TheRuns, tenant: TheTenant) -> Response:
-    """Plan a question, and return the plan with its price."""
+    """Plan a question, and return the plan with its price: calls, time, cost and tokens."""
     return reply(await runs.plan(body, tenant))
 
 
@@ -168,9 +174,9 @@ async def stream(
 
 
 @threads.get("/{thread_id}", **openapi(models.ThreadBody, 404), summary="State of a thread")
-async def look(thread_id: ThreadPath, runs: TheRuns, tenant: TheTenant) -> Response:
+async def read_thread(thread_id: ThreadPath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Return the state of a thread's last run."""
-    return reply(await state_of(runs, thread_id, runs.key(thread_id, tenant)))
+    return reply(await state_of(runs, thread_id, runs.thread_key(thread_id, tenant)))
 
 
 @threads.post(
@@ -183,8 +189,8 @@ async def resume(
 ) -> Response:
     """Continue a run after a crash or a disconnection, or reply to tools or to an approval.
 
-    No finished step is repeated. If several tools ask, those without a reply ask again. Violations
-    of an edited plan are returned in a new question.
+    No finished step is repeated. If several tools ask, those without a reply ask again. If the
+    reply to an approval is a plan that is not valid, the approval asks again and says why.
     """
     content = body.model_dump(exclude_unset=True)
     attempt = runs.attempt(key, tenant, thread_id, "resume", content)
@@ -192,10 +198,12 @@ async def resume(
     async def work() -> Response:
         result = await runs.resume(thread_id, body, tenant, attempt)
         if isinstance(result, Waiting):
-            state = await state_of(runs, thread_id, runs.key(thread_id, tenant))
-            # Another request may have continued the run since; this response is still "waiting".
+            state = await state_of(runs, thread_id, runs.thread_key(thread_id, tenant))
+            # Another request may have continued the run since. The response still has the questions
+            # at which this request's run stopped.
             waiting = {"status": "waiting", "questions": result.questions, "answer": None}
             return reply({**state, **waiting}, 202)
+        # With the steps, since a reply may have edited the plan that the client shows.
         return reply({**result, "plan_steps": steps_if_plan(result["plan"])})
 
     return await runs.repeats.once(attempt, work)
@@ -207,14 +215,14 @@ async def forget(thread_id: ThreadPath, runs: TheRuns, tenant: TheTenant) -> Non
     await runs.forget(thread_id, tenant)
 
 
-async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
+async def state_of(runs: Runs, thread_id: str, thread_key: str) -> dict[str, Any]:
     """Return a thread's state; raise ``RefusedError`` if there is no such thread."""
-    thread = await runs.state(key)
+    thread = await runs.state(thread_key)
     if thread is None:
         raise unknown_thread()
     if thread.answered:
         status = "answered"
-    elif await runs.locks.is_locked(key):
+    elif await runs.locks.is_locked(thread_key):
         status = "running"
     else:
         status = "waiting" if thread.questions else "interrupted"
@@ -227,18 +235,22 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
         "plan_steps": steps_if_plan(thread.plan),
         "steps": [
             {"id": outcome["step"], **{name: outcome[name] for name in fields}}
-            for outcome in sorted(thread.outcomes, key=lambda outcome: int(outcome["step"][1:]))
+            for outcome in sorted(thread.outcomes, key=_step_number)
         ],
         "questions": thread.questions,
         "answer": answer_without_paths(thread.values["answer"]) if thread.answered else None,
     }
 
 
-@saved_runs.get("/about", **openapi(models.AboutBody), summary="The service")
+def _step_number(outcome: Mapping[str, Any]) -> int:
+    return int(outcome["step"].removeprefix("s"))
+
+
+@information.get("/about", **openapi(models.AboutBody), summary="The service")
 async def about(runs: TheRuns) -> Response:
     """Return the domain with its tools, planner and generator."""
     parts, options = runs.parts, runs.options
-    # Scope values may name users of other tenants.
+    # With tokens there may be several tenants, and the values may name users of another one.
     scopes = {name: [] if options.tokens else list(values) for name, values in parts.scopes.items()}
     return reply(
         {
@@ -279,7 +291,7 @@ def _read(body: bytes) -> Response:
         answer = saved.answer.to_json()
         return reply({"question": saved.question, "answer": answer, "plan_steps": steps})
     except PlanError as error:
-        # `casewright show` prints the text of such a plan; the page cannot draw its graph.
+        # A plan without steps cannot be drawn by the page; `casewright show` prints its text.
         raise RefusedError(422, f"The file is a damaged run: {cleaned(str(error), 200)}") from None
     except RecursionError:
         raise RefusedError(422, "The file is a damaged run: it is nested too deeply.") from None
@@ -301,12 +313,12 @@ async def cases(
 @retained.get("/cases/{case_id}", **openapi(models.CaseBody, 404), summary="Retained answer")
 async def case(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Return one retained answer of the tenant."""
-    case = None
+    answer = None
     if runs.answer_store is not None:
-        case = await asyncio.to_thread(runs.answer_store.get, tenant, str(case_id))
-    if case is None:
+        answer = await asyncio.to_thread(runs.answer_store.get, tenant, str(case_id))
+    if answer is None:
         raise RefusedError(404, "There is no such case.")
-    return reply(_case_body(case))
+    return reply(_case_body(answer))
 
 
 @retained.delete(
@@ -320,7 +332,7 @@ async def delete(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> None:
 
 
 @retained.post(
-    "/runs/{run_id}/approve", **openapi(models.KeptBody, 404, 409), summary="Approve an answer"
+    "/runs/{run_id}/approve", **openapi(models.RetainedBody, 404, 409), summary="Approve an answer"
 )
 async def approve(run_id: RunPath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Retain the answer of one of the tenant's latest runs as a case."""
@@ -328,6 +340,7 @@ async def approve(run_id: RunPath, runs: TheRuns, tenant: TheTenant) -> Response
 
 
 def _case_body(case: Case) -> dict[str, Any]:
+    """Return a retained answer, which is stored as a case, in the form of ``CaseBody``."""
     return {
         "id": case.id,
         "question": case.problem["question"],
@@ -339,9 +352,9 @@ def _case_body(case: Case) -> dict[str, Any]:
 
 @corrections.post("/corrections", **openapi(models.CorrectedBody, 409), summary="Correct a plan")
 async def correct(body: models.CorrectionBody, runs: TheRuns, tenant: TheTenant) -> Response:
-    """Keep a question with its right plan as an annotated message.
+    """Keep a question with its right plan as an annotated message, an example for planners.
 
-    The plan is checked against the tools. Planners learn from it only once the operator adds it.
+    The plan is checked against the tools. Planners use the example only once the operator adds it.
     """
     file = runs.options.corrections_file
     if file is None:
@@ -374,6 +387,7 @@ async def ready(request: Request) -> Response:
     try:
         async with asyncio.timeout(READY_SECONDS):
             await _wait_for_stores(request, runs)
+            # Any read shows that the threads' database answers.
             await runs.saver.aget_tuple({"configurable": {"thread_id": "", "checkpoint_ns": ""}})
     except Exception as error:
         log.warning("The service is not ready: %s", error)
@@ -383,13 +397,13 @@ async def ready(request: Request) -> Response:
 
 async def _wait_for_stores(request: Request, runs: Runs) -> None:
     """Wait until the stores answer; concurrent requests share one check."""
-    counting: asyncio.Future[None] | None = getattr(request.app.state, "counting", None)
-    if counting is None or counting.done():
-        counting = asyncio.ensure_future(asyncio.to_thread(_check_stores, runs))
+    store_check: asyncio.Future[None] | None = getattr(request.app.state, "store_check", None)
+    if store_check is None or store_check.done():
+        store_check = asyncio.ensure_future(asyncio.to_thread(_check_stores, runs))
         # Its exception is retrieved even if no request waits any more.
-        counting.add_done_callback(lambda done: done.cancelled() or done.exception())
-        request.app.state.counting = counting
-    await asyncio.shield(counting)
+        store_check.add_done_callback(lambda done: done.cancelled() or done.exception())
+        request.app.state.store_check = store_check
+    await asyncio.shield(store_check)
 
 
 def _check_stores(runs: Runs) -> None:

@@ -165,7 +165,7 @@ class Runs:
             InputError: The scope is invalid or incomplete.
             RefusedError: There is no such thread, it is busy, or its run has ended.
         """
-        key = self.key(thread_id, tenant)
+        key = self.thread_key(thread_id, tenant)
         # The scope is not stored, and a default scope could be that of another person.
         context = self._context(body.scope, tenant, resumed=True)
         async with self.locks.lock(key):
@@ -196,7 +196,7 @@ class Runs:
 
     async def forget(self, thread_id: str, tenant: str) -> None:
         """Delete a thread; raise ``RefusedError`` if it does not exist or is busy."""
-        key = self.key(thread_id, tenant)
+        key = self.thread_key(thread_id, tenant)
         async with self.locks.lock(key):
             # A damaged thread can be deleted too.
             with suppress(StoreDamagedError, ValueError):
@@ -232,14 +232,14 @@ class Runs:
         self, request_key: str | None, tenant: str, thread_id: str | None, *content: Any
     ) -> Attempt | None:
         """Return the attempt of a request with an ``Idempotency-Key``; see ``attempt_of``."""
-        thread = None if thread_id is None else self.key(thread_id, tenant)
+        thread = None if thread_id is None else self.thread_key(thread_id, tenant)
         return attempt_of(request_key, self.parts.domain, tenant, thread, *content)
 
     async def state(self, key: str) -> ThreadState | None:
         """Return the state of a thread; ``None`` if it is not stored."""
         return await thread_state(self.graph, self.saver, key)
 
-    def key(self, thread_id: str, tenant: str) -> str:
+    def thread_key(self, thread_id: str, tenant: str) -> str:
         """Return the checkpointer's key of a tenant's thread."""
         return thread_key(self.parts.domain, tenant, thread_id)
 
@@ -267,7 +267,7 @@ class Runs:
             context = replace(context, planner=FixedPlanner(self._read_plan(body), "run_plan"))
         graph, config, key = self._graph_without_threads, None, None
         if body.thread_id is not None:
-            key = self.key(body.thread_id, tenant)
+            key = self.thread_key(body.thread_id, tenant)
             graph, config = self.graph, _config(key, attempt.id if attempt else None)
         async with self.locks.lock(key):
             if key is not None:
@@ -346,7 +346,7 @@ class Runs:
         if state.get("__interrupt__"):
             if thread_id is None:
                 raise RefusedError(409, "The run waits for a reply. POST /ask with a thread_id.")
-            thread = await self.state(self.key(thread_id, tenant))
+            thread = await self.state(self.thread_key(thread_id, tenant))
             return Waiting(thread.questions if thread is not None else [])
         answer = answer_without_paths(state["answer"])
         result = {**answer, "thread_id": thread_id, "retained": None}

@@ -111,7 +111,7 @@ def run(
         InputError: The process may open too few files.
         StoreError: The service could not start.
     """
-    write_log(log_level)
+    configure_logging(log_level)
     connections = bounds.Connections(
         bounds.connection_limit(max_connections),
         max_connections_per_address,
@@ -180,7 +180,7 @@ class RepeatedLineFilter(logging.Filter):
         return True
 
 
-def write_log(level: str) -> None:
+def configure_logging(level: str) -> None:
     """Write the log to stderr, from a level on; the level ``debug`` omits no line."""
     handler = logging.StreamHandler(sys.stderr)
     if level != "debug":

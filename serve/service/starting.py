@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError
-from casewright.planner.named import check_shared
+from casewright.planner.named import refuse_single_user_planner
 from casewright.serve.service.answers import AnswerStore
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
@@ -52,14 +52,14 @@ def start(config: Path | None = None, **flags: Any) -> None:
     check_exposure(settings.host, tokens, without_tokens=settings.without_tokens)
     Bert.shares_runs = settings.shared_runs
     choice = choice_of(loaded)
-    check_shared(choice.planner)
+    refuse_single_user_planner(choice.planner)
     with ExitStack() as stack:
         # First the socket: a taken port is an error at once.
         server_socket = stack.enter_context(
             listening_socket(settings.host, settings.port, share=settings.share_port)
         )
         session = stack.enter_context(closing(open_chosen(choice)))
-        parts = parts_of(session, choice)
+        parts = service_parts(session, choice)
         names = {option.name for option in fields(ServiceOptions)} - {"tokens", "threads_url"}
         options = ServiceOptions(
             tokens=tokens,
@@ -80,7 +80,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
         run(app, server_socket, **settings.model_dump(include=_RUN_SETTINGS))
 
 
-def parts_of(session: Session, choice: Choice) -> Parts:
+def service_parts(session: Session, choice: Choice) -> Parts:
     """Return the parts of a service for an open session."""
     return Parts(
         domain=session.domain.name,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from casewright.errors import told
+from casewright.errors import one_line
 from casewright.serve.service.checkpoint_sums import damaged_thread
 
 #: The input, and the graph's nodes in their order; revise may lead back to plan.
@@ -70,7 +70,7 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         snapshot = await graph.aget_state(config)
         saved = await saver.aget_tuple(config)
     except (ValueError, LookupError, TypeError) as error:
-        raise damaged_thread(told(error)) from error
+        raise damaged_thread(one_line(error)) from error
     if saved is None:
         return None
     next_nodes = [task.name for task in snapshot.tasks if task.name in NODES]

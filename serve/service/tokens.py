@@ -19,7 +19,7 @@ from casewright.serve.settings.tokens import Grant
 #: The shortest interval between checks for changed tokens.
 CHECK_SECONDS = 1.0
 #: Tenant of all requests of a service without tokens.
-LOCAL = "local"
+LOCAL_TENANT = "local"
 #: Paths without authentication: health, documentation and the page.
 OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
 #: Path of the page's files, also without authentication.
@@ -92,7 +92,7 @@ class Authentication:
             if refusal := _foreign_page_reason(headers):
                 await problem_response(400, refusal)(scope, receive, send)
                 return
-            state["tenant"] = LOCAL
+            state["tenant"] = LOCAL_TENANT
         elif not is_open(scope):
             scheme, _, token = headers.get("authorization", "").partition(" ")
             tenant = self._tokens.tenant(token.strip()) if scheme.lower() == "bearer" else None

@@ -32,9 +32,10 @@ def ask(
 
     Args:
         question: The user's question.
-        domain: A domain, such as one of ``own_domain``; its name; or ``FILE.py:NAME``.
+        domain: A ``Domain``, such as ``own_domain`` returns; its name; or ``FILE.py:NAME``.
         context: Known facts, for example the open page.
-        scope: The identity of the user; by default the first value of each scope field.
+        scope: The values of the domain's scope fields, which identify the user. A field that is not
+            given has the first value that the domain lists.
         history: Earlier turns of the conversation, the earliest first.
         planner: Name of a planner, as for ``--planner``; the domain's default planner by default.
         generator: Name of a generator, as for ``--generator``.
@@ -55,7 +56,7 @@ def ask(
     check_context(context or {})
     check_history(list(history))
     with closing(open_session(domain, planner)) as session:
-        user_scope = scope_of(session.domain.scopes, scope or {}, reveal=True)
+        user_scope = scope_of(session.domain.scopes, scope or {}, list_values=True)
         limits = None if deadline is None else {"deadline": deadline}
         graph = session.graph(generator, full=full, mend=mend)
         dialogue = Dialogue(graph, user_scope, history, limits=limits)

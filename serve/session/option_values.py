@@ -87,7 +87,7 @@ def command_scope(
     scope = read_pairs("--scope", pairs)
     if empty := [field for field, value in scope.items() if not value]:
         raise InputError(f"--scope {empty[0]}= has no value. Write FIELD=VALUE.")
-    scope = scope_of(fields, scope, reveal=True)
+    scope = scope_of(fields, scope, list_values=True)
     if tenant is None:
         return scope
     if not tenant.strip():

@@ -20,11 +20,13 @@ def default_scope(fields: Scopes) -> dict[str, str]:
     return {field: values[0] for field, values in fields.items() if values}
 
 
-def scope_of(fields: Scopes, values: Mapping[str, str], *, reveal: bool = False) -> dict[str, str]:
+def scope_of(
+    fields: Scopes, values: Mapping[str, str], *, list_values: bool = False
+) -> dict[str, str]:
     """Return a request's scope; a field that is not given has its first listed value.
 
     A field without listed values accepts any value and is required. Errors list values only if
-    ``reveal`` is true, since a service must not reveal its users. Raise ``InputError`` if a
+    ``list_values`` is true, since a service must not reveal its users. Raise ``InputError`` if a
     field or a value is unknown, or a required field is missing.
     """
     for field, value in values.items():
@@ -32,7 +34,7 @@ def scope_of(fields: Scopes, values: Mapping[str, str], *, reveal: bool = False)
             names = ", ".join(sorted(fields)) or "none"
             raise InputError(f"There is no scope field {field!r:.80}. There are: {names}.")
         if fields[field] and value not in fields[field]:
-            choices = f" There are: {', '.join(fields[field])}." if reveal else ""
+            choices = f" There are: {', '.join(fields[field])}." if list_values else ""
             raise InputError(f"There is no {field} {value!r:.80}.{choices}")
     scope = {**default_scope(fields), **values}
     require_all_fields(fields, scope)

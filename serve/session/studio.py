@@ -35,13 +35,13 @@ def _build_once() -> Any:
     from concurrent.futures import ThreadPoolExecutor
 
     from casewright.graph import build_graph
-    from casewright.planner.named import check_shared
+    from casewright.planner.named import refuse_single_user_planner
     from casewright.serve.session.choice import read_choice
     from casewright.serve.session.session import open_chosen
     from casewright.serve.session.threaded import run_in_threads
 
     choice = read_choice(None)
-    check_shared(choice.planner)
+    refuse_single_user_planner(choice.planner)
     session = open_chosen(choice)
     generator = session.generator(choice.generator)
     threads = ThreadPoolExecutor(4, "casewright-compute")

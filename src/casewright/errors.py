@@ -113,7 +113,7 @@ _SECRET = re.compile(
 _USER = re.compile(r"://[^\s/]+@")
 
 
-def told(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """Return the class and the message of another library's error in one line, without secrets."""
     line = cleaned(str(error))
     return f"{type(error).__name__}: {line}" if line else type(error).__name__

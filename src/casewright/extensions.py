@@ -14,7 +14,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, requires
 from typing import Any
 
-from casewright.errors import DependencyError, InputError, told
+from casewright.errors import DependencyError, InputError, one_line
 
 #: The distribution whose parts have precedence over parts of the same name in other packages.
 OURS = "casewright"
@@ -56,7 +56,7 @@ def extension(kind: str, name: str) -> Any:
         owner = point.dist.name if point.dist else point.module
         raise DependencyError(
             f"The {kind} {name!r} is {point.value} of the package {owner}, which cannot be "
-            f"imported: {told(error)}. Mend or remove that package."
+            f"imported: {one_line(error)}. Mend or remove that package."
         ) from error
 
 

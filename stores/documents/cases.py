@@ -38,7 +38,7 @@ READERS = (
 
 #: Place of a chunk: its root (a folder's path, or the name that ``ingest`` gave the folder), its
 #: source (the file), and its position in the file, from 1.
-Place = tuple[str, str, int]
+ChunkPlace = tuple[str, str, int]
 #: Number of cases that are removed in one call.
 DELETE_BATCH = 2000
 #: Maximum number of roots in an error message.
@@ -126,7 +126,7 @@ def location_text(case: Case, names: Mapping[str, str]) -> str:
     return f"{text} ({inside})" if inside else text
 
 
-def place_of(case: Case) -> Place | None:
+def chunk_place(case: Case) -> ChunkPlace | None:
     """Return root, source and position of a chunk of ``ingest``; ``None`` for other cases."""
     root, source, position = (case.metadata.get(name) for name in ("root", "source", "position"))
     if isinstance(root, str) and isinstance(source, str) and isinstance(position, int):
@@ -134,9 +134,9 @@ def place_of(case: Case) -> Place | None:
     return None
 
 
-def neighbour_places(case: Case, distance: int) -> list[Place]:
+def neighbour_places(case: Case, distance: int) -> list[ChunkPlace]:
     """Return the places up to ``distance`` before and after a chunk; none for other cases."""
-    center, chunks = place_of(case), case.metadata.get("chunks")
+    center, chunks = chunk_place(case), case.metadata.get("chunks")
     if center is None or not isinstance(chunks, int):
         return []
     root, source, position = center
@@ -144,7 +144,7 @@ def neighbour_places(case: Case, distance: int) -> list[Place]:
     return [(root, source, number) for number in range(first, last + 1) if number != position]
 
 
-def at_places(places: Collection[Place]) -> Where:
+def places_condition(places: Collection[ChunkPlace]) -> Where:
     """Return a condition that all chunks at these places meet; other chunks may meet it too."""
     # Reading some more chunks takes far less time than a query for each file.
     roots, sources, positions = (sorted(set(part)) for part in zip(*places, strict=True))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from casewright.errors import DependencyError, FacetError, InputError, told
+from casewright.errors import DependencyError, FacetError, InputError, one_line
 from casewright.stores.case import Case
 from casewright.stores.documents import file_walk
 from casewright.stores.documents.cases import digest, document_cases
@@ -162,7 +162,7 @@ class _Run:
             return
         # A library that reads documents may raise anything.
         except Exception as error:  # noqa: BLE001
-            reason = error.strerror or str(error) if isinstance(error, OSError) else told(error)
+            reason = error.strerror or str(error) if isinstance(error, OSError) else one_line(error)
             self.failed.append((file.source, f"it cannot be read: {reason}"))
             return
         if cases is None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright.stores.documents.file_walk import Kind
 from casewright.stores.documents.html_text import html_text
 from casewright.stores.documents.records import json_records, table_records
@@ -183,7 +183,7 @@ def _docx_html(data: bytes) -> str:
             raise InputError(f"it has {size:,} bytes unpacked; at most {MAX_UNPACKED:,} are read")
         return str(mammoth.convert_to_html(io.BytesIO(data)).value)
     except (zipfile.BadZipFile, KeyError) as error:
-        raise InputError(f"it is not a readable DOCX file: {told(error)}") from error
+        raise InputError(f"it is not a readable DOCX file: {one_line(error)}") from error
 
 
 def _notebook(text: str) -> str:
@@ -193,7 +193,7 @@ def _notebook(text: str) -> str:
     try:
         notebook: Any = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
     except Exception as error:
-        raise InputError(f"it is not a readable notebook: {told(error)}") from error
+        raise InputError(f"it is not a readable notebook: {one_line(error)}") from error
     language = notebook.metadata.get("kernelspec", {}).get("language", "")
     return "\n\n".join(
         cell.source if cell.cell_type == "markdown" else f"```{language}\n{cell.source}\n```"
@@ -232,7 +232,7 @@ def _pdf_pages(data: bytes) -> tuple[Part, ...]:
         raise InputError("it is encrypted; save it without a password") from error
     # pypdf raises errors of many kinds for damaged files.
     except Exception as error:
-        raise InputError(f"it is not a readable PDF: {told(error)}") from error
+        raise InputError(f"it is not a readable PDF: {one_line(error)}") from error
     parts = tuple(Part(_clean(text).replace("\0", ""), page) for page, text in enumerate(pages, 1))
     if not any(part.text.strip() for part in parts):
         raise InputError("its pages have no text; they may be scanned: run OCR over it first")

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import IO, Any
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright.stores.documents.file_walk import Kind
 from casewright.stores.documents.splitter import Chunk
 
@@ -117,7 +117,7 @@ def _read(data: bytes, kind: Kind) -> dict[str, Any]:
         return {"error": str(error)}
     # A library that reads documents may raise anything.
     except Exception as error:  # noqa: BLE001
-        return {"error": f"it cannot be read: {told(error)}"}
+        return {"error": f"it cannot be read: {one_line(error)}"}
 
 
 def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.errors import DependencyError, InputError, told
+from casewright.errors import DependencyError, InputError, one_line
 from casewright.stores.encoders.encoder import checked_vectors
 from casewright.stores.encoders.onnx_export import quiet
 
@@ -110,6 +110,6 @@ def _load_error(model: str, error: Exception) -> InputError:
             f"S({model!r}, device='cpu', model_kwargs={{'use_safetensors': False}})"
             f'.save({target!r})"'
         )
-    problem = f"Encoder {model!r} could not be loaded: {told(error).rstrip('.')}."
+    problem = f"Encoder {model!r} could not be loaded: {one_line(error).rstrip('.')}."
     advice = "Give a sentence-transformers model's name or a folder that holds one."
     return InputError(f"{problem} {advice}")

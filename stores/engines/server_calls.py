@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from casewright.errors import StoreError, StoreUnavailableError, cleaned, told
+from casewright.errors import StoreError, StoreUnavailableError, cleaned, one_line
 from casewright.stores.engines.engine import NoCollectionError
 
 if TYPE_CHECKING:
@@ -127,14 +127,14 @@ def _failure_of(error: BaseException | None) -> _Failure | None:
         source = error.source
         permanent = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.ProxyError)
         temporary = isinstance(source, httpx.TransportError) and not isinstance(source, permanent)
-        return _Failure("", told(source), temporary)
+        return _Failure("", one_line(source), temporary)
     if isinstance(error, grpc.RpcError):
         call: Any = error
         status, reason = str(call.code().name), str(call.details())
         if status in UNREACHED:
             return _Failure("", f"{status} {reason}", True)
         return _Failure(status, reason, status in TEMPORARY)
-    return _Failure("", told(error), False)
+    return _Failure("", one_line(error), False)
 
 
 def _reason(content: bytes) -> str:

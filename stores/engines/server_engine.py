@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError, one_line
 from casewright.stores.engines.engine import Point, Where
 from casewright.stores.engines.payload import check_numbers, read_server_payload, server_payload
 from casewright.stores.engines.qdrant_engine import PAGE, QdrantEngine
@@ -67,7 +67,7 @@ class ServerEngine(QdrantEngine):
             client = QdrantClient(url=location, api_key=api_key, timeout=timeout, **settings)
         except Exception as error:
             problem = f"Qdrant's client refuses the server options for {location}"
-            raise InputError(f"{problem}: {told(error)}.") from error
+            raise InputError(f"{problem}: {one_line(error)}.") from error
         headers = options.client.get("headers") or {}
         secrets = [api_key or "", *map(str, headers.values())]
         calls = ServerCalls(location, retries=options.retries, timeout=timeout, secrets=secrets)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from casewright.errors import cleaned
 from casewright.stores.case import Case
-from casewright.stores.documents.cases import place_of
+from casewright.stores.documents.cases import chunk_place
 from casewright.stores.facet import component_text
 from casewright.stores.hit import Hit
 
@@ -51,7 +51,7 @@ class Candidate:
 
     def beside(self, other: Candidate) -> bool:
         """Return ``True`` if the two are consecutive chunks of one document."""
-        first, second = place_of(self.hit.case), place_of(other.hit.case)
+        first, second = chunk_place(self.hit.case), chunk_place(other.hit.case)
         if first is None or second is None:
             return False
         return first[:2] == second[:2] and abs(first[2] - second[2]) == 1

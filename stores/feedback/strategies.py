@@ -1,4 +1,8 @@
-"""Strategies, which search again with the cases that a judge called relevant."""
+"""Strategies, which search again with the cases that a judge called relevant.
+
+A ``Hit`` has a case and its vector; ``Found`` has a hit and the score of the search; ``Candidate``
+has a hit and the text that the judge reads.
+"""
 
 # ruff: noqa: D102 - ``Strategy`` documents the methods.
 
@@ -13,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from casewright.errors import InputError
-from casewright.stores.documents.cases import at_places, neighbour_places, place_of
+from casewright.stores.documents.cases import chunk_place, neighbour_places, places_condition
 from casewright.stores.feedback.judge import Candidate
 from casewright.stores.question import Found, Question
 from casewright.stores.select import check_counts
@@ -56,10 +60,10 @@ class Strategy(Protocol):
 class TextStrategy:
     """A search for the question followed by all relevant texts, as one query.
 
-    An encoder reads only the beginning of a long query (the packaged one 256 tokens), so texts that
-    are found later have little effect.
+    An encoder reads only the beginning of a long query (the packaged encoder reads 256 tokens), so
+    texts that are found in later rounds have little effect.
 
-    Source: the RepoGPT post on semi-supervised retrieval (2023).
+    Source: the RepoGPT post on semi-supervised retrieval (2023); see docs/glossary.md.
     """
 
     name: str = "text"
@@ -106,8 +110,8 @@ class SentenceStrategy:
 class RocchioStrategy:
     """A search by the question's vector, moved towards relevant and away from irrelevant cases.
 
-    The query is α·q + β·mean(relevant) − γ·mean(irrelevant) in every facet, with the question's
-    weights. Nothing is encoded.
+    The query is α·q + β·mean(relevant) − γ·mean(irrelevant) in every facet (an embedding of one or
+    more parts of a case), with the question's weights of the facets. Nothing is encoded.
 
     Source: Rocchio, "Relevance feedback in information retrieval" (1971); the defaults are those
     of Manning, Raghavan and Schütze, "Introduction to Information Retrieval", section 9.1.1.
@@ -167,8 +171,11 @@ class NeighbourStrategy:
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
         places = {p for c in feedback.relevant for p in neighbour_places(c.hit.case, self.reach)}
-        adjacent = question.matching(at_places(places), exclude=feedback.seen) if places else []
-        adjacent = [found for found in adjacent if place_of(found.hit.case) in places][:k]
+        adjacent: list[Found] = []
+        if places:
+            nearby = question.matching(places_condition(places), exclude=feedback.seen)
+            # The condition also admits the position of one chunk in the document of another.
+            adjacent = [found for found in nearby if chunk_place(found.hit.case) in places][:k]
         if len(adjacent) == k:
             return adjacent
         ids = {found.hit.case.id for found in adjacent}

@@ -11,7 +11,7 @@ import pytest
 
 from casewright.bench.decoding import measure
 from casewright.bench.decoding.measure import (
-    COUNTS,
+    PLAN_CASE_COUNTS,
     WIDTHS,
     DecodingTrial,
     enlarged,
@@ -19,12 +19,12 @@ from casewright.bench.decoding.measure import (
 )
 from casewright.bench.decoding.systems import (
     CASEWRIGHT,
-    DRAFTED,
-    GENERATED,
+    CASEWRIGHT_HEAD_KEPT,
     HEAD_KEPT,
-    OURS_KEPT,
-    UNDRAFTED,
-    UNSCRIPTED,
+    OWN_CASEWRIGHT,
+    OWN_CHOICE,
+    OWN_DRAFTED,
+    OWN_MASKED,
     Systems,
 )
 from casewright.bench.models import (
@@ -91,7 +91,7 @@ def grammar(model: LanguageModel) -> PlanGrammar:
 
 def test_decoder_takes_at_most_half_of_the_model_steps_of_generate(report: Bench) -> None:
     steps = {row["system"]: row["model_steps"] for row in report["rows"]}
-    assert 0 < steps[OURS_KEPT] <= steps["generate"] / 2
+    assert 0 < steps[CASEWRIGHT_HEAD_KEPT] <= steps["generate"] / 2
     assert report["figures"]["share_of_generate_model_steps"] <= 0.5
     # One step of masked generate ends the plan.
     assert steps["generate, masked"] == steps["generate"] + 1
@@ -111,9 +111,9 @@ def test_kept_heads_are_no_part_of_what_is_read(report: Bench) -> None:
 
 def test_prompts_grow_with_their_plan_cases(report: Bench) -> None:
     read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
-    own = [read[f"casewright, {count} plan cases"] for count in COUNTS]
+    own = [read[f"casewright, {count} plan cases"] for count in PLAN_CASE_COUNTS]
     assert own == sorted(set(own))
-    assert own[COUNTS.index(1)] == read[OURS_KEPT]
+    assert own[PLAN_CASE_COUNTS.index(1)] == read[CASEWRIGHT_HEAD_KEPT]
 
 
 def test_report_names_the_model_and_says_what_random_weights_cannot_show(report: Bench) -> None:
@@ -134,7 +134,7 @@ def test_table_has_a_row_for_every_size_of_toolbox_and_the_memorys_limit(report:
         )
         assert 0 < ready["ms_p50"] < complete["ms_p95"]
     limit = rows["limit of memory for casewright, head kept"]
-    assert 0 < limit["ms_p50"] < rows[OURS_KEPT]["ms_p50"]
+    assert 0 < limit["ms_p50"] < rows[CASEWRIGHT_HEAD_KEPT]["ms_p50"]
     assert all(list(row) == list(report["rows"][0]) for row in report["rows"])
 
 
@@ -156,7 +156,7 @@ def test_trained_model_is_scored_on_queries_that_were_kept_from_it(
     model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What a network of random weights writes by itself is as long as it may be.
-    monkeypatch.setattr(measure, "COUNTS", (0, 1))
+    monkeypatch.setattr(measure, "PLAN_CASE_COUNTS", (0, 1))
     model.network.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
     chosen = ModelChoice(name=str(tmp_path))
@@ -167,9 +167,9 @@ def test_trained_model_is_scored_on_queries_that_were_kept_from_it(
     assert len(shares) == 2
     assert all(0 <= share <= 1 for share in shares)
     own = {
-        row["system"]: row["model_steps"] for row in measured.rows if UNSCRIPTED in row["system"]
+        row["system"]: row["model_steps"] for row in measured.rows if OWN_CHOICE in row["system"]
     }
-    assert own[DRAFTED] <= own[UNDRAFTED] < own[GENERATED]
+    assert own[OWN_DRAFTED] <= own[OWN_CASEWRIGHT] < own[OWN_MASKED]
     assert measured.figures["own_choice_plans_of_casewright_same_as_drafted"] == 1
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from casewright.domains import find_domain
 from casewright.domains.build import digest, open_built
-from casewright.domains.waiting import is_unopened
+from casewright.domains.store_opening import is_unopened
 from casewright.errors import StoreError
 from casewright.stores import Case
 from tests.stores.helpers import note, note_schema

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from casewright.domains import OpenDomain, find_domain
-from casewright.domains.waiting import open_waiting
+from casewright.domains.store_opening import open_waiting
 from casewright.errors import InputError
 from casewright.graph import Answer, build_graph
 from casewright.planner import CasePlanner

@@ -70,7 +70,7 @@ def test_columns_of_other_names_are_mapped(tmp_path: Path) -> None:
         InputError, match=r"row 1: No usual columns are among .*'antwort'.*columns ="
     ):
         pairs(file)
-    with pytest.raises(InputError, match=r"\['warum'\] are no columns. There are .*'frage'"):
+    with pytest.raises(InputError, match=r"no columns \['warum'\]\. There are .*'frage'"):
         pairs(file, columns={"prompt": "frage", "answer": "warum"})
 
 

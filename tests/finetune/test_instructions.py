@@ -61,7 +61,7 @@ def test_duplicates_long_ones_and_what_is_no_text_are_left_out_and_counted(tmp_p
     (one,) = instructions(chosen, 1, refused=refused).examples
     assert one.completion == "An oak."
     assert refused == {
-        "hugging_face: a prompt that was there before": 1,
+        "hugging_face: a repeated prompt": 1,
         "hugging_face: longer than max_characters": 1,
         "hugging_face: control characters, or no Unicode": 2,
     }

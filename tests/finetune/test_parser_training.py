@@ -43,8 +43,8 @@ def drawn(settings: EpisodeSettings, seed: int = 0) -> Episode:
 
 def test_no_message_is_a_case_of_itself() -> None:
     episode = drawn(EpisodeSettings(few=0, examples_only=0))
-    assert any(any(row[: episode.count]) for row in episode.is_case)
-    assert not any(episode.is_case[row][row] for row in range(episode.count))
+    assert any(any(row[: episode.planned_count]) for row in episode.is_case)
+    assert not any(episode.is_case[row][row] for row in range(episode.planned_count))
 
 
 def test_a_message_without_its_tool_is_planned_no_evidence_or_left_out() -> None:
@@ -62,7 +62,8 @@ def test_a_small_toolbox_keeps_the_messages_that_it_answers_and_few_that_it_refu
         episode = drawn(settings, seed)
         tools = [tool.name for tool in episode.schema.tools]
         assert len(tools) <= 5
-        plans = [[tools[step.tool] for step in plan] for plan in episode.plans[: episode.count]]
+        planned = episode.plans[: episode.planned_count]
+        plans = [[tools[step.tool] for step in plan] for plan in planned]
         assert sum(plan == ["no_evidence"] for plan in plans) <= len(plans) / 5
 
 
@@ -76,7 +77,7 @@ def test_a_variant_keeps_its_plans_valid_under_other_names() -> None:
 
 def test_a_host_is_drawn_with_the_tools_and_messages_of_another_toolbox() -> None:
     box = validation_toolboxes()[0]
-    *_, host = source_drawer([box], hosts=[SHOP_SOURCE])(random.Random(0))
+    *_, host = source_drawer([box], extended=[SHOP_SOURCE])(random.Random(0))
     assert len(host.toolbox) > len(SHOP)
     assert set(SHOP.names) <= set(host.toolbox.names)
     for query in host.queries:

@@ -14,7 +14,7 @@ from casewright.finetune.examples.make_training_set import TrainingInputs, make_
 from casewright.finetune.examples.shared_toolboxes import MAX_LEADERS, AddedTools, vary_in_groups
 from casewright.finetune.examples.tevo import PromptVariation, TevoSettings, VariedQuery
 from casewright.finetune.examples.training_set import TrainingSet
-from casewright.finetune.examples.ttg import TtgSettings, tasks_of
+from casewright.finetune.examples.ttg import TtgSettings, task_examples
 from casewright.finetune.neighbours import Neighbours, question_key
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, parse_plan, render_prompt
@@ -171,7 +171,7 @@ def test_alone_each_query_is_what_it_is_without_the_others() -> None:
         for copy in (1, 2):
             rng = random.Random(f"0:{query.record.id}:{copy}")
             one = evolve(query, SHOP, settings, POOLS, neighbours, rng)
-            for example in tasks_of(one, ttg, rng):
+            for example in task_examples(one, ttg, rng):
                 name = example.id if copy == 1 else f"{example.id}@{copy}"
                 wanted[name] = replace(example, id=name)
     assert {one.id: one for one in found.examples}.items() <= wanted.items()

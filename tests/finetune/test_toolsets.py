@@ -59,9 +59,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def read(folder: Path, measuring: frozenset[str] = frozenset(), **more: Any) -> Toolset:
+def read(folder: Path, **more: Any) -> Toolset:
     source = ToolsetSource(reader="bfcl", path=str(folder), **more)
-    return Toolset.read(source, measuring, set(), random.Random(0), Counter())
+    return Toolset.read(source, frozenset(), set(), random.Random(0), Counter())
 
 
 def made(folder: Path, **more: Any) -> TrainingSet:
@@ -101,7 +101,8 @@ def test_no_question_stands_beside_a_tool_of_others_that_it_may_want(folder: Pat
     toolset = read(folder)
     for queries, toolbox in ToolsetGroups(toolset, ENCODER, 16).draw_groups(random.Random(1)):
         for query in queries:
-            foreign = set(toolbox.names) - {*toolset.shown[str(query.record.id)], "no_evidence"}
+            listed = toolset.listed_tools[str(query.record.id)]
+            foreign = set(toolbox.names) - {*listed, "no_evidence"}
             assert foreign.isdisjoint(query.query.split())
 
 
@@ -116,8 +117,8 @@ def test_a_tool_of_one_name_is_one_tool_in_a_set(tmp_path: Path) -> None:
     toolset = Toolset.read(source, frozenset(), set(), random.Random(0), refused)
     assert [query.query for query in toolset.queries] == ["dig a hole"]
     assert refused == {
-        "bfcl: a tool whose name another has": 1,
-        "bfcl: a question that was there before": 1,
+        "bfcl: a tool with the name of a different tool": 1,
+        "bfcl: a repeated question": 1,
     }
 
 
@@ -168,7 +169,7 @@ def test_the_tools_of_a_measuring_part_are_neither_called_nor_shown(split: Path)
     refused: Counter[str] = Counter()
     toolset = Toolset.read(source, frozenset(), set(), random.Random(0), refused)
     assert [query.query for query in toolset.queries] == ["sow beans", "sow roses"]
-    assert refused == {"sealtools: a tool for measuring": 1}
+    assert refused == {"sealtools: a call of a test set's tool": 1}
     assert set(toolset.tools) == {"sow"}
     whole = ToolsetSource(reader="sealtools", path=path)
     every = Toolset.read(whole, frozenset(), set(), random.Random(0), Counter())
@@ -192,7 +193,7 @@ def test_a_set_with_a_part_kept_apart_spoils_all_but_that_part(split: Path) -> N
         "measuring": str(split / "test_out_domain-dev.jsonl"),
     }
     (one,) = made(split, toolsets=[told]).manifest["toolsets"]
-    assert one["contaminates"] == ["Seal-Tools but test_out_domain-dev.jsonl"]
+    assert one["contaminates"] == ["Seal-Tools except test_out_domain-dev.jsonl"]
 
 
 def test_a_question_for_measuring_is_not_learned_from_a_set_either(whole: TrainingSet) -> None:
@@ -211,7 +212,7 @@ def test_the_manifest_tells_of_each_set_and_what_it_spoils(whole: TrainingSet) -
     (told,) = whole.manifest["toolsets"]
     assert told["reader"] == "bfcl"
     assert told["queries"] == 48
-    assert told["refused"] == {"bfcl: for measuring": 1}
+    assert told["refused"] == {"bfcl: a test question": 1}
     assert told["tools"] == len(VERBS)
     assert told["contaminates"] == ["BFCL"]
     assert told["licence"].startswith("Apache-2.0")
@@ -230,7 +231,7 @@ def test_without_sets_a_manifest_tells_of_none(folder: Path) -> None:
 def test_a_set_without_a_query_that_can_be_planned_for_is_refused(tmp_path: Path) -> None:
     bad: list[Row] = [("dig", [function("dig", ["what"], what="string")], [{"saw": {}}])]
     leaderboard(tmp_path, "multiple", bad)
-    with pytest.raises(InputError, match=r"no query to plan for: 1 rejected.*data\.toolsets"):
+    with pytest.raises(InputError, match=r"no query to plan for: 1 refused.*data\.toolsets"):
         read(tmp_path)
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.examples.tevo import TevoSettings, VariedQuery
-from casewright.finetune.examples.ttg import TASK_NAMES, TaskName, TtgSettings, tasks_of
+from casewright.finetune.examples.ttg import TASK_NAMES, TaskName, TtgSettings, task_examples
 from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.planner.prompt import ROLE
 from tests.planner.helpers import SHOP
@@ -39,7 +39,7 @@ def as_served(query: AnnotatedQuery) -> VariedQuery:
 
 def posed(task: TaskName, query: AnnotatedQuery, seed: int = 0) -> TrainingExample | None:
     settings = TtgSettings(tasks_per_query=2, tasks=(task,))
-    found = tasks_of(as_served(query), settings, random.Random(seed))[1:]
+    found = task_examples(as_served(query), settings, random.Random(seed))[1:]
     return found[0] if found else None
 
 
@@ -56,18 +56,18 @@ def given(example: TrainingExample, heading: str) -> str:
 
 
 def test_of_no_task_there_is_no_planning_either() -> None:
-    assert tasks_of(as_served(read()), TtgSettings(tasks_per_query=0), random.Random(0)) == []
+    assert task_examples(as_served(read()), TtgSettings(tasks_per_query=0), random.Random(0)) == []
 
 
 def test_a_part_of_a_task_is_one_for_that_part_of_the_queries() -> None:
     some, more = TtgSettings(tasks_per_query=0.25), TtgSettings(tasks_per_query=1.25)
     rng = random.Random(0)
-    assert 15 < sum(len(tasks_of(as_served(read()), some, rng)) for _ in range(100)) < 35
-    assert 115 < sum(len(tasks_of(as_served(read()), more, rng)) for _ in range(100)) < 135
+    assert 15 < sum(len(task_examples(as_served(read()), some, rng)) for _ in range(100)) < 35
+    assert 115 < sum(len(task_examples(as_served(read()), more, rng)) for _ in range(100)) < 135
 
 
 def test_of_one_task_it_is_planning() -> None:
-    (example,) = tasks_of(as_served(read()), TtgSettings(tasks_per_query=1), random.Random(0))
+    (example,) = task_examples(as_served(read()), TtgSettings(tasks_per_query=1), random.Random(0))
     assert (example.id, example.task, example.source) == ("q1#0:plan", PLAN_TASK, "q1")
     assert example.prompt == render_prompt(read().record.request(SHOP))
     assert example.completion == TWO
@@ -77,7 +77,7 @@ def test_of_one_task_it_is_planning() -> None:
 def test_a_query_has_as_many_different_tasks_as_are_asked_for(count: int) -> None:
     for seed in range(10):
         settings = TtgSettings(tasks_per_query=count)
-        made = tasks_of(as_served(read()), settings, random.Random(seed))
+        made = task_examples(as_served(read()), settings, random.Random(seed))
         assert made[0].task == PLAN_TASK
         assert len({example.task for example in made}) == count
         assert [example.id for example in made] == [
@@ -86,7 +86,7 @@ def test_a_query_has_as_many_different_tasks_as_are_asked_for(count: int) -> Non
 
 
 def test_a_query_that_few_tasks_apply_to_has_fewer() -> None:
-    made = tasks_of(
+    made = task_examples(
         as_served(read("s1 = no_evidence()")), TtgSettings(tasks_per_query=8), random.Random(0)
     )
     assert [example.task for example in made] == [PLAN_TASK, "identify_tools"]
@@ -94,7 +94,7 @@ def test_a_query_that_few_tasks_apply_to_has_fewer() -> None:
 
 def test_a_query_without_an_id_is_known_by_its_words() -> None:
     query = AnnotatedQuery.read({"query": "hello", "plan": "s1 = no_evidence()"})
-    (example,) = tasks_of(as_served(query), TtgSettings(tasks_per_query=1), random.Random(0))
+    (example,) = task_examples(as_served(query), TtgSettings(tasks_per_query=1), random.Random(0))
     assert example.source == "hello"
 
 
@@ -318,7 +318,7 @@ def test_the_same_seed_makes_the_same_tasks() -> None:
         json.dumps(
             [
                 example.to_row()
-                for example in tasks_of(as_served(read()), TtgSettings(), random.Random(seed))
+                for example in task_examples(as_served(read()), TtgSettings(), random.Random(seed))
             ]
         )
         for seed in (1, 1, 2)

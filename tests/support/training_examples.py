@@ -20,7 +20,7 @@ from casewright.finetune.examples.tevo import (
     draw_toolbox,
     vary_prompts,
 )
-from casewright.finetune.examples.ttg import TASK_NAMES, TtgSettings, tasks_of
+from casewright.finetune.examples.ttg import TASK_NAMES, TtgSettings, task_examples
 from casewright.finetune.neighbours import Neighbours
 from casewright.finetune.tool_pools import ToolPool, read_pools
 from casewright.planner import AnnotatedQuery, plan_store
@@ -71,7 +71,7 @@ def shop_examples(
     examples = []
     for query in queries:
         varied = evolve(query, shop_toolbox(), *arguments)
-        examples.append((varied, tasks_of(varied, ALL_TASKS, rng)))
+        examples.append((varied, task_examples(varied, ALL_TASKS, rng)))
     return examples
 
 

@@ -31,7 +31,7 @@ def bench_decoding(
     held_out: Annotated[int, Option(min=1, help="Queries to score a trained model on.")] = 100,
     seed: Annotated[int, Option(help="The seed of the queries and random weights.")] = 0,
 ) -> Report:
-    """Write the same plans with transformers' generate, free and masked, and with our decoder.
+    """Time plans by transformers' generate, free and masked, and by Casewright's decoder.
 
     A trained model also writes its own plans, with and without the case planner's drafts.
     """

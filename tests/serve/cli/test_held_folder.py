@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from casewright.domains import waiting
+from casewright.domains import store_opening
 from tests.serve.helpers import GALAXY, Done, environment, one_line_error, result, run, run_process
 from tests.support.sparse import contents
 
@@ -48,7 +48,7 @@ def held(home: Path) -> Iterator[subprocess.Popen[str]]:
 def impatient(home: Path, *arguments: str) -> Done:
     """Run a command as it is, but for its patience: a minute is long for a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waiting, "LOCK_SECONDS", 0.5)
+        patch.setattr(store_opening, "LOCK_SECONDS", 0.5)
         return run(home, *arguments)
 
 
@@ -95,4 +95,4 @@ def test_commands_that_run_at_once_wait_for_each_other(own_home: Path) -> None:
 
 
 def test_patience_with_another_process_is_long_enough_for_a_build_and_has_an_end() -> None:
-    assert 20 <= waiting.LOCK_SECONDS <= 120
+    assert 20 <= store_opening.LOCK_SECONDS <= 120

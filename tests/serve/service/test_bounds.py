@@ -36,7 +36,7 @@ def test_a_thread_in_memory_keeps_its_last_run_only(tmp_path: Path) -> None:
     async def kept() -> list[int]:
         runs = await runs_of(tmp_path)
         body = AskBody(question=QUICK, scope={}, thread_id="t")
-        key = runs.key("t", TENANT)
+        key = runs.thread_key("t", TENANT)
         numbers = []
         for stream in (False, False, True):
             if stream:
@@ -60,7 +60,7 @@ def test_a_thread_whose_beginning_is_gone_is_none(tmp_path: Path) -> None:
             runs.ask(AskBody(question="plan: s1 = slow(b=0.5)", scope={}, thread_id="t"), TENANT)
         )
         await asyncio.sleep(0.2)
-        key = runs.key("t", TENANT)
+        key = runs.thread_key("t", TENANT)
         assert (await state_of(runs, "t", key))["status"] == "running"
         await runs.saver.adelete_thread(key)
         await asked

@@ -129,7 +129,7 @@ class Clients(RuleBasedStateMachine):
 
         async def work() -> Response:
             said: dict[str, Any] = {"scope": {}}
-            found = await self.runs.state(self.runs.key(thread, tenant))
+            found = await self.runs.state(self.runs.thread_key(thread, tenant))
             if replies and found is not None and found.questions:
                 said |= {"replies": {found.questions[0]["id"]: "yes"}}
             body = ResumeBody.model_validate(said)
@@ -243,7 +243,7 @@ class Clients(RuleBasedStateMachine):
         self.loop.close()
 
     def _ended(self, tenant: str, thread: str) -> None:
-        key = self.runs.key(thread, tenant)
+        key = self.runs.thread_key(thread, tenant)
         for _ in range(20):
             found = self.loop.run_until_complete(self.runs.state(key))
             if found is None or found.answered:

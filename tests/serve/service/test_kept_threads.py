@@ -70,7 +70,7 @@ def asked(thread: str, plan: str) -> AskBody:
 
 
 async def status_of(runs: Runs, thread: str) -> str:
-    found = await state_of(runs, thread, runs.key(thread, TENANT))
+    found = await state_of(runs, thread, runs.thread_key(thread, TENANT))
     return str(found["status"])
 
 
