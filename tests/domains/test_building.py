@@ -82,7 +82,7 @@ def test_a_build_that_takes_long_tells_how_many_cases_are_done(
     assert "Building the small stores: 512 of 600 cases (85 %)" in err
 
 
-def test_other_data_is_built_anew_and_nothing_old_stays(tmp_path: Path) -> None:
+def test_changed_data_causes_a_new_build_without_old_cases(tmp_path: Path) -> None:
     opened(tmp_path, "1", one=Source("a", "b"), two=Source("c"))
     assert opened(tmp_path, "2", one=Source("b2"), two=Source()) == {"one": {"b2"}, "two": set()}
     assert opened(tmp_path, "2", one=Source("never"), two=Source())["one"] == {"b2"}
@@ -100,14 +100,14 @@ def test_interrupted_build_is_done_again(tmp_path: Path) -> None:
     assert opened(tmp_path, "1", one=Source("a", "b"), two=Source("c")) == whole
 
 
-def test_half_the_cases_without_a_mark_are_replaced_by_all(tmp_path: Path) -> None:
+def test_cases_without_a_build_mark_are_replaced_by_a_new_build(tmp_path: Path) -> None:
     opened(tmp_path, "1", one=Source("a", "old"))
     (tmp_path / "built.json").unlink()
     assert opened(tmp_path, "1", one=Source("a", "b", "c", "d"))["one"] == {"a", "b", "c", "d"}
 
 
 @pytest.mark.parametrize("mark", ["", "{", "[]", "null", '{"digest": 1}', '{"other": "1"}', "\xff"])
-def test_mark_that_cannot_be_read_counts_as_none(tmp_path: Path, mark: str) -> None:
+def test_unreadable_build_mark_causes_a_new_build(tmp_path: Path, mark: str) -> None:
     opened(tmp_path, "wanted", one=Source("a"))
     (tmp_path / "built.json").write_text(mark, encoding="latin-1")
     again = Source("a")

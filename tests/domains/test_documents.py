@@ -134,7 +134,9 @@ def test_code_is_quoted_whole_in_a_fence_below_its_symbol(opened: OpenDomain) ->
         "What does Pump.prime(seconds) return?",
     ],
 )
-def test_every_question_is_planned_as_one_search_by_it(opened: OpenDomain, question: str) -> None:
+def test_every_question_is_planned_as_one_document_search(
+    opened: OpenDomain, question: str
+) -> None:
     result = CasePlanner(opened.plan_cases).plan(PlanRequest(question, opened.toolbox))
     assert str(result.plan) == "s1 = document_search(query=question)"
     assert result.fallback == ""
@@ -148,11 +150,13 @@ def test_annotated_queries_can_be_run_with_the_domains_tools(opened: OpenDomain)
         query.record.request(opened.toolbox).validate(query.plan)
 
 
-def test_stores_are_told_by_name_with_their_counts(opened: OpenDomain) -> None:
+def test_documents_store_has_six_cases(opened: OpenDomain) -> None:
     assert opened.stores["documents"].count() == 6
 
 
-def test_before_anything_was_ingested_the_command_is_named(tmp_path: Path) -> None:
+def test_documents_domain_without_documents_is_refused_with_the_ingest_command(
+    tmp_path: Path,
+) -> None:
     place = tmp_path / "nothing"
     with pytest.raises(InputError, match="casewright ingest PATH"):
         DOMAIN.open(place, default_encoder(), False)
@@ -164,7 +168,7 @@ def test_before_anything_was_ingested_the_command_is_named(tmp_path: Path) -> No
     open_waiting(SCHEMA, place).close()
 
 
-def test_domain_is_opened_where_the_user_says(location: Path) -> None:
+def test_documents_domain_opens_the_given_store_folder(location: Path) -> None:
     domain = DOMAIN.openers["store"](location, default_encoder(), str(location))
     try:
         assert call(domain, "document_search", "brake pads")

@@ -31,7 +31,7 @@ def sources(opened: OpenDomain, tool: str) -> list[str]:
 
 
 @pytest.mark.parametrize("tool", ASKED)
-def test_where_nothing_is_confirmed_it_finds_just_what_a_single_search_does(
+def test_feedback_without_confirmed_hits_finds_the_same_as_a_single_search(
     shop: OpenDomain, tool: str
 ) -> None:
     found = sources(shop, tool)
@@ -40,7 +40,7 @@ def test_where_nothing_is_confirmed_it_finds_just_what_a_single_search_does(
 
 
 @pytest.mark.parametrize("tool", sorted(set(ASKED) - {"order_lookup"}))
-def test_what_is_confirmed_is_found_beside_all_that_a_single_search_finds(
+def test_feedback_adds_confirmed_hits_to_those_of_a_single_search(
     shop: OpenDomain, tool: str
 ) -> None:
     found = sources(shop, tool)
@@ -49,7 +49,7 @@ def test_what_is_confirmed_is_found_beside_all_that_a_single_search_finds(
     assert len(set(more)) == len(more)
 
 
-def test_what_a_single_search_finds_stays_first_where_the_next_step_takes_it(
+def test_feedback_keeps_hits_of_a_single_product_search_first(
     shop: OpenDomain,
 ) -> None:
     found = sources(shop, "prod_search")
@@ -57,7 +57,7 @@ def test_what_a_single_search_finds_stays_first_where_the_next_step_takes_it(
     assert more[: len(found)] == found
 
 
-def test_no_round_looks_at_orders_of_another_customer(shop: OpenDomain) -> None:
+def test_feedback_rounds_judge_only_orders_of_the_customer(shop: OpenDomain) -> None:
     seen: list[Any] = []
 
     def confirms(one: Candidate) -> bool:

@@ -32,7 +32,7 @@ def test_domain_says_what_it_is_about_and_what_to_ask() -> None:
         assert all(values for values in domain.scopes.values())
 
 
-def test_shop_is_asked_by_its_customers_the_demo_one_first() -> None:
+def test_customer_scopes_are_all_customers_with_c001_first() -> None:
     customers = find_domain("shopping").scopes["customer"]
     assert list(customers) == [record["id"] for record in records("customers")]
     assert customers[0] == "C001"

@@ -22,13 +22,13 @@ def plain(question: str) -> str:
     return " ".join(re.findall(r"\w+", question.casefold()))
 
 
-def test_they_have_two_to_four_turns() -> None:
+def test_conversations_have_two_to_four_turns() -> None:
     lengths = Counter(len(one.turns) for one in CONVERSATIONS)
     assert set(lengths) == {2, 3, 4}
     assert sum(lengths.values()) >= 190
 
 
-def test_those_for_measuring_have_every_common_kind() -> None:
+def test_measuring_conversations_have_every_kind_of_follow_up() -> None:
     kept = [one for one in CONVERSATIONS if one.measuring]
     assert len(kept) >= 23
     kinds = Counter(kind for one in CONVERSATIONS for kind, _ in one.follow_ups)
@@ -64,7 +64,7 @@ def test_pages_and_listed_products_are_in_the_catalogue() -> None:
                 assert titles[title] == float(price)
 
 
-def test_none_of_them_is_learned_from() -> None:
+def test_measuring_conversations_are_not_in_the_training_queries() -> None:
     # What is not among these names is no part of the stores, plan cases included.
     assert "conversations" not in NAMES
     learned = {plain(query.query) for query in SHOP.queries()}

@@ -15,20 +15,20 @@ def plain(question: str) -> str:
     return " ".join(re.findall(r"\w+", question.casefold()))
 
 
-def test_there_are_a_hundred_of_every_class() -> None:
+def test_frozen_queries_are_a_hundred_with_ten_or_more_per_class() -> None:
     counted = Counter(query.label for query in SHOP.measuring_queries())
     assert sum(counted.values()) == 100
     assert min(counted.values()) >= 10
     assert len(counted) == 7
 
 
-def test_none_of_them_is_learned_from() -> None:
+def test_frozen_queries_are_not_in_the_training_queries() -> None:
     learned = {plain(query.query) for query in SHOP.queries()}
     assert learned.isdisjoint(plain(query.query) for query in SHOP.measuring_queries())
     # What is not among these names is no part of the stores, plan cases included.
     assert "frozen" not in NAMES
 
 
-def test_each_has_a_valid_plan(shop: OpenDomain) -> None:
+def test_every_frozen_query_has_a_valid_plan(shop: OpenDomain) -> None:
     for query in SHOP.measuring_queries():
         query.record.request(shop.toolbox).validate(query.plan)

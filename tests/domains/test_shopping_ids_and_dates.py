@@ -210,7 +210,7 @@ def test_clock_times_increase_and_keep_opening_hours(seed: int) -> None:
         ("are being packed in our Port Ellery warehouse this morning", 0, "06:00", "12:00"),
     ],
 )
-def test_what_a_note_says_of_the_clock_is_so(
+def test_time_of_day_in_a_parcel_note_matches_its_last_event(
     seed: int, words: str, day: int | None, earliest: str, latest: str
 ) -> None:
     told = [order["parcel"] for order in orders(seed) if words in order["parcel"]["note"]]
@@ -239,7 +239,7 @@ def test_notes_name_only_days_of_their_order() -> None:
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_what_is_written_holds_no_id_no_date_and_no_number_that_is_drawn(name: str) -> None:
+def test_source_records_have_no_generated_ids_dates_or_numbers(name: str) -> None:
     made_of = {"id", "product_id", "order_id", "date", "tracking", "total"}
 
     def walk(value: object) -> Iterator[str]:
@@ -269,7 +269,7 @@ def test_items_of_an_order_cost_what_the_catalogue_says() -> None:
     assert (order["items"], order["total"], order["customer"]) == ([item], 29.4, "C002")
 
 
-def test_what_is_written_stays_as_it_is() -> None:
+def test_complete_does_not_change_the_source_records() -> None:
     shop = small()
     before = deepcopy(shop)
     for name in shop:
@@ -303,7 +303,7 @@ def test_unknown_slug_is_told_with_file_line_and_the_nearest_that_there_is() -> 
         ("orders", {"ordered": 10**9}, r"is not a number of days"),
     ],
 )
-def test_what_cannot_be_completed_is_told_with_file_line_and_mend(
+def test_invalid_source_record_raises_an_error_with_file_line_and_correction(
     name: str, wrong: Record, told: str
 ) -> None:
     shop = small()
@@ -323,7 +323,7 @@ def test_what_cannot_be_completed_is_told_with_file_line_and_mend(
         ({"note": "On {}."}, r"\{\} names no day"),
     ],
 )
-def test_parcel_that_cannot_be_told_is_refused_with_its_mend(wrong: Record, told: str) -> None:
+def test_invalid_parcel_is_refused_with_a_correction(wrong: Record, told: str) -> None:
     shop = small()
     shop["orders"][0]["parcel"] |= wrong
     with pytest.raises(InputError, match=r"^orders\.jsonl, line 1: .*" + told):
@@ -344,14 +344,14 @@ def test_event_at_no_part_of_the_day_or_back_in_time_is_refused() -> None:
 
 
 @pytest.mark.parametrize("key", ["carrier", "events", "note", "expected", "state"])
-def test_what_is_missing_is_told_with_file_and_line(key: str) -> None:
+def test_missing_parcel_key_raises_an_error_with_file_and_line(key: str) -> None:
     shop = small()
     del shop["orders"][0]["parcel"][key]
     with pytest.raises(InputError, match=rf"^orders\.jsonl, line 1: Add its '{key}'\.$"):
         made("orders", shop)
 
 
-def test_stores_are_built_anew_where_ids_and_dates_are_made_otherwise(
+def test_digest_of_the_shop_includes_ids_and_dates_module(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     class SeenError(Exception):

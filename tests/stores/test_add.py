@@ -12,12 +12,12 @@ from tests.stores.helpers import note, note_schema
 from tests.support.encoders import BrokenEncoder, HashingEncoder
 
 
-def test_add_answers_the_ids_in_the_order_of_the_cases(store: CaseStore) -> None:
+def test_add_returns_ids_in_the_order_of_the_cases(store: CaseStore) -> None:
     ids = store.add(note(f"question {i}", i) for i in range(5))
     assert [case.solution for case in store.get(ids)] == [0, 1, 2, 3, 4]
 
 
-def test_adding_no_case_makes_nothing(store: CaseStore) -> None:
+def test_add_of_no_case_leaves_the_store_empty(store: CaseStore) -> None:
     assert store.add([]) == []
     assert store.count() == 0
     assert store.all() == []
@@ -32,13 +32,13 @@ def test_adding_the_same_id_again_replaces_case_and_vector(store: CaseStore) -> 
     assert store.search({"question": "trains and ships"}, 1)[0].case.id == case_id
 
 
-def test_of_two_cases_with_one_id_in_one_add_the_last_stays(store: CaseStore) -> None:
+def test_add_of_two_cases_with_one_id_keeps_the_last(store: CaseStore) -> None:
     twin = note("q", "s", result="first"), note("q", "s", result="second")
     assert len(set(store.add(twin))) == 1
     assert [case.result for case in store.all()] == ["second"]
 
 
-def test_get_keeps_the_order_asked_for_and_leaves_out_unknown_ids(store: CaseStore) -> None:
+def test_get_returns_cases_in_requested_order_without_unknown_ids(store: CaseStore) -> None:
     one, two = store.add([note("one", 1), note("two", 2)])
     unknown = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
     found = store.get([two, "no uuid at all", unknown, one, two])
@@ -47,13 +47,13 @@ def test_get_keeps_the_order_asked_for_and_leaves_out_unknown_ids(store: CaseSto
     assert store.get(unknown) == []
 
 
-def test_all_answers_every_case_ordered_by_id() -> None:
+def test_all_returns_every_case_ordered_by_id() -> None:
     with CaseStore(note_schema()) as store:
         ids = store.add(note(f"question {i}", i, created=f"{9999 - i}") for i in range(2100))
         assert [case.id for case in store.all()] == sorted(ids)
 
 
-def test_delete_removes_what_is_named_and_ignores_the_rest(store: CaseStore) -> None:
+def test_delete_removes_named_cases_and_ignores_unknown_ids(store: CaseStore) -> None:
     ids = store.add([note("one"), note("two"), note("three")])
     store.delete(ids[0])
     store.delete([ids[1], ids[1], ids[0], "no uuid", "6f9619ff-8b86-d011-b42d-00c04fc964ff"])
@@ -63,7 +63,7 @@ def test_delete_removes_what_is_named_and_ignores_the_rest(store: CaseStore) -> 
 
 
 @pytest.mark.parametrize("spell", [str.upper, lambda i: "{" + i + "}", lambda i: "urn:uuid:" + i])
-def test_delete_knows_every_spelling_of_an_id_that_get_knows(store: CaseStore, spell: Any) -> None:
+def test_get_and_delete_accept_every_spelling_of_an_id(store: CaseStore, spell: Any) -> None:
     (case_id,) = store.add([note("one")])
     assert len(store.get(spell(case_id))) == 1
     store.delete(spell(case_id))
@@ -80,7 +80,7 @@ def test_clear_removes_every_case_and_the_quality_scale(store: CaseStore) -> Non
     assert scores == pytest.approx([0.1, 0.1], abs=1e-6)
 
 
-def test_a_thousand_cases_are_encoded_in_batches() -> None:
+def test_add_encodes_a_thousand_cases_in_batches() -> None:
     encoder = HashingEncoder()
     with CaseStore(note_schema(encoder=encoder)) as store:
         store.add([note(f"question {i}", i) for i in range(1000)])
@@ -90,7 +90,7 @@ def test_a_thousand_cases_are_encoded_in_batches() -> None:
     assert max(sizes) <= 512
 
 
-def test_batches_before_the_one_that_failed_are_stored() -> None:
+def test_add_stores_the_batches_before_a_failed_batch() -> None:
     schema = note_schema(encoder=BrokenEncoder())
     cases = [note(f"question {i}", i) for i in range(900)] + [note("a broken one")]
     with CaseStore(schema) as store:
@@ -102,7 +102,7 @@ def test_batches_before_the_one_that_failed_are_stored() -> None:
 @pytest.mark.parametrize(
     "bad", [note("a broken one", quality=0.9), note("b", quality=math.nan)], ids=["nan", "quality"]
 )
-def test_a_first_add_that_fails_leaves_no_quality_scale_behind(bad: Case) -> None:
+def test_failed_first_add_does_not_set_the_quality_scale(bad: Case) -> None:
     with CaseStore(note_schema(encoder=BrokenEncoder())) as store:
         with pytest.raises(InputError):
             store.add([bad])
@@ -112,7 +112,7 @@ def test_a_first_add_that_fails_leaves_no_quality_scale_behind(bad: Case) -> Non
 
 
 @pytest.mark.parametrize("quality", [math.nan, math.inf, -math.inf])
-def test_quality_that_is_not_finite_is_refused(store: CaseStore, quality: float) -> None:
+def test_add_refuses_a_quality_that_is_not_finite(store: CaseStore, quality: float) -> None:
     store.add([note("fine", quality=0.5)])
     with pytest.raises(InputError, match="quality"):
         store.add([note("q", quality=quality)])
@@ -120,18 +120,20 @@ def test_quality_that_is_not_finite_is_refused(store: CaseStore, quality: float)
 
 
 @pytest.mark.parametrize("quality", ["good", [0.5], 10**400, 1j], ids=repr)
-def test_quality_that_is_no_number_is_refused_as_input(quality: Any) -> None:
+def test_add_refuses_a_quality_that_is_not_a_number(quality: Any) -> None:
     with CaseStore(note_schema()) as store, pytest.raises(InputError, match="quality"):
         store.add([note("q", quality=quality)])
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
-def test_quality_may_be_a_number_of_numpy(store: CaseStore, kind: Any) -> None:
+def test_quality_may_be_a_numpy_number(store: CaseStore, kind: Any) -> None:
     store.add([note("q", quality=kind(1))])
     assert [case.quality for case in store.all()] == [1.0]
 
 
-def test_progress_is_shown_on_stderr_and_never_on_stdout(capfd: pytest.CaptureFixture[str]) -> None:
+def test_add_writes_progress_to_stderr_and_only_on_request(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with CaseStore(note_schema("letters")) as store:
         store.add([note(f"question {i}") for i in range(300)], progress=True)
         shown = capfd.readouterr()

@@ -52,14 +52,14 @@ class Graph:
         self.shard.optimize()
         assert self.shard.info().indexed_vectors_count == CASES
 
-    def asked(self, query: NDArray[np.float32], lambda_b: float) -> StoreQuery:
+    def store_query(self, query: NDArray[np.float32], lambda_b: float) -> StoreQuery:
         return StoreQuery.of(self.schema, query, None, lambda_b, self.scale)
 
     def recall(self, lambda_b: float) -> float:
         """Return the share of the exact ten best that the graph finds."""
         shares = []
         for query in self.queries:
-            vector = self.asked(query, lambda_b).vector.tolist()
+            vector = self.store_query(query, lambda_b).vector.tolist()
             found = [
                 {
                     point.id
@@ -86,9 +86,9 @@ def graph(
     made.shard.close()
 
 
-def test_graph_finds_what_it_is_asked_for_and_is_not_asked_for_what_it_misses(graph: Graph) -> None:
+def test_graph_index_has_high_recall_where_exact_search_is_not_required(graph: Graph) -> None:
     asked = {
-        lambda_b: graph.asked(graph.queries[0], lambda_b).quality_leads
+        lambda_b: graph.store_query(graph.queries[0], lambda_b).quality_leads
         for lambda_b in (1.0, 0.99, 0.97, 0.95, 0.9, 0.8, 0.7, 0.6, 0.4, 0.2, 0.1)
     }
     recalls = {lambda_b: graph.recall(lambda_b) for lambda_b in asked}
@@ -96,8 +96,8 @@ def test_graph_finds_what_it_is_asked_for_and_is_not_asked_for_what_it_misses(gr
     assert min(recalls[lambda_b] for lambda_b, exact in asked.items() if exact) < 0.8
 
 
-def test_search_by_quality_alone_is_exact_and_by_similarity_alone_need_not_be(
+def test_exact_search_is_required_for_quality_alone_but_not_for_similarity_alone(
     graph: Graph,
 ) -> None:
-    assert graph.asked(graph.queries[0], 0.0).quality_leads
-    assert not graph.asked(graph.queries[0], 1.0).quality_leads
+    assert graph.store_query(graph.queries[0], 0.0).quality_leads
+    assert not graph.store_query(graph.queries[0], 1.0).quality_leads

@@ -33,15 +33,13 @@ def id_of(case: Case, schema: str = "notes") -> str:
 
 @settings(max_examples=at_most(40), deadline=None)
 @given(PROBLEMS, PLAIN)
-def test_id_depends_on_what_the_case_says_not_on_its_key_order(
-    problem: dict[str, Any], solution: Any
-) -> None:
+def test_case_id_does_not_depend_on_key_order(problem: dict[str, Any], solution: Any) -> None:
     turned = dict(reversed(problem.items()))
     copied = json.loads(json.dumps(solution))
     assert id_of(Case(problem, solution)) == id_of(Case(turned, copied))
 
 
-def test_id_of_a_known_case_never_changes() -> None:
+def test_id_of_a_fixed_case_equals_the_recorded_id() -> None:
     case = Case({"question": "Où ?", "n": 3}, {"plan": [1, 2]}, metadata={"tenant": "acme"})
     assert id_of(case) == "1750f1e3-8b71-52ed-95be-77782755b3be"
 
@@ -56,7 +54,7 @@ def test_id_of_a_known_case_never_changes() -> None:
     ],
     ids=["solution", "problem", "component", "tenant"],
 )
-def test_id_differs_where_solution_problem_or_tenant_differ(other: Case) -> None:
+def test_id_differs_if_solution_problem_or_tenant_differs(other: Case) -> None:
     assert id_of(note("q", "s")) != id_of(other)
 
 
@@ -69,19 +67,19 @@ def test_id_ignores_result_quality_created_and_other_metadata() -> None:
     assert id_of(note("q", "s")) == id_of(other)
 
 
-def test_id_that_is_given_is_kept_in_its_canonical_form(store: CaseStore) -> None:
+def test_given_id_is_kept_in_canonical_form(store: CaseStore) -> None:
     given_id = "6F9619FF-8B86-D011-B42D-00C04FC964FF"
     assert store.add([note("q", id=given_id)]) == [given_id.lower()]
     assert [case.id for case in store.get(given_id)] == [given_id.lower()]
 
 
-def test_id_that_is_no_uuid_is_refused_by_name(store: CaseStore) -> None:
+def test_add_refuses_an_id_that_is_not_a_uuid_and_names_it(store: CaseStore) -> None:
     with pytest.raises(InputError, match="case-17"):
         store.add([note("q", id="case-17")])
     assert store.count() == 0
 
 
-def test_case_comes_back_as_it_went_in(store: CaseStore) -> None:
+def test_stored_case_is_returned_unchanged(store: CaseStore) -> None:
     case = Case(
         {"question": "q é 漢", "support": "s", "n": [1, 2.5, None, {"a": True}]},
         {"answer": ["x"]},
@@ -96,13 +94,13 @@ def test_case_comes_back_as_it_went_in(store: CaseStore) -> None:
     assert back.to_json() == case.to_json()
 
 
-def test_case_without_created_gets_the_time_of_its_adding(store: CaseStore) -> None:
+def test_case_without_created_gets_a_utc_time_when_added(store: CaseStore) -> None:
     store.add([note("q")])
     assert store.all()[0].created.endswith("+00:00")
 
 
 @pytest.mark.parametrize("data", [b"", b"\x89PNG\x00\xff" * 9])
-def test_binary_component_comes_back_byte_for_byte(store: CaseStore, data: bytes) -> None:
+def test_binary_component_is_returned_byte_for_byte(store: CaseStore, data: bytes) -> None:
     (case_id,) = store.add(
         [Case({"question": "what is this", "picture": Binary("image/png", data)})]
     )
@@ -125,7 +123,7 @@ def test_binary_needs_exactly_one_of_data_and_path(parts: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("data", ["photo.png", 5, [1, 2]], ids=repr)
-def test_binary_whose_data_is_no_bytes_is_refused_and_told_of_path(data: Any) -> None:
+def test_binary_refuses_data_that_is_not_bytes_and_suggests_path(data: Any) -> None:
     with pytest.raises(InputError, match="path="):
         Binary("image/png", data)
 
@@ -140,7 +138,7 @@ def test_binary_whose_data_is_no_bytes_is_refused_and_told_of_path(data: Any) ->
     ],
     ids=["alone", "no base64", "both", "no text"],
 )
-def test_mapping_that_resembles_a_binary_stays_what_it_is(store: CaseStore, meta: Any) -> None:
+def test_mapping_that_resembles_a_binary_is_returned_unchanged(store: CaseStore, meta: Any) -> None:
     problem = {"question": "q", "meta": meta}
     store.add([Case(problem)])
     assert [case.problem for case in store.all()] == [problem]
@@ -158,7 +156,7 @@ def test_mapping_that_resembles_a_binary_stays_what_it_is(store: CaseStore, meta
     ],
     ids=["bytes", "nested binary", "set", "object", "result", "metadata"],
 )
-def test_case_that_is_not_json_is_refused_before_anything_is_written(
+def test_add_refuses_a_case_that_is_not_json_and_writes_nothing(
     store: CaseStore, case: Case
 ) -> None:
     with pytest.raises(InputError, match="JSON"):
@@ -171,12 +169,12 @@ def test_case_that_is_not_json_is_refused_before_anything_is_written(
     [note("q", math.nan), note("q", result=math.inf), note("q", metadata={"m": math.nan})],
     ids=["solution", "result", "metadata"],
 )
-def test_nan_and_infinity_are_not_json(case: Case) -> None:
+def test_add_refuses_nan_and_infinity_in_a_case(case: Case) -> None:
     with CaseStore(note_schema()) as store, pytest.raises(InputError):
         store.add([case])
 
 
-def test_text_that_is_no_unicode_is_refused_as_input() -> None:
+def test_add_and_search_refuse_text_with_half_a_surrogate_pair() -> None:
     with CaseStore(note_schema()) as store:
         with pytest.raises(InputError):
             store.add([note("half a surrogate pair: \ud83d")])

@@ -31,7 +31,7 @@ RANGES = st.sampled_from([(0.0, 1.0), (-20.0, 0.0), (0.0, 1000.0)])
 QUERY = {"a": [1, 2, 0], "b": [1, -1]}
 
 
-def filled(store: CaseStore, cases: Sequence[Any], start: int = 0, **metadata: Any) -> list[str]:
+def add_cases(store: CaseStore, cases: Sequence[Any], start: int = 0, **metadata: Any) -> list[str]:
     low, high = store.schema.quality_range
     return store.add(
         Case(
@@ -48,56 +48,58 @@ def ids(selection: Selection) -> list[str]:
     return [hit.case.id for hit in selection.hits]
 
 
-def expected(store: CaseStore, k: int, share: float, query: Any = QUERY, **asked: Any) -> list[str]:
+def picks_of_algorithm_1(
+    store: CaseStore, k: int, share: float, query: Any = QUERY, **asked: Any
+) -> list[str]:
     everything = store.search(query, 10_000, **asked)
     return picks_of_all(everything, store.schema, k, share, asked.get("weights"))
 
 
 @settings(max_examples=at_most(35), deadline=None)
 @given(CASES, st.integers(1, 5), st.integers(0, 12), WEIGHTS, SHARES, BIASES, RANGES)
-def test_selection_that_may_fetch_all_is_certified_and_that_of_algorithm_1_over_all_cases(
+def test_selection_without_limit_is_certified_and_equals_algorithm_1_over_all_cases(
     cases: Any, k: int, candidates: int, weights: Any, share: float, bias: float, span: Any
 ) -> None:
     with CaseStore(CaseSchema("plain", FACETS, span)) as store:
-        filled(store, cases)
+        add_cases(store, cases)
         told = store.select(
             QUERY, k, lambda_d=share, lambda_b=bias, weights=weights, candidates=candidates
         )
         assert told.certified
-        assert ids(told) == expected(store, k, share, weights=weights, lambda_b=bias)
+        assert ids(told) == picks_of_algorithm_1(store, k, share, weights=weights, lambda_b=bias)
         assert told.candidates <= len(cases)
 
 
 @settings(max_examples=at_most(30), deadline=None)
 @given(CASES, st.integers(1, 5), st.integers(0, 12), st.integers(0, 14), WEIGHTS, SHARES)
-def test_certificate_of_a_selection_that_may_fetch_little_is_never_wrong(
+def test_certified_selection_with_limited_candidates_equals_algorithm_1(
     cases: Any, k: int, candidates: int, most: int, weights: Any, share: float
 ) -> None:
     with CaseStore(CaseSchema("plain", FACETS)) as store:
-        filled(store, cases)
+        add_cases(store, cases)
         told = store.select(
             QUERY, k, lambda_d=share, weights=weights, candidates=candidates, most=most
         )
         assert told.candidates <= max(candidates, 2 * k, most)
         assert told.certified or told.candidates < len(cases)
         if told.certified:
-            assert ids(told) == expected(store, k, share, weights=weights)
+            assert ids(told) == picks_of_algorithm_1(store, k, share, weights=weights)
 
 
 @settings(max_examples=at_most(20), deadline=None)
 @given(CASES, CASES, CASES, st.integers(1, 4), SHARES)
-def test_proof_counts_the_cases_of_tenant_and_condition_only(
+def test_certified_selection_uses_only_cases_of_tenant_and_condition(
     mine: Any, apart: Any, theirs: Any, k: int, share: float
 ) -> None:
     with CaseStore(CaseSchema("plain", FACETS)) as store, store.for_tenant("acme") as acme:
-        filled(acme, mine, 0, kind="x")
-        filled(acme, apart, 100, kind="y")
+        add_cases(acme, mine, 0, kind="x")
+        add_cases(acme, apart, 100, kind="y")
         with store.for_tenant("zeta") as zeta:
-            filled(zeta, theirs, 200, kind="x")
+            add_cases(zeta, theirs, 200, kind="x")
         where = {"kind": {"not": "y"}}
         told = acme.select(QUERY, k, lambda_d=share, where=where, candidates=1)
         assert told.certified
-        assert ids(told) == expected(acme, k, share, where=where)
+        assert ids(told) == picks_of_algorithm_1(acme, k, share, where=where)
         assert set(ids(told)) <= {number_id(i) for i in range(len(mine))}
         assert told.candidates <= len(mine)
 
@@ -124,9 +126,9 @@ ASKED: Any = [
 ]
 
 
-def test_certified_picks_are_those_of_all_cases_on_every_engine(place: str) -> None:
+def test_certified_picks_equal_those_of_all_cases_on_every_engine(place: str) -> None:
     with CaseStore(CaseSchema("plain", FACETS), place) as store:
-        filled(store, around_centres(150, 1))
+        add_cases(store, around_centres(150, 1))
         shares = [0.0, 0.75, 1.0]
         for share, (k, weights, bias) in itertools.product(shares, ASKED):
             rng = np.random.default_rng(k)
@@ -134,68 +136,68 @@ def test_certified_picks_are_those_of_all_cases_on_every_engine(place: str) -> N
             asked: Any = {"weights": weights, "lambda_b": bias}
             told = store.select(query, k, lambda_d=share, **asked)
             assert told.certified
-            assert ids(told) == expected(store, k, share, query, **asked)
+            assert ids(told) == picks_of_algorithm_1(store, k, share, query, **asked)
             for pick in told.picks:
                 value = share * pick.hit.score - (1 - share) * pick.redundancy
                 assert pick.value == pytest.approx(value, abs=1e-9)
 
 
-def test_candidates_grow_where_others_could_have_been_picked(place: str) -> None:
+def test_selection_fetches_more_candidates_until_it_is_certified(place: str) -> None:
     with CaseStore(CaseSchema("plain", FACETS), place) as store:
         # The nearest 40 are one case told 40 times: what differs from it lies behind them.
-        filled(store, [({"a": [1, 2, 0]}, None)] * 40 + around_centres(60, 2))
+        add_cases(store, [({"a": [1, 2, 0]}, None)] * 40 + around_centres(60, 2))
         told = store.select(QUERY, 5, lambda_d=0.5, candidates=10)
         assert told.certified
         assert 10 < told.candidates <= store.count()
         assert told.searches > 1 + 4
-        assert ids(told) == expected(store, 5, 0.5)
+        assert ids(told) == picks_of_algorithm_1(store, 5, 0.5)
         kept = store.select(QUERY, 5, lambda_d=0.5, candidates=10, most=10)
         assert (kept.certified, kept.candidates, kept.searches) == (False, 10, 1 + 4)
         assert len(set(ids(told)) - set(ids(kept))) > 0
 
 
-def test_selection_whose_candidates_cover_all_cases_needs_no_proof(place: str) -> None:
+def test_selection_needs_one_search_if_candidates_cover_all_cases(place: str) -> None:
     with CaseStore(CaseSchema("plain", FACETS), place) as store:
-        filled(store, around_centres(10, 3))
+        add_cases(store, around_centres(10, 3))
         told = store.select(QUERY, 4, candidates=store.count() + 1, most=0)
         assert (told.certified, told.candidates, told.searches) == (True, store.count(), 1)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_of_equal_cases_the_first_ids_are_picked(place: str, share: float) -> None:
+def test_selection_among_equal_cases_picks_the_first_ids(place: str, share: float) -> None:
     with CaseStore(CaseSchema("plain", FACETS), place) as store:
-        filled(store, [({"a": [1, 1, 1], "b": [1, 3]}, 0.3)] * 60)
+        add_cases(store, [({"a": [1, 1, 1], "b": [1, 3]}, 0.3)] * 60)
         told = store.select(QUERY, 7, lambda_d=share, candidates=2)
         assert (told.certified, ids(told)) == (True, [number_id(i) for i in range(7)])
 
 
 @pytest.mark.parametrize("k", [12, 13, 100, 10**9, 10**20])
-def test_more_picks_than_cases_gives_them_all_in_order(place: str, k: int) -> None:
+def test_selection_of_more_picks_than_cases_returns_all_in_order(place: str, k: int) -> None:
     with CaseStore(CaseSchema("plain", FACETS), place) as store:
-        filled(store, around_centres(12, 4)[:12])
+        add_cases(store, around_centres(12, 4)[:12])
         told = store.select(QUERY, k, lambda_d=0.4)
         assert told.certified
-        assert ids(told) == expected(store, 12, 0.4)
+        assert ids(told) == picks_of_algorithm_1(store, 12, 0.4)
         assert len(ids(told)) == 12
 
 
-def test_selecting_nothing_or_from_nothing_is_certified(place: str) -> None:
+def test_selection_of_zero_picks_or_from_no_cases_is_certified(place: str) -> None:
     with CaseStore(CaseSchema("plain", FACETS), place) as store:
         for _ in range(2):
             told = store.select(QUERY, 0)
             assert (list(told.picks), told.certified, told.candidates) == ([], True, 0)
             empty = store.select(QUERY, 3, where={"kind": "none"})
             assert (list(empty.picks), empty.certified, empty.candidates) == ([], True, 0)
-            filled(store, around_centres(3, 5), kind="some")
+            add_cases(store, around_centres(3, 5), kind="some")
 
 
-def test_store_of_one_facet_selects_by_it(place: str) -> None:
+def test_selection_in_a_store_of_one_facet_is_certified(place: str) -> None:
     schema = CaseSchema("plain", (vector_facet("a", 3),))
     with CaseStore(schema, place) as store:
-        filled(store, [({"a": [i % 5, i % 7, 1 - i % 3]}, None) for i in range(80)])
+        add_cases(store, [({"a": [i % 5, i % 7, 1 - i % 3]}, None) for i in range(80)])
         told = store.select({"a": [1, 2, 3]}, 6, lambda_d=0.6, candidates=6)
         assert told.certified
-        assert ids(told) == expected(store, 6, 0.6, {"a": [1, 2, 3]})
+        assert ids(told) == picks_of_algorithm_1(store, 6, 0.6, {"a": [1, 2, 3]})
 
 
 @pytest.mark.parametrize(
@@ -203,6 +205,6 @@ def test_store_of_one_facet_selects_by_it(place: str) -> None:
     [{"k": -1}, {"k": 2.5}, {"k": None}, {"candidates": -1}, {"candidates": 0.5}, {"most": "x"}],
     ids=str,
 )
-def test_numbers_that_are_no_counts_are_refused_by_name(bad: dict[str, Any]) -> None:
+def test_select_refuses_values_that_are_not_counts_by_name(bad: dict[str, Any]) -> None:
     with CaseStore(note_schema()) as store, pytest.raises(InputError, match=next(iter(bad))):
         store.select("red", **bad)

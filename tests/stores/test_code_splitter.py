@@ -114,12 +114,12 @@ def chunks(text: str, language: str = "python") -> list[Chunk]:
     return split(Document(Kind("code", language), (Part(text),), has_lines=True))
 
 
-def test_every_language_of_the_table_is_tested() -> None:
+def test_every_supported_language_has_a_test_source() -> None:
     assert set(SOURCES) == set(LANGUAGES)
 
 
 @pytest.mark.parametrize("language", SOURCES)
-def test_chunks_are_definitions_and_know_their_symbols(language: str) -> None:
+def test_code_is_split_at_definitions_with_symbols_and_lines(language: str) -> None:
     text, symbols = SOURCES[language]
     made = chunks(text, language)
     # Lines that belong to nothing close what is above them, or are a chunk by themselves.
@@ -135,7 +135,7 @@ def test_chunks_are_definitions_and_know_their_symbols(language: str) -> None:
 
 
 @pytest.mark.parametrize(("language", "extra"), [("r", "r"), ("java", "documents")])
-def test_grammar_that_is_not_installed_is_told_with_its_extra(
+def test_missing_grammar_error_names_the_extra_to_install(
     monkeypatch: pytest.MonkeyPatch, language: str, extra: str
 ) -> None:
     for module in ("tree_sitter_language_pack.bindings.r", "tree_sitter_java"):
@@ -144,7 +144,7 @@ def test_grammar_that_is_not_installed_is_told_with_its_extra(
         chunks("", language)
 
 
-def test_comments_and_decorators_stand_with_their_definition() -> None:
+def test_comments_and_decorators_are_in_the_chunk_of_their_definition() -> None:
     text, _ = SOURCES["python"]
     held = {chunk.symbol: chunk.text for chunk in chunks(text) if chunk.symbol}
     assert chunks(text)[1].text.startswith("# Kept.\n@dataclass(")
@@ -152,7 +152,7 @@ def test_comments_and_decorators_stand_with_their_definition() -> None:
     assert held["A.m"].endswith("return inner")
 
 
-def test_parts_of_a_long_method_all_know_it_and_make_it_whole() -> None:
+def test_long_method_is_split_between_statements_into_chunks_with_its_symbol() -> None:
     head = f'class Store:\n    """{"Words. " * 9}"""\n\n'
     text = f"{head}{METHOD}\n    def small(self):\n        return 1\n"
     made = chunks(text)
@@ -165,22 +165,22 @@ def test_parts_of_a_long_method_all_know_it_and_make_it_whole() -> None:
     assert [chunk.symbol for chunk in made if chunk not in parts] == ["Store", "Store.small"]
 
 
-def test_short_head_of_a_class_stands_with_its_first_method() -> None:
+def test_short_class_head_is_in_the_chunk_of_its_first_method() -> None:
     made = chunks("class A(B):\n\n    def m(self):\n        return 1\n")
     assert [(chunk.symbol, chunk.first_line, chunk.last_line) for chunk in made] == [("A.m", 1, 4)]
 
 
-def test_one_line_in_a_class_is_no_chunk_of_its_own() -> None:
+def test_one_line_members_of_an_interface_stay_in_its_chunk() -> None:
     text = "interface I {\n  void a();\n  void b();\n}\n"
     assert [(chunk.symbol, chunk.last_line) for chunk in chunks(text, "java")] == [("I", 4)]
 
 
-def test_code_with_a_syntax_error_has_the_definitions_that_can_be_told() -> None:
+def test_code_with_a_syntax_error_still_gives_its_intact_definitions() -> None:
     text = "def f():\n    return 1\n\n\nx = = (\n\n\ndef g():\n    return 2\n"
     assert {"f", "g"} <= {chunk.symbol for chunk in chunks(text)}
 
 
-def test_code_on_one_long_line_is_cut_too() -> None:
+def test_code_on_one_long_line_is_split() -> None:
     text = "var a = [" + "1, 2, 3, " * 600 + "];"
     made = chunks(text, "javascript")
     assert len(made) > 10
@@ -188,6 +188,6 @@ def test_code_on_one_long_line_is_cut_too() -> None:
     assert "".join("".join(chunk.text.split()) for chunk in made) == "".join(text.split())
 
 
-def test_code_that_is_nested_deeper_than_python_recurses_is_cut() -> None:
+def test_code_nested_deeper_than_the_recursion_limit_is_split() -> None:
     text = "x = " + "[" * 3000 + "]" * 3000 + "\n\ndef f():\n    return 1\n"
     assert chunks(text)[-1].symbol == "f"

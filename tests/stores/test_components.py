@@ -46,7 +46,7 @@ def cosine(one: Any, other: Any) -> float:
 
 @settings(max_examples=30, deadline=None)
 @given(PART, st.none() | PART, PART, st.none() | PART)
-def test_facet_over_two_components_compares_the_mean_of_those_that_are_there(
+def test_facet_over_two_components_compares_the_mean_of_present_components(
     before: Any, after: Any, asked_before: Any, asked_after: Any
 ) -> None:
     problem = {"before": before} | ({"after": after} if after else {})
@@ -59,7 +59,7 @@ def test_facet_over_two_components_compares_the_mean_of_those_that_are_there(
     assert hit.score == pytest.approx(2 / 3 * cosine(*means), abs=1e-6)
 
 
-def test_query_without_the_optional_component_finds_by_the_other(place: str) -> None:
+def test_query_without_the_optional_component_is_compared_by_the_other(place: str) -> None:
     with CaseStore(schema("after"), place) as store:
         store.add(
             [
@@ -77,7 +77,7 @@ def test_query_without_the_optional_component_finds_by_the_other(place: str) -> 
             store.search({"after": [1, 0, 0]})
 
 
-def test_without_optional_a_problem_that_lacks_a_component_has_no_part() -> None:
+def test_problem_that_lacks_a_required_component_scores_zero_in_the_facet() -> None:
     with CaseStore(schema()) as store:
         store.add(
             [Case({"before": [1, 0, 0]}, 1), Case({"before": [1, 0, 0], "after": [1, 0, 0]}, 2)]
@@ -89,12 +89,12 @@ def test_without_optional_a_problem_that_lacks_a_component_has_no_part() -> None
         ]
 
 
-def test_facet_needs_a_component_that_is_not_optional() -> None:
+def test_facet_with_optional_components_only_is_refused() -> None:
     with pytest.raises(InputError, match=r"of which .* are optional"):
         moves("before", "after")
 
 
-def test_facet_cannot_do_without_what_it_does_not_read() -> None:
+def test_optional_component_that_the_facet_does_not_read_is_refused() -> None:
     with pytest.raises(InputError, match="'other'"):
         moves("after", "other")
 
@@ -105,7 +105,7 @@ def test_facet_without_components_is_refused() -> None:
 
 
 @pytest.mark.parametrize("dimension", [0, -3])
-def test_facet_without_a_dimension_is_refused(dimension: int) -> None:
+def test_facet_with_a_dimension_below_one_is_refused(dimension: int) -> None:
     with pytest.raises(InputError, match=f"dimension {dimension}"):
         vector_facet("a", dimension)
 
@@ -127,7 +127,7 @@ def test_two_facets_may_read_one_component_differently(place: str) -> None:
 
 
 @pytest.mark.parametrize("large", [1e308, 1e-308, 5e-324])
-def test_weights_count_by_their_shares_however_large_or_small(large: float) -> None:
+def test_search_weights_count_by_their_shares_whatever_their_size(large: float) -> None:
     with CaseStore(schema("after")) as store:
         store.add([Case({"before": [1, 0, 0]}, 1), Case({"note": "red"}, 2)])
         hits = store.search(
@@ -137,7 +137,7 @@ def test_weights_count_by_their_shares_however_large_or_small(large: float) -> N
 
 
 @pytest.mark.parametrize("bad", ["x", None, [1], 10**400, 1j, "nan"], ids=repr)
-def test_weight_that_is_no_finite_number_is_refused(bad: Any) -> None:
+def test_search_weight_that_is_not_a_finite_number_is_refused(bad: Any) -> None:
     with CaseStore(schema()) as store:
         for ask in (store.search, store.select):
             with pytest.raises(InputError, match="weights"):
@@ -156,7 +156,7 @@ def test_component_may_have_any_name(folder: Path, name: str) -> None:
         assert "red apple" in store.schema.full(hits[0].case)
 
 
-def test_text_of_a_million_characters_comes_back_whole(place: str) -> None:
+def test_text_of_a_million_characters_is_returned_unchanged(place: str) -> None:
     text = "große Wörter " * 80_000
     with CaseStore(CaseSchema("plain", (text_facet("t", HashingEncoder()),)), place) as store:
         store.add([Case({"t": text}, text)])
@@ -164,7 +164,7 @@ def test_text_of_a_million_characters_comes_back_whole(place: str) -> None:
         assert store.get(store.all()[0].id)[0].problem == {"t": text}
 
 
-def test_what_is_no_case_is_refused(store: CaseStore) -> None:
+def test_add_and_retain_refuse_a_value_that_is_not_a_case(store: CaseStore) -> None:
     unusable: list[Any] = ["text", 5, None, [("a", "b")]]
     for bad in unusable:
         for write in (lambda case: store.add([case]), store.retain):
@@ -174,7 +174,7 @@ def test_what_is_no_case_is_refused(store: CaseStore) -> None:
     assert store.count() == 0
 
 
-def test_query_that_is_no_problem_is_refused(store: CaseStore) -> None:
+def test_search_and_select_refuse_a_query_that_is_not_a_problem(store: CaseStore) -> None:
     unusable: list[Any] = [5, None, ["red"], b"red", Case({})]
     for query in unusable:
         for ask in (store.search, store.select):
@@ -182,7 +182,7 @@ def test_query_that_is_no_problem_is_refused(store: CaseStore) -> None:
                 ask(query)
 
 
-def test_k_that_is_no_count_is_refused_and_nothing_is_called_damaged(store: CaseStore) -> None:
+def test_search_refuses_a_k_that_is_not_a_count_as_input_error(store: CaseStore) -> None:
     store.add([Case({"question": "red"})])
     unusable: list[Any] = [0, -1, 2.5, float("nan"), None, "3"]
     for k in unusable:

@@ -34,7 +34,7 @@ def flip(damaged: Path, at: int, bit: int = 7) -> None:
         opened.write(bytes([byte ^ 1 << bit]))
 
 
-def used(folder: Path) -> int:
+def read_store(folder: Path) -> int:
     with CaseStore(note_schema(), folder) as store:
         store.search("question 300", 5)
         return len(store.all())
@@ -62,34 +62,36 @@ def killed(written: tuple[Path, Path], tmp_path: Path) -> Path:
     return copied(written[1], tmp_path / "killed")
 
 
-def test_zeroed_vector_far_in_its_file_is_damage(closed: Path) -> None:
+def test_zeroed_vector_in_a_closed_store_raises_store_damaged_error(closed: Path) -> None:
     with file(closed, VECTORS).open("r+b") as opened:
         opened.seek(300 * VECTOR)
         assert opened.read(VECTOR).strip(b"\0")
         opened.seek(300 * VECTOR)
         opened.write(bytes(VECTOR))
     with pytest.raises(StoreDamagedError, match="chunk_0"):
-        used(closed)
+        read_store(closed)
 
 
 @pytest.mark.parametrize("part", ["layout.json", "count.bin"])
-def test_flipped_bit_in_what_a_collection_remembers_is_damage(closed: Path, part: str) -> None:
+def test_flipped_bit_in_layout_or_count_file_raises_store_damaged_error(
+    closed: Path, part: str
+) -> None:
     damaged = file(closed, f"shards/notes/{part}")
     flip(damaged, damaged.stat().st_size // 2, 0)
     with pytest.raises(StoreDamagedError, match=part):
-        used(closed)
+        read_store(closed)
 
 
-def test_count_that_is_missing_is_damage(closed: Path) -> None:
+def test_missing_count_file_raises_store_damaged_error(closed: Path) -> None:
     file(closed, "shards/notes/count.bin").unlink()
     with pytest.raises(StoreDamagedError, match=r"count\.bin"):
-        used(closed)
+        read_store(closed)
 
 
-def test_copy_whose_holes_were_written_out_is_sound(closed: Path, tmp_path: Path) -> None:
+def test_copied_store_without_sparse_files_is_readable(closed: Path, tmp_path: Path) -> None:
     for part in closed.rglob("*.mmap"):
         part.write_bytes(part.read_bytes())
-    assert used(closed) == CASES
+    assert read_store(closed) == CASES
 
 
 @pytest.fixture
@@ -100,7 +102,7 @@ def open_store(tmp_path: Path) -> Iterator[tuple[CaseStore, Path]]:
 
 
 @pytest.mark.parametrize("bit", range(8))
-def test_bit_flipped_in_a_vector_of_an_open_store_is_no_score(
+def test_flipped_bit_in_a_vector_of_an_open_store_raises_store_damaged_error(
     open_store: tuple[CaseStore, Path], bit: int
 ) -> None:
     store, folder = open_store
@@ -113,7 +115,7 @@ def test_bit_flipped_in_a_vector_of_an_open_store_is_no_score(
         store.update({case.id: Change(quality=1.0) for case in store.all()})
 
 
-def test_score_that_no_case_can_have_is_refused() -> None:
+def test_search_refuses_a_score_that_no_case_can_have() -> None:
     with CaseStore(note_schema()) as store:
         (id_,) = store.add([note("question")])
         for number in (3e36, 1.5):
@@ -123,7 +125,7 @@ def test_score_that_no_case_can_have_is_refused() -> None:
                 store.search("question")
 
 
-def test_quality_that_no_case_can_have_is_refused() -> None:
+def test_search_refuses_a_stored_quality_that_no_case_can_have() -> None:
     with CaseStore(note_schema()) as store:
         (id_,) = store.add([note("question", quality=0.5)])
         (point,) = store.engine.get("notes", [id_], vectors=True)
@@ -134,40 +136,42 @@ def test_quality_that_no_case_can_have_is_refused() -> None:
             store.search("question", lambda_b=0.5)
 
 
-def test_sound_store_of_a_killed_process_opens(killed: Path) -> None:
-    assert used(killed) == CASES
+def test_undamaged_store_of_a_killed_process_opens(killed: Path) -> None:
+    assert read_store(killed) == CASES
 
 
-def test_flipped_last_byte_of_a_killed_store_ends_no_process(killed: Path) -> None:
+def test_flipped_last_byte_of_mappings_after_a_kill_raises_store_damaged_error(
+    killed: Path,
+) -> None:
     mappings = file(killed, MAPPINGS)
     flip(mappings, mappings.stat().st_size - 1)
     for _ in range(2):
         with pytest.raises(StoreDamagedError, match=str(killed)):
-            used(killed)
+            read_store(killed)
 
 
-def test_half_of_a_killed_store_s_cases_is_no_store(killed: Path) -> None:
+def test_halved_mappings_file_after_a_kill_raises_store_damaged_error(killed: Path) -> None:
     mappings = file(killed, MAPPINGS)
     os.truncate(mappings, mappings.stat().st_size // 2)
     for _ in range(2):
         with pytest.raises(StoreDamagedError, match=f"of {CASES}"):
-            used(killed)
+            read_store(killed)
 
 
-def test_zeroed_vector_of_a_killed_store_is_damage(killed: Path) -> None:
+def test_zeroed_vector_after_a_kill_raises_store_damaged_error(killed: Path) -> None:
     with file(killed, VECTORS).open("r+b") as opened:
         opened.seek(300 * VECTOR)
         opened.write(bytes(VECTOR))
     with pytest.raises(StoreDamagedError, match="differs from what was written"):
-        used(killed)
+        read_store(killed)
 
 
-def test_looking_at_a_damaged_store_changes_nothing(killed: Path) -> None:
+def test_failed_opening_of_a_damaged_store_leaves_its_files_usable(killed: Path) -> None:
     mappings = file(killed, MAPPINGS)
     whole = mappings.read_bytes()
     mappings.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(StoreDamagedError):
-        used(killed)
+        read_store(killed)
     mappings.write_bytes(whole)
-    assert used(killed) == CASES
+    assert read_store(killed) == CASES
     assert not list(killed.glob("shards/*looked*"))

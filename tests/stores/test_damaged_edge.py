@@ -36,18 +36,18 @@ def file(folder: Path, pattern: str) -> Path:
     return found
 
 
-def used(folder: Path) -> None:
+def read_store(folder: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         store.search("question", 50)
         store.all()
 
 
-def refused(folder: Path) -> None:
+def check_damaged(folder: Path) -> None:
     """The folder is called damaged, by name; all its files stay; what is not damaged is usable."""
     before = contents(folder)
     for _ in range(2):
         with pytest.raises(StoreDamagedError, match=str(folder)):
-            used(folder)
+            read_store(folder)
     assert contents(folder) == before
     with CaseStore(note_schema("letters"), folder) as letters:
         assert letters.count() == 1
@@ -68,14 +68,14 @@ PARTS = [
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_missing_or_cut_file_of_a_shard_is_damage_and_deletes_nothing(
+def test_missing_or_cut_shard_file_raises_store_damaged_error_and_deletes_nothing(
     folder: Path, part: str
 ) -> None:
     damaged = file(folder, part)
     os.truncate(damaged, damaged.stat().st_size // 2)
-    refused(folder)
+    check_damaged(folder)
     damaged.unlink()
-    refused(folder)
+    check_damaged(folder)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_missing_or_cut_file_of_a_shard_is_damage_and_deletes_nothing(
         SEGMENT + "mutable_id_tracker.mappings",
     ],
 )
-def test_garbage_in_a_file_of_a_shard_is_damage_and_deletes_nothing(
+def test_garbage_in_a_shard_file_raises_store_damaged_error_and_deletes_nothing(
     folder: Path, part: str
 ) -> None:
     damaged = file(folder, part)
@@ -98,11 +98,13 @@ def test_garbage_in_a_file_of_a_shard_is_damage_and_deletes_nothing(
         opened.write(
             random.Random(0).randbytes(damaged.stat().st_size if "wal" not in part else 99)
         )
-    refused(folder)
+    check_damaged(folder)
 
 
 @pytest.mark.parametrize("part", PARTS[:5])
-def test_garbage_in_what_a_killed_process_left_is_damage(folder: Path, part: str) -> None:
+def test_garbage_in_a_shard_file_after_a_kill_raises_store_damaged_error(
+    folder: Path, part: str
+) -> None:
     file(folder, "closed.json").unlink()
     damaged = file(folder, part)
     whole = damaged.read_bytes()
@@ -110,26 +112,26 @@ def test_garbage_in_what_a_killed_process_left_is_damage(folder: Path, part: str
         opened.write(b"\xff" * min(len(whole), 99))
     for _ in range(2):
         with pytest.raises(StoreDamagedError, match=str(folder)):
-            used(folder)
+            read_store(folder)
     damaged.write_bytes(whole)
     with CaseStore(note_schema(), folder) as store:
         assert store.count() == len(store.all()) == 30
 
 
-def test_garbage_in_the_stored_cases_is_damage(folder: Path) -> None:
+def test_garbage_in_stored_cases_raises_store_damaged_error(folder: Path) -> None:
     file(folder, "closed.json").unlink()
     with file(folder, SEGMENT + "payload_storage/page_0.dat").open("r+b") as opened:
         opened.write(random.Random(0).randbytes(20_000))
     with pytest.raises(StoreDamagedError, match=f"{folder} .*notes"):
-        used(folder)
+        read_store(folder)
 
 
-def test_panic_of_the_engine_is_damage(folder: Path) -> None:
+def test_panic_of_the_engine_raises_store_damaged_error(folder: Path) -> None:
     file(folder, "closed.json").unlink()
     os.truncate(file(folder, SEGMENT + "vector_storage/vectors/status.dat"), 0)
     for _ in range(2):
         with pytest.raises(StoreDamagedError, match=str(folder)):
-            used(folder)
+            read_store(folder)
 
 
 @pytest.mark.parametrize("part", ["layout.json", SEGMENT + "segment.json"])
@@ -144,17 +146,19 @@ def test_damaged_collection_can_be_dropped_and_built_again(folder: Path, part: s
         assert store.count() == 1
 
 
-def test_restored_folder_opens_again(folder: Path) -> None:
+def test_store_folder_opens_after_its_damaged_file_is_restored(folder: Path) -> None:
     damaged = file(folder, SEGMENT + "mutable_id_tracker.mappings")
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:10])
-    refused(folder)
+    check_damaged(folder)
     damaged.write_bytes(whole)
     with CaseStore(note_schema(), folder) as store:
         assert store.count() == len(store.all()) == 30
 
 
-def test_what_an_interrupted_making_or_removing_left_is_no_collection(folder: Path) -> None:
+def test_folders_left_by_an_interrupted_create_or_drop_are_ignored_and_removed(
+    folder: Path,
+) -> None:
     shards = folder / "shards"
     for ending in ("new", "gone"):
         (shards / f"notes.{ending}" / "shard" / "wal").mkdir(parents=True)

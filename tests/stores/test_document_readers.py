@@ -120,7 +120,7 @@ def test_restructuredtext_keeps_sections_objects_tables_code_and_lines(
         ("front.md", "---\ntitle: Oils\n---\n\n## Red\n\nFor mills.\n", "Red", "For mills."),
     ],
 )
-def test_files_with_a_structure_keep_it(
+def test_chunks_keep_the_structure_of_their_file(
     store: CaseStore, tmp_path: Path, name: str, data: str | bytes, heading: str, text: str
 ) -> None:
     assert ingest(store, write(tmp_path / "docs", {name: data})).failed == ()
@@ -129,7 +129,9 @@ def test_files_with_a_structure_keep_it(
     assert text in chunk["text"]
 
 
-def test_title_on_top_of_a_markdown_file_is_its_title(store: CaseStore, tmp_path: Path) -> None:
+def test_title_in_the_front_matter_of_markdown_is_the_chunk_title(
+    store: CaseStore, tmp_path: Path
+) -> None:
     text = '---\ntitle: "Oils"\n---\n\n## Red\n\nFor mills.\n'
     ingest(store, write(tmp_path / "docs", {"front.md": text}))
     (chunk,) = chunks_of(store, "front.md")
@@ -137,7 +139,7 @@ def test_title_on_top_of_a_markdown_file_is_its_title(store: CaseStore, tmp_path
     assert "title:" not in chunk["text"]
 
 
-def test_row_of_a_table_is_on_its_line_of_the_file(store: CaseStore, tmp_path: Path) -> None:
+def test_csv_rows_have_the_line_numbers_of_their_file(store: CaseStore, tmp_path: Path) -> None:
     table = 'part,"oil\nor fat"\nmill,"red\nor blue"\nsaw,green\n'
     ingest(store, write(tmp_path / "docs", {"a.csv": table}))
     (chunk,) = chunks_of(store, "a.csv")
@@ -145,7 +147,9 @@ def test_row_of_a_table_is_on_its_line_of_the_file(store: CaseStore, tmp_path: P
     assert (chunk["first_line"], chunk["last_line"]) == (4, 5)
 
 
-def test_line_of_json_lines_stays_one_line(store: CaseStore, tmp_path: Path) -> None:
+def test_json_lines_record_with_an_escaped_newline_is_one_line(
+    store: CaseStore, tmp_path: Path
+) -> None:
     lines = '{"part": "mill", "oil": "red\\nor blue"}\n{"part": "saw"}\n'
     ingest(store, write(tmp_path / "docs", {"a.jsonl": lines}))
     (chunk,) = chunks_of(store, "a.jsonl")
@@ -153,7 +157,7 @@ def test_line_of_json_lines_stays_one_line(store: CaseStore, tmp_path: Path) -> 
     assert "oil: red or blue" in chunk["text"]
 
 
-def test_a_text_file_with_underlined_titles_is_read_by_its_sections(
+def test_text_file_with_underlined_titles_is_split_by_section(
     store: CaseStore, tmp_path: Path
 ) -> None:
     text = "Mill\n====\n\nIt turns.\n\nOil\n---\n\nTake :ref:`castor oil <castor>`.\n"
@@ -166,7 +170,7 @@ def test_a_text_file_with_underlined_titles_is_read_by_its_sections(
 @pytest.mark.parametrize(
     ("encoding", "told"), [("latin-1", "CP1252"), ("utf-16-le", "UTF-16-LE"), ("utf-16-be", "BE")]
 )
-def test_text_that_is_not_utf8_is_read_with_a_note(
+def test_text_in_another_encoding_than_utf8_is_read_with_a_note(
     store: CaseStore, tmp_path: Path, encoding: str, told: str
 ) -> None:
     text = "Der Mühlenöler ölt die Mühle.\n"
@@ -188,7 +192,7 @@ def test_text_that_is_not_utf8_is_read_with_a_note(
         ("packed.js", "var a=1;" * 200, "made by a program"),
     ],
 )
-def test_what_a_program_wrote_is_skipped_and_told_before_anything_is_stored(
+def test_dry_run_reports_logs_and_generated_files_as_skipped(
     store: CaseStore, tmp_path: Path, name: str, text: str, reason: str
 ) -> None:
     docs = write(tmp_path / "docs", {name: text, "a.txt": "Red apples."})
@@ -197,12 +201,12 @@ def test_what_a_program_wrote_is_skipped_and_told_before_anything_is_stored(
     assert reason in why
 
 
-def test_changes_with_dates_are_no_log(store: CaseStore, tmp_path: Path) -> None:
+def test_change_list_with_dates_is_not_skipped_as_a_log(store: CaseStore, tmp_path: Path) -> None:
     text = "".join(f"2026-05-{day:02} The mill was oiled.\n" for day in range(1, 30))
     assert ingest(store, write(tmp_path / "docs", {"changes.txt": text})).skipped == ()
 
 
-def test_code_that_is_cut_is_code_in_each_part(store: CaseStore, tmp_path: Path) -> None:
+def test_split_code_block_is_fenced_in_each_chunk(store: CaseStore, tmp_path: Path) -> None:
     code = "\n\n".join(f"call_{number}(argument, other_argument)" for number in range(60))
     ingest(store, write(tmp_path / "docs", {"a.md": f"# Calls\n\n```python\n{code}\n```\n"}))
     texts = [chunk["text"] for chunk in chunks_of(store, "a.md")]

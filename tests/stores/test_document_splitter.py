@@ -64,7 +64,7 @@ TEXT = st.lists(LINE, max_size=40).map("\n".join)
 @pytest.mark.parametrize("name", ["a.txt", "a.json", "a.py", "a.go"])
 @settings(max_examples=at_most(30), deadline=None)
 @given(text=TEXT)
-def test_every_letter_is_in_one_chunk_on_its_own_lines(name: str, text: str) -> None:
+def test_chunks_contain_every_letter_once_with_correct_line_numbers(name: str, text: str) -> None:
     made = chunks(text, name)
     assert bare([chunk.text for chunk in made]) == bare([text])
     check_lines(text, made)
@@ -72,7 +72,7 @@ def test_every_letter_is_in_one_chunk_on_its_own_lines(name: str, text: str) -> 
 
 @settings(max_examples=at_most(50), deadline=None)
 @given(text=TEXT)
-def test_of_markdown_only_headings_are_left_out_of_the_text(text: str) -> None:
+def test_markdown_chunks_leave_out_only_headings(text: str) -> None:
     made = chunks(text, "a.md")
     check_lines(text.replace("#\tTab", "# Tab"), made)
     told = bare([chunk.text for chunk in made]).replace("```", "")
@@ -86,13 +86,13 @@ def test_of_markdown_only_headings_are_left_out_of_the_text(text: str) -> None:
 
 @settings(max_examples=at_most(30), deadline=None)
 @given(text=TEXT, name=st.sampled_from(["a.txt", "a.md", "a.py", "a.csv"]))
-def test_no_chunk_is_longer_than_the_encoder_reads(name: str, text: str) -> None:
+def test_no_chunk_is_longer_than_the_encoder_limit(name: str, text: str) -> None:
     for chunk in chunks(text, name):
         # Code that is cut has fences of its own.
         assert text_sizes([chunk.text])[0] <= MAX_CHUNK_TOKENS + FENCE_TOKENS
 
 
-def test_paragraphs_are_put_together_until_there_is_enough() -> None:
+def test_short_paragraphs_are_joined_into_chunks_of_sufficient_size() -> None:
     text = "\n\n".join(f"Sentence {number} is not long." for number in range(60))
     sizes = [sum(text_sizes([chunk.text])) for chunk in chunks(text, "a.txt")]
     assert len(sizes) > 2
@@ -105,7 +105,7 @@ def test_paragraphs_are_put_together_until_there_is_enough() -> None:
     put_in=st.integers(4, 220),
     at=st.integers(0, 30),
 )
-def test_paragraph_put_in_changes_no_chunk_behind_the_next_one_that_is_long(
+def test_inserted_paragraph_changes_no_chunk_after_the_next_long_paragraph(
     sizes: list[int], put_in: int, at: int
 ) -> None:
     parts = [paragraph(f"p{number}", size) for number, size in enumerate(sizes)]
@@ -125,7 +125,7 @@ def test_paragraph_put_in_changes_no_chunk_behind_the_next_one_that_is_long(
     assert len(before ^ after) <= 1
 
 
-def test_long_paragraph_is_cut_between_sentences() -> None:
+def test_long_paragraph_is_split_between_sentences() -> None:
     sentences = [f"Sentence number {n} tells a little of what is to be told." for n in range(60)]
     made = chunks(" ".join(sentences), "a.txt")
     assert len(made) > 2
@@ -134,21 +134,21 @@ def test_long_paragraph_is_cut_between_sentences() -> None:
         assert chunk.text.endswith("told.")
 
 
-def test_long_list_is_cut_between_its_items() -> None:
+def test_long_list_is_split_between_items() -> None:
     items = [f"- Item {n} has\n  a second line, with: commas; and, so on." for n in range(60)]
     made = chunks("# List\n\n" + "\n".join(items), "a.md")
     assert len(made) > 2
     assert all(re.match(r"- Item|# List", chunk.text) for chunk in made)
 
 
-def test_heading_stands_with_the_long_text_below_it() -> None:
+def test_heading_is_in_the_chunk_of_the_text_below_it() -> None:
     text = "# Guide\n\n## Use\n\n" + "\n".join(f"- Item {n} has a few words." for n in range(60))
     made = chunks(text, "a.md")
     assert made[0].text.startswith("## Use\n\n- Item 0")
     assert {chunk.headings for chunk in made} == {("Guide", "Use")}
 
 
-def test_headings_above_a_passage_are_known() -> None:
+def test_chunk_has_the_title_and_headings_above_it() -> None:
     text = (
         "Before.\n\n# Guide\n\n## Install ##\n\n### On `Linux`/Mac\n\nUnpack it.\n\n"
         "```\n# no heading\n```\n\n## Use\n\nRun it.\n"
@@ -164,16 +164,16 @@ def test_headings_above_a_passage_are_known() -> None:
     assert "# no heading" in made[1].text
 
 
-def test_section_with_the_words_of_an_earlier_line_stands_on_its_own_lines() -> None:
+def test_section_with_a_repeated_heading_text_has_its_own_line_numbers() -> None:
     text = "# A\n\n```\n## B\n```\n\n## B\n\nwords\n"
     assert [chunk.first_line for chunk in chunks(text, "a.md")] == [1, 7]
 
 
-def test_file_of_headings_alone_is_not_lost() -> None:
+def test_file_with_headings_only_gives_a_chunk_for_each_heading() -> None:
     assert [chunk.text for chunk in chunks("# One\n\n# Two\n", "a.md")] == ["# One", "# Two"]
 
 
-def test_pages_of_a_pdf_are_told_apart() -> None:
+def test_pdf_chunks_have_their_page_number() -> None:
     made = chunks(pdf(["Red apples.", "", "Green\npears."]), "a.pdf")
     assert [(chunk.page, chunk.text) for chunk in made] == [
         (1, "Red apples."),
@@ -182,7 +182,7 @@ def test_pages_of_a_pdf_are_told_apart() -> None:
     assert {chunk.first_line for chunk in made} == {None}
 
 
-def test_page_of_html_is_told_by_its_headings() -> None:
+def test_html_page_is_split_by_headings_with_its_title() -> None:
     page = (
         "<title>Shop\n help</title><script>no()</script><h1>Help</h1><p>Ask <b>us</b> here.</p>"
         "<h2>Returns</h2><div>Send it<br>back.</div><pre>a = 1\n  b</pre>"
@@ -213,14 +213,14 @@ def test_page_of_html_is_told_by_its_headings() -> None:
         max_size=30,
     )
 )
-def test_every_word_of_a_page_is_kept(pieces: list[str]) -> None:
+def test_html_chunks_contain_every_word_of_the_page(pieces: list[str]) -> None:
     said = bare([chunk.text for chunk in chunks("".join(pieces), "a.html")])
     for piece in pieces:
         if not piece.startswith("<") and piece.isalnum():
             assert piece in said
 
 
-def test_prose_is_cut_without_the_word_lists_of_nltk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prose_is_split_without_the_data_files_of_nltk(monkeypatch: pytest.MonkeyPatch) -> None:
     from llama_index.core.utils import GlobalsHelper
 
     def refuse(self: GlobalsHelper) -> None:

@@ -74,7 +74,7 @@ def test_id_that_is_no_uuid_is_refused(edge: Engine) -> None:
             refused()
 
 
-def test_every_call_on_a_collection_that_is_not_there_says_so(edge: Engine) -> None:
+def test_call_on_a_missing_collection_raises_no_collection_error(edge: Engine) -> None:
     ids, one = [number_id(1)], vectors([1, 2])
     assert edge.layout("c") is None
     edge.drop("c")
@@ -90,7 +90,7 @@ def test_every_call_on_a_collection_that_is_not_there_says_so(edge: Engine) -> N
             call()
 
 
-def test_closed_engine_says_so_and_closes_twice(edge: Engine) -> None:
+def test_call_on_a_closed_engine_raises_store_error_but_second_close_works(edge: Engine) -> None:
     edge.create("c", 2, LAYOUT)
     edge.count("c", None)
     edge.close()
@@ -100,7 +100,7 @@ def test_closed_engine_says_so_and_closes_twice(edge: Engine) -> None:
             call()
 
 
-def test_opening_a_folder_and_its_stores_loads_no_shard(
+def test_shard_is_loaded_at_first_use_and_not_at_opening(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("notes", "letters"):
@@ -125,7 +125,7 @@ def test_opening_a_folder_and_its_stores_loads_no_shard(
         assert loaded == ["notes"]
 
 
-def test_case_comes_back_exactly_whatever_json_it_holds(tmp_path: Path) -> None:
+def test_case_with_any_json_is_returned_exactly_after_reopening(tmp_path: Path) -> None:
     deep: Any = "bottom"
     for _ in range(200):
         deep = {"deeper": [deep]}
@@ -144,13 +144,13 @@ def test_case_comes_back_exactly_whatever_json_it_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("k", [10**6, 10**12, 2**62, 2**70])
-def test_more_may_be_asked_for_than_there_is(edge: Engine, k: int) -> None:
+def test_search_with_k_above_the_number_of_cases_returns_all(edge: Engine, k: int) -> None:
     edge.create("c", 2, LAYOUT)
     edge.upsert("c", [number_id(1)], vectors([1, 2]), [{}])
     assert len(edge.search("c", vectors([1, 0])[0], k, None, exact=True)) == 1
 
 
-def test_case_that_a_search_has_found_is_found_as_it_is_now(edge: Engine) -> None:
+def test_repeated_search_returns_current_points_after_upsert_and_delete(edge: Engine) -> None:
     edge.create("c", 2, LAYOUT)
     edge.upsert("c", [number_id(1), number_id(2)], vectors([1, 0], [0, 1]), [{"n": 1}, {"n": 2}])
 
@@ -166,7 +166,9 @@ def test_case_that_a_search_has_found_is_found_as_it_is_now(edge: Engine) -> Non
     assert found() == [(1, 2, 1, 0)]
 
 
-def test_damage_to_a_case_that_a_search_has_found_is_damage(edge: Engine, tmp_path: Path) -> None:
+def test_damage_after_a_search_raises_store_damaged_error_in_the_next_search(
+    edge: Engine, tmp_path: Path
+) -> None:
     edge.create("c", 2, LAYOUT)
     edge.upsert("c", [number_id(1)], vectors([0.25, 0.75]), [{"n": 1}])
     assert len(edge.search("c", vectors([1, 1])[0], 9, None, exact=True)) == 1
@@ -179,7 +181,7 @@ def test_damage_to_a_case_that_a_search_has_found_is_damage(edge: Engine, tmp_pa
         edge.search("c", vectors([1, 1])[0], 9, None, exact=True)
 
 
-def test_threads_that_use_a_collection_while_it_goes_are_told_so(edge: Engine) -> None:
+def test_threads_that_use_a_dropped_collection_get_no_collection_error(edge: Engine) -> None:
     """A collection is dropped and made anew under its users; they see it whole or not at all."""
     done = threading.Event()
     wrong: list[BaseException] = []

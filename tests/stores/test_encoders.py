@@ -16,7 +16,7 @@ from tests.support.encoders import HashingEncoder
 TEXTS = ["a red apple", "a green pear", "a red apple"]
 
 
-def test_encoder_is_left_as_it_is() -> None:
+def test_as_encoder_returns_an_encoder_unchanged() -> None:
     encoder = HashingEncoder()
     assert as_encoder(encoder) is encoder
     assert isinstance(encoder, Encoder)
@@ -43,7 +43,7 @@ def test_llamaindex_embedding_becomes_an_encoder() -> None:
 
 
 @pytest.mark.parametrize("source", [DeterministicFakeEmbedding(size=8), MockEmbedding(embed_dim=8)])
-def test_adapted_encoder_takes_a_name_and_embeds_no_text_as_no_row(source: Any) -> None:
+def test_adapted_encoder_has_the_given_name_and_embeds_an_empty_list(source: Any) -> None:
     encoder = as_encoder(source, name="mine-v2")
     assert "mine-v2" in encoder.name
     assert CachedEncoder(encoder).embed([]).shape == (0, 8)
@@ -61,11 +61,11 @@ def test_store_works_on_an_adapted_encoder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "source", [object(), 3, None, ["a"]], ids=["object", "number", "none", "list"]
 )
-def test_what_is_no_encoder_is_refused_by_its_type(source: Any) -> None:
+def test_as_encoder_refuses_other_objects_and_names_their_type(source: Any) -> None:
     with pytest.raises(InputError, match=type(source).__name__):
         as_encoder(source)
 
 
-def test_folder_that_holds_no_model_is_refused_by_name(tmp_path: Path) -> None:
+def test_as_encoder_refuses_a_folder_without_a_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="could not be loaded"):
         as_encoder(str(tmp_path / "nothing"))

@@ -55,7 +55,9 @@ ASYMMETRIC: list[Callable[[], Any]] = [
 
 
 @pytest.mark.parametrize("make", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
-def test_queries_are_embedded_as_queries_and_texts_as_texts(make: Callable[[], Any]) -> None:
+def test_adapted_encoder_embeds_queries_by_query_method_and_texts_by_text_method(
+    make: Callable[[], Any],
+) -> None:
     encoder = make()
     np.testing.assert_array_equal(encoder.embed(TEXTS), HASHING.embed(TEXTS))
     np.testing.assert_array_equal(encoder.embed_queries(TEXTS), -HASHING.embed(TEXTS))
@@ -65,7 +67,7 @@ def test_queries_are_embedded_as_queries_and_texts_as_texts(make: Callable[[], A
 
 
 @pytest.mark.parametrize("make", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
-def test_search_compares_a_query_with_texts_and_intra_retrieval_compares_alike(
+def test_search_embeds_queries_as_queries_unless_the_facet_sets_inter_false(
     make: Callable[[], Any],
 ) -> None:
     encoder = make()
@@ -79,13 +81,13 @@ def test_search_compares_a_query_with_texts_and_intra_retrieval_compares_alike(
         assert store.search("a red apple")[0].score == pytest.approx(-1, abs=1e-6)
 
 
-def test_as_encoder_takes_both_kinds() -> None:
+def test_as_encoder_accepts_langchain_and_llamaindex_embeddings() -> None:
     for source in (TwoWays(), TwoWaysIndex()):
         encoder: Any = as_encoder(source)
         np.testing.assert_array_equal(encoder.embed_queries(TEXTS), -HASHING.embed(TEXTS))
 
 
-def test_name_is_the_one_given_or_the_library_and_the_model() -> None:
+def test_encoder_name_is_the_given_name_or_library_and_model() -> None:
     assert from_langchain(TwoWays(), name="mine/v2").name == "mine/v2"
     assert from_llamaindex(TwoWaysIndex(), name="mine/v2").name == "mine/v2"
     assert from_langchain(TwoWays()).name == "tests/two-ways-v1"
@@ -95,7 +97,7 @@ def test_name_is_the_one_given_or_the_library_and_the_model() -> None:
     assert fake.name == "langchain_core/DeterministicFakeEmbedding"
 
 
-def test_model_that_is_an_object_does_not_name_the_encoder_by_its_address() -> None:
+def test_encoder_name_has_no_object_address_if_model_is_an_object() -> None:
     class Holder(TwoWays):
         model = object()  # type: ignore[assignment]
 
@@ -103,7 +105,7 @@ def test_model_that_is_an_object_does_not_name_the_encoder_by_its_address() -> N
 
 
 @pytest.mark.parametrize("source", [object(), None, "a-name", TwoWays, MockEmbedding, HASHING])
-def test_what_is_no_embedding_object_is_refused(source: Any) -> None:
+def test_from_langchain_and_from_llamaindex_refuse_other_objects(source: Any) -> None:
     with pytest.raises(InputError, match=r"LangChain Embeddings.*embed_documents and embed_query"):
         from_langchain(source)
     with pytest.raises(InputError, match=r"LlamaIndex BaseEmbedding.*get_query_embedding"):
@@ -111,7 +113,7 @@ def test_what_is_no_embedding_object_is_refused(source: Any) -> None:
 
 
 @pytest.mark.parametrize("source", [TwoWays, MockEmbedding, HashingEncoder])
-def test_class_in_place_of_an_object_is_refused(source: Any) -> None:
+def test_as_encoder_refuses_a_class(source: Any) -> None:
     with pytest.raises(InputError, match=f"The class {source.__name__} is not an encoder"):
         as_encoder(source)
 
@@ -141,9 +143,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("answer", "told"), ANSWERS, ids=str)
-def test_wrong_answer_of_an_embedding_is_told_with_the_encoder_s_name(
-    answer: Any, told: str
-) -> None:
+def test_error_for_a_wrong_embedding_names_the_encoder(answer: Any, told: str) -> None:
     source = Wrong()
     encoder: Any = from_langchain(source)
     source.answer = answer
@@ -164,7 +164,7 @@ def test_fewer_or_more_vectors_than_texts_are_refused(answer: Any) -> None:
 
 
 @pytest.mark.parametrize("answer", [[], [[]], [1.0], [[float("inf")]], [[1.0], [1.0]]], ids=str)
-def test_embedding_that_answers_wrongly_at_once_is_refused_when_it_is_opened(answer: Any) -> None:
+def test_from_langchain_refuses_embeddings_whose_first_answer_is_wrong(answer: Any) -> None:
     source = Wrong()
     source.answer = answer
     with pytest.raises(InputError, match="'tests/Wrong'"):

@@ -23,14 +23,14 @@ def written_by(folder: Path) -> str:
     return str(json.loads((folder / "engine.json").read_text())["engine"])
 
 
-def test_new_folder_is_written_by_edge_and_says_so(tmp_path: Path) -> None:
+def test_new_folder_records_edge_as_its_engine(tmp_path: Path) -> None:
     with CaseStore(note_schema(), tmp_path / "cases") as store:
         store.add([note("q")])
     assert written_by(tmp_path / "cases") == "edge"
     assert not (tmp_path / "cases" / "meta.json").exists()
 
 
-def test_folder_whose_record_is_lost_is_known_by_its_files(folder: Path) -> None:
+def test_folder_without_an_engine_record_is_recognised_by_its_files(folder: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         store.add([note("q")])
     (folder / "engine.json").unlink()
@@ -39,7 +39,9 @@ def test_folder_whose_record_is_lost_is_known_by_its_files(folder: Path) -> None
 
 
 @pytest.mark.parametrize("recorded", [True, False])
-def test_folder_of_local_mode_is_refused_and_left_as_it_was(tmp_path: Path, recorded: bool) -> None:
+def test_folder_of_local_mode_is_refused_without_loading_a_pickle_or_changing_files(
+    tmp_path: Path, recorded: bool
+) -> None:
     place = tmp_path / "cases"
     client = QdrantClient(path=str(place))
     vectors = models.VectorParams(size=2, distance=models.Distance.DOT)
@@ -58,7 +60,7 @@ def test_folder_of_local_mode_is_refused_and_left_as_it_was(tmp_path: Path, reco
     assert not (tmp_path / "ran").exists()
 
 
-def test_folder_where_edge_is_missing_says_what_to_install(
+def test_missing_edge_package_raises_dependency_error_with_install_command(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "qdrant_edge", None)
@@ -68,14 +70,16 @@ def test_folder_where_edge_is_missing_says_what_to_install(
 
 
 @pytest.mark.parametrize("record", ["", "{", "[]", "{}", '{"engine": "sqlite"}', '{"engine": 3}'])
-def test_record_that_names_no_engine_is_damage(tmp_path: Path, record: str) -> None:
+def test_engine_record_without_a_known_engine_raises_store_damaged_error(
+    tmp_path: Path, record: str
+) -> None:
     (tmp_path / "engine.json").write_text(record)
     with pytest.raises(StoreDamagedError, match=str(tmp_path)):
         CaseStore(note_schema(), tmp_path)
     assert (tmp_path / "engine.json").read_text() == record
 
 
-def test_process_that_is_refused_leaves_the_holders_cases_sound(folder: Path) -> None:
+def test_refused_openings_do_not_damage_the_store_of_the_holding_process(folder: Path) -> None:
     with holder(folder, cases=30) as process:
         for _ in range(3):
             with pytest.raises(Exception, match="Another process holds"):
@@ -90,7 +94,9 @@ def test_process_that_is_refused_leaves_the_holders_cases_sound(folder: Path) ->
 
 
 @pytest.mark.parametrize("name", ["Notes", "notes", "_-", "-", "NUL", "a" * 200])
-def test_schemas_whose_names_differ_a_little_share_a_folder(folder: Path, name: str) -> None:
+def test_schemas_with_similar_names_in_one_folder_have_separate_cases(
+    folder: Path, name: str
+) -> None:
     names = [name, name + "-new", "nOtes"]
     for one in names:
         with CaseStore(note_schema(one), folder) as store:
@@ -101,13 +107,13 @@ def test_schemas_whose_names_differ_a_little_share_a_folder(folder: Path, name: 
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", ".", "x.new", "x.gone", "Ä é", "a\\b", "%41", "A"])
-def test_folder_name_of_a_collection_is_plain_and_can_be_turned_back(name: str) -> None:
+def test_folder_name_of_a_collection_is_ascii_and_reversible(name: str) -> None:
     made = folder_name(name)
     assert set(made) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-%")
     assert unquote(made) == name
 
 
 @pytest.mark.parametrize("name", ["", "\ud800"])
-def test_collection_without_a_name_is_refused(name: str) -> None:
+def test_empty_or_invalid_collection_name_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="collection"):
         folder_name(name)

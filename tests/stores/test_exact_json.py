@@ -22,7 +22,7 @@ JSON = st.recursive(
 )
 
 
-def test_case_comes_back_exactly_whatever_json_it_holds(store: CaseStore) -> None:
+def test_case_with_any_json_is_returned_exactly(store: CaseStore) -> None:
     deep: Any = "bottom"
     for _ in range(100):
         deep = {"deeper": [deep]}
@@ -42,6 +42,6 @@ def test_case_comes_back_exactly_whatever_json_it_holds(store: CaseStore) -> Non
 
 
 @given(st.fixed_dictionaries({"solution": JSON, "metadata": st.dictionaries(st.text(), JSON)}))
-def test_payload_of_a_server_is_read_as_it_was_made(case: Any) -> None:
+def test_server_payload_is_read_back_exactly(case: Any) -> None:
     stored = json.loads(json.dumps(server_payload(case)))
     assert json.dumps(read_server_payload(stored)) == json.dumps(case)

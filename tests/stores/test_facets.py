@@ -16,7 +16,7 @@ from tests.stores.helpers import note_schema, vector_facet
 from tests.support.encoders import HashingEncoder
 
 
-def bent(answer: Any) -> Facet:
+def facet_that_embeds_as(answer: Any) -> Facet:
     """A facet whose embedding of stored cases is what ``answer`` makes of their number."""
 
     def embed(problems: Sequence[Components]) -> Any:
@@ -37,15 +37,15 @@ def bent(answer: Any) -> Facet:
     ],
     ids=["too wide", "a row too many", "flat", "deep", "ragged", "nothing"],
 )
-def test_embedding_of_another_shape_is_refused_by_facet(answer: Any) -> None:
-    with CaseStore(CaseSchema("plain", (bent(answer),))) as store:
+def test_embedding_of_wrong_shape_is_refused_with_the_facet_name(answer: Any) -> None:
+    with CaseStore(CaseSchema("plain", (facet_that_embeds_as(answer),))) as store:
         with pytest.raises(InputError, match="'a'"):
             store.add([Case({"a": [1, 2, 3]}, i) for i in range(2)])
         assert store.count() == 0
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
-def test_embedding_that_is_not_finite_is_refused_by_facet_and_case(value: float) -> None:
+def test_embedding_that_is_not_finite_is_refused_with_facet_and_case(value: float) -> None:
     facet = vector_facet("a", 3)
     with CaseStore(CaseSchema("plain", (facet,))) as store:
         store.add([Case({"a": [1, 2, 3]})])
@@ -65,14 +65,14 @@ def test_query_whose_embedding_is_not_finite_is_refused() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(-9, 9), min_size=3, max_size=3).filter(any), st.integers(-30, 30))
-def test_embeddings_are_scaled_to_unit_length_however_long_they_are(
+def test_embeddings_of_any_length_are_scaled_to_unit_length(
     direction: list[int], exponent: int
 ) -> None:
     made = vector_facet("a", 3).vectors([{"a": [x * 10.0**exponent for x in direction]}])
     assert np.linalg.norm(made[0].astype(np.float64)) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_zero_embedding_stays_zero_and_scores_zero() -> None:
+def test_zero_embedding_scores_zero() -> None:
     with CaseStore(CaseSchema("plain", (vector_facet("a", 3),))) as store:
         store.add([Case({"a": [0, 0, 0]})])
         (hit,) = store.search({"a": [1, 2, 3]})
@@ -80,7 +80,7 @@ def test_zero_embedding_stays_zero_and_scores_zero() -> None:
 
 
 @pytest.mark.parametrize("problem", [{}, {"a": "x"}, {"a": "x", "b": ""}, {"a": "x", "b": None}])
-def test_facet_takes_no_part_where_one_of_its_components_is_missing(problem: Any) -> None:
+def test_facet_does_not_embed_a_problem_that_lacks_a_component(problem: Any) -> None:
     encoder = HashingEncoder()
     facet = text_facet("both", encoder, ["a", "b"])
     assert not facet.reads(problem)
@@ -88,7 +88,7 @@ def test_facet_takes_no_part_where_one_of_its_components_is_missing(problem: Any
     assert encoder.calls == []
 
 
-def test_only_cases_that_have_the_components_are_embedded_and_rows_stay_in_place() -> None:
+def test_facet_embeds_only_cases_with_its_components_and_keeps_row_order() -> None:
     encoder = HashingEncoder()
     made = text_facet("a", encoder).vectors([{}, {"a": "one"}, {"a": ""}, {"a": "two"}])
     assert encoder.calls == [["one", "two"]]
@@ -103,13 +103,13 @@ def test_component_may_be_an_array() -> None:
     assert made[0].tolist() == pytest.approx([0.0, 0.6, 0.8])
 
 
-def test_falsy_component_is_there() -> None:
+def test_component_that_is_zero_or_false_counts_as_present() -> None:
     facet = text_facet("n", HashingEncoder())
     assert facet.reads({"n": 0})
     assert facet.reads({"n": False})
 
 
-def test_cue_stands_before_queries_and_never_before_cases() -> None:
+def test_cue_is_prepended_to_queries_and_not_to_cases() -> None:
     encoder = HashingEncoder()
     facet = text_facet("question", encoder, cue="find the case for: ")
     with CaseStore(CaseSchema("legal", (facet,))) as store:
@@ -118,7 +118,7 @@ def test_cue_stands_before_queries_and_never_before_cases() -> None:
     assert encoder.calls == [["may he"], ["find the case for: may she"]]
 
 
-def test_text_facet_joins_its_components_and_writes_what_is_no_text_as_json() -> None:
+def test_text_facet_joins_its_components_and_writes_other_values_as_json() -> None:
     encoder = HashingEncoder()
     facet = text_facet("all", encoder, ["a", "n", "picture"])
     problem = {"a": "é", "n": {"x": ["ü", 1]}, "picture": Binary("image/png", b"x")}
@@ -127,18 +127,18 @@ def test_text_facet_joins_its_components_and_writes_what_is_no_text_as_json() ->
     assert facet.describe(problem) == encoder.calls[0][0]
 
 
-def test_describe_of_its_own_is_what_is_embedded() -> None:
+def test_text_facet_embeds_the_text_of_a_given_describe_function() -> None:
     encoder = HashingEncoder()
     facet = text_facet("board", encoder, describe=lambda problem: f"{len(problem['board'])} men")
     facet.vectors([{"board": [1, 2, 3]}])
     assert encoder.calls == [["3 men"]]
 
 
-def test_one_text_as_a_query_stands_for_every_component() -> None:
+def test_query_text_is_used_for_every_component() -> None:
     assert note_schema().query("why") == {"question": "why", "support": "why"}
 
 
-def test_search_asks_the_encoder_for_present_components_only() -> None:
+def test_search_encodes_only_the_components_of_the_query() -> None:
     encoder = HashingEncoder()
     with CaseStore(note_schema(encoder=encoder)) as store:
         store.add([Case({"question": "one", "support": "two"})])

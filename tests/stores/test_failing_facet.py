@@ -76,11 +76,11 @@ def check_stopped(place: str, way: str, bad: int, count: int = COUNT) -> None:
 
 
 @pytest.mark.parametrize(("way", "bad"), [*(("raises", n) for n in PLACES), ("nan", 400)])
-def test_case_that_a_facet_cannot_embed_ends_the_add_wherever_it_is(way: str, bad: int) -> None:
+def test_add_stops_at_a_case_that_a_facet_cannot_embed(way: str, bad: int) -> None:
     check_stopped(":memory:", way, bad)
 
 
-def test_case_that_a_facet_cannot_embed_ends_the_add_on_every_engine(place: str) -> None:
+def test_add_stops_at_a_case_that_a_facet_cannot_embed_on_every_engine(place: str) -> None:
     check_stopped(place, "raises", 260, 270)
 
 
@@ -98,20 +98,20 @@ def check_left_out(place: str, way: str, bad: set[int], count: int = COUNT) -> N
 
 
 @pytest.mark.parametrize("bad", PLACES)
-def test_with_on_error_all_others_go_in_wherever_the_bad_one_is(bad: int) -> None:
+def test_add_with_on_error_stores_all_other_cases(bad: int) -> None:
     check_left_out(":memory:", "raises", {bad})
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_with_on_error_every_bad_case_is_left_out_and_told(way: str) -> None:
+def test_add_with_on_error_reports_every_bad_case_for_each_failure(way: str) -> None:
     check_left_out(":memory:", way, {0, 1, 100, 255, 256, 998, 999})
 
 
-def test_with_on_error_all_others_go_in_on_every_engine(place: str) -> None:
+def test_add_with_on_error_stores_all_other_cases_on_every_engine(place: str) -> None:
     check_left_out(place, "nan", {250}, 270)
 
 
-def test_with_on_error_and_no_good_case_no_collection_is_made(place: str) -> None:
+def test_add_with_on_error_and_bad_cases_only_creates_no_collection(place: str) -> None:
     told: list[Case] = []
     with CaseStore(schema("raises", {0, 1}), place) as store:
         assert store.add(cases(2), on_error=lambda case, error: told.append(case)) == []
@@ -120,7 +120,7 @@ def test_with_on_error_and_no_good_case_no_collection_is_made(place: str) -> Non
         assert (store.count(), store.all()) == (0, [])
 
 
-def test_on_error_that_raises_ends_the_add() -> None:
+def test_add_stops_if_on_error_raises() -> None:
     def give_up(case: Case, error: FacetError) -> None:
         raise KeyError(case.solution)
 
@@ -142,7 +142,7 @@ def test_on_error_that_raises_ends_the_add() -> None:
     ],
     ids=["too wide", "a row too many", "flat", "texts", "nothing"],
 )
-def test_embedding_of_another_shape_is_the_facets_fault_and_stores_nothing(
+def test_add_refuses_embeddings_of_wrong_shape_and_stores_nothing(
     answer: Any, on_error: Any
 ) -> None:
     facet = replace(vector_facet("b", 3), embed_case=lambda problems: answer(len(problems)))
@@ -153,7 +153,7 @@ def test_embedding_of_another_shape_is_the_facets_fault_and_stores_nothing(
         assert store.count() == 0
 
 
-def test_facet_that_fails_for_many_at_once_and_for_none_alone_loses_none() -> None:
+def test_add_with_on_error_stores_all_cases_if_only_batches_fail() -> None:
     def embed(problems: Sequence[Components]) -> Any:
         if len(problems) > 1:
             raise MemoryError("one at a time")
@@ -166,7 +166,7 @@ def test_facet_that_fails_for_many_at_once_and_for_none_alone_loses_none() -> No
         assert (store.count(), told) == (300, [])
 
 
-def test_engine_takes_no_vector_with_nan(place: str) -> None:
+def test_engine_refuses_a_vector_with_nan(place: str) -> None:
     with CaseStore(schema("raises", set()), place) as store:
         store.add(cases(3))
         broken = np.full((1, store.schema.dimension), np.nan, dtype=np.float32)
@@ -177,7 +177,7 @@ def test_engine_takes_no_vector_with_nan(place: str) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_query_whose_embedding_is_not_finite_is_refused_by_facet(place: str, value: float) -> None:
+def test_query_whose_embedding_is_not_finite_raises_facet_error(place: str, value: float) -> None:
     with CaseStore(schema("raises", set()), place) as store:
         store.add(cases(3))
         for ask in (store.search, store.select):
@@ -187,7 +187,7 @@ def test_query_whose_embedding_is_not_finite_is_refused_by_facet(place: str, val
 
 
 @pytest.mark.parametrize("on_error", [None, lambda case, error: None])
-def test_a_missing_encoder_is_told_alone_and_is_no_fault_of_a_case(on_error: Any) -> None:
+def test_missing_encoder_package_raises_dependency_error_and_no_facet_error(on_error: Any) -> None:
     def embed(problems: Sequence[Components]) -> Any:
         raise DependencyError("No encoder. Run: pip install it")
 

@@ -19,7 +19,7 @@ def found(folder: Path, **patterns: tuple[str, ...]) -> list[str]:
     return [file.source for file in walk(folder, **patterns).files]
 
 
-def test_files_are_in_the_order_of_their_paths_with_their_sizes(folder: Path) -> None:
+def test_walk_returns_files_in_path_order_with_sizes(folder: Path) -> None:
     assert found(folder) == sorted(FILES)
     assert {file.size for file in walk(folder).files} == {1}
     assert all(file.path == folder / file.source for file in walk(folder).files)
@@ -42,7 +42,7 @@ def test_files_are_in_the_order_of_their_paths_with_their_sizes(folder: Path) ->
         ("*.MD", set()),
     ],
 )
-def test_pattern_is_of_paths_folders_or_names(
+def test_include_and_exclude_patterns_match_paths_folders_and_names(
     folder: Path, pattern: str, included: set[str]
 ) -> None:
     assert set(found(folder, include=(pattern,))) == included
@@ -51,7 +51,7 @@ def test_pattern_is_of_paths_folders_or_names(
     assert {name for name in FILES if is_chosen(name, (), (pattern,))} == set(FILES) - included
 
 
-def test_what_is_excluded_is_not_included(folder: Path) -> None:
+def test_exclude_pattern_overrides_include_pattern(folder: Path) -> None:
     assert found(folder, include=("*.md", "src"), exclude=("docs/build", "b.md")) == [
         "docs/api.md",
         "docs/api/x.md",
@@ -59,5 +59,5 @@ def test_what_is_excluded_is_not_included(folder: Path) -> None:
     ]
 
 
-def test_nothing_matches_no_pattern() -> None:
+def test_empty_pattern_list_matches_no_path() -> None:
     assert not matches("docs/a.md", ())

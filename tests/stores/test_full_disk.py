@@ -38,33 +38,33 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield mounted
 
 
-def ingested(place: Path, docs: Path) -> subprocess.CompletedProcess[str]:
+def run_ingest(place: Path, docs: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", RUN, str(place), str(docs)]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("left", [100_000, 2_000_000, 9_000_000])
-def test_ingest_on_a_full_disk_is_one_error_and_the_next_run_is_whole(
+def test_ingest_on_a_full_disk_prints_one_error_and_next_run_is_complete(
     disk: Path, tmp_path: Path, left: int
 ) -> None:
     texts = {f"{n:03}.txt": paragraph(str(n)) * 400 for n in range(20)}
     docs = write(tmp_path / "docs", texts)
     CaseStore(note_schema("other"), disk / "cases").close()
     filling = filled(disk, left)
-    full = ingested(disk / "cases", docs)
+    full = run_ingest(disk / "cases", docs)
     assert (full.returncode, full.stdout) == (1, ""), full.stderr
     errors = [line for line in full.stderr.splitlines() if not line.startswith("Ingesting: ")]
     assert [line.partition(" The disk of")[0] for line in errors] == ["DiskFullError:"]
     filling.unlink()
-    again = ingested(disk / "cases", docs)
+    again = run_ingest(disk / "cases", docs)
     assert again.returncode == 0, again.stderr
     with document_store() as fresh:
         ingest(fresh, docs)
         assert again.stdout == f"{fresh.count()}\n"
 
 
-def test_store_that_finds_no_room_keeps_what_it_has(disk: Path) -> None:
+def test_add_on_a_full_disk_fails_and_keeps_stored_cases(disk: Path) -> None:
     with CaseStore(note_schema(), disk / "cases") as store:
         store.add([note(f"question {number}", number) for number in range(50)])
         filling = filled(disk, 1_000_000)
@@ -76,7 +76,7 @@ def test_store_that_finds_no_room_keeps_what_it_has(disk: Path) -> None:
         assert store.count() == len(store.all()) == 50
 
 
-def test_what_a_library_says_of_a_full_disk_is_told_as_that() -> None:
+def test_full_disk_error_of_a_library_becomes_disk_full_error() -> None:
     hidden = RuntimeError("I/O error: No space left on device (os error 28)")
     assert isinstance(as_disk_error(hidden), DiskFullError)
     assert as_disk_error(RuntimeError("something else")) is None

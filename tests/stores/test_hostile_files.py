@@ -40,7 +40,9 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("name", "again", "before"), HOSTILE)
-def test_hostile_file_is_read_in_time(name: str, again: str, before: str) -> None:
+def test_hostile_file_is_read_within_six_seconds_of_cpu_time(
+    name: str, again: str, before: str
+) -> None:
     data = (before + again * (SIZE // len(again)) + "end\n").encode()
     kind = kind_of(name)
     assert kind is not None
@@ -50,7 +52,7 @@ def test_hostile_file_is_read_in_time(name: str, again: str, before: str) -> Non
     assert time.process_time() - started < 6
 
 
-def test_no_word_of_a_hostile_page_is_lost() -> None:
+def test_hostile_html_page_keeps_its_visible_words() -> None:
     page = "<div><b>one<svg><p>no</svg>" * 2000 + "two<h2>three<p a='>four</p><pre>five<!-- six -->"
     said = " ".join(chunk.text for chunk in split(read_document(page.encode(), Kind("html"))))
     assert said.count("one") == 2000
@@ -58,19 +60,19 @@ def test_no_word_of_a_hostile_page_is_lost() -> None:
     assert "no" not in said.replace("one", "")
 
 
-def test_page_without_the_tags_that_may_be_left_out_is_read() -> None:
+def test_html_page_without_optional_tags_is_read() -> None:
     page = "<!doctype html><head><meta charset=utf-8><title>Shop</title><h1>Help</h1><p>Ask us"
     (chunk,) = split(read_document(page.encode(), Kind("html")))
     assert (chunk.title, chunk.text) == ("Shop", "# Help\n\nAsk us")
 
 
-def test_heading_of_more_than_six_marks_is_text() -> None:
+def test_markdown_line_with_seven_number_signs_is_text() -> None:
     text = "# A\n\n" + "#" * 7 + " B\n\nwords\n"
     (chunk,) = split(read_document(text.encode(), Kind("markdown")))
     assert chunk.headings == ("A",)
 
 
-def test_file_that_takes_too_long_is_named_and_the_others_go_in(
+def test_ingest_reports_a_file_over_the_time_limit_and_stores_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "SECONDS_PER_MEGABYTE", 0.0)
@@ -82,7 +84,7 @@ def test_file_that_takes_too_long_is_named_and_the_others_go_in(
         assert reason == "reading it takes more than 2 s of CPU time"
 
 
-def test_file_whose_reader_dies_is_named_and_the_next_is_read() -> None:
+def test_worker_reports_a_dead_reader_process_and_reads_the_next_file() -> None:
     with worker() as reading:
         assert reading.chunks(b"words\n", Kind("text"))
         (child,) = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()[-1:]

@@ -36,7 +36,7 @@ def cases() -> list[Case]:
 
 
 @pytest.mark.parametrize("kind", ["histogram", "trained module"])
-def test_case_with_an_image_is_found_by_its_image_and_stays_the_same(
+def test_image_case_is_found_by_a_similar_image_and_returned_unchanged(
     folder: Path, kind: str
 ) -> None:
     used = schema(kind)
@@ -56,7 +56,7 @@ def test_case_with_an_image_is_found_by_its_image_and_stays_the_same(
                 assert (image.media_type, image.read()) == ("image/png", png(colour, 60 + number))
 
 
-def test_image_reads_as_text_in_a_prompt_by_its_facet(place: str) -> None:
+def test_image_is_described_by_its_facet_in_the_full_text(place: str) -> None:
     with CaseStore(schema(), place) as store:
         store.add(cases())
         hit = store.search({"picture": picture("green", 99), "caption": "a green thing"}, 1)[0]
@@ -67,7 +67,7 @@ def test_image_reads_as_text_in_a_prompt_by_its_facet(place: str) -> None:
         assert store.schema.support(hit.case) == "green told"
 
 
-def test_absent_image_scores_zero_and_the_other_facets_as_ever(place: str) -> None:
+def test_absent_image_scores_zero_and_does_not_change_other_facet_scores(place: str) -> None:
     query = {"picture": picture("red", 99), "caption": "a red thing"}
     with CaseStore(schema(), place) as store:
         store.add(cases())
@@ -84,7 +84,7 @@ def test_absent_image_scores_zero_and_the_other_facets_as_ever(place: str) -> No
 
 
 @pytest.mark.parametrize(("facet", "found"), [("picture", 3), ("caption", 3)])
-def test_facet_of_weight_zero_neither_finds_nor_keeps_apart(facet: str, found: int) -> None:
+def test_facet_of_weight_zero_changes_neither_scores_nor_redundancy(facet: str, found: int) -> None:
     weights = {"picture": 0.0, "caption": 0.0, facet: 1.0}
     query = {"picture": picture("blue", 2), "caption": "a red thing"}
     with CaseStore(schema()) as store:
@@ -100,7 +100,7 @@ def test_facet_of_weight_zero_neither_finds_nor_keeps_apart(facet: str, found: i
             assert pick.redundancy == pytest.approx(near, abs=1e-6)
 
 
-def test_image_may_be_given_by_its_path(place: str, tmp_path: Path) -> None:
+def test_image_case_and_query_may_give_the_image_by_path(place: str, tmp_path: Path) -> None:
     file = tmp_path / "seen.png"
     file.write_bytes(png("blue", 7))
     by_path = Binary("image/png", path=str(file))
@@ -115,7 +115,7 @@ def test_image_may_be_given_by_its_path(place: str, tmp_path: Path) -> None:
         ]
 
 
-def test_image_that_cannot_be_read_is_told_by_facet_and_case(place: str, tmp_path: Path) -> None:
+def test_unreadable_image_raises_facet_error_or_is_left_out(place: str, tmp_path: Path) -> None:
     broken = Binary("image/png", b"no picture at all")
     gone = Binary("image/png", path=str(tmp_path / "gone.png"))
     left_out = []
@@ -128,7 +128,7 @@ def test_image_that_cannot_be_read_is_told_by_facet_and_case(place: str, tmp_pat
         assert (left_out, store.count()) == ([1, 2], len(cases()))
 
 
-def test_retained_image_case_has_one_id_and_knows_its_twin(place: str) -> None:
+def test_retain_recognises_the_same_and_a_near_image_case(place: str) -> None:
     with CaseStore(schema(), place) as store:
         problem = {"picture": picture("red"), "caption": "a red thing"}
         first = store.retain(Case(problem, "tomato"))
@@ -147,7 +147,7 @@ def test_store_of_another_image_encoder_is_refused(folder: Path) -> None:
         CaseStore(schema("trained module"), folder)
 
 
-def test_query_that_is_one_text_has_no_part_in_the_image_facet(place: str) -> None:
+def test_text_query_scores_zero_in_the_image_facet(place: str) -> None:
     with CaseStore(schema(), place) as store:
         store.add(cases())
         hits = store.search("a green thing", 2)

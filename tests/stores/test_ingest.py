@@ -73,7 +73,7 @@ def folder(tmp_path: Path) -> Path:
     )
 
 
-def encoded(encoder: HashingEncoder) -> list[str]:
+def new_encoded_texts(encoder: HashingEncoder) -> list[str]:
     texts = [text for call in encoder.calls for text in call]
     encoder.calls.clear()
     return texts
@@ -92,7 +92,7 @@ def encoded(encoder: HashingEncoder) -> list[str]:
         ("permission granted everybody", "LICENSE", {"first_line": 1}),
     ],
 )
-def test_every_type_of_document_is_found_with_its_place(
+def test_search_finds_every_document_type_with_its_location(
     store: CaseStore, folder: Path, question: str, source: str, where: dict[str, object]
 ) -> None:
     report = ingest(store, folder)
@@ -103,7 +103,9 @@ def test_every_type_of_document_is_found_with_its_place(
     assert {name: found.metadata.get(name) for name in where} == where
 
 
-def test_case_knows_its_root_its_file_and_its_neighbours(store: CaseStore, tmp_path: Path) -> None:
+def test_chunk_has_root_source_position_and_number_of_chunks(
+    store: CaseStore, tmp_path: Path
+) -> None:
     folder = write(tmp_path / "docs", {"long.txt": LONG})
     report = ingest(store, folder)
     assert report.root == folder.resolve().as_posix()
@@ -121,26 +123,26 @@ def test_second_run_over_the_same_files_encodes_and_writes_nothing(
     store: CaseStore, encoder: HashingEncoder, folder: Path
 ) -> None:
     first = ingest(store, folder)
-    assert first.added == store.count() == len(encoded(encoder)) / 2
+    assert first.added == store.count() == len(new_encoded_texts(encoder)) / 2
     before = [(case.id, case.created) for case in store.all()]
     second = ingest(store, folder)
     assert (second.added, second.updated, second.removed) == (0, 0, 0)
     assert (second.unchanged, second.files) == (first.added, 7)
-    assert encoded(encoder) == []
+    assert new_encoded_texts(encoder) == []
     assert [(case.id, case.created) for case in store.all()] == before
 
 
-def test_paragraph_put_in_at_the_top_is_all_that_is_encoded(
+def test_inserted_paragraph_is_the_only_new_text_encoded(
     store: CaseStore, encoder: HashingEncoder, tmp_path: Path
 ) -> None:
     folder = write(tmp_path / "docs", {"long.txt": LONG})
     ingest(store, folder)
     before = {chunk["id"]: chunk for chunk in chunks_of(store, "long.txt")}
-    encoded(encoder)
+    new_encoded_texts(encoder)
     write(folder, {"long.txt": f"{paragraph('zebra')}\n\n{LONG}"})
     report = ingest(store, folder)
     assert (report.added, report.updated, report.removed) == (1, 5, 0)
-    assert {text.split()[0] for text in encoded(encoder)} == {"zebra", "long.txt"}
+    assert {text.split()[0] for text in new_encoded_texts(encoder)} == {"zebra", "long.txt"}
     for chunk in chunks_of(store, "long.txt")[1:]:
         old = before[chunk["id"]]
         assert chunk["text"] == old["text"]
@@ -149,7 +151,7 @@ def test_paragraph_put_in_at_the_top_is_all_that_is_encoded(
         assert (chunk["chunks"], chunk["digest"] != old["digest"]) == (6, True)
 
 
-def test_what_a_second_run_leaves_is_what_a_first_run_would_have_made(
+def test_second_run_after_changes_gives_the_same_store_as_a_first_run(
     store: CaseStore, folder: Path
 ) -> None:
     ingest(store, folder)
@@ -164,7 +166,7 @@ def test_what_a_second_run_leaves_is_what_a_first_run_would_have_made(
         assert contents(fresh) == contents(store)
 
 
-def test_passages_that_are_gone_are_removed(store: CaseStore, tmp_path: Path) -> None:
+def test_run_removes_chunks_of_deleted_passages(store: CaseStore, tmp_path: Path) -> None:
     folder = write(tmp_path / "docs", {"long.txt": LONG})
     ingest(store, folder)
     write(folder, {"long.txt": LONG.split("\n\n")[0]})
@@ -173,7 +175,7 @@ def test_passages_that_are_gone_are_removed(store: CaseStore, tmp_path: Path) ->
     assert store.count() == 1
 
 
-def test_passage_that_is_there_twice_is_two_cases(store: CaseStore, tmp_path: Path) -> None:
+def test_repeated_passage_in_a_file_is_two_cases(store: CaseStore, tmp_path: Path) -> None:
     twice = f"{paragraph('alder')}\n\n{paragraph('alder')}\n"
     folder = write(tmp_path / "docs", {"twice.txt": twice})
     assert ingest(store, folder).added == store.count() == 2
@@ -186,7 +188,7 @@ def test_passage_that_is_there_twice_is_two_cases(store: CaseStore, tmp_path: Pa
     ("include", "exclude"),
     [(["*.md", "src"], []), ([], ["guide", "*.yaml"]), (["guide"], ["*.pdf"]), ([], ["*"])],
 )
-def test_stored_file_that_the_patterns_leave_out_stays_as_it_is(
+def test_run_with_patterns_keeps_stored_files_outside_the_patterns(
     store: CaseStore, folder: Path, include: list[str], exclude: list[str]
 ) -> None:
     ingest(store, folder)
@@ -196,7 +198,7 @@ def test_stored_file_that_the_patterns_leave_out_stays_as_it_is(
     assert contents(store) == before
 
 
-def test_with_patterns_only_what_they_choose_is_updated_and_removed(
+def test_run_with_patterns_updates_and_removes_only_matching_files(
     store: CaseStore, folder: Path
 ) -> None:
     ingest(store, folder)
@@ -216,7 +218,9 @@ def test_with_patterns_only_what_they_choose_is_updated_and_removed(
     assert chunks_of(store, "settings.yaml")[0]["text"] == "colour: teal"
 
 
-def test_with_kinds_only_files_of_these_are_looked_at(store: CaseStore, tmp_path: Path) -> None:
+def test_run_with_kinds_ingests_and_removes_only_files_of_these_kinds(
+    store: CaseStore, tmp_path: Path
+) -> None:
     folder = write(
         tmp_path / "tree",
         {
@@ -239,7 +243,7 @@ def test_with_kinds_only_files_of_these_are_looked_at(store: CaseStore, tmp_path
 
 
 @pytest.mark.parametrize("include", [["zzz*"], ["*.md", "zzz*"], ["guide/*.py"]])
-def test_pattern_that_matches_no_file_is_refused_before_anything_is_written(
+def test_include_pattern_that_matches_no_file_is_refused_and_nothing_is_written(
     store: CaseStore, folder: Path, include: list[str]
 ) -> None:
     ingest(store, folder)
@@ -250,14 +254,16 @@ def test_pattern_that_matches_no_file_is_refused_before_anything_is_written(
     assert contents(store) == before
 
 
-def test_pattern_of_files_that_are_all_gone_removes_them(store: CaseStore, folder: Path) -> None:
+def test_include_pattern_of_deleted_files_removes_their_cases(
+    store: CaseStore, folder: Path
+) -> None:
     ingest(store, folder)
     (folder / "settings.yaml").unlink()
     assert ingest(store, folder, include=["*.yaml"]).removed == 1
     assert "settings.yaml" not in sources(store)
 
 
-def test_patterns_hold_for_one_file_too(store: CaseStore, folder: Path) -> None:
+def test_patterns_apply_to_a_single_file(store: CaseStore, folder: Path) -> None:
     ingest(store, folder)
     write(folder, {"notes.txt": "Another kettle.\n"})
     report = ingest(store, folder / "notes.txt", exclude=["*.txt"])
@@ -267,7 +273,9 @@ def test_patterns_hold_for_one_file_too(store: CaseStore, folder: Path) -> None:
     assert chunks_of(store, "notes.txt")[0]["text"] == "The kettle whistles at noon."
 
 
-def test_two_folders_in_one_store_leave_each_other_alone(store: CaseStore, tmp_path: Path) -> None:
+def test_run_on_a_folder_does_not_change_cases_of_another_folder(
+    store: CaseStore, tmp_path: Path
+) -> None:
     one = write(tmp_path / "one", {"a.txt": "Red apples.", "b.txt": "Green pears."})
     two = write(tmp_path / "two", {"a.txt": "Red apples.", "c.txt": "Blue plums."})
     ingest(store, one)
@@ -283,7 +291,7 @@ def test_two_folders_in_one_store_leave_each_other_alone(store: CaseStore, tmp_p
     }
 
 
-def test_folder_that_was_moved_is_known_by_the_name_it_was_given(
+def test_moved_folder_with_the_same_root_name_is_unchanged(
     store: CaseStore, tmp_path: Path
 ) -> None:
     here = write(tmp_path / "here", {"a.txt": "Red apples.", "b.txt": "Green pears."})
@@ -293,7 +301,7 @@ def test_folder_that_was_moved_is_known_by_the_name_it_was_given(
     assert (second.root, second.unchanged, second.added) == ("fruit", first.added, 0)
 
 
-def test_one_file_is_ingested_without_a_look_at_its_folder(store: CaseStore, folder: Path) -> None:
+def test_run_on_one_file_changes_only_cases_of_this_file(store: CaseStore, folder: Path) -> None:
     ingest(store, folder)
     before = store.count()
     write(folder, {"notes.txt": "Another kettle.\n", "other.txt": "Not asked for.\n"})
@@ -305,7 +313,7 @@ def test_one_file_is_ingested_without_a_look_at_its_folder(store: CaseStore, fol
     assert chunks_of(store, "notes.txt")[0]["text"] == "Another kettle."
 
 
-def test_cases_of_the_store_that_are_no_documents_stay(tmp_path: Path) -> None:
+def test_ingest_keeps_cases_that_are_not_documents(tmp_path: Path) -> None:
     folder = write(tmp_path / "docs", {"a.txt": "Red apples."})
     with document_store() as store:
         kept = store.add([note("what is red", "an apple")])
@@ -315,14 +323,16 @@ def test_cases_of_the_store_that_are_no_documents_stay(tmp_path: Path) -> None:
         assert [case.id for case in store.all()] == kept
 
 
-def test_same_files_make_the_same_cases_on_every_engine(place: str, folder: Path) -> None:
+def test_ingest_gives_the_same_cases_on_every_engine(place: str, folder: Path) -> None:
     with document_store(place=place) as one, document_store() as two:
         ingest(one, folder)
         ingest(two, folder)
         assert contents(one) == contents(two)
 
 
-def test_collections_and_tenants_each_have_cases_of_their_own(folder: Path, tmp_path: Path) -> None:
+def test_ingest_keeps_cases_of_collections_and_tenants_separate(
+    folder: Path, tmp_path: Path
+) -> None:
     encoder, place = HashingEncoder(), tmp_path / "cases"
     with (
         CaseStore(document_schema(encoder), place) as plain,
@@ -340,25 +350,25 @@ def test_collections_and_tenants_each_have_cases_of_their_own(folder: Path, tmp_
         assert (acme.count(), zeta.count()) == (each - 1, each)
 
 
-def test_dry_run_tells_what_a_run_would_do_and_does_nothing(
+def test_dry_run_returns_the_report_of_a_run_and_changes_nothing(
     store: CaseStore, encoder: HashingEncoder, folder: Path
 ) -> None:
     first = ingest(store, folder, dry_run=True)
-    assert (store.count(), encoded(encoder)) == (0, [])
+    assert (store.count(), new_encoded_texts(encoder)) == (0, [])
     assert ingest(store, folder) == first
     assert store.count() == first.added
     (folder / "LICENSE").unlink()
     write(folder, {"notes.txt": "Another kettle.\n"})
     before = contents(store)
-    encoded(encoder)
+    new_encoded_texts(encoder)
     told = ingest(store, folder, dry_run=True)
-    assert (contents(store), encoded(encoder)) == (before, [])
+    assert (contents(store), new_encoded_texts(encoder)) == (before, [])
     done = ingest(store, folder)
     assert done == told
     assert (done.added, done.removed) == (1, 2)
 
 
-def test_progress_over_files_goes_to_stderr(
+def test_ingest_writes_progress_to_stderr(
     store: CaseStore, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     ingest(store, folder, progress=True)
@@ -375,6 +385,6 @@ def test_empty_pattern_is_refused(store: CaseStore, folder: Path, pattern: str) 
 
 
 @pytest.mark.parametrize("path", ["nowhere", "a\0b", ""])
-def test_path_that_is_not_there_is_refused(store: CaseStore, tmp_path: Path, path: str) -> None:
+def test_missing_path_is_refused(store: CaseStore, tmp_path: Path, path: str) -> None:
     with pytest.raises(InputError, match="cannot be ingested"):
         ingest(store, f"{tmp_path}/none/{path}")

@@ -36,7 +36,7 @@ def store() -> Iterator[CaseStore]:
 
 
 @contextmanager
-def nobody() -> Iterator[None]:
+def without_root_rights() -> Iterator[None]:
     """Have no special rights: root may read any file."""
     if os.geteuid() != 0:
         yield
@@ -65,7 +65,7 @@ def nobody() -> Iterator[None]:
         ("large.txt", b"words " * 200_000, "1,200,000 bytes; at most 1,000,000"),
     ],
 )
-def test_file_that_cannot_be_read_is_reported_and_the_rest_goes_in(
+def test_unreadable_file_is_reported_and_other_files_are_stored(
     store: CaseStore, tmp_path: Path, name: str, data: bytes, reason: str
 ) -> None:
     folder = write(tmp_path / "docs", {"a.txt": "Red apples.", name: data, "z.txt": "Plums."})
@@ -77,7 +77,9 @@ def test_file_that_cannot_be_read_is_reported_and_the_rest_goes_in(
     assert (report.files, report.skipped) == (2, ())
 
 
-def test_page_that_breaks_its_parser_does_not_end_the_run(store: CaseStore, tmp_path: Path) -> None:
+def test_html_page_that_breaks_the_parser_does_not_stop_the_run(
+    store: CaseStore, tmp_path: Path
+) -> None:
     # Some versions of Python read it, others have an error that is not about reading.
     files = {"a.txt": "Red apples.", "torn.html": "<p>words<![a&", "z.txt": "Plums."}
     report = ingest(store, write(tmp_path / "docs", files))
@@ -98,7 +100,7 @@ def test_page_that_breaks_its_parser_does_not_end_the_run(store: CaseStore, tmp_
         ("drawing.svg", b"<svg/>", "made by a program"),
     ],
 )
-def test_file_that_is_no_document_is_skipped_and_counted(
+def test_file_that_is_not_a_document_is_skipped_and_reported(
     store: CaseStore, tmp_path: Path, name: str, data: bytes, reason: str
 ) -> None:
     folder = write(tmp_path / "docs", {"a.txt": "Red apples.", name: data})
@@ -119,7 +121,7 @@ def test_file_that_is_no_document_is_skipped_and_counted(
         ("lines.txt", b"red\r\ngreen\rblue", "red\ngreen\nblue"),
     ],
 )
-def test_encoding_that_a_file_tells_is_used(
+def test_declared_encoding_of_a_file_is_used(
     store: CaseStore, tmp_path: Path, name: str, data: bytes, word: str
 ) -> None:
     report = ingest(store, write(tmp_path / "docs", {name: data}))
@@ -127,7 +129,7 @@ def test_encoding_that_a_file_tells_is_used(
     assert word in chunks_of(store, name)[0]["text"]
 
 
-def test_file_and_folder_without_rights_are_reported_and_keep_what_the_store_had(
+def test_file_and_folder_without_permission_are_reported_and_keep_stored_cases(
     store: CaseStore,
 ) -> None:
     # Not pytest's folder: nobody but its owner may pass that.
@@ -142,7 +144,7 @@ def test_file_and_folder_without_rights_are_reported_and_keep_what_the_store_had
         (folder / "in").chmod(0)
         (folder / "d.txt").unlink()
         try:
-            with nobody():
+            with without_root_rights():
                 report = ingest(store, folder)
         finally:
             (folder / "in").chmod(0o755)
@@ -152,7 +154,7 @@ def test_file_and_folder_without_rights_are_reported_and_keep_what_the_store_had
         assert sources(store) == ["a.txt", "b.txt", "in/c.txt"]
 
 
-def test_links_are_not_followed_and_none_is_waited_for(store: CaseStore, tmp_path: Path) -> None:
+def test_symbolic_links_and_pipes_are_not_read(store: CaseStore, tmp_path: Path) -> None:
     outside = write(tmp_path / "outside", {"secret.txt": "Not to be read."})
     folder = write(tmp_path / "docs", {"a.txt": "Red apples.", "in/b.txt": "Green pears."})
     (folder / "same.txt").symlink_to("a.txt")
@@ -175,7 +177,7 @@ def test_links_are_not_followed_and_none_is_waited_for(store: CaseStore, tmp_pat
     )
 
 
-def test_name_that_is_no_unicode_is_reported(store: CaseStore, tmp_path: Path) -> None:
+def test_file_name_that_is_not_unicode_is_reported(store: CaseStore, tmp_path: Path) -> None:
     folder = write(tmp_path / "docs", {"a.txt": "Red apples."})
     try:
         Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.txt")).write_text("x")
@@ -186,7 +188,7 @@ def test_name_that_is_no_unicode_is_reported(store: CaseStore, tmp_path: Path) -
     assert sources(store) == ["a.txt"]
 
 
-def test_file_that_fails_now_keeps_what_the_store_had_of_it(
+def test_file_that_becomes_unreadable_keeps_its_stored_cases(
     store: CaseStore, tmp_path: Path
 ) -> None:
     folder = write(tmp_path / "docs", {"a.pdf": pdf(["some words"]), "b.txt": "Red apples."})
@@ -198,7 +200,7 @@ def test_file_that_fails_now_keeps_what_the_store_had_of_it(
     assert contents(store) == before
 
 
-def test_hidden_installed_and_made_files_and_case_stores_are_passed_over(tmp_path: Path) -> None:
+def test_hidden_installed_and_cached_files_and_case_stores_are_ignored(tmp_path: Path) -> None:
     folder = write(
         tmp_path / "docs",
         {
@@ -220,7 +222,9 @@ def test_hidden_installed_and_made_files_and_case_stores_are_passed_over(tmp_pat
         assert ingest(store, folder / "env" / "lib").files == 1
 
 
-def test_passage_that_cannot_be_encoded_is_reported_and_tried_again(tmp_path: Path) -> None:
+def test_passage_that_cannot_be_encoded_is_reported_and_stored_by_the_next_run(
+    tmp_path: Path,
+) -> None:
     folder = write(
         tmp_path / "docs",
         {"a.txt": f"{paragraph('alder')}\n\n{paragraph('broken')}", "b.txt": "Red apples."},
@@ -236,7 +240,7 @@ def test_passage_that_cannot_be_encoded_is_reported_and_tried_again(tmp_path: Pa
         assert (report.added, report.updated, report.unchanged, report.failed) == (1, 1, 1, ())
 
 
-def test_damaged_pdf_that_can_be_read_prints_nothing(
+def test_readable_damaged_pdf_prints_no_warning(
     store: CaseStore, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     broken = pdf(["some words"]).replace(b"startxref\n", b"startxref\n9")
@@ -281,7 +285,7 @@ def without(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_missing_package_is_named_with_the_command_that_installs_it(
+def test_missing_package_error_gives_the_install_command(
     without: dict[str, str], package: str
 ) -> None:
     assert without[package].startswith("DependencyError ")

@@ -60,7 +60,7 @@ def killed_in_the_middle(place: Path, folder: Path, batches: int) -> None:
     process.stdout.close()
 
 
-def test_first_run_that_was_killed_is_completed(folder: Path, tmp_path: Path) -> None:
+def test_killed_first_run_is_completed_by_the_next_run(folder: Path, tmp_path: Path) -> None:
     docs = write(tmp_path / "docs", {f"{n:03}.txt": text(n) for n in range(FILES)})
     killed_in_the_middle(folder, docs, batches=1)
     encoder = HashingEncoder()
@@ -76,7 +76,7 @@ def test_first_run_that_was_killed_is_completed(folder: Path, tmp_path: Path) ->
             assert contents(fresh) == contents(store)
 
 
-def test_later_run_that_was_killed_is_completed(folder: Path, tmp_path: Path) -> None:
+def test_killed_later_run_is_completed_by_the_next_run(folder: Path, tmp_path: Path) -> None:
     docs = write(tmp_path / "docs", {f"{n:03}.txt": text(n) for n in range(FILES)})
     with document_store(place=str(folder)) as store:
         ingest(store, docs)
@@ -96,7 +96,7 @@ def test_later_run_that_was_killed_is_completed(folder: Path, tmp_path: Path) ->
             assert contents(fresh) == contents(store)
 
 
-def test_files_that_did_not_change_are_not_even_split(tmp_path: Path) -> None:
+def test_unchanged_files_are_not_split_again(tmp_path: Path) -> None:
     docs = write(tmp_path / "docs", {"a.md": "# A\n\nWords.\n", "b.py": "x = 1\n"})
     place = str(tmp_path / "cases")
     with document_store(place=place) as store:
@@ -113,7 +113,7 @@ def test_files_that_did_not_change_are_not_even_split(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", [1, 3])
-def test_file_that_lost_a_case_is_completed(tmp_path: Path, missing: int) -> None:
+def test_run_restores_deleted_cases_of_an_unchanged_file(tmp_path: Path, missing: int) -> None:
     docs = write(tmp_path / "docs", {"a.txt": text(1), "b.txt": text(2)})
     with document_store() as store:
         ingest(store, docs)

@@ -42,7 +42,7 @@ def killed_while_writing(folder: Path, seconds: float) -> int:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.2])
-def test_process_killed_while_it_writes_loses_nothing_acknowledged(
+def test_process_killed_while_writing_loses_no_acknowledged_case(
     folder: Path, seconds: float
 ) -> None:
     # The second one writes to what a killed process left.
@@ -79,7 +79,7 @@ time.sleep(0.2)
 """
 
 
-def test_process_that_ends_while_abandoned_threads_search_ends_quietly(tmp_path: Path) -> None:
+def test_process_exits_without_output_while_daemon_threads_search(tmp_path: Path) -> None:
     for turn in range(3):
         command = [sys.executable, "-c", LEAVER, str(tmp_path / str(turn))]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)

@@ -72,7 +72,7 @@ def killed(folder: Path, work: str, after: int, seconds: float) -> int:
     return acknowledged
 
 
-def sound(store: CaseStore) -> list[Case]:
+def consistent_cases(store: CaseStore) -> list[Case]:
     """Return all cases, after checking that they are the same by every way of reading."""
     cases = store.all()
     assert store.count() == len(cases)
@@ -87,13 +87,11 @@ def sound(store: CaseStore) -> list[Case]:
 
 
 @pytest.mark.parametrize(("after", "seconds"), [(1, 0.0), (80, 0.011)])
-def test_killed_process_loses_no_retain_that_had_returned(
-    folder: Path, after: int, seconds: float
-) -> None:
+def test_killed_process_loses_no_completed_retain(folder: Path, after: int, seconds: float) -> None:
     acknowledged = killed(folder, RETAIN, after, seconds)
     assert after <= acknowledged < 1000
     with CaseStore(note_schema(), folder) as store:
-        kept = sorted(sound(store), key=lambda case: int(case.solution))
+        kept = sorted(consistent_cases(store), key=lambda case: int(case.solution))
         # The one that was under way may have been written.
         assert [case.solution for case in kept] in (
             list(range(acknowledged)),
@@ -104,22 +102,22 @@ def test_killed_process_loses_no_retain_that_had_returned(
         assert (told.outcome, told.id) == ("unchanged", kept[-1].id)
 
 
-def test_process_that_retains_on_in_what_a_killed_one_left_loses_nothing(folder: Path) -> None:
+def test_two_killed_processes_in_turn_lose_no_completed_retain(folder: Path) -> None:
     first = killed(folder, RETAIN, 20, 0.002)
     second = killed(folder, RETAIN, first + 20, 0.0)
     with CaseStore(note_schema(), folder) as store:
-        solutions = {case.solution for case in sound(store)}
+        solutions = {case.solution for case in consistent_cases(store)}
         assert solutions >= set(range(second))
         assert len(solutions) <= second + 1
 
 
 @pytest.mark.parametrize(("after", "seconds"), [(1, 0.0), (2, 0.07)])
-def test_killed_update_leaves_each_case_as_before_or_as_after(
+def test_killed_update_leaves_each_case_in_its_old_or_new_state(
     folder: Path, after: int, seconds: float
 ) -> None:
     acknowledged = killed(folder, UPDATE, after, seconds)
     with CaseStore(note_schema(), folder) as store:
-        cases = sound(store)
+        cases = consistent_cases(store)
         assert sorted(case.solution for case in cases) == list(range(CASES))
         turns = {case.result for case in cases}
         assert turns <= {acknowledged, acknowledged + 1}
@@ -132,9 +130,9 @@ def test_killed_update_leaves_each_case_as_before_or_as_after(
         assert hit.relevance == pytest.approx(0.75)
 
 
-def test_killed_delete_leaves_each_case_whole_or_gone(folder: Path) -> None:
+def test_killed_delete_leaves_each_case_complete_or_deleted(folder: Path) -> None:
     acknowledged = killed(folder, DELETE, 30, 0.004)
     with CaseStore(note_schema(), folder) as store:
-        left = {case.solution for case in sound(store)}
+        left = {case.solution for case in consistent_cases(store)}
         assert left <= set(range(acknowledged, 300))
         assert left >= set(range(acknowledged + 3, 300))

@@ -35,7 +35,7 @@ def pages(documents: list[Document]) -> list[str]:
     return [document.page_content for document in documents]
 
 
-def test_document_has_the_case_s_text_id_and_metadata_and_how_it_was_found(
+def test_document_has_text_id_metadata_and_scores_of_the_case(
     mended: CaseStore,
 ) -> None:
     (document,) = CaseRetriever(store=mended, k=1).invoke("how to mend the saw")
@@ -50,7 +50,7 @@ def test_document_has_the_case_s_text_id_and_metadata_and_how_it_was_found(
     }
 
 
-def test_what_is_added_does_not_overwrite_the_case_s_own_metadata() -> None:
+def test_added_metadata_does_not_overwrite_metadata_of_the_case() -> None:
     own = {"score": 3, "case_id": "A-7", "hit_case_id": "B-9"}
     with CaseStore(note_schema()) as store:
         (stored,) = store.add([note("a saw", 1, metadata=own)])
@@ -60,7 +60,7 @@ def test_what_is_added_does_not_overwrite_the_case_s_own_metadata() -> None:
     assert document.metadata["hit_hit_case_id"] == stored
 
 
-def test_documents_come_in_the_order_of_the_search_with_its_settings(mended: CaseStore) -> None:
+def test_documents_are_in_search_order_for_every_setting(mended: CaseStore) -> None:
     asked: dict[str, Any] = {"weights": {"question": 1}, "lambda_b": 0.5, "where": {"year": 2021}}
     for settings in ({}, asked, {"where": {"year": {"gte": 2021, "lt": 2023}}}):
         documents = CaseRetriever(store=mended, k=3, **settings).invoke("mend the oven")
@@ -69,7 +69,9 @@ def test_documents_come_in_the_order_of_the_search_with_its_settings(mended: Cas
         assert [d.metadata["score"] for d in documents] == [hit.score for hit in hits]
 
 
-def test_settings_of_a_call_replace_the_retriever_s_for_that_call_only(mended: CaseStore) -> None:
+def test_settings_of_a_call_override_retriever_settings_for_that_call_only(
+    mended: CaseStore,
+) -> None:
     retriever = CaseRetriever(store=mended, k=1, where={"year": 2020})
     asked: dict[str, Any] = {"k": 3, "where": {"year": [2022, 2023]}, "text": "full"}
     full = retriever.invoke("how to mend the saw", **asked)
@@ -79,7 +81,7 @@ def test_settings_of_a_call_replace_the_retriever_s_for_that_call_only(mended: C
     assert pages(retriever.invoke("how to mend the saw")) == ["see page 0"]
 
 
-def test_mmr_gives_the_store_s_selection_with_its_settings(mended: CaseStore) -> None:
+def test_search_type_mmr_returns_the_selection_of_the_store(mended: CaseStore) -> None:
     mended.add([note("how to mend the saw !", f"copy {i}") for i in range(4)])
     retriever = CaseRetriever(store=mended, k=4, search_type="mmr", lambda_d=0.3)
     diverse = retriever.invoke("how to mend the saw")
@@ -89,7 +91,7 @@ def test_mmr_gives_the_store_s_selection_with_its_settings(mended: CaseStore) ->
     assert diverse != retriever.invoke("how to mend the saw", lambda_d=1.0)
 
 
-def test_text_of_a_document_is_the_schema_s_or_a_function_s_to_say() -> None:
+def test_document_text_is_support_full_text_or_function_result() -> None:
     case = Case({"question": "why", "support": "s"}, "because", result="ok")
     with CaseStore(note_schema(support=lambda case: f"<{case.solution}>")) as store:
         store.add([case])
@@ -102,7 +104,7 @@ def test_text_of_a_document_is_the_schema_s_or_a_function_s_to_say() -> None:
     assert made == ["<because>", "question: why\nsupport: s\nsolution: because\nresult: ok", "S"]
 
 
-def test_text_that_is_no_text_is_refused(mended: CaseStore) -> None:
+def test_text_function_that_does_not_return_a_str_is_refused(mended: CaseStore) -> None:
     retriever = CaseRetriever(store=mended, text=lambda case: case.solution.encode())
     with pytest.raises(InputError, match="must return a str"):
         retriever.invoke("saw")
@@ -127,7 +129,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("settings", "told"), WRONG, ids=str)
-def test_setting_that_cannot_be_used_is_refused_at_once_and_in_a_call(
+def test_invalid_setting_is_refused_in_constructor_and_call(
     mended: CaseStore, settings: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(InputError, match=told):
@@ -144,7 +146,7 @@ def test_retriever_without_a_store_is_refused() -> None:
 
 
 @pytest.mark.parametrize("query", [None, 3, {"question": "saw"}], ids=str)
-def test_query_that_is_no_text_is_refused(mended: CaseStore, query: Any) -> None:
+def test_query_that_is_not_a_text_is_refused(mended: CaseStore, query: Any) -> None:
     with pytest.raises(InputError, match="Give a text"):
         CaseRetriever(store=mended).invoke(query)
 
@@ -164,7 +166,7 @@ def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> No
 
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
-def test_empty_store_gives_no_document_and_a_small_one_all_it_has(
+def test_retriever_returns_no_document_from_empty_store_and_all_from_small_store(
     place: str, search_type: Any
 ) -> None:
     with CaseStore(note_schema(), place) as store:
@@ -174,7 +176,7 @@ def test_empty_store_gives_no_document_and_a_small_one_all_it_has(
         assert sorted(pages(retriever.invoke("anything"))) == ["0", "1", "2"]
 
 
-def test_closed_store_is_told_to_the_caller(mended: CaseStore) -> None:
+def test_retriever_with_a_closed_store_raises_store_error(mended: CaseStore) -> None:
     retriever = CaseRetriever(store=mended)
     mended.close()
     with pytest.raises(StoreError, match="closed"):
@@ -183,7 +185,7 @@ def test_closed_store_is_told_to_the_caller(mended: CaseStore) -> None:
         asyncio.run(retriever.ainvoke("saw"))
 
 
-def test_calls_that_run_at_the_same_time_each_get_their_own_answer(place: str) -> None:
+def test_concurrent_calls_each_get_the_answer_to_their_query(place: str) -> None:
     with CaseStore(note_schema("wide", HashingEncoder(512)), place) as store:
         store.add([note(f"question number {i}", str(i)) for i in range(40)])
         retriever = CaseRetriever(store=store, k=3)
@@ -197,7 +199,7 @@ def test_calls_that_run_at_the_same_time_each_get_their_own_answer(place: str) -
     assert [pages(found)[0] for found in answers] == [str(i) for i in range(12)]
 
 
-def test_loop_goes_on_while_a_store_is_searched(mended: CaseStore) -> None:
+def test_event_loop_runs_while_a_store_is_searched(mended: CaseStore) -> None:
     seen: list[str] = []
 
     def slow(case: Case) -> str:
@@ -220,7 +222,9 @@ def test_loop_goes_on_while_a_store_is_searched(mended: CaseStore) -> None:
 
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
-def test_store_is_a_tool_through_langchain(mended: CaseStore, search_type: Any) -> None:
+def test_retriever_tool_of_langchain_returns_the_documents_of_the_store(
+    mended: CaseStore, search_type: Any
+) -> None:
     retriever = CaseRetriever(store=mended, k=2, search_type=search_type)
     tool = create_retriever_tool(
         retriever, "manual", "Searches the manual.", response_format="content_and_artifact"
@@ -235,7 +239,7 @@ def test_store_is_a_tool_through_langchain(mended: CaseStore, search_type: Any) 
     assert plain.invoke({"query": "mend the saw"}) == message.content
 
 
-def test_retriever_works_in_a_chain_and_is_configured_by_it(mended: CaseStore) -> None:
+def test_retriever_works_in_a_chain_with_configurable_k(mended: CaseStore) -> None:
     chain = CaseRetriever(store=mended, k=1).configurable_fields(
         k=ConfigurableField(id="k")
     ) | RunnableLambda(pages)

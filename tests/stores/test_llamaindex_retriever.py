@@ -42,7 +42,7 @@ def mended() -> Iterator[CaseStore]:
         yield store
 
 
-def one(key: str, value: Any, operator: str = "==") -> MetadataFilter:
+def metadata_filter(key: str, value: Any, operator: str = "==") -> MetadataFilter:
     return MetadataFilter(key=key, value=value, operator=FilterOperator(operator))
 
 
@@ -54,7 +54,7 @@ def things(nodes: list[NodeWithScore]) -> list[str]:
     return sorted(str(node.metadata["thing"]) for node in nodes)
 
 
-def test_node_has_the_case_s_text_id_metadata_and_score(mended: CaseStore) -> None:
+def test_node_has_text_id_metadata_and_score_of_the_case(mended: CaseStore) -> None:
     retriever = CaseNodeRetriever(mended, k=2)
     assert isinstance(retriever, BaseRetriever)
     nodes = retriever.retrieve("how to mend the saw")
@@ -72,13 +72,13 @@ def test_node_has_the_case_s_text_id_metadata_and_score(mended: CaseStore) -> No
     }
 
 
-def test_model_is_shown_the_case_s_metadata_and_not_how_it_was_found(mended: CaseStore) -> None:
+def test_node_content_for_the_model_has_case_metadata_and_no_scores(mended: CaseStore) -> None:
     (node,) = CaseNodeRetriever(mended, k=1).retrieve("how to mend the saw")
     shown = node.get_content(MetadataMode.LLM)
     assert shown == "year: 2022\nthing: saw\nhalls: ['A']\n\nsee page 2"
 
 
-def test_settings_are_those_of_the_search(mended: CaseStore) -> None:
+def test_nodes_are_those_of_search_and_select_for_every_setting(mended: CaseStore) -> None:
     mended.add([note("how to mend the saw !", i, metadata={"thing": "copy"}) for i in range(3)])
     asked: dict[str, Any] = {"weights": {"question": 2}, "lambda_b": 0.5, "where": {"year": 2021}}
     for settings in ({}, asked):
@@ -95,26 +95,37 @@ def test_settings_are_those_of_the_search(mended: CaseStore) -> None:
 
 FILTERS = [
     (joined(), THINGS),
-    (joined(one("thing", "saw")), ["saw"]),
-    (joined(one("year", 2021)), ["oven"]),
-    (joined(one("thing", ["saw", "mill"], "in")), ["mill", "saw"]),
-    (joined(one("year", [2020, 2024], "in")), ["mill", "press"]),
-    (joined(one("thing", "saw", "!=")), ["lathe", "mill", "oven", "press"]),
-    (joined(one("year", [2020, 2024], "nin")), ["lathe", "oven", "saw"]),
-    (joined(one("year", 2022, ">")), ["lathe", "press"]),
-    (joined(one("year", 2021, ">="), one("year", 2023, "<")), ["oven", "saw"]),
-    (joined(one("year", 2020.5, "<=")), ["mill"]),
-    (joined(one("halls", "B", "contains")), ["lathe", "oven"]),
-    (joined(one("halls", ["B", "C"], "any")), ["lathe", "oven"]),
-    (joined(one("thing", ["saw", "oven"], "in"), one("year", 2022)), ["saw"]),
-    (joined(joined(one("thing", ["saw", "oven"], "in")), one("year", 2021)), ["oven"]),
-    (joined(one("thing", "saw"), by="or"), ["saw"]),
-    (joined(one("thing", "nothing")), []),
+    (joined(metadata_filter("thing", "saw")), ["saw"]),
+    (joined(metadata_filter("year", 2021)), ["oven"]),
+    (joined(metadata_filter("thing", ["saw", "mill"], "in")), ["mill", "saw"]),
+    (joined(metadata_filter("year", [2020, 2024], "in")), ["mill", "press"]),
+    (joined(metadata_filter("thing", "saw", "!=")), ["lathe", "mill", "oven", "press"]),
+    (joined(metadata_filter("year", [2020, 2024], "nin")), ["lathe", "oven", "saw"]),
+    (joined(metadata_filter("year", 2022, ">")), ["lathe", "press"]),
+    (
+        joined(metadata_filter("year", 2021, ">="), metadata_filter("year", 2023, "<")),
+        ["oven", "saw"],
+    ),
+    (joined(metadata_filter("year", 2020.5, "<=")), ["mill"]),
+    (joined(metadata_filter("halls", "B", "contains")), ["lathe", "oven"]),
+    (joined(metadata_filter("halls", ["B", "C"], "any")), ["lathe", "oven"]),
+    (
+        joined(metadata_filter("thing", ["saw", "oven"], "in"), metadata_filter("year", 2022)),
+        ["saw"],
+    ),
+    (
+        joined(
+            joined(metadata_filter("thing", ["saw", "oven"], "in")), metadata_filter("year", 2021)
+        ),
+        ["oven"],
+    ),
+    (joined(metadata_filter("thing", "saw"), by="or"), ["saw"]),
+    (joined(metadata_filter("thing", "nothing")), []),
 ]
 
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS, ids=lambda value: str(value)[:60])
-def test_filters_of_llamaindex_choose_cases(
+def test_llamaindex_filters_select_matching_cases(
     mended: CaseStore, filters: MetadataFilters, expected: list[str]
 ) -> None:
     nodes = CaseNodeRetriever(mended, k=9, filters=filters).retrieve("how to mend it")
@@ -122,25 +133,28 @@ def test_filters_of_llamaindex_choose_cases(
 
 
 REFUSED = [
-    (joined(one("halls", ["A"], "all")), "'all'"),
-    (joined(one("thing", "sa", "text_match")), "'text_match'"),
-    (joined(one("thing", "sa", "text_match_insensitive")), "'text_match_insensitive'"),
-    (joined(one("thing", None, "is_empty")), "'is_empty'"),
-    (joined(one("thing", "saw"), one("thing", "oven"), by="or"), "'or'"),
-    (joined(one("thing", "saw"), by="not"), "'not'"),
-    (joined(joined(one("year", 1), one("year", 2), by="or")), "'or'"),
-    (joined(one("thing", "saw", "in")), "'in' 'saw'. Give a list"),
-    (joined(one("thing", ["saw"])), "'=='.*Give one value"),
-    (joined(one("thing", None)), "thing = None"),
-    (joined(one("year", "old", ">")), "year"),
-    (joined(one("thing", "saw"), one("thing", "oven")), "twice for 'thing'"),
-    (joined(one("year", 1, ">"), one("year", 2, ">")), "twice for 'year'"),
-    (joined(one("year", 1, "!="), one("year", 2, ">")), "twice for 'year'"),
+    (joined(metadata_filter("halls", ["A"], "all")), "'all'"),
+    (joined(metadata_filter("thing", "sa", "text_match")), "'text_match'"),
+    (joined(metadata_filter("thing", "sa", "text_match_insensitive")), "'text_match_insensitive'"),
+    (joined(metadata_filter("thing", None, "is_empty")), "'is_empty'"),
+    (joined(metadata_filter("thing", "saw"), metadata_filter("thing", "oven"), by="or"), "'or'"),
+    (joined(metadata_filter("thing", "saw"), by="not"), "'not'"),
+    (joined(joined(metadata_filter("year", 1), metadata_filter("year", 2), by="or")), "'or'"),
+    (joined(metadata_filter("thing", "saw", "in")), "'in' 'saw'. Give a list"),
+    (joined(metadata_filter("thing", ["saw"])), "'=='.*Give one value"),
+    (joined(metadata_filter("thing", None)), "thing = None"),
+    (joined(metadata_filter("year", "old", ">")), "year"),
+    (
+        joined(metadata_filter("thing", "saw"), metadata_filter("thing", "oven")),
+        "twice for 'thing'",
+    ),
+    (joined(metadata_filter("year", 1, ">"), metadata_filter("year", 2, ">")), "twice for 'year'"),
+    (joined(metadata_filter("year", 1, "!="), metadata_filter("year", 2, ">")), "twice for 'year'"),
 ]
 
 
 @pytest.mark.parametrize(("filters", "told"), REFUSED, ids=lambda value: str(value)[:60])
-def test_filter_that_a_store_does_not_have_is_refused_by_its_operator(
+def test_unsupported_filter_is_refused_and_named(
     mended: CaseStore, filters: MetadataFilters, told: str
 ) -> None:
     with pytest.raises(InputError, match=told):
@@ -150,7 +164,7 @@ def test_filter_that_a_store_does_not_have_is_refused_by_its_operator(
 @pytest.mark.parametrize("operator", FilterOperator)
 def test_every_operator_of_llamaindex_is_translated_or_refused(operator: FilterOperator) -> None:
     several = operator.value in ("in", "any", "nin", "all")
-    filters = joined(one("field", [1] if several else 1, operator.value))
+    filters = joined(metadata_filter("field", [1] if several else 1, operator.value))
     if operator.value in ("all", "text_match", "text_match_insensitive", "is_empty"):
         with pytest.raises(InputError, match=f"'{operator.value}'"):
             where_of(filters)
@@ -158,8 +172,8 @@ def test_every_operator_of_llamaindex_is_translated_or_refused(operator: FilterO
         assert list(where_of(filters)) == ["field"]
 
 
-def test_filters_hold_beside_where(mended: CaseStore) -> None:
-    filters = joined(one("thing", ["saw", "oven"], "in"))
+def test_filters_and_where_apply_together_but_not_on_one_field(mended: CaseStore) -> None:
+    filters = joined(metadata_filter("thing", ["saw", "oven"], "in"))
     nodes = CaseNodeRetriever(mended, where={"year": 2022}, filters=filters).retrieve("mend")
     assert things(nodes) == ["saw"]
     with pytest.raises(InputError, match=r"both have a condition on \['thing'\]"):
@@ -171,9 +185,7 @@ def test_filters_hold_beside_where(mended: CaseStore) -> None:
     [{"k": 0}, {"k": "3"}, {"lambda_b": -1}, {"search_type": "best"}],
     ids=str,
 )
-def test_setting_that_cannot_be_used_is_refused(
-    mended: CaseStore, settings: dict[str, Any]
-) -> None:
+def test_invalid_setting_is_refused_by_name(mended: CaseStore, settings: dict[str, Any]) -> None:
     (name,) = settings
     with pytest.raises(InputError, match=f"{name}={settings[name]!r}"):
         CaseNodeRetriever(mended, **settings)
@@ -184,7 +196,7 @@ def test_weights_that_name_no_facet_are_refused(mended: CaseStore) -> None:
         CaseNodeRetriever(mended, weights={"colour": 1})
 
 
-def test_query_engine_answers_from_cases(mended: CaseStore) -> None:
+def test_query_engine_answers_from_cases_without_scores_in_the_prompt(mended: CaseStore) -> None:
     retriever = CaseNodeRetriever(mended, k=2)
     engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
     for response in (
@@ -199,13 +211,13 @@ def test_query_engine_answers_from_cases(mended: CaseStore) -> None:
         ]
 
 
-def test_query_of_several_texts_is_searched_by_all_of_them(mended: CaseStore) -> None:
+def test_query_bundle_with_several_texts_is_searched_by_all_texts(mended: CaseStore) -> None:
     bundle = QueryBundle("what now?", custom_embedding_strs=["mend the saw", "mend the press"])
     nodes = CaseNodeRetriever(mended, k=2).retrieve(bundle)
     assert things(nodes) == ["press", "saw"]
 
 
-def test_async_calls_at_the_same_time_each_get_their_own_answer(place: str) -> None:
+def test_concurrent_async_calls_each_get_the_answer_to_their_query(place: str) -> None:
     with CaseStore(note_schema("wide", HashingEncoder(512)), place) as store:
         store.add([note(f"question number {i}", str(i)) for i in range(40)])
         retriever = CaseNodeRetriever(store, k=1)
@@ -226,12 +238,12 @@ def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> No
         with acme, zeta:
             nodes = CaseNodeRetriever(acme).retrieve("how to mend the saw")
             assert [node.text for node in nodes] == ["acme's way"]
-            other = joined(one("tenant", "zeta"))
+            other = joined(metadata_filter("tenant", "zeta"))
             with pytest.raises(InputError, match="'zeta'"):
                 CaseNodeRetriever(acme, filters=other).retrieve("saw")
 
 
-def test_empty_store_gives_no_node_and_a_closed_one_its_error() -> None:
+def test_retriever_returns_no_node_from_empty_store_and_error_from_closed_store() -> None:
     store = CaseStore(note_schema())
     retriever = CaseNodeRetriever(store, k=50)
     assert retriever.retrieve("anything") == []
@@ -244,7 +256,7 @@ def test_empty_store_gives_no_node_and_a_closed_one_its_error() -> None:
         asyncio.run(retriever.aretrieve("anything"))
 
 
-def test_missing_llamaindex_is_told_with_the_command_that_installs_it(tmp_path: Path) -> None:
+def test_missing_llamaindex_error_gives_the_install_command(tmp_path: Path) -> None:
     (tmp_path / "llama_index.py").write_text("raise ImportError('not here')\n")
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"

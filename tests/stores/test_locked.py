@@ -26,7 +26,7 @@ def test_folder_held_by_another_process_is_refused_at_once(folder: Path) -> None
             assert store.count() == 3
 
 
-def test_folder_is_waited_for_as_long_as_lock_seconds_says(folder: Path) -> None:
+def test_opening_a_held_folder_waits_up_to_lock_seconds(folder: Path) -> None:
     with holder(folder) as process:
         start = time.monotonic()
         with pytest.raises(StoreLockedError):
@@ -48,7 +48,7 @@ def test_killed_process_releases_its_folder_and_leaves_its_cases(folder: Path) -
             assert store.count() == 20
 
 
-def test_attempt_on_a_held_folder_changes_nothing_in_it(folder: Path) -> None:
+def test_refused_opening_of_a_held_folder_changes_no_file(folder: Path) -> None:
     with holder(folder, cases=5):
         before = contents(folder)
         with pytest.raises(StoreLockedError):
@@ -59,7 +59,7 @@ def test_attempt_on_a_held_folder_changes_nothing_in_it(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("cases", "large"), [(8, 0), pytest.param(80, 5000, marks=pytest.mark.slow)]
 )
-def test_store_that_waited_sees_all_that_the_former_holder_wrote(
+def test_store_that_waited_for_a_folder_sees_all_cases_of_the_former_holder(
     folder: Path, cases: int, large: int
 ) -> None:
     with holder(folder, cases=cases, large=large) as process:
@@ -70,7 +70,7 @@ def test_store_that_waited_sees_all_that_the_former_holder_wrote(
         timer.join()
 
 
-def test_waiting_for_one_folder_does_not_keep_other_places_from_opening(tmp_path: Path) -> None:
+def test_waiting_for_one_folder_does_not_block_opening_another(tmp_path: Path) -> None:
     held = new_folder(tmp_path / "held")
     with ThreadPoolExecutor(1) as pool:
         with holder(held):

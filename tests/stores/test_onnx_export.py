@@ -10,7 +10,7 @@ import pytest
 from casewright.stores.encoders.onnx_export import quiet
 
 
-def test_what_another_thread_prints_during_an_export_is_not_lost(
+def test_output_of_another_thread_during_an_export_is_not_suppressed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     inside, done = threading.Event(), threading.Event()

@@ -8,7 +8,7 @@ import onnx
 from casewright.stores.encoders import onnx_format
 
 
-def test_the_package_onnx_reads_the_model_that_was_described() -> None:
+def test_onnx_package_reads_the_written_model_as_its_own() -> None:
     weight = np.zeros((3, 400), dtype=np.int8)
     read = onnx.load_from_string(
         onnx_format.model(

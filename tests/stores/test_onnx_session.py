@@ -13,7 +13,7 @@ from casewright.stores.encoders.minilm import MiniLMEncoder
 PAUSE = 0.03
 
 
-def test_nothing_computes_after_a_question_is_embedded() -> None:
+def test_encoder_threads_use_no_cpu_after_an_embedding() -> None:
     encoder = MiniLMEncoder()
     encoder.embed(["The first loads the model."])
     computed = []
@@ -27,7 +27,7 @@ def test_nothing_computes_after_a_question_is_embedded() -> None:
 
 
 @pytest.mark.parametrize("bits", [32, 8])
-def test_texts_that_threads_embed_at_once_have_the_vectors_of_each_alone(bits: int) -> None:
+def test_texts_embedded_by_concurrent_threads_have_the_same_vectors_as_alone(bits: int) -> None:
     texts = [
         " ".join(["and where is item", str(number)] * (1 + number % 9)) for number in range(96)
     ]

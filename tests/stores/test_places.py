@@ -11,13 +11,13 @@ from casewright.stores import CaseStore
 from tests.stores.helpers import ROOT, note, note_schema
 
 
-def test_memory_stores_share_nothing() -> None:
+def test_two_memory_stores_share_no_cases() -> None:
     with CaseStore(note_schema()) as one, CaseStore(note_schema()) as other:
         one.add([note("only here")])
         assert (one.count(), other.count()) == (1, 0)
 
 
-def test_reopened_folder_holds_what_was_written(folder: Path) -> None:
+def test_reopened_folder_has_the_written_cases_and_scores(folder: Path) -> None:
     cases = [
         note(f"question {i}", i, quality=i / 10, metadata={"even": i % 2 == 0}) for i in range(9)
     ]
@@ -32,7 +32,7 @@ def test_reopened_folder_holds_what_was_written(folder: Path) -> None:
         assert [hit.score for hit in found] == pytest.approx([h.score for h in hits], abs=1e-6)
 
 
-def test_quality_scale_outlives_the_store_that_made_it(folder: Path) -> None:
+def test_reopened_store_keeps_the_quality_scale(folder: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         store.add([note("one", quality=0.2), note("two", quality=0.4)])
     with CaseStore(note_schema(), folder) as again:
@@ -41,7 +41,7 @@ def test_quality_scale_outlives_the_store_that_made_it(folder: Path) -> None:
     assert scores == pytest.approx([0.2, 0.3, 0.4, 1.0], abs=1e-6)
 
 
-def test_folder_is_made_with_its_parents_and_home_is_understood(
+def test_store_creates_parent_folders_and_expands_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -62,7 +62,7 @@ def test_stores_of_different_schemas_share_a_folder(folder: Path) -> None:
         assert again.count() == 2
 
 
-def test_store_stays_open_while_another_of_its_folder_closes(folder: Path) -> None:
+def test_store_stays_open_when_another_store_of_its_folder_closes(folder: Path) -> None:
     one = CaseStore(note_schema("notes"), folder)
     with CaseStore(note_schema("letters"), str(folder) + "/../" + folder.name) as two:
         two.add([note("a letter")])
@@ -88,7 +88,7 @@ def test_two_stores_of_one_schema_and_folder_see_each_others_cases(folder: Path)
         assert sorted(case.solution for case in one.all()) == [1, 2]
 
 
-def test_store_goes_on_after_another_of_its_schema_and_folder_cleared_it(folder: Path) -> None:
+def test_store_works_after_another_store_of_its_folder_cleared_the_cases(folder: Path) -> None:
     with CaseStore(note_schema(), folder) as one, CaseStore(note_schema(), folder) as two:
         one.add([note("from one", 1)])
         two.add([note("from two", 2)])
@@ -98,7 +98,7 @@ def test_store_goes_on_after_another_of_its_schema_and_folder_cleared_it(folder:
         assert one.count() == 1
 
 
-def test_closed_store_says_so(place: str) -> None:
+def test_search_on_a_closed_store_raises_store_error(place: str) -> None:
     store = CaseStore(note_schema(), place)
     store.add([note("q")])
     store.close()
@@ -107,7 +107,7 @@ def test_closed_store_says_so(place: str) -> None:
         store.search("q")
 
 
-def test_file_in_place_of_a_folder_is_refused_by_name_and_kept(tmp_path: Path) -> None:
+def test_file_in_place_of_a_folder_is_refused_and_kept(tmp_path: Path) -> None:
     file = tmp_path / "cases"
     file.write_text("precious")
     with pytest.raises(InputError, match=str(file)):
@@ -115,7 +115,7 @@ def test_file_in_place_of_a_folder_is_refused_by_name_and_kept(tmp_path: Path) -
     assert file.read_text() == "precious"
 
 
-def test_folder_that_cannot_be_made_is_not_called_damaged(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_does_not_raise_store_damaged_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
     with pytest.raises((StoreError, InputError)) as caught:
         CaseStore(note_schema(), tmp_path / "file" / "cases")
@@ -123,12 +123,12 @@ def test_folder_that_cannot_be_made_is_not_called_damaged(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "what?"])
-def test_schema_name_that_names_no_collection_is_refused_as_input(place: str, name: str) -> None:
+def test_invalid_schema_name_raises_input_error(place: str, name: str) -> None:
     with pytest.raises(InputError), CaseStore(note_schema(name), place) as store:
         store.add([note("q")])
 
 
-def test_process_that_never_closes_its_store_ends_quietly(folder: Path) -> None:
+def test_process_that_does_not_close_its_store_exits_without_error(folder: Path) -> None:
     script = (
         "import sys\nfrom casewright.stores import CaseStore\n"
         "from tests.stores.helpers import note, note_schema\n"
@@ -142,12 +142,14 @@ def test_process_that_never_closes_its_store_ends_quietly(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("location", ["", "  ", "a\0b", "ftp://localhost"])
-def test_location_that_is_none_is_refused_as_input(location: str) -> None:
+def test_invalid_store_location_raises_input_error(location: str) -> None:
     with pytest.raises(InputError):
         CaseStore(note_schema(), location)
 
 
-def test_quality_scale_of_a_collection_that_another_store_made_anew_counts(folder: Path) -> None:
+def test_store_uses_the_quality_scale_of_a_collection_recreated_by_another_store(
+    folder: Path,
+) -> None:
     with CaseStore(note_schema(), folder) as one, CaseStore(note_schema(), folder) as two:
         one.add([note("old", quality=0.2), note("older", quality=0.9)])
         assert len(two.search("old")) == 2
@@ -159,7 +161,7 @@ def test_quality_scale_of_a_collection_that_another_store_made_anew_counts(folde
 
 
 @pytest.mark.parametrize("text", ["localhost:6333", "qdrant.example.org:6333", "10.0.0.7:6333/"])
-def test_host_and_port_are_no_folder_and_the_url_is_told(
+def test_host_and_port_without_scheme_are_refused_and_the_url_is_suggested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

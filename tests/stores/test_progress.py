@@ -32,7 +32,7 @@ print("result")
 """
 
 
-def test_without_a_terminal_each_tenth_is_a_line_with_count_and_time_left(
+def test_progress_without_a_terminal_prints_lines_with_count_and_time_left(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with show_progress("Building", 20, "cases") as advance:
@@ -46,14 +46,16 @@ def test_without_a_terminal_each_tenth_is_a_line_with_count_and_time_left(
     )
 
 
-def test_lines_do_not_follow_each_other_closely(capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_prints_no_line_for_work_that_ends_quickly(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with show_progress("Building", 1000, "cases") as advance:
         for _ in range(1000):
             advance(1)
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_line_comes_after_some_seconds_whatever_is_done(
+def test_progress_prints_a_line_after_max_pause_without_further_progress(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with show_progress("Building", 1000, "cases", max_pause=0.2) as advance:
@@ -67,7 +69,7 @@ def test_a_line_comes_after_some_seconds_whatever_is_done(
     assert "Exporting: 0 s so far\n" in err
 
 
-def test_on_a_terminal_threads_have_a_bar_each_and_notes_stand_above() -> None:
+def test_progress_on_a_terminal_shows_a_bar_for_each_thread_and_notes() -> None:
     ours, theirs = pty.openpty()
     run = subprocess.Popen(
         [sys.executable, "-c", AT_A_TERMINAL],

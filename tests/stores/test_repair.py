@@ -45,13 +45,13 @@ def cases(folder: Path) -> dict[str, Case]:
         return {case.id: case for case in store.all()}
 
 
-def test_sound_store_is_looked_over_and_left_alone(folder: Path) -> None:
+def test_undamaged_store_is_checked_and_not_repaired(folder: Path) -> None:
     (looked,) = check_folder(folder)
     assert (looked.collection, looked.cases, looked.damage) == ("notes", CASES, "")
     assert repair_folder(folder) == []
 
 
-def test_files_are_read_without_the_engine_as_the_engine_reads_them(folder: Path) -> None:
+def test_reader_without_engine_returns_the_same_cases_as_the_engine(folder: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         known = {p.id: p for p in store.engine.get("notes", list(cases(folder)), vectors=True)}
     read = list(stored_cases(folder / "shards/notes/shard", 65, with_id=True))
@@ -78,7 +78,9 @@ def test_files_are_read_without_the_engine_as_the_engine_reads_them(folder: Path
     ],
 )
 @pytest.mark.parametrize("how", ["flipped", "cut"])
-def test_damage_beside_the_cases_loses_none(folder: Path, part: str, how: str) -> None:
+def test_repair_of_damage_outside_the_cases_loses_no_case(
+    folder: Path, part: str, how: str
+) -> None:
     before = cases(folder)
     damaged = file(folder, f"shards/notes/{part}")
     if how == "flipped":
@@ -93,7 +95,7 @@ def test_damage_beside_the_cases_loses_none(folder: Path, part: str, how: str) -
     assert [looked.damage for looked in check_folder(folder)] == [""]
 
 
-def test_lost_cases_are_counted_and_what_their_text_says_is_kept(folder: Path) -> None:
+def test_repair_counts_lost_cases_and_writes_their_readable_texts(folder: Path) -> None:
     before = cases(folder)
     with file(folder, VECTORS).open("r+b") as opened:
         opened.seek(10 * VECTOR)
@@ -114,7 +116,7 @@ def test_lost_cases_are_counted_and_what_their_text_says_is_kept(folder: Path) -
         assert store.count() == CASES - 1
 
 
-def test_what_stands_in_the_log_of_a_killed_process_is_kept(folder: Path, tmp_path: Path) -> None:
+def test_repair_keeps_cases_in_the_log_of_a_killed_process(folder: Path, tmp_path: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         late = store.add([note(f"late {number}", number) for number in range(30)])
         store.delete(late[-5:])
@@ -131,7 +133,7 @@ def test_what_stands_in_the_log_of_a_killed_process_is_kept(folder: Path, tmp_pa
     assert after.items() <= before.items()
 
 
-def test_half_of_the_mappings_loses_nothing(folder: Path) -> None:
+def test_repair_of_a_halved_mappings_file_loses_no_case(folder: Path) -> None:
     before = cases(folder)
     (folder / "shards/notes/closed.json").unlink()
     mappings = file(folder, MAPPINGS)
@@ -142,7 +144,7 @@ def test_half_of_the_mappings_loses_nothing(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_number_that_is_damaged_takes_no_memory_without_end(folder: Path) -> None:
+def test_repair_of_a_damaged_large_number_in_mappings_loses_no_case(folder: Path) -> None:
     before = cases(folder)
     mappings = file(folder, MAPPINGS)
     # The highest byte of the place of the last case.
@@ -152,7 +154,7 @@ def test_number_that_is_damaged_takes_no_memory_without_end(folder: Path) -> Non
     assert cases(folder) == before
 
 
-def test_damage_of_one_collection_leaves_the_others_as_they_are(folder: Path) -> None:
+def test_repair_rebuilds_only_the_damaged_collection(folder: Path) -> None:
     with CaseStore(note_schema("letters"), folder) as letters:
         letters.add([note("a letter")])
     flip(file(folder, VECTORS), 0)
@@ -160,7 +162,7 @@ def test_damage_of_one_collection_leaves_the_others_as_they_are(folder: Path) ->
     assert [made.collection for made in repair_folder(folder)] == ["notes"]
 
 
-def test_damaged_record_of_the_engine_is_written_anew(folder: Path) -> None:
+def test_repair_rewrites_a_damaged_engine_record(folder: Path) -> None:
     before = cases(folder)
     (folder / "engine.json").write_text("{")
     assert check_folder(folder)[0].damage
@@ -168,14 +170,14 @@ def test_damaged_record_of_the_engine_is_written_anew(folder: Path) -> None:
     assert cases(folder) == before
 
 
-def test_folder_without_a_store_is_refused(tmp_path: Path) -> None:
+def test_check_and_repair_refuse_a_folder_without_a_store(tmp_path: Path) -> None:
     for look in (check_folder, repair_folder):
         with pytest.raises(InputError, match=str(tmp_path)):
             look(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-def test_deleted_cases_stay_deleted_where_the_log_is_damaged(folder: Path) -> None:
+def test_repair_of_a_damaged_log_keeps_deleted_cases_deleted(folder: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         store.delete([case.id for case in store.all()][:2])
     before = cases(folder)
@@ -186,7 +188,7 @@ def test_deleted_cases_stay_deleted_where_the_log_is_damaged(folder: Path) -> No
     assert cases(folder) == before
 
 
-def test_deleted_cases_that_come_back_are_counted(folder: Path, tmp_path: Path) -> None:
+def test_repair_counts_deleted_cases_that_come_back(folder: Path, tmp_path: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         store.delete([case.id for case in store.all()][:2])
         killed = copied(folder, tmp_path / "killed")

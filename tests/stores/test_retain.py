@@ -9,13 +9,13 @@ from casewright.stores import Case, CaseStore
 from tests.stores.helpers import note, note_schema, number_id
 
 
-def test_new_case_is_added(store: CaseStore) -> None:
+def test_retain_adds_a_new_case(store: CaseStore) -> None:
     told = store.retain(note("how tall is it", "12 m"))
     assert (told.outcome, told.reason) == ("added", "")
     assert [case.id for case in store.all()] == [told.id]
 
 
-def test_same_case_again_is_unchanged(store: CaseStore) -> None:
+def test_retain_of_the_same_case_again_is_unchanged(store: CaseStore) -> None:
     case = note("how tall is it", "12 m", quality=0.5, result={"ok": True})
     first = store.retain(case)
     second = store.retain(case)
@@ -23,7 +23,7 @@ def test_same_case_again_is_unchanged(store: CaseStore) -> None:
     assert store.count() == 1
 
 
-def test_same_case_with_another_quality_or_result_is_updated(store: CaseStore) -> None:
+def test_retain_of_the_same_case_updates_quality_and_result(store: CaseStore) -> None:
     case = note("how tall is it", "12 m", quality=0.5, created="2020-01-01T00:00:00+00:00")
     first = store.retain(case)
     better = store.retain(replace(case, quality=0.8, created=""))
@@ -34,14 +34,14 @@ def test_same_case_with_another_quality_or_result_is_updated(store: CaseStore) -
     assert kept.created == "2020-01-01T00:00:00+00:00"
 
 
-def test_updated_quality_counts_in_the_next_search(store: CaseStore) -> None:
+def test_search_uses_the_quality_updated_by_retain(store: CaseStore) -> None:
     store.retain(note("one", 1, quality=0.2))
     store.retain(note("one", 1, quality=0.9))
     (hit,) = store.search("zzz", lambda_b=0.0)
     assert abs(hit.score - 0.9) < 1e-6
 
 
-def test_near_problem_with_the_same_solution_is_a_duplicate(store: CaseStore) -> None:
+def test_retain_of_a_near_problem_with_the_same_solution_is_a_duplicate(store: CaseStore) -> None:
     first = store.retain(Case({"question": "how tall is it", "support": "a tower"}, "12 m"))
     near = Case({"question": "How tall is it?", "support": "A tower!"}, "12 m")
     told = store.retain(near)
@@ -49,19 +49,19 @@ def test_near_problem_with_the_same_solution_is_a_duplicate(store: CaseStore) ->
     assert store.count() == 1
 
 
-def test_near_problem_with_another_solution_is_added(store: CaseStore) -> None:
+def test_retain_adds_a_near_problem_with_another_solution(store: CaseStore) -> None:
     store.retain(Case({"question": "how tall is it", "support": "a tower"}, "12 m"))
     told = store.retain(Case({"question": "How tall is it?", "support": "A tower!"}, "13 m"))
     assert told.outcome == "added"
     assert store.count() == 2
 
 
-def test_far_problem_with_the_same_solution_is_added(store: CaseStore) -> None:
+def test_retain_adds_a_different_problem_with_the_same_solution(store: CaseStore) -> None:
     store.retain(note("how tall is it", "12 m"))
     assert store.retain(note("how deep is the lake", "12 m")).outcome == "added"
 
 
-def test_how_near_is_near_is_the_schemas_to_say() -> None:
+def test_near_setting_of_the_schema_decides_what_is_a_duplicate() -> None:
     one, two = note("red apple tree house", "x"), note("red apple tree garden", "x")
     outcomes = []
     for near in (0.5, 0.99):
@@ -71,7 +71,7 @@ def test_how_near_is_near_is_the_schemas_to_say() -> None:
     assert outcomes == ["duplicate", "added"]
 
 
-def test_duplicates_are_sought_inside_the_tenant_only(store: CaseStore) -> None:
+def test_retain_looks_for_duplicates_in_the_same_tenant_only(store: CaseStore) -> None:
     def asked(text: str, tenant: str | None) -> str:
         metadata = {"tenant": tenant} if tenant else {}
         case = Case({"question": text, "support": text}, "12 m", metadata=metadata)
@@ -100,7 +100,7 @@ def test_duplicate_is_found_behind_many_other_solutions(store: CaseStore) -> Non
     assert outcomes == ["duplicate"] * 30
 
 
-def test_case_that_fails_verification_is_refused_with_the_reason(place: str) -> None:
+def test_retain_refuses_a_case_that_fails_verification_with_the_reason(place: str) -> None:
     schema = note_schema(verify=lambda case: None if case.solution else "there is no solution")
     with CaseStore(schema, place) as store:
         refused = store.retain(note("how tall is it"))
@@ -109,7 +109,7 @@ def test_case_that_fails_verification_is_refused_with_the_reason(place: str) -> 
         assert store.retain(note("how tall is it", "12 m")).outcome == "added"
 
 
-def test_tuple_is_the_json_list_that_it_is_stored_as(store: CaseStore) -> None:
+def test_retain_treats_a_tuple_as_the_equal_json_list(store: CaseStore) -> None:
     case = Case({"question": "q", "support": "q"}, ("a", 1), result=(1, 2))
     assert [store.retain(case).outcome for _ in range(2)] == ["added", "unchanged"]
     near = replace(case, problem={"question": "Q!", "support": "q"})
@@ -121,7 +121,9 @@ def test_retained_case_has_the_id_that_add_gives_it(store: CaseStore) -> None:
     assert [store.retain(case).id] == store.add([case])
 
 
-def test_id_of_another_case_is_refused_and_nothing_is_changed(store: CaseStore) -> None:
+def test_retain_with_the_id_of_another_case_is_refused_and_changes_nothing(
+    store: CaseStore,
+) -> None:
     store.retain(note("how tall", "12 m", id=number_id(1)))
     for other in (note("how deep", "12 m"), note("how tall", "13 m", quality=0.5)):
         with pytest.raises(InputError, match="of another case"):
@@ -130,7 +132,7 @@ def test_id_of_another_case_is_refused_and_nothing_is_changed(store: CaseStore) 
     assert (kept.problem, kept.solution, kept.quality) == ({"question": "how tall"}, "12 m", None)
 
 
-def test_metadata_of_a_case_that_is_updated_stay(store: CaseStore) -> None:
+def test_retain_that_updates_a_case_keeps_its_metadata(store: CaseStore) -> None:
     case = note("how tall", "12 m", metadata={"provenance": "run 1"})
     store.retain(case)
     store.retain(replace(case, metadata={"provenance": "run 2"}, quality=0.5))

@@ -43,7 +43,7 @@ def test_verifier_sees_the_case_as_it_is_stored() -> None:
 @pytest.mark.parametrize(
     ("answer", "told"), [(True, "True"), (False, "False"), ("", "''"), (0, "0"), (["x"], "x")]
 )
-def test_verifier_that_answers_no_text_and_not_none_vouches_for_nothing(
+def test_retain_refuses_a_case_if_the_verifier_returns_another_type_or_empty_text(
     answer: Any, told: str
 ) -> None:
     with CaseStore(note_schema(verify=lambda case: answer)) as store:
@@ -53,7 +53,7 @@ def test_verifier_that_answers_no_text_and_not_none_vouches_for_nothing(
         assert store.count() == 0
 
 
-def test_verifier_that_raises_refuses_and_says_why(place: str) -> None:
+def test_retain_refuses_a_case_with_the_error_if_the_verifier_raises(place: str) -> None:
     def broken(case: Case) -> str | None:
         raise RuntimeError(f"no judge for {case.solution}")
 
@@ -64,14 +64,14 @@ def test_verifier_that_raises_refuses_and_says_why(place: str) -> None:
         assert store.count() == 0
 
 
-def test_case_that_passes_is_not_repaired() -> None:
+def test_revise_does_not_repair_a_case_that_passes() -> None:
     case = note("how tall", "12 m")
     told = revise(case, METRES, lambda case, reason: pytest.fail(reason))
     assert (told.case, told.passed, told.reasons) == (case, True, ())
     assert revise(note("q"), note_schema()).passed
 
 
-def test_repair_is_told_what_was_wrong_with_each_attempt() -> None:
+def test_revise_gives_repair_the_reason_of_each_failed_attempt() -> None:
     heard: list[tuple[Any, str]] = []
 
     def repair(case: Case, reason: str) -> Case:
@@ -85,7 +85,7 @@ def test_repair_is_told_what_was_wrong_with_each_attempt() -> None:
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 5])
-def test_attempts_are_bounded(attempts: int) -> None:
+def test_revise_stops_after_the_given_number_of_attempts(attempts: int) -> None:
     verified, repaired = [0], [0]
 
     def verify(case: Case) -> str:
@@ -103,14 +103,14 @@ def test_attempts_are_bounded(attempts: int) -> None:
     assert told.reasons == tuple(f"attempt {i + 1}" for i in range(attempts))
 
 
-def test_repair_that_has_nothing_to_offer_ends_it() -> None:
+def test_revise_stops_if_repair_returns_none() -> None:
     told = revise(note("q", "12"), METRES, lambda case, reason: None, attempts=9)
     assert (told.case.solution, told.passed, told.reasons) == ("12", False, ("12 has no unit",))
     assert revise(note("q", "12"), METRES).reasons == ("12 has no unit",)
 
 
 @pytest.mark.parametrize("attempts", [0, -1])
-def test_revising_without_an_attempt_is_refused(attempts: int) -> None:
+def test_revise_refuses_attempts_below_one(attempts: int) -> None:
     with pytest.raises(InputError, match=f"attempts={attempts}"):
         revise(note("q", "12 m"), METRES, attempts=attempts)
 
@@ -126,7 +126,7 @@ def test_revised_case_is_retained(place: str) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["added", "unchanged", "updated", "duplicate"])
-def test_every_retain_encodes_its_problem_once(place: str, outcome: str) -> None:
+def test_retain_encodes_the_problem_once(place: str, outcome: str) -> None:
     encoder = HashingEncoder()
     with CaseStore(note_schema(encoder=encoder), place) as store:
         store.add([Case({"question": "how tall", "support": "how tall"}, "12 m")])
@@ -142,7 +142,7 @@ def test_every_retain_encodes_its_problem_once(place: str, outcome: str) -> None
         assert encoder.calls == [[text] for text in retained.problem.values()]
 
 
-def test_provenance_comes_back_with_the_case(folder: Any) -> None:
+def test_provenance_metadata_is_stored_and_returned(folder: Any) -> None:
     provenance = {"run": "r1", "question": "how tall?", "evidence": ["a", "b"], "at": 3}
     case = note("how tall", "12 m", metadata={"provenance": provenance}, quality_by="judge-1")
     with CaseStore(note_schema(), folder) as store:
@@ -153,7 +153,7 @@ def test_provenance_comes_back_with_the_case(folder: Any) -> None:
         assert (kept.metadata, kept.quality_by) == ({"provenance": provenance}, "judge-1")
 
 
-def test_true_and_one_are_two_solutions_and_two_results(store: CaseStore) -> None:
+def test_retain_distinguishes_true_and_one_in_solution_and_result(store: CaseStore) -> None:
     problem = {"question": "is it open", "support": "is it open"}
     near = {"question": "Is it open?", "support": "Is it open?"}
     assert store.retain(Case(problem, True, result=1)).outcome == "added"
@@ -163,7 +163,7 @@ def test_true_and_one_are_two_solutions_and_two_results(store: CaseStore) -> Non
     assert store.retain(Case(problem, True, result=True)).outcome == "unchanged"
 
 
-def test_case_that_cannot_be_embedded_is_told_by_facet_and_nothing_is_kept(place: str) -> None:
+def test_retain_of_a_case_that_cannot_be_embedded_raises_facet_error(place: str) -> None:
     with CaseStore(note_schema(encoder=BrokenEncoder()), place) as store:
         for kept in (0, 1):
             with pytest.raises(FacetError, match="NaN") as caught:
@@ -174,7 +174,7 @@ def test_case_that_cannot_be_embedded_is_told_by_facet_and_nothing_is_kept(place
 
 
 @pytest.mark.parametrize("write", ["same", "near"])
-def test_threads_that_retain_one_case_or_its_like_keep_one(place: str, write: str) -> None:
+def test_threads_that_retain_the_same_or_near_cases_add_only_one(place: str, write: str) -> None:
     marks = ["", "?", "!", ".", "?!", "...", " ", "??"] if write == "near" else [""] * 8
     start = threading.Barrier(len(marks))
     with CaseStore(note_schema(), place) as store:
@@ -193,7 +193,7 @@ def test_threads_that_retain_one_case_or_its_like_keep_one(place: str, write: st
         assert [case.id for case in store.all()] == list({one.id for one in told})
 
 
-def test_repair_that_fails_leaves_the_case_unmended_and_says_why() -> None:
+def test_revise_returns_the_error_of_a_repair_that_raises() -> None:
     def repair(case: Case, reason: str) -> Case:
         raise TimeoutError("no answer")
 

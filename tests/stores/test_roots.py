@@ -15,7 +15,7 @@ from tests.stores.document_files import contents, document_store, write
 from tests.stores.helpers import note
 
 
-def test_roots_are_those_that_documents_were_ingested_from(place: str, tmp_path: Path) -> None:
+def test_roots_of_a_store_are_its_ingested_folders(place: str, tmp_path: Path) -> None:
     folders = [write(tmp_path / name, {"a.txt": f"Red {name}."}) for name in ("c", "a", "b")]
     with document_store(place=place) as store:
         assert roots_of(store) == []
@@ -26,7 +26,7 @@ def test_roots_are_those_that_documents_were_ingested_from(place: str, tmp_path:
         assert roots_of(store) == sorted(str(folder) for folder in folders)
 
 
-def test_roots_of_another_tenant_are_not_told_and_not_removed(tmp_path: Path) -> None:
+def test_roots_of_another_tenant_are_neither_listed_nor_removed(tmp_path: Path) -> None:
     folder = write(tmp_path / "docs", {"a.txt": "Red apples."})
     with document_store() as store, store.for_tenant("acme") as acme, store.for_tenant("z") as z:
         ingest(acme, folder)
@@ -36,12 +36,12 @@ def test_roots_of_another_tenant_are_not_told_and_not_removed(tmp_path: Path) ->
         assert acme.count() == 1
 
 
-def test_root_is_called_by_its_last_name_unless_another_has_it() -> None:
+def test_root_name_is_the_last_path_part_if_unique() -> None:
     names = root_names(["/a/docs", "/b/docs", "/b/src", "fruit"])
     assert names == {"/a/docs": "/a/docs", "/b/docs": "/b/docs", "/b/src": "src", "fruit": "fruit"}
 
 
-def test_root_whose_folder_is_gone_is_removed_and_no_other(tmp_path: Path) -> None:
+def test_remove_root_works_for_a_deleted_folder_and_keeps_other_cases(tmp_path: Path) -> None:
     here, other = (
         write(tmp_path / name / "docs", {"a.txt": "Red apples.", "b.txt": "Green pears."})
         for name in ("here", "other")
@@ -57,7 +57,7 @@ def test_root_whose_folder_is_gone_is_removed_and_no_other(tmp_path: Path) -> No
         assert kept[0] in before
 
 
-def test_root_is_named_by_any_path_that_leads_to_it(
+def test_remove_root_accepts_any_path_to_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write(tmp_path / "docs", {"a.txt": "Red apples."})
@@ -69,7 +69,7 @@ def test_root_is_named_by_any_path_that_leads_to_it(
             assert remove_root(store, name) == 1
 
 
-def test_root_that_was_given_a_name_is_removed_by_it(tmp_path: Path) -> None:
+def test_remove_root_accepts_a_given_root_name(tmp_path: Path) -> None:
     with document_store() as store:
         ingest(store, write(tmp_path / "docs", {"a.txt": "Red apples."}), root="fruit")
         assert remove_root(store, "fruit") == 1
@@ -77,7 +77,7 @@ def test_root_that_was_given_a_name_is_removed_by_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("root", ["", "docs/a.txt", "nowhere", "a\0b", "~nobody-here/x", "\udce9"])
-def test_root_that_the_store_does_not_have_is_refused_with_those_it_has(
+def test_remove_root_refuses_an_unknown_root_and_lists_known_roots(
     tmp_path: Path, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

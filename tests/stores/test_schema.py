@@ -32,7 +32,7 @@ def schema(*facets: Any, name: str = "notes", **more: Any) -> CaseSchema:
     ],
     ids=["encoder", "dimension", "components", "facet name", "one facet more"],
 )
-def test_collection_of_another_schema_is_refused_by_what_differs(
+def test_collection_of_another_schema_is_refused_with_the_difference(
     folder: Path, other: CaseSchema, told: str
 ) -> None:
     with CaseStore(schema(), folder) as store:
@@ -63,14 +63,14 @@ def test_weights_cue_and_texts_may_change_between_openings(folder: Path) -> None
         assert again.count() == 1
 
 
-def test_other_quality_range_is_refused(folder: Path) -> None:
+def test_collection_with_another_quality_range_is_refused(folder: Path) -> None:
     with CaseStore(schema(quality_range=(0.0, 1.0)), folder) as store:
         store.add([note("q", quality=0.5)])
     with pytest.raises(SchemaMismatchError, match=r"quality_range is \[0.0, 1.0\] there"):
         CaseStore(schema(quality_range=(-20.0, 0.0)), folder)
 
 
-def test_collection_that_casewright_did_not_make_is_refused(server: QdrantServer) -> None:
+def test_server_collection_not_created_by_casewright_is_refused(server: QdrantServer) -> None:
     client = QdrantClient(url=server.url, check_compatibility=False)
     config = models.VectorParams(size=ENCODER.dimension + 1, distance=models.Distance.DOT)
     client.create_collection("notes", vectors_config=config)
@@ -79,7 +79,7 @@ def test_collection_that_casewright_did_not_make_is_refused(server: QdrantServer
         CaseStore(schema(), server.url)
 
 
-def test_schema_needs_facets_of_different_names() -> None:
+def test_schema_without_facets_or_with_equal_facet_names_is_refused() -> None:
     with pytest.raises(InputError, match="notes"):
         CaseSchema("notes", ())
     with pytest.raises(InputError, match="question"):
@@ -91,25 +91,25 @@ def test_schema_needs_facets_of_different_names() -> None:
     [(1.0, 0.0), (0.5, 0.5), (0.0, math.inf), (math.nan, 1.0), (0.0, math.nan), (-1e300, 1e300)],
     ids=str,
 )
-def test_quality_range_is_two_numbers_that_a_vector_can_hold_the_lower_first(
+def test_invalid_quality_range_is_refused(
     span: tuple[float, float],
 ) -> None:
     with pytest.raises(InputError, match="quality_range"):
         schema(quality_range=span)
 
 
-def test_weights_are_scaled_to_sum_to_one() -> None:
+def test_facet_weights_are_scaled_to_sum_to_one() -> None:
     made = schema(vector_facet("a", 2, 3.0), vector_facet("b", 2), vector_facet("c", 1, 0.0))
     assert made.weights().tolist() == [0.75, 0.25, 0.0]
     assert made.weights({"b": 2, "c": 6}).tolist() == [0.0, 0.25, 0.75]
 
 
-def test_schema_says_where_each_facet_stands_in_the_vector() -> None:
+def test_schema_slices_give_the_position_of_each_facet_in_the_vector() -> None:
     made = schema(vector_facet("a", 2), vector_facet("b", 3))
     assert (dict(made.slices), made.dimension) == ({"a": slice(0, 2), "b": slice(2, 5)}, 6)
 
 
-def test_case_reads_as_its_support_only_or_in_full() -> None:
+def test_schema_writes_a_case_as_support_or_in_full() -> None:
     case = Case({"question": "où ?", "n": 3}, {"city": "Nîmes"}, result="right")
     made = note_schema()
     assert made.support(case) == '{"city": "Nîmes"}'

@@ -70,7 +70,7 @@ def test_score_is_the_weighted_sum_of_facet_cosines_plus_the_quality_share(
         assert hit.score == pytest.approx(score, abs=close)
 
 
-def test_facets_own_weights_count_where_a_search_names_none(store: CaseStore) -> None:
+def test_search_without_weights_uses_the_facet_weights(store: CaseStore) -> None:
     store.add(
         [Case({"question": "red", "support": "x"}, 1), Case({"question": "y", "support": "red"}, 2)]
     )
@@ -79,7 +79,7 @@ def test_facets_own_weights_count_where_a_search_names_none(store: CaseStore) ->
     assert [hit.score for hit in hits] == pytest.approx([0.75, 0.25], abs=1e-6)
 
 
-def test_facets_that_weights_do_not_name_weigh_nothing(store: CaseStore) -> None:
+def test_facet_missing_from_search_weights_has_weight_zero(store: CaseStore) -> None:
     store.add(
         [Case({"question": "red", "support": "x"}, 1), Case({"question": "y", "support": "red"}, 2)]
     )
@@ -95,7 +95,7 @@ def test_absent_component_scores_zero_and_is_not_renormalised(store: CaseStore) 
     assert hit.score == pytest.approx(0.75, abs=1e-6)
 
 
-def test_hits_of_equal_score_are_ordered_by_id_across_the_cut(store: CaseStore) -> None:
+def test_hits_of_equal_score_are_ordered_by_id_for_every_k(store: CaseStore) -> None:
     ids = [number_id(i) for i in range(60)]
     scattered = sorted(ids, key=lambda i: hash((i, 7)))
     store.add([note("the same question", i, id=i) for i in scattered])
@@ -106,7 +106,7 @@ def test_hits_of_equal_score_are_ordered_by_id_across_the_cut(store: CaseStore) 
     assert len(store.search("same", 500)) == 61
 
 
-def test_hits_are_ordered_by_the_rounded_score_that_they_show() -> None:
+def test_hits_are_ordered_by_rounded_score() -> None:
     # Both score 0.500000; without the constant of the quality mean they round apart.
     qualities = [0.5000001, 0.5000004, 0.1999986]
     cases = [note(f"q {i}", i, quality=q, id=number_id(i)) for i, q in enumerate(qualities)]
@@ -120,7 +120,7 @@ def test_hits_are_ordered_by_the_rounded_score_that_they_show() -> None:
 @settings(max_examples=at_most(40), deadline=None)
 @example([0.3125, 0.375], 0.99999, 1)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=12), BIASES, st.integers(1, 12))
-def test_hits_come_by_falling_rounded_score_then_id(
+def test_hits_are_ordered_by_falling_rounded_score_then_id(
     qualities: list[float], lambda_b: float, k: int
 ) -> None:
     cases = [note("q", i, quality=q, id=number_id(i)) for i, q in enumerate(qualities)]
@@ -176,7 +176,7 @@ def test_memory_and_folder_give_the_same_results_in_the_same_order(folder: Any) 
     ],
     ids=str,
 )
-def test_unusable_search_settings_are_refused_by_name(
+def test_invalid_search_setting_is_refused_by_name(
     store: CaseStore, settings_: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(InputError, match=told):
@@ -187,7 +187,7 @@ def test_unusable_search_settings_are_refused_by_name(
 
 
 @pytest.mark.parametrize("query", ["", {}, {"questoin": "red"}, {"question": ""}], ids=str)
-def test_query_that_no_facet_can_read_is_refused_and_says_what_they_read(
+def test_query_that_no_facet_can_read_is_refused_with_the_readable_components(
     store: CaseStore, query: Any
 ) -> None:
     store.add([note("red", 1)])
@@ -198,6 +198,6 @@ def test_query_that_no_facet_can_read_is_refused_and_says_what_they_read(
     assert [hit.case.solution for hit in store.search(query, 2, lambda_b=0.0)] == [1]
 
 
-def test_one_case_that_is_given_as_many_is_refused(store: CaseStore) -> None:
+def test_add_of_a_single_case_without_a_list_is_refused(store: CaseStore) -> None:
     with pytest.raises(InputError, match=r"add\(\[case\]\)"):
         store.add(note("red", 1))  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def algorithm_1(hits: list[Hit], k: int, weights: dict[str, float], lambda_d: fl
 
 @settings(max_examples=at_most(40), deadline=None)
 @given(CASES, st.integers(0, 11), WEIGHTS, LAMBDAS, st.sampled_from([1.0, 0.6, 0.0]))
-def test_picks_are_those_of_the_naive_algorithm_1(
+def test_select_picks_the_same_as_the_naive_algorithm_1(
     cases: list[Any], k: int, weights: Any, lambda_d: float, lambda_b: float
 ) -> None:
     hits = hits_of(cases, weights=weights, lambda_b=lambda_b)
@@ -75,28 +75,28 @@ SPREAD = [
 ]
 
 
-def test_lambda_d_of_one_is_the_order_of_the_search() -> None:
+def test_select_with_lambda_d_one_keeps_search_order() -> None:
     hits = hits_of(SPREAD, lambda_b=0.7)
     picks = select(hits, 5, SCHEMA, lambda_d=1.0)
     assert [pick.hit for pick in picks] == hits
     assert [pick.value for pick in picks] == pytest.approx([hit.score for hit in hits])
 
 
-def test_lambda_d_of_zero_starts_at_the_best_and_flees_from_what_is_picked() -> None:
+def test_select_with_lambda_d_zero_picks_the_best_then_the_least_similar() -> None:
     picks = select(hits_of(SPREAD), 3, SCHEMA, lambda_d=0.0)
     assert [pick.hit.case.solution for pick in picks] == [0, 3, 4]
     assert picks[0].redundancy == 0
     assert picks[1].redundancy < picks[2].redundancy
 
 
-def test_duplicate_of_a_pick_comes_after_what_differs() -> None:
+def test_select_picks_a_duplicate_after_different_cases() -> None:
     picks = select(hits_of(SPREAD), 5, SCHEMA, lambda_d=0.4)
     order = [pick.hit.case.solution for pick in picks]
     assert order[0] == 0
     assert order.index(1) > order.index(4)
 
 
-def test_quality_bias_reaches_the_picks_and_never_the_redundancy() -> None:
+def test_quality_bias_changes_picks_but_not_redundancy() -> None:
     hits = hits_of(SPREAD, lambda_b=0.5)
     picks = select(hits, 5, SCHEMA)
     assert picks[0].hit.case.solution == 1
@@ -106,7 +106,7 @@ def test_quality_bias_reaches_the_picks_and_never_the_redundancy() -> None:
 
 @settings(max_examples=at_most(30), deadline=None)
 @given(CASES, LAMBDAS)
-def test_every_pick_shows_the_numbers_that_it_was_picked_by(
+def test_value_of_a_pick_follows_from_its_score_and_redundancy(
     cases: list[Any], lambda_d: float
 ) -> None:
     picks = select(hits_of(cases), 50, SCHEMA, lambda_d=lambda_d)
@@ -116,7 +116,7 @@ def test_every_pick_shows_the_numbers_that_it_was_picked_by(
         assert pick.value == pytest.approx(value, abs=1e-9)
 
 
-def test_nothing_to_pick_or_nothing_asked_for_gives_no_picks() -> None:
+def test_select_without_hits_or_with_k_zero_returns_no_picks() -> None:
     assert select([], 3, SCHEMA) == []
     assert select(hits_of(SPREAD), 0, SCHEMA) == []
     assert len(select(hits_of(SPREAD), 99, SCHEMA)) == len(SPREAD)
@@ -125,6 +125,6 @@ def test_nothing_to_pick_or_nothing_asked_for_gives_no_picks() -> None:
 @pytest.mark.parametrize(
     "bad", [{"lambda_d": -0.1}, {"lambda_d": 1.1}, {"lambda_d": float("nan")}, {"k": -1}], ids=str
 )
-def test_unusable_selection_settings_are_refused(bad: dict[str, Any]) -> None:
+def test_invalid_selection_setting_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(bad))):
         select(hits_of(SPREAD), **{"k": 2, "schema": SCHEMA, **bad})

@@ -32,18 +32,20 @@ def chosen(selector: MarginalSelector, store: CaseStore, k: int = 5) -> list[int
     return [hit.case.solution for hit in selector.select(store, "red apple pie", k).hits]
 
 
-def test_bias_alone_is_the_order_of_quality(filled: CaseStore) -> None:
+def test_bias_selector_orders_by_quality(filled: CaseStore) -> None:
     assert chosen(BIAS, filled)[:2] == [3, 2]
     assert chosen(BIAS, filled)[-1] == 4
 
 
-def test_relevance_alone_is_the_order_of_the_search(filled: CaseStore) -> None:
+def test_relevance_selector_keeps_search_order(filled: CaseStore) -> None:
     found = [hit.case.solution for hit in filled.search("red apple pie", 5)]
     assert chosen(RELEVANCE, filled) == found
     assert found[0] == 0
 
 
-def test_bias_lifts_the_better_of_two_that_are_as_relevant(filled: CaseStore) -> None:
+def test_selector_with_bias_ranks_the_better_of_two_relevant_cases_higher(
+    filled: CaseStore,
+) -> None:
     before, after = chosen(RELEVANCE, filled), chosen(MarginalSelector(1.0, 0.5), filled)
     assert before.index(2) > before.index(0)
     assert after.index(2) < after.index(0)
@@ -51,7 +53,7 @@ def test_bias_lifts_the_better_of_two_that_are_as_relevant(filled: CaseStore) ->
     assert chosen(RELEVANCE_BIAS, filled) == [hit.case.solution for hit in scored]
 
 
-def test_diversity_puts_off_what_is_like_what_was_picked() -> None:
+def test_selector_with_diversity_ranks_near_duplicates_lower() -> None:
     with CaseStore(note_schema()) as store:
         store.add([*CASES, note("red apple pie pie", 5, quality=0.2)])
         plain = chosen(RELEVANCE, store, 6)
@@ -61,7 +63,7 @@ def test_diversity_puts_off_what_is_like_what_was_picked() -> None:
         assert diverse.index(5) > plain.index(5)
 
 
-def test_named_variants_are_the_shares_of_the_one_algorithm(filled: CaseStore) -> None:
+def test_named_selectors_equal_store_selection_with_their_lambdas(filled: CaseStore) -> None:
     for variant in (RELEVANCE_DIVERSITY, RELEVANCE_DIVERSITY_BIAS):
         selection = filled.select(
             "red apple pie", 4, lambda_d=variant.lambda_d, lambda_b=variant.lambda_b

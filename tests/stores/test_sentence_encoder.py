@@ -98,7 +98,7 @@ def test_plain_checkpoint_embeds_a_text_as_the_mean_of_its_tokens(bert: Path) ->
     assert encoder.embed([]).shape == encoder.embed_queries([]).shape == (0, 32)
 
 
-def test_angle_bert_embeds_a_text_by_its_authors_pooling_and_declares_its_cue(bert: Path) -> None:
+def test_angle_bert_uses_cls_avg_pooling_and_has_its_cue(bert: Path) -> None:
     encoder = SentenceTransformersEncoder(str(copied(bert, ANGLE)))
     assert encoder.cue == PASSAGE_CUE
     made = encoder.embed(TEXTS)
@@ -109,7 +109,7 @@ def test_angle_bert_embeds_a_text_by_its_authors_pooling_and_declares_its_cue(be
     assert not np.allclose(made, SentenceTransformersEncoder(str(bert)).embed(TEXTS), atol=1e-3)
 
 
-def test_cue_stands_before_a_query_once_whatever_the_model_declares(bert: Path) -> None:
+def test_cue_is_prepended_to_a_query_once_if_the_model_declares_it_too(bert: Path) -> None:
     prompts = {"query": PASSAGE_CUE, "document": "passage : "}
     plain = SentenceTransformersEncoder(str(bert))
     encoder = SentenceTransformersEncoder(str(prompted(bert, "UAE-Large-V1", prompts, "query")))
@@ -120,7 +120,7 @@ def test_cue_stands_before_a_query_once_whatever_the_model_declares(bert: Path) 
     np.testing.assert_allclose(made, plain.embed([PASSAGE_CUE + "a red apple"]), atol=1e-6)
 
 
-def test_model_with_prompts_embeds_queries_and_texts_each_with_its_own(bert: Path) -> None:
+def test_model_with_prompts_embeds_queries_and_texts_with_separate_prompts(bert: Path) -> None:
     plain = SentenceTransformersEncoder(str(bert))
     prompts = {"query": "query : ", "passage": "passage : "}
     encoder = SentenceTransformersEncoder(str(prompted(bert, "prompted", prompts, "query")))
@@ -132,7 +132,7 @@ def test_model_with_prompts_embeds_queries_and_texts_each_with_its_own(bert: Pat
     np.testing.assert_allclose(encoder.embed(TEXTS), texts, atol=1e-6)
 
 
-def test_prompt_that_is_for_neither_queries_nor_texts_is_not_used(bert: Path) -> None:
+def test_default_prompt_for_another_purpose_is_not_used(bert: Path) -> None:
     plain = SentenceTransformersEncoder(str(bert))
     encoder = SentenceTransformersEncoder(
         str(prompted(bert, "default", {"other": "represent this : "}, "other"))
@@ -141,7 +141,7 @@ def test_prompt_that_is_for_neither_queries_nor_texts_is_not_used(bert: Path) ->
     np.testing.assert_allclose(encoder.embed_queries(TEXTS), plain.embed(TEXTS), atol=1e-6)
 
 
-def test_folder_with_other_weights_is_another_encoder(bert: Path) -> None:
+def test_folder_with_other_weights_has_another_encoder_name(bert: Path) -> None:
     folder = copied(bert, "trained-anew")
     name = SentenceTransformersEncoder(str(folder)).name
     weights = folder / "model.safetensors"
@@ -149,7 +149,7 @@ def test_folder_with_other_weights_is_another_encoder(bert: Path) -> None:
     assert SentenceTransformersEncoder(str(folder)).name != name
 
 
-def test_store_searches_by_a_plain_checkpoint(bert: Path) -> None:
+def test_store_finds_a_case_by_a_plain_checkpoint(bert: Path) -> None:
     facet = text_facet("question", as_encoder(str(bert)))
     with CaseStore(CaseSchema("plain", (facet,))) as store:
         store.add([note(text, text) for text in TEXTS])
@@ -175,7 +175,7 @@ def test_pickled_weights_are_refused_with_a_command_that_converts_them(
     np.testing.assert_allclose(converted.embed(TEXTS), cls_average(bert), atol=1e-5)
 
 
-def test_model_on_the_hub_without_safetensors_is_refused_with_that_command(
+def test_hub_model_without_safetensors_is_refused_with_the_convert_command(
     pickled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What a download leaves, so that the loader finds the model by its name and asks no network.
@@ -192,7 +192,7 @@ def test_model_on_the_hub_without_safetensors_is_refused_with_that_command(
         as_encoder("someone/legal-bert")
 
 
-def test_damaged_weights_are_refused(bert: Path) -> None:
+def test_folder_with_damaged_weights_is_refused(bert: Path) -> None:
     folder = copied(bert, "damaged")
     (folder / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"damaged' could not be loaded"):

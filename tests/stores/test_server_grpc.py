@@ -168,7 +168,7 @@ def serving(handler: grpc.GenericRpcHandler) -> Iterator[tuple[str, ServerOption
         started.stop(0).wait()
 
 
-def test_store_works_over_grpc_as_over_http() -> None:
+def test_store_reads_and_writes_over_grpc_with_its_options() -> None:
     handler = LocalMode()
     with serving(handler) as (url, options), CaseStore(note_schema(), url, server=options) as store:
         cases = [
@@ -225,7 +225,7 @@ class Refusing(grpc.GenericRpcHandler):
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_refusal_over_grpc_is_told_and_tried_again_as_over_http(
+def test_grpc_error_is_reported_and_retried_if_temporary(
     code: grpc.StatusCode, told: str, tries: int
 ) -> None:
     handler = Refusing(code)

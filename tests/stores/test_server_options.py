@@ -19,7 +19,7 @@ SCALAR = models.ScalarQuantization(
 BY_SIMILARITY, BY_QUALITY = 1.0, 0.1
 
 
-def test_options_arrive_at_the_server_as_they_were_given(server: QdrantServer) -> None:
+def test_server_receives_the_given_options(server: QdrantServer) -> None:
     options = ServerOptions(
         collection={
             "shard_number": 6,
@@ -68,7 +68,7 @@ def test_options_arrive_at_the_server_as_they_were_given(server: QdrantServer) -
     assert {request.headers["x-team"] for request in server.requests} == {"blue"}
 
 
-def test_tenant_and_the_named_fields_are_indexed_before_there_are_cases(
+def test_tenant_and_named_fields_are_indexed_before_the_first_upsert(
     server: QdrantServer,
 ) -> None:
     year = models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, lookup=False, range=True)
@@ -90,7 +90,7 @@ def test_tenant_and_the_named_fields_are_indexed_before_there_are_cases(
     assert [path.endswith("/index") for path in puts[1:4]] == [True] * 3
 
 
-def test_index_that_the_caller_gives_the_tenant_takes_the_place_of_ours(
+def test_given_tenant_index_replaces_the_default_index(
     server: QdrantServer,
 ) -> None:
     kept = models.KeywordIndexParams(type="keyword", is_tenant=True, on_disk=True)
@@ -102,7 +102,7 @@ def test_index_that_the_caller_gives_the_tenant_takes_the_place_of_ours(
     assert request.body["field_schema"]["on_disk"] is True
 
 
-def test_collection_that_is_there_stays_as_it_is(server: QdrantServer) -> None:
+def test_options_do_not_change_an_existing_collection(server: QdrantServer) -> None:
     with CaseStore(note_schema(), server.url) as store:
         store.add([note("q", 1)])
     options = ServerOptions(collection={"shard_number": 3}, indexes={"year": "integer"})
@@ -113,7 +113,7 @@ def test_collection_that_is_there_stays_as_it_is(server: QdrantServer) -> None:
     assert len(server.asked("PUT", "/index")) == 1
 
 
-def test_search_is_exact_unless_the_options_say_otherwise(server: QdrantServer) -> None:
+def test_server_search_is_exact_by_default(server: QdrantServer) -> None:
     with CaseStore(note_schema(), server.url) as store:
         store.add([note("q")])
         assert store.search("q", lambda_b=BY_SIMILARITY)
@@ -121,7 +121,7 @@ def test_search_is_exact_unless_the_options_say_otherwise(server: QdrantServer) 
     assert asked.body["params"] == {"exact": True}
 
 
-def test_search_by_similarity_may_be_approximate_and_by_quality_is_exact(
+def test_search_option_applies_to_similarity_while_quality_search_stays_exact(
     server: QdrantServer,
 ) -> None:
     search = models.SearchParams(
@@ -138,7 +138,7 @@ def test_search_by_similarity_may_be_approximate_and_by_quality_is_exact(
     assert sent[1:] == [{"exact": True}] * 2
 
 
-def test_certified_selections_and_duplicates_are_always_sought_exactly(
+def test_certified_selection_and_duplicate_check_always_search_exactly(
     server: QdrantServer,
 ) -> None:
     options = ServerOptions(search=models.SearchParams(hnsw_ef=16))
@@ -165,7 +165,7 @@ class Compressed(LocalMode):
         return found
 
 
-def test_score_of_an_approximate_hit_is_that_of_its_vector() -> None:
+def test_score_of_an_approximate_hit_is_computed_from_its_vector() -> None:
     options = ServerOptions(search=models.SearchParams(hnsw_ef=16))
     with (
         QdrantServer(Compressed()) as server,
@@ -201,26 +201,28 @@ def test_score_of_an_approximate_hit_is_that_of_its_vector() -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_option_that_qdrant_does_not_take_is_refused_by_name(given: Any, told: str) -> None:
+def test_invalid_server_option_is_refused_by_name(given: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
         ServerOptions(**given)
 
 
 @pytest.mark.parametrize("where", [":memory:", "folder"])
-def test_places_without_a_server_have_no_server_options(where: str, tmp_path: Path) -> None:
+def test_server_options_are_refused_for_memory_and_folder_stores(
+    where: str, tmp_path: Path
+) -> None:
     place = str(tmp_path / "cases") if where == "folder" else where
     with pytest.raises(InputError, match="ServerOptions"):
         CaseStore(note_schema(), place, server=ServerOptions())
     assert not list(tmp_path.iterdir())
 
 
-def test_options_that_make_no_client_are_refused_as_input() -> None:
+def test_client_options_that_qdrant_client_rejects_raise_input_error() -> None:
     options = ServerOptions(client={"proxy": "gopher://localhost"})
     with pytest.raises(InputError, match="client refuses the server options"):
         CaseStore(note_schema(), "https://localhost:1", server=options)
 
 
-def test_stores_with_other_options_do_not_share_a_connection(server: QdrantServer) -> None:
+def test_stores_with_different_options_do_not_share_a_connection(server: QdrantServer) -> None:
     for team in ("blue", "red"):
         with (
             CaseStore(note_schema(), server.url) as plain,
@@ -243,7 +245,7 @@ def test_stores_with_other_options_do_not_share_a_connection(server: QdrantServe
         "http://localhost:1#wordofpass",
     ],
 )
-def test_url_with_a_secret_is_refused_without_telling_it(url: str) -> None:
+def test_url_with_a_secret_is_refused_without_showing_the_secret(url: str) -> None:
     with pytest.raises(InputError, match="api_key=") as caught:
         CaseStore(note_schema(), url)
     assert "wordofpass" not in str(caught.value)

@@ -35,7 +35,7 @@ def uploads(server: QdrantServer) -> list[int]:
     return [len(request.body["batch"]["ids"]) for request in server.asked("PUT", POINTS)]
 
 
-def opened(server: QdrantServer, **options: Any) -> CaseStore:
+def open_store(server: QdrantServer, **options: Any) -> CaseStore:
     return CaseStore(note_schema(), server.url, server=ServerOptions(**options))
 
 
@@ -46,9 +46,9 @@ def no_thread_is_left() -> Iterator[None]:
     assert left == []
 
 
-def test_batches_go_to_the_server_together_and_no_more_than_allowed(server: QdrantServer) -> None:
+def test_add_uploads_at_most_parallel_batches_at_once(server: QdrantServer) -> None:
     server.slow[POINTS] = 0.2
-    with opened(server, parallel=4, upload_batch=4) as store:
+    with open_store(server, parallel=4, upload_batch=4) as store:
         start = time.monotonic()
         store.add(notes(64))
         seconds = time.monotonic() - start
@@ -58,9 +58,9 @@ def test_batches_go_to_the_server_together_and_no_more_than_allowed(server: Qdra
     assert seconds < 16 * 0.2 / 2
 
 
-def test_one_batch_at_a_time_where_that_is_asked_for(server: QdrantServer) -> None:
+def test_add_with_parallel_one_uploads_one_batch_at_a_time(server: QdrantServer) -> None:
     server.slow[POINTS] = 0.02
-    with opened(server, parallel=1, upload_batch=8) as store:
+    with open_store(server, parallel=1, upload_batch=8) as store:
         store.add(notes(64))
     assert server.most_at_once == 1
 
@@ -80,7 +80,7 @@ class Clocked(HashingEncoder):
         return super().embed(texts)
 
 
-def test_next_cases_are_encoded_while_the_last_ones_are_on_their_way(server: QdrantServer) -> None:
+def test_add_encodes_the_next_batch_during_an_upload(server: QdrantServer) -> None:
     server.slow[POINTS] = 0.5
     encoder = Clocked()
     options = ServerOptions(upload_batch=256)
@@ -90,9 +90,9 @@ def test_next_cases_are_encoded_while_the_last_ones_are_on_their_way(server: Qdr
     assert encoder.times[-1] - encoder.times[0] < 0.5
 
 
-def test_failures_that_pass_are_outlasted(server: QdrantServer) -> None:
+def test_add_retries_temporary_failures(server: QdrantServer) -> None:
     passing = [408, 429, 502, 503, 504, RESET]
-    with opened(server, parallel=len(passing), upload_batch=1) as store:
+    with open_store(server, parallel=len(passing), upload_batch=1) as store:
         for status in passing:
             server.fail(status, 1, path=POINTS)
         store.add(notes(len(passing)))
@@ -100,8 +100,8 @@ def test_failures_that_pass_are_outlasted(server: QdrantServer) -> None:
     assert len(uploads(server)) == 2 * len(passing)
 
 
-def test_failure_is_outlasted_as_often_as_retries_are_allowed(server: QdrantServer) -> None:
-    with opened(server, retries=2) as store:
+def test_add_retries_as_often_as_the_retries_option(server: QdrantServer) -> None:
+    with open_store(server, retries=2) as store:
         server.fail(503, 2, path=POINTS)
         store.add([note("q")])
         server.fail(503, 3, path=POINTS)
@@ -109,8 +109,8 @@ def test_failure_is_outlasted_as_often_as_retries_are_allowed(server: QdrantServ
             store.add([note("q")])
 
 
-def test_server_is_given_the_time_that_it_asks_for(server: QdrantServer) -> None:
-    with opened(server) as store:
+def test_add_waits_as_long_as_retry_after(server: QdrantServer) -> None:
+    with open_store(server) as store:
         server.fail(429, 1, path=POINTS, headers={"Retry-After": "1"})
         server.fail(503, 1, path=POINTS, headers={"Retry-After": "1"})
         start = time.monotonic()
@@ -119,8 +119,8 @@ def test_server_is_given_the_time_that_it_asks_for(server: QdrantServer) -> None
         assert store.count() == 1
 
 
-def test_server_that_asks_for_an_hour_is_not_waited_for(server: QdrantServer) -> None:
-    with opened(server) as store:
+def test_add_does_not_wait_for_a_retry_after_of_an_hour(server: QdrantServer) -> None:
+    with open_store(server) as store:
         server.fail(429, path=POINTS, headers={"Retry-After": "3600"})
         start = time.monotonic()
         with pytest.raises(StoreUnavailableError, match=r"429.*3600 s"):
@@ -129,8 +129,8 @@ def test_server_that_asks_for_an_hour_is_not_waited_for(server: QdrantServer) ->
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 500])
-def test_failure_that_stays_is_not_tried_again(server: QdrantServer, status: int) -> None:
-    with opened(server) as store:
+def test_add_does_not_retry_permanent_failures(server: QdrantServer, status: int) -> None:
+    with open_store(server) as store:
         server.fail(status, path=POINTS)
         with pytest.raises(StoreUnavailableError, match=str(status)) as caught:
             store.add([note("q")])
@@ -138,18 +138,18 @@ def test_failure_that_stays_is_not_tried_again(server: QdrantServer, status: int
     assert "tried" not in str(caught.value)
 
 
-def test_request_that_is_too_large_says_which_option_to_lower(server: QdrantServer) -> None:
-    with opened(server) as store:
+def test_error_for_a_too_large_request_names_the_option_upload_batch(server: QdrantServer) -> None:
+    with open_store(server) as store:
         server.fail(413, path=POINTS)
         with pytest.raises(StoreUnavailableError, match="upload_batch"):
             store.add([note("q")])
 
 
-def test_first_failure_that_stays_ends_the_whole_and_tells_what_is_stored(
+def test_add_stops_at_the_first_permanent_failure_and_reports_stored_cases(
     server: QdrantServer,
 ) -> None:
     server.slow[POINTS] = 0.05
-    with opened(server, parallel=2, upload_batch=10, retries=1) as store:
+    with open_store(server, parallel=2, upload_batch=10, retries=1) as store:
         server.fail(503, path=POINTS, after=3)
         with pytest.raises(StoreUnavailableError) as caught:
             store.add(notes(200))
@@ -161,8 +161,8 @@ def test_first_failure_that_stays_ends_the_whole_and_tells_what_is_stored(
     assert len(uploads(server)) <= 3 + 2 * 2
 
 
-def test_adding_again_after_a_failure_stores_each_case_once(server: QdrantServer) -> None:
-    with opened(server, upload_batch=10, retries=0) as store:
+def test_second_add_after_a_failure_stores_each_case_once(server: QdrantServer) -> None:
+    with open_store(server, upload_batch=10, retries=0) as store:
         server.fail(503, 1, path=POINTS, after=2)
         with pytest.raises(StoreUnavailableError):
             store.add(notes(100))
@@ -170,17 +170,17 @@ def test_adding_again_after_a_failure_stores_each_case_once(server: QdrantServer
         assert store.count() == 100
 
 
-def test_of_cases_with_one_id_the_last_is_stored_even_in_another_batch(
+def test_add_stores_the_last_of_cases_with_one_id_across_batches(
     server: QdrantServer,
 ) -> None:
     cases = [note(f"question {i}", i, id=number_id(i % 4)) for i in range(16)]
-    with opened(server, parallel=4, upload_batch=2) as store:
+    with open_store(server, parallel=4, upload_batch=2) as store:
         server.fail(503, 1, path=POINTS)  # the first is tried again when others may be stored
         store.add(cases)
         assert sorted(case.solution for case in store.all()) == [12, 13, 14, 15]
 
 
-def test_case_that_cannot_be_embedded_leaves_those_before_it_stored(server: QdrantServer) -> None:
+def test_add_stores_the_batches_before_a_case_that_cannot_be_embedded(server: QdrantServer) -> None:
     def embed(problems: Sequence[Any]) -> NDArray[np.float32]:
         if any(problem["question"] == "question 600" for problem in problems):
             raise ValueError("unreadable")
@@ -200,7 +200,7 @@ def test_case_that_cannot_be_embedded_leaves_those_before_it_stored(server: Qdra
         assert (len(added), len(left_out), store.count()) == (999, 1, 999)
 
 
-def test_failed_upload_is_told_though_a_case_cannot_be_embedded_either(
+def test_failed_upload_is_reported_even_if_a_case_cannot_be_embedded(
     server: QdrantServer,
 ) -> None:
     """What the other error says of the batches before it would not be true."""
@@ -217,7 +217,7 @@ def test_failed_upload_is_told_though_a_case_cannot_be_embedded_either(
             store.add(notes(512))
 
 
-def test_interrupt_waits_for_no_retry(server: QdrantServer) -> None:
+def test_keyboard_interrupt_does_not_wait_for_retries(server: QdrantServer) -> None:
     def interrupt(call: int) -> None:
         if call == 3:
             time.sleep(0.2)
@@ -244,7 +244,7 @@ with CaseStore(note_schema(), sys.argv[1]) as store:
 """
 
 
-def test_process_that_is_interrupted_while_it_uploads_ends_at_once(server: QdrantServer) -> None:
+def test_process_interrupted_during_an_upload_ends_within_ten_seconds(server: QdrantServer) -> None:
     server.slow[POINTS] = 0.2
     command = [sys.executable, "-c", SCRIPT, server.url]
     with subprocess.Popen(
@@ -267,10 +267,10 @@ def test_process_that_is_interrupted_while_it_uploads_ends_at_once(server: Qdran
     assert errors.rstrip().endswith("KeyboardInterrupt")
 
 
-def test_progress_counts_what_the_server_has_acknowledged(
+def test_progress_counts_cases_acknowledged_by_the_server(
     server: QdrantServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with opened(server, upload_batch=10, parallel=2, retries=0) as store:
+    with open_store(server, upload_batch=10, parallel=2, retries=0) as store:
         store.add(notes(100), progress=True)
         assert "100/100" in capfd.readouterr().err
         server.fail(400, path=POINTS, after=3)
@@ -279,8 +279,8 @@ def test_progress_counts_what_the_server_has_acknowledged(
         assert "30/100" in capfd.readouterr().err
 
 
-def test_changes_go_in_requests_of_the_size_that_was_asked_for(server: QdrantServer) -> None:
-    with opened(server, upload_batch=8) as store:
+def test_update_sends_requests_of_at_most_upload_batch_cases(server: QdrantServer) -> None:
+    with open_store(server, upload_batch=8) as store:
         ids = store.add(notes(20))
         server.fail(503, 1, path=POINTS)
         store.update({id_: Change(quality=0.5) for id_ in ids})
@@ -288,10 +288,10 @@ def test_changes_go_in_requests_of_the_size_that_was_asked_for(server: QdrantSer
     assert max(uploads(server)) == 8
 
 
-def test_case_is_retained_while_a_long_add_goes_on(server: QdrantServer) -> None:
+def test_retain_returns_while_a_long_add_continues(server: QdrantServer) -> None:
     """Who writes what depends on what they read waits for requests on their way, not for all."""
     server.slow[POINTS] = 0.1
-    with opened(server, parallel=2, upload_batch=4) as store:
+    with open_store(server, parallel=2, upload_batch=4) as store:
         adding = threading.Thread(target=store.add, args=(notes(120),))
         adding.start()
         until(lambda: uploads(server))
@@ -302,7 +302,7 @@ def test_case_is_retained_while_a_long_add_goes_on(server: QdrantServer) -> None
         assert store.count() == 121
 
 
-def test_lock_is_shared_by_several_or_held_by_one() -> None:
+def test_shared_lock_has_several_sharers_or_one_holder() -> None:
     lock = SharedLock()
     together, most, alone, seen = 0, 0, 0, []
     guard = threading.Lock()

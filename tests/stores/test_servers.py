@@ -50,18 +50,18 @@ def answering(
         thread.join()
 
 
-def unavailable(url: str, told: str, seconds: float) -> None:
+def check_unavailable(url: str, told: str, seconds: float) -> None:
     start = time.monotonic()
     with pytest.raises(StoreUnavailableError, match=told):
         CaseStore(note_schema(), url)
     assert time.monotonic() - start < seconds
 
 
-def test_server_that_refuses_connections_is_unavailable_at_once() -> None:
+def test_refused_connection_raises_store_unavailable_error_within_five_seconds() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        unavailable(url, url, 5)
+        check_unavailable(url, url, 5)
 
 
 class Opening(threading.Thread):
@@ -91,9 +91,7 @@ def opening() -> Opening:
     return thread
 
 
-def test_silent_server_does_not_keep_other_places_from_opening(
-    opening: Opening, tmp_path: Path
-) -> None:
+def test_silent_server_does_not_block_opening_a_folder(opening: Opening, tmp_path: Path) -> None:
     assert opening.is_alive()
     start = time.monotonic()
     with CaseStore(note_schema(), tmp_path) as store:
@@ -101,7 +99,7 @@ def test_silent_server_does_not_keep_other_places_from_opening(
     assert time.monotonic() - start < 2
 
 
-def test_server_that_accepts_and_never_answers_is_unavailable_in_bounded_time(
+def test_silent_server_raises_store_unavailable_error_in_bounded_time(
     opening: Opening,
 ) -> None:
     opening.join(25)
@@ -110,14 +108,14 @@ def test_server_that_accepts_and_never_answers_is_unavailable_in_bounded_time(
     assert 1 < opening.seconds < 8
 
 
-def test_name_that_no_host_has_is_unavailable() -> None:
-    unavailable("http://no-such-host.invalid:6333", "no-such-host.invalid", 20)
+def test_unknown_host_raises_store_unavailable_error() -> None:
+    check_unavailable("http://no-such-host.invalid:6333", "no-such-host.invalid", 20)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500, 503])
-def test_server_that_refuses_is_unavailable_with_its_status(status: int) -> None:
+def test_error_status_of_server_raises_store_unavailable_error_with_status(status: int) -> None:
     with answering(status, b'{"status": {"error": "the reason"}}') as url:
-        unavailable(url, f"{status}.*the reason", 10)
+        check_unavailable(url, f"{status}.*the reason", 10)
 
 
 @pytest.mark.parametrize(
@@ -125,12 +123,12 @@ def test_server_that_refuses_is_unavailable_with_its_status(status: int) -> None
     [(b"<html>hello</html>", "text/html"), (b"{}", "application/json"), (b"", "application/json")],
     ids=["html", "other json", "nothing"],
 )
-def test_server_that_is_no_qdrant_is_unavailable(body: bytes, kind: str) -> None:
+def test_server_other_than_qdrant_raises_store_unavailable_error(body: bytes, kind: str) -> None:
     with answering(200, body, kind) as url:
-        unavailable(url, url, 10)
+        check_unavailable(url, url, 10)
 
 
-def test_read_is_tried_again_where_the_failure_passes(server: QdrantServer) -> None:
+def test_read_is_retried_after_a_temporary_failure(server: QdrantServer) -> None:
     with CaseStore(note_schema(), server.url) as store:
         id_, *_ = store.add([note(f"question {i}", i) for i in range(6)])
         calls: dict[str, Callable[[], bool]] = {
@@ -148,7 +146,7 @@ def test_read_is_tried_again_where_the_failure_passes(server: QdrantServer) -> N
             assert len([r for r in server.requests[before:] if r.path.endswith(path)]) > 1, path
 
 
-def test_read_gives_up_in_about_the_time_of_one_request(server: QdrantServer) -> None:
+def test_read_gives_up_after_about_the_timeout_of_one_request(server: QdrantServer) -> None:
     with CaseStore(note_schema(), server.url, timeout=2) as store:
         store.add([note("q")])
         server.fail(503, path="/count", headers={"Retry-After": "30"})
@@ -161,7 +159,7 @@ def test_read_gives_up_in_about_the_time_of_one_request(server: QdrantServer) ->
         assert time.monotonic() - start < 5
 
 
-def test_retries_are_counted_in_the_message_and_may_be_switched_off(server: QdrantServer) -> None:
+def test_error_message_has_the_number_of_tries_unless_retries_are_off(server: QdrantServer) -> None:
     server.fail(503)
     with pytest.raises(StoreUnavailableError, match=r"busy.*503.*tried 3 times in \d"):
         CaseStore(note_schema(), server.url)
@@ -171,7 +169,7 @@ def test_retries_are_counted_in_the_message_and_may_be_switched_off(server: Qdra
     assert len(server.requests) == 4
 
 
-def test_collection_whose_making_was_not_acknowledged_is_used(server: QdrantServer) -> None:
+def test_collection_is_used_if_the_response_to_its_creation_was_lost(server: QdrantServer) -> None:
     """The second request to make it is refused, since the first one did."""
     with CaseStore(note_schema(), server.url) as store:
         server.lose("/collections/notes", method="PUT")
@@ -181,7 +179,7 @@ def test_collection_whose_making_was_not_acknowledged_is_used(server: QdrantServ
     assert len(server.asked("PUT", "/index")) == 1
 
 
-def test_write_whose_acknowledgement_is_lost_is_there_once(server: QdrantServer) -> None:
+def test_write_and_delete_with_a_lost_response_take_effect_once(server: QdrantServer) -> None:
     with CaseStore(note_schema(), server.url) as store:
         server.lose("/points", method="PUT")
         (id_,) = store.add([note("q")])
@@ -192,7 +190,7 @@ def test_write_whose_acknowledgement_is_lost_is_there_once(server: QdrantServer)
 
 
 @pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
-def test_key_that_a_server_refuses_is_told_of_and_not_told(server: QdrantServer) -> None:
+def test_refused_api_key_raises_an_error_without_showing_the_key(server: QdrantServer) -> None:
     server.api_key = "the right key"
     for key in (None, "the-wrong-word"):
         with pytest.raises(StoreUnavailableError, match=r"API key.*401.*api_key=") as caught:
@@ -206,7 +204,7 @@ def test_key_that_a_server_refuses_is_told_of_and_not_told(server: QdrantServer)
 
 @pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
 @pytest.mark.parametrize("status", [400, 403, 503])
-def test_secret_that_a_server_repeats_is_not_told(status: int) -> None:
+def test_error_does_not_show_secrets_repeated_by_the_server(status: int) -> None:
     body = b'{"status": {"error": "no: wordofpass1 and wordofpass2"}}'
     options = ServerOptions(client={"headers": {"x-proxy": "wordofpass2"}}, retries=1)
     with answering(status, body) as url, pytest.raises(StoreUnavailableError) as caught:
@@ -215,7 +213,7 @@ def test_secret_that_a_server_repeats_is_not_told(status: int) -> None:
     assert str(status) in str(caught.value)
 
 
-def test_number_that_no_server_can_compare_is_refused_in_a_condition(server: QdrantServer) -> None:
+def test_where_refuses_numbers_above_64_bits_on_a_server(server: QdrantServer) -> None:
     with CaseStore(note_schema(), server.url) as store:
         store.add([note("q", metadata={"large": 2**63})])
         for asked in (2**63, [1, -(2**63) - 1], {"not": 2**70}):
@@ -224,12 +222,12 @@ def test_number_that_no_server_can_compare_is_refused_in_a_condition(server: Qdr
 
 
 @pytest.mark.parametrize("url", ["http://", "http://localhost:port", "http://127.0.0.1:99999"])
-def test_url_that_is_none_is_refused_as_input(url: str) -> None:
+def test_invalid_url_raises_input_error(url: str) -> None:
     with pytest.raises(InputError, match=url):
         CaseStore(note_schema(), url)
 
 
-def test_collection_that_a_server_has_not_counts_as_empty() -> None:
+def test_missing_collection_on_a_server_counts_as_empty() -> None:
     gone = b'{"status": {"error": "Not found: Collection `notes` doesn\'t exist!"}, "time": 0}'
     with answering(404, gone, collections=True) as url, CaseStore(note_schema(), url) as store:
         assert (store.count(), store.all(), store.search("q")) == (0, [], [])

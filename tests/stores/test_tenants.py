@@ -31,7 +31,7 @@ def solutions(store: CaseStore, **where: Any) -> list[Any]:
     return sorted(case.solution for case in store.all(where or None))
 
 
-def test_tenant_sees_its_own_cases_by_every_way_of_reading(
+def test_every_read_method_returns_only_cases_of_the_tenant(
     store: CaseStore, acme: CaseStore, zeta: CaseStore
 ) -> None:
     mine = acme.add([note(f"red {i}", i, metadata={"even": i % 2 == 0}) for i in range(30)])
@@ -51,19 +51,19 @@ def test_tenant_sees_its_own_cases_by_every_way_of_reading(
     assert store.count() == 71
 
 
-def test_case_of_another_tenant_is_not_found_by_its_id(acme: CaseStore, zeta: CaseStore) -> None:
+def test_get_does_not_return_a_case_of_another_tenant(acme: CaseStore, zeta: CaseStore) -> None:
     (case_id,) = acme.add([note("q", 1)])
     assert zeta.get(case_id) == []
     assert zeta.get([case_id, case_id.upper()]) == []
 
 
-def test_tenant_deletes_its_own_cases_only(acme: CaseStore, zeta: CaseStore) -> None:
+def test_delete_removes_only_cases_of_the_tenant(acme: CaseStore, zeta: CaseStore) -> None:
     mine, theirs = acme.add([note("q", 1), note("r", 2)]), zeta.add([note("q", 3)])
     zeta.delete([*mine, *theirs])
     assert (solutions(acme), solutions(zeta)) == ([1, 2], [])
 
 
-def test_tenant_clears_its_own_cases_only(
+def test_clear_removes_only_cases_of_the_tenant(
     store: CaseStore, acme: CaseStore, zeta: CaseStore
 ) -> None:
     zeta.clear()
@@ -74,7 +74,7 @@ def test_tenant_clears_its_own_cases_only(
     assert (solutions(acme), solutions(zeta), solutions(store)) == ([], [3], [3, 4])
 
 
-def test_tenant_updates_its_own_cases_only(acme: CaseStore, zeta: CaseStore) -> None:
+def test_update_of_a_case_of_another_tenant_is_refused(acme: CaseStore, zeta: CaseStore) -> None:
     (mine,), (theirs,) = acme.add([note("q", 1)]), zeta.add([note("q", 1)])
     with pytest.raises(InputError, match=mine):
         zeta.update({theirs: Change(quality=0.9), mine: Change(quality=0.9)})
@@ -82,7 +82,7 @@ def test_tenant_updates_its_own_cases_only(acme: CaseStore, zeta: CaseStore) -> 
 
 
 @pytest.mark.parametrize("how", ["add", "add late in a batch", "retain"])
-def test_id_that_another_tenant_gave_is_not_written_over(
+def test_case_with_an_id_used_by_another_tenant_is_refused(
     acme: CaseStore, zeta: CaseStore, how: str
 ) -> None:
     acme.add([note("q", 1, id=number_id(1))])
@@ -102,7 +102,7 @@ def test_id_that_another_tenant_gave_is_not_written_over(
     assert solutions(acme) == [3]
 
 
-def test_case_that_says_it_is_anothers_is_refused(acme: CaseStore) -> None:
+def test_case_with_the_metadata_of_another_tenant_is_refused(acme: CaseStore) -> None:
     for write in (acme.retain, lambda case: acme.add([case])):
         with pytest.raises(InputError, match="'zeta'"):
             write(note("q", 1, metadata={"tenant": "zeta"}))
@@ -111,7 +111,7 @@ def test_case_that_says_it_is_anothers_is_refused(acme: CaseStore) -> None:
 
 
 @pytest.mark.parametrize("several", [["acme", "zeta"], {"a": 1}, [], 1.5])
-def test_case_belongs_to_one_tenant(store: CaseStore, several: Any) -> None:
+def test_case_with_several_or_invalid_tenants_is_refused(store: CaseStore, several: Any) -> None:
     with pytest.raises(InputError, match="tenant"):
         store.add([note("q", 1, metadata={"tenant": several})])
 
@@ -133,7 +133,7 @@ def test_condition_on_another_tenant_is_refused(acme: CaseStore, other: Any) -> 
     assert acme.count({"tenant": "acme"}) == 1
 
 
-def test_equal_cases_of_two_tenants_are_two(
+def test_equal_cases_of_two_tenants_have_different_ids(
     store: CaseStore, acme: CaseStore, zeta: CaseStore
 ) -> None:
     ids = [bound.add([note("q", 1)])[0] for bound in (store, acme, zeta)]
@@ -143,7 +143,7 @@ def test_equal_cases_of_two_tenants_are_two(
     assert store.add([note("q", 1, metadata={"tenant": "acme"})]) == [ids[1]]
 
 
-def test_near_duplicates_are_refused_inside_a_tenant_and_kept_across(
+def test_retain_finds_duplicates_within_a_tenant_and_not_across_tenants(
     store: CaseStore, acme: CaseStore, zeta: CaseStore
 ) -> None:
     def case(text: str) -> Case:
@@ -155,7 +155,7 @@ def test_near_duplicates_are_refused_inside_a_tenant_and_kept_across(
     assert [(one.outcome, one.id) for one in again] == [("duplicate", one.id) for one in told]
 
 
-def test_tenanted_schema_is_opened_for_a_tenant_only(place: str) -> None:
+def test_tenanted_schema_cannot_be_opened_without_a_tenant(place: str) -> None:
     schema = note_schema(tenanted=True)
     with pytest.raises(InputError, match="tenant="):
         CaseStore(schema, place)
@@ -166,7 +166,7 @@ def test_tenanted_schema_is_opened_for_a_tenant_only(place: str) -> None:
 
 
 @pytest.mark.parametrize("tenant", ["", 5, ["acme"], b"acme"], ids=repr)
-def test_tenant_is_named_by_a_text(tenant: Any) -> None:
+def test_tenant_that_is_not_a_nonempty_text_is_refused(tenant: Any) -> None:
     with CaseStore(note_schema()) as store:
         for name in (
             lambda: store.for_tenant(tenant),
@@ -177,7 +177,7 @@ def test_tenant_is_named_by_a_text(tenant: Any) -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)], ids=str)
-def test_bound_stores_may_close_in_any_order(place: str, order: tuple[int, ...]) -> None:
+def test_tenant_stores_may_be_closed_in_any_order(place: str, order: tuple[int, ...]) -> None:
     store = CaseStore(note_schema(), place)
     stores = [store, store.for_tenant("acme"), store.for_tenant("zeta")]
     for bound in stores:
@@ -207,7 +207,7 @@ def test_tenant_may_have_any_name(store: CaseStore) -> None:
             assert bound.select("q", 3).hits[0].case.solution == name
 
 
-def test_two_tenants_that_take_one_id_at_the_same_moment_do_not_write_over_each_other(
+def test_concurrent_adds_of_one_id_by_two_tenants_store_only_one(
     place: str,
 ) -> None:
     meet = threading.Barrier(2)

@@ -14,7 +14,7 @@ from tests.stores.helpers import note, note_schema
 from tests.support.encoders import HashingEncoder
 
 
-def test_four_writers_and_two_readers_lose_nothing(place: str) -> None:
+def test_four_writing_and_two_reading_threads_lose_no_case(place: str) -> None:
     with CaseStore(note_schema(), place) as store:
         done = threading.Event()
 
@@ -50,7 +50,7 @@ def test_four_writers_and_two_readers_lose_nothing(place: str) -> None:
             assert {case.id for case in again.all()} == set(ids)
 
 
-def test_first_adds_at_the_same_moment_make_one_collection(place: str) -> None:
+def test_concurrent_first_adds_create_one_collection(place: str) -> None:
     with CaseStore(note_schema(), place) as store:
         start = threading.Barrier(6)
 
@@ -63,7 +63,7 @@ def test_first_adds_at_the_same_moment_make_one_collection(place: str) -> None:
         assert sorted(case.solution for case in store.all()) == list(range(6))
 
 
-def test_one_case_retained_by_many_threads_is_kept_once(place: str) -> None:
+def test_one_case_retained_by_many_threads_is_stored_once(place: str) -> None:
     with CaseStore(note_schema(), place) as store, ThreadPoolExecutor(8) as pool:
         told = list(pool.map(lambda _: store.retain(note("how tall", "12 m")), range(16)))
         assert {retained.outcome for retained in told} <= {"added", "unchanged"}
@@ -72,7 +72,9 @@ def test_one_case_retained_by_many_threads_is_kept_once(place: str) -> None:
 
 
 @pytest.mark.parametrize("rounds", [10])
-def test_adding_and_deleting_threads_leave_what_was_not_deleted(place: str, rounds: int) -> None:
+def test_adding_and_deleting_threads_keep_cases_that_were_not_deleted(
+    place: str, rounds: int
+) -> None:
     with CaseStore(note_schema(), place) as store:
         keep = store.add([note(f"kept {i}", i) for i in range(20)])
 
@@ -85,7 +87,7 @@ def test_adding_and_deleting_threads_leave_what_was_not_deleted(place: str, roun
         assert {case.id for case in store.all()} == set(keep)
 
 
-def test_retains_and_selections_go_on_while_another_thread_clears(place: str) -> None:
+def test_retain_and_select_work_while_another_thread_clears(place: str) -> None:
     with CaseStore(note_schema(), place) as store, store.for_tenant("acme") as acme:
         done = threading.Event()
 
@@ -130,7 +132,7 @@ class _Interrupting(HashingEncoder):
         return super().embed(texts)
 
 
-def test_long_add_into_a_collection_that_is_made_anew_keeps_every_quality_right(
+def test_add_into_a_recreated_collection_stores_correct_qualities(
     place: str,
 ) -> None:
     encoder = _Interrupting()

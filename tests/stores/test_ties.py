@@ -35,7 +35,7 @@ def on_an_edge() -> list[tuple[float, dict[str, Any]]]:
     return found
 
 
-def test_cases_that_score_alike_come_by_id_on_every_engine(place: str) -> None:
+def test_hits_of_equal_score_are_ordered_by_id_on_every_engine(place: str) -> None:
     cases = on_an_edge()
     with CaseStore(SCHEMA, place) as store:
         store.add(Case(problem, id=number_id(i)) for i, (_, problem) in enumerate(cases))
@@ -47,9 +47,7 @@ def test_cases_that_score_alike_come_by_id_on_every_engine(place: str) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
-def test_cases_that_are_alike_to_a_pick_come_by_id_on_every_engine(
-    place: str, share: float
-) -> None:
+def test_picks_of_equal_value_are_ordered_by_id_on_every_engine(place: str, share: float) -> None:
     with CaseStore(SCHEMA, place) as store:
         problems = [QUERY, *(problem for _, problem in on_an_edge())]
         store.add(Case(problem, id=number_id(i)) for i, problem in enumerate(problems))

@@ -32,7 +32,7 @@ def scores(store: CaseStore, lambda_b: float = 0.0) -> dict[Any, float]:
     return {hit.case.solution: hit.score for hit in store.search("one", 999, lambda_b=lambda_b)}
 
 
-def test_new_quality_counts_in_the_next_search_and_nothing_is_encoded(
+def test_updated_quality_changes_scores_without_encoding(
     store: CaseStore, encoder: HashingEncoder
 ) -> None:
     one, two = store.add([note("one", 1, quality=0.2), note("two", 2, quality=0.6)])
@@ -45,7 +45,7 @@ def test_new_quality_counts_in_the_next_search_and_nothing_is_encoded(
     assert store.select("one", 1, lambda_b=0.0).hits[0].case.id == one
 
 
-def test_what_a_change_does_not_name_stays(store: CaseStore) -> None:
+def test_update_keeps_fields_that_the_change_does_not_name(store: CaseStore) -> None:
     case = note(
         "one", [1], quality=0.2, quality_by="judge", result={"ok": True}, metadata={"a": [1, "x"]}
     )
@@ -70,7 +70,7 @@ def replaced(case: Case, new: dict[str, Any]) -> Case:
     return Case.from_json(case.id, {**case.to_json(), **new})
 
 
-def test_new_metadata_is_what_conditions_ask_for(store: CaseStore) -> None:
+def test_where_conditions_use_updated_metadata(store: CaseStore) -> None:
     (case_id,) = store.add([note("one", 1, metadata={"year": 2000, "draft": True})])
     store.update({case_id: Change(metadata={"year": 2020})})
     assert [store.count(w) for w in ({"year": 2000}, {"draft": True})] == [0, 0]
@@ -78,7 +78,7 @@ def test_new_metadata_is_what_conditions_ask_for(store: CaseStore) -> None:
 
 
 @pytest.mark.parametrize("spell", [str.upper, lambda i: "{" + i + "}"])
-def test_update_knows_every_spelling_of_an_id_that_get_knows(store: CaseStore, spell: Any) -> None:
+def test_update_accepts_every_spelling_of_an_id(store: CaseStore, spell: Any) -> None:
     (case_id,) = store.add([note("one", 1)])
     store.update({spell(case_id): Change(quality=0.5)})
     assert [(case.id, case.quality) for case in store.all()] == [(case_id, 0.5)]
@@ -92,7 +92,7 @@ UNUSABLE: list[Any] = [
 ]
 
 
-def test_change_that_cannot_be_made_changes_nothing(store: CaseStore) -> None:
+def test_update_with_an_invalid_change_changes_nothing(store: CaseStore) -> None:
     one, two = store.add([note("one", 1, quality=0.2), note("two", 2)])
     before = store.all()
     for bad in UNUSABLE:
@@ -103,7 +103,7 @@ def test_change_that_cannot_be_made_changes_nothing(store: CaseStore) -> None:
 
 
 @pytest.mark.parametrize("unknown", [UNKNOWN, "no uuid", ""])
-def test_unknown_id_changes_nothing(store: CaseStore, unknown: str) -> None:
+def test_update_with_an_unknown_id_changes_nothing(store: CaseStore, unknown: str) -> None:
     with pytest.raises(InputError, match=repr(unknown)):
         store.update({unknown: Change(quality=0.9)})
     (one,) = store.add([note("one", 1, quality=0.2)])
@@ -116,7 +116,7 @@ def test_unknown_id_changes_nothing(store: CaseStore, unknown: str) -> None:
         store.update({one: Change(quality=0.9)})
 
 
-def test_quality_is_clamped_to_the_schemas_range(place: str) -> None:
+def test_updated_quality_is_clamped_to_the_range_of_the_schema(place: str) -> None:
     schema = note_schema(quality_range=(-20.0, 0.0))
     with CaseStore(schema, place) as store:
         low, high, kind = store.add([note(f"q {i}", i, quality=-5) for i in range(3)])
@@ -127,7 +127,7 @@ def test_quality_is_clamped_to_the_schemas_range(place: str) -> None:
 
 
 @pytest.mark.parametrize("first", [{}, {"tenant": "acme"}], ids=["nobody's", "acme's"])
-def test_whose_a_case_is_stays_whatever_the_new_metadata_says(
+def test_update_of_metadata_does_not_change_the_tenant(
     store: CaseStore, first: dict[str, str]
 ) -> None:
     (case_id,) = store.add([note("one", 1, metadata={**first, "a": 1})])
@@ -138,7 +138,7 @@ def test_whose_a_case_is_stays_whatever_the_new_metadata_says(
         assert zeta.count() == 0
 
 
-def test_hundreds_of_cases_are_updated_in_one_call_and_reopened(folder: Any) -> None:
+def test_update_of_hundreds_of_cases_is_kept_after_reopening(folder: Any) -> None:
     with CaseStore(note_schema(), folder) as store:
         ids = store.add([note(f"q {i}", i, quality=0.5, id=number_id(i)) for i in range(600)])
         before = {h.case.id: h.relevance for h in store.search("q 7", 600)}
@@ -161,7 +161,7 @@ def test_binary_and_absent_components_survive_an_update(place: str) -> None:
         assert np.array_equal(after.vector, before.vector)
 
 
-def test_threads_that_update_and_add_lose_nothing(store: CaseStore) -> None:
+def test_updating_and_adding_threads_lose_no_change_and_no_case(store: CaseStore) -> None:
     ids = store.add([note(f"kept {i}", i, quality=0.0, result=[]) for i in range(20)])
     start = threading.Barrier(4)
 

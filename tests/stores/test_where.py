@@ -40,7 +40,7 @@ CASES = [
     ],
     ids=str,
 )
-def test_where_picks_the_same_cases_in_search_count_and_all(
+def test_where_selects_the_same_cases_in_search_count_and_all(
     store: CaseStore, where: dict[str, Any] | None, expected: set[int]
 ) -> None:
     store.add(CASES)
@@ -66,7 +66,7 @@ def test_where_picks_the_same_cases_in_search_count_and_all(
     ],
     ids=repr,
 )
-def test_where_tells_booleans_whole_numbers_and_texts_apart(
+def test_where_distinguishes_booleans_whole_numbers_and_texts(
     store: CaseStore, asked: Any, expected: list[Any]
 ) -> None:
     values = [1, 0, True, False, 1.0, "1", "a", "", "true", None, [1, 2], [True], ["a", "b"], -3]
@@ -76,14 +76,14 @@ def test_where_tells_booleans_whole_numbers_and_texts_apart(
     assert found == {repr(value) for value in expected}
 
 
-def test_where_is_applied_before_the_cut_at_k(store: CaseStore) -> None:
+def test_where_is_applied_before_the_limit_k(store: CaseStore) -> None:
     store.add([note(f"apple {i}", i, metadata={"rare": i == 77}) for i in range(100)])
     hits = store.search({"question": "pear"}, 1, where={"rare": True})
     assert [hit.case.solution for hit in hits] == [77]
 
 
 @pytest.mark.parametrize("field", ["year", "the year", "year-of-issue", "year.of", "år", "n[]"])
-def test_where_finds_a_field_by_its_name_whatever_is_in_it(store: CaseStore, field: str) -> None:
+def test_where_accepts_field_names_with_special_characters(store: CaseStore, field: str) -> None:
     store.add([note("old", 0, metadata={field: 1920}), note("new", 1, metadata={field: 2020})])
     assert [case.solution for case in store.all({field: 2020})] == [1]
     assert store.count({field: [1920, 2020]}) == 2
@@ -94,7 +94,9 @@ def test_where_finds_a_field_by_its_name_whatever_is_in_it(store: CaseStore, fie
     [{"open": [True, False]}, {"open": ["a", 1]}, {"open": 0.5}, {"open": None}, {'o"': 1}],
     ids=["booleans", "mixed", "float", "none", "field"],
 )
-def test_where_refuses_what_it_cannot_ask_for(store: CaseStore, where: dict[str, Any]) -> None:
+def test_where_refuses_unsupported_values_and_field_names(
+    store: CaseStore, where: dict[str, Any]
+) -> None:
     def refused() -> None:
         for ask in (store.count, store.all, lambda w: store.search("apple", where=w)):
             with pytest.raises(InputError, match="where"):

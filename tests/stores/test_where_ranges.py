@@ -49,7 +49,7 @@ NOTS: list[Any] = [
 ]
 
 
-def test_ranges_and_not_mean_on_every_engine_what_they_mean_in_python(store: CaseStore) -> None:
+def test_where_ranges_and_not_match_python_semantics_on_every_engine(store: CaseStore) -> None:
     cases = [note(f"n {i}", i, metadata={"f": value}) for i, value in enumerate(VALUES)]
     store.add([*cases, note("n none", len(VALUES))])
     everything = [*VALUES, None]
@@ -66,7 +66,7 @@ def test_ranges_and_not_mean_on_every_engine_what_they_mean_in_python(store: Cas
         assert sorted(hit.case.solution for hit in picks) == expected, asked
 
 
-def test_whole_numbers_of_any_size_are_told_apart_in_a_folder(folder: Path) -> None:
+def test_where_distinguishes_whole_numbers_of_any_size_in_a_folder(folder: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         sizes = [2**53, 2**53 + 1, 2**64, 2**64 + 1, 10**30, 10**30 + 1, 10**400]
         store.add([note(f"n {i}", i, metadata={"f": size}) for i, size in enumerate(sizes)])
@@ -76,7 +76,7 @@ def test_whole_numbers_of_any_size_are_told_apart_in_a_folder(folder: Path) -> N
         assert store.count({"f": {"gt": 2**54, "lt": 2**65}}) == 2
 
 
-def test_conditions_on_several_fields_hold_together(store: CaseStore) -> None:
+def test_where_requires_the_conditions_on_all_fields(store: CaseStore) -> None:
     fields = [{"a": a, "b": b, "c": c} for a, b, c in itertools.product((1, 2, 3), (0.5, 7), "xy")]
     store.add([note(f"n {i}", i, metadata=field) for i, field in enumerate(fields)])
     where = {"a": {"gt": 1}, "b": {"lte": 1}, "c": {"not": "x"}}
@@ -105,7 +105,7 @@ FIELDS = [
 ]
 
 
-def test_range_and_not_find_a_field_by_its_name_whatever_is_in_it(store: CaseStore) -> None:
+def test_where_ranges_and_not_accept_field_names_with_special_characters(store: CaseStore) -> None:
     nested = {"a": {"b": 9}, "c": 9}
     for number in range(4):
         fields = {field: number * 100 + at for at, field in enumerate(FIELDS)}
@@ -130,7 +130,7 @@ UNUSABLE: list[Any] = [
 
 
 @pytest.mark.parametrize("filled", [False, True])
-def test_condition_that_no_engine_could_answer_is_refused(store: CaseStore, filled: bool) -> None:
+def test_where_refuses_invalid_ranges_and_field_names(store: CaseStore, filled: bool) -> None:
     if filled:
         store.add([note("n", metadata={"f": 1})])
     fields: list[Any] = ["", 'a"b', '"', 1, None, ("a",)]

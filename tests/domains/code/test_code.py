@@ -81,7 +81,7 @@ def test_named_definition_is_found_with_all_its_chunks_in_the_files_order(
         assert row["source"].endswith(f" ({place[1]})")
 
 
-def test_question_that_names_nothing_is_answered_by_what_the_code_says(opened: OpenDomain) -> None:
+def test_code_search_without_a_symbol_name_finds_code_by_content(opened: OpenDomain) -> None:
     rows = call(opened, "code_search", "Where is a request sent again after it failed?")
     assert rows[0]["source"].endswith("(Store.retry)")
 
@@ -95,7 +95,7 @@ def test_only_source_code_that_is_not_hidden_nor_installed_is_indexed(opened: Op
     assert found == {"text/splitter.py", "web/store.ts"}
 
 
-def test_search_that_is_given_decides_what_is_found_and_knows_the_call(opened: OpenDomain) -> None:
+def test_code_toolbox_uses_the_given_search_with_the_call_context(opened: OpenDomain) -> None:
     store = opened.stores["code"]
     seen: list[tuple[str, CallContext]] = []
 
@@ -118,7 +118,7 @@ def test_search_that_is_given_decides_what_is_found_and_knows_the_call(opened: O
 @pytest.mark.parametrize(
     "question", [SPLIT, "retry", "Why is Store.add so long, and who calls it?"]
 )
-def test_every_question_is_planned_as_one_search_by_it(opened: OpenDomain, question: str) -> None:
+def test_every_question_is_planned_as_one_code_search(opened: OpenDomain, question: str) -> None:
     result = CasePlanner(opened.plan_cases).plan(PlanRequest(question, opened.toolbox))
     assert str(result.plan) == "s1 = code_search(query=question)"
     assert result.fallback == ""
@@ -131,7 +131,7 @@ def test_annotated_queries_can_be_run_with_the_domains_tools(opened: OpenDomain)
         query.record.request(opened.toolbox).validate(query.plan)
 
 
-def test_answer_holds_the_code_line_by_line_and_cites_all_of_it(opened: OpenDomain) -> None:
+def test_answer_contains_and_cites_every_found_chunk(opened: OpenDomain) -> None:
     graph = build_graph(opened.toolbox, CasePlanner(opened.plan_cases), CodeQuoter())
     answer = Answer.from_state(graph.invoke({"question": SPLIT}))
     rows = call(opened, "code_search", SPLIT)
@@ -152,7 +152,7 @@ class OneItem:
         return [{"evidence": self.code}]
 
 
-def test_code_is_quoted_letter_by_letter_and_cites_only_what_was_found(
+def test_code_is_quoted_unchanged_and_marks_in_it_are_no_citations(
     opened: OpenDomain,
 ) -> None:
     code = "def of(items: list[E1]) -> None:\n    errors[E404] + list[E1]  # see [E7]"
@@ -195,7 +195,7 @@ def test_second_opening_encodes_only_what_changed(
     assert found == {"new.py", "text/splitter.py"}
 
 
-def test_trees_of_one_name_do_not_mix(tmp_path: Path) -> None:
+def test_source_trees_with_the_same_name_have_separate_stores(tmp_path: Path) -> None:
     for name in ("a", "b"):
         tree = write(
             tmp_path / name / "demo", {f"{name}.py": f"def {name}():\n    return {name}\n"}
@@ -208,7 +208,7 @@ def test_trees_of_one_name_do_not_mix(tmp_path: Path) -> None:
         assert found == [f"{name}.py"]
 
 
-def test_without_a_source_the_tree_that_was_asked_about_last_is_opened(tmp_path: Path) -> None:
+def test_code_domain_without_source_opens_the_last_used_tree(tmp_path: Path) -> None:
     data, encoder = tmp_path / "data", HashingEncoder()
     trees = [
         write(tmp_path / name, {f"{name}.py": "def f():\n    return 1\n"}) for name in ("a", "b")
@@ -250,7 +250,7 @@ def test_without_a_source_the_tree_that_was_asked_about_last_is_opened(tmp_path:
         ("nul\0", "null"),
     ],
 )
-def test_source_that_is_no_source_tree_is_refused_and_nothing_is_made(
+def test_invalid_source_folder_is_refused_and_nothing_is_created(
     tmp_path: Path, source: str, said: str
 ) -> None:
     write(tmp_path, {"file.py": "x = 1\n", "docs/a.md": "# A\n"})
@@ -261,7 +261,7 @@ def test_source_that_is_no_source_tree_is_refused_and_nothing_is_made(
     assert not (tmp_path / "data").exists()
 
 
-def test_file_that_cannot_be_read_is_told_and_the_rest_is_there(
+def test_unreadable_source_file_is_reported_and_the_domain_opens(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tree = write(tmp_path / "demo", {"good.py": "def f():\n    return 1\n"})

@@ -67,7 +67,7 @@ NOTHING = {"a judge that confirms nothing": Marks(), "a judge that fails": Marks
 
 @pytest.mark.parametrize("question", [SPLIT, WHOLE, RETRY])
 @pytest.mark.parametrize("judge", NOTHING)
-def test_where_nothing_is_confirmed_it_finds_just_what_a_single_search_does(
+def test_feedback_without_confirmed_hits_finds_the_same_as_a_single_search(
     opened: OpenDomain, judge: str, question: str
 ) -> None:
     found = places(opened, question)
@@ -76,7 +76,9 @@ def test_where_nothing_is_confirmed_it_finds_just_what_a_single_search_does(
 
 
 @pytest.mark.parametrize("question", [SPLIT, WHOLE])
-def test_what_is_confirmed_comes_after_all_that_is_named(opened: OpenDomain, question: str) -> None:
+def test_feedback_adds_confirmed_chunks_after_the_named_symbols(
+    opened: OpenDomain, question: str
+) -> None:
     found = places(opened, question)
     more = places(looped(opened, Marks(("Lines.split", "Splitter.split"))), question)
     assert more[: len(found)] == found
@@ -88,7 +90,7 @@ def test_what_is_confirmed_comes_after_all_that_is_named(opened: OpenDomain, que
     assert any(place.endswith("(Lines.split)") for place in more)
 
 
-def test_where_nothing_is_named_what_is_confirmed_stays_and_comes_first(
+def test_feedback_puts_confirmed_chunks_first_if_no_symbol_is_named(
     opened: OpenDomain,
 ) -> None:
     found = places(opened, RETRY)
@@ -100,7 +102,9 @@ def test_where_nothing_is_named_what_is_confirmed_stays_and_comes_first(
 
 
 @pytest.mark.parametrize("question", [SPLIT, RETRY])
-def test_rounds_are_reported(opened: OpenDomain, question: str) -> None:
+def test_feedback_rounds_of_code_search_are_reported_as_events(
+    opened: OpenDomain, question: str
+) -> None:
     events: list[Mapping[str, Any]] = []
     spec = looped(opened, Marks(("Store.add", "Splitter.split"))).toolbox["code_search"]
     assert spec.run is not None
@@ -111,12 +115,12 @@ def test_rounds_are_reported(opened: OpenDomain, question: str) -> None:
     assert ended["event"] == "feedback_ended"
 
 
-def test_offline_judge_loses_nothing_that_is_named(opened: OpenDomain) -> None:
+def test_offline_judge_keeps_all_chunks_of_the_named_symbol(opened: OpenDomain) -> None:
     found = places(opened, SPLIT)
     assert places(with_feedback(opened, DOMAIN, OFFLINE), SPLIT)[: len(found)] == found
 
 
-def test_tree_is_read_once_when_a_loop_is_set_up(
+def test_feedback_setup_reads_the_code_store_once(
     opened: OpenDomain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[CaseStore] = []

@@ -72,7 +72,7 @@ ADD = "Console.add"
         ("pkg.Thing", ["pkg.Thing.run"]),
     ],
 )
-def test_question_names_what_people_call_so(question: str, named: list[str]) -> None:
+def test_symbols_named_finds_the_symbols_in_a_question(question: str, named: list[str]) -> None:
     assert symbols_named(question, KNOWN) == named
 
 
@@ -90,7 +90,7 @@ def test_question_names_what_people_call_so(question: str, named: list[str]) -> 
         "the walk method of class Walker",
     ],
 )
-def test_words_that_nothing_marks_as_names_name_nothing(question: str) -> None:
+def test_symbols_named_finds_none_in_ordinary_words(question: str) -> None:
     assert symbols_named(question, KNOWN) == []
 
 
@@ -168,7 +168,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("case", LONG)
-def test_long_question_and_large_tree_take_no_time_to_speak_of(case: str) -> None:
+def test_symbols_named_takes_under_half_a_second_on_large_input(case: str) -> None:
     question, symbols = LONG[case]
     assert len(question) <= 10_000
     known = SymbolIndex(symbols)

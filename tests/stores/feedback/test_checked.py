@@ -23,7 +23,7 @@ TEXT: Any = "x"
 ONE, TWO = number_id(1), number_id(2)
 
 
-def test_verdicts_are_about_the_candidates_alone() -> None:
+def test_verdicts_on_other_ids_than_the_candidates_are_dropped() -> None:
     given = Verdicts(
         frozenset({ONE, number_id(9), "x"}),
         {ONE: 0.5, TWO: float("nan"), number_id(9): 0.5, "x": 1.0},
@@ -43,19 +43,19 @@ def test_verdicts_are_about_the_candidates_alone() -> None:
     [None, [ONE], {ONE: True}, Verdicts, Verdicts(NUMBER), Verdicts(frozenset(), {ONE: TEXT})],
     ids=["none", "list", "mapping", "class", "number", "text"],
 )
-def test_what_is_no_verdict_is_read_as_nothing_more_with_a_note(given: Any) -> None:
+def test_value_that_is_not_a_verdict_gives_no_relevant_case_and_a_note(given: Any) -> None:
     read = checked(given, REQUEST)
     assert read.relevant == frozenset()
     assert read.note.startswith("The judge")
     assert not read.failed
 
 
-def test_failed_verdicts_call_nothing_relevant() -> None:
+def test_failed_verdicts_give_no_relevant_case() -> None:
     read = checked(Verdicts(frozenset({ONE}), note="no quota", failed=True), REQUEST)
     assert (read.relevant, read.note, read.failed) == (frozenset(), "no quota", True)
 
 
-def test_a_case_says_each_text_once_the_problem_first() -> None:
+def test_case_text_has_problem_then_solution_without_repetition() -> None:
     assert case_text(note("a b", "c")) == "a b\nc"
     assert case_text(note("a b", "a b")) == "a b"
     assert case_text(note("a b")) == "a b"

@@ -31,7 +31,7 @@ def first(**parts: Any) -> str:
     return changed(first={**shipped()["first"], **parts})
 
 
-def test_a_model_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_judge_model_is_unchanged_after_save_and_load(tmp_path: Path) -> None:
     file = tmp_path / "new" / "judge.json"
     JudgeModel.shipped().save(file)
     assert JudgeModel.load(file) == JudgeModel.shipped()
@@ -41,7 +41,7 @@ def test_a_model_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert again.read_bytes() == file.read_bytes()
 
 
-def test_the_shipped_model_has_its_features_figures_and_thresholds() -> None:
+def test_shipped_judge_model_has_features_thresholds_and_better_figures_than_controls() -> None:
     model = JudgeModel.shipped()
     assert tuple(model.first.weights) == FIRST
     assert tuple(model.later.weights) == LATER
@@ -80,7 +80,7 @@ def test_the_shipped_model_has_its_features_figures_and_thresholds() -> None:
     ],
     ids=range(17),
 )
-def test_a_file_that_holds_no_such_judge_is_a_users_error(
+def test_loading_a_file_without_a_valid_judge_model_raises_input_error(
     tmp_path: Path, text: str, word: str
 ) -> None:
     file = tmp_path / "judge.json"
@@ -91,7 +91,7 @@ def test_a_file_that_holds_no_such_judge_is_a_users_error(
     assert "finetune judge" in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_or_written_is_a_users_error(tmp_path: Path) -> None:
+def test_unreadable_or_unwritable_judge_file_raises_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         JudgeModel.load(tmp_path / "none.json")
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")

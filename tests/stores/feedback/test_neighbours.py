@@ -28,7 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CaseStore]:
         yield opened
 
 
-def around(
+def neighbours_found(
     store: CaseStore, *places: tuple[str, int], k: int = 99, where: Any = None, **more: Any
 ) -> list[Found]:
     """What is found after the chunks at some places were called relevant."""
@@ -51,53 +51,53 @@ class Nothing:
         return []
 
 
-def placed(found: list[Found]) -> list[tuple[str, int]]:
+def places_of(found: list[Found]) -> list[tuple[str, int]]:
     known = [one.hit.case.metadata for one in found]
     return sorted((one["source"], one["position"]) for one in known)
 
 
-def test_the_chunks_before_and_after_are_fetched(store: CaseStore) -> None:
-    assert placed(around(store, ("one.txt", 3))) == [("one.txt", 2), ("one.txt", 4)]
-    assert placed(around(store, ("one.txt", 1))) == [("one.txt", 2)]
-    assert placed(around(store, ("one.txt", 6))) == [("one.txt", 5)]
-    reached = placed(around(store, ("two.txt", 2), reach=3))
+def test_neighbour_strategy_fetches_the_chunks_before_and_after(store: CaseStore) -> None:
+    assert places_of(neighbours_found(store, ("one.txt", 3))) == [("one.txt", 2), ("one.txt", 4)]
+    assert places_of(neighbours_found(store, ("one.txt", 1))) == [("one.txt", 2)]
+    assert places_of(neighbours_found(store, ("one.txt", 6))) == [("one.txt", 5)]
+    reached = places_of(neighbours_found(store, ("two.txt", 2), reach=3))
     assert reached == [("two.txt", at) for at in (1, 3, 4, 5)]
 
 
-def test_each_files_own_positions_are_fetched(store: CaseStore) -> None:
-    assert placed(around(store, ("one.txt", 1), ("two.txt", 6))) == [
+def test_neighbour_strategy_fetches_neighbours_from_the_same_file_only(store: CaseStore) -> None:
+    assert places_of(neighbours_found(store, ("one.txt", 1), ("two.txt", 6))) == [
         ("one.txt", 2),
         ("two.txt", 5),
     ]
 
 
-def test_what_was_seen_is_not_fetched_again(store: CaseStore) -> None:
-    assert placed(around(store, ("one.txt", 3), ("one.txt", 4))) == [
+def test_neighbour_strategy_does_not_fetch_seen_chunks_again(store: CaseStore) -> None:
+    assert places_of(neighbours_found(store, ("one.txt", 3), ("one.txt", 4))) == [
         ("one.txt", 2),
         ("one.txt", 5),
     ]
 
 
-def test_the_questions_own_condition_holds(store: CaseStore) -> None:
+def test_neighbour_strategy_applies_the_where_condition_of_the_question(store: CaseStore) -> None:
     both = (("one.txt", 3), ("two.txt", 3))
     where = {"source": "two.txt", "position": {"gte": 3}}
-    assert placed(around(store, *both, where=where)) == [("two.txt", 4)]
+    assert places_of(neighbours_found(store, *both, where=where)) == [("two.txt", 4)]
 
 
-def test_the_best_k_are_fetched_and_room_that_is_left_goes_to_another_strategy(
+def test_neighbour_strategy_fetches_best_k_and_fills_up_by_another_strategy(
     store: CaseStore,
 ) -> None:
-    every = around(store, ("one.txt", 3), ("two.txt", 3))
+    every = neighbours_found(store, ("one.txt", 3), ("two.txt", 3))
     scores = [one.hit.score for one in every]
     assert scores == sorted(scores, reverse=True)
-    best = around(store, ("one.txt", 3), ("two.txt", 3), k=2)
+    best = neighbours_found(store, ("one.txt", 3), ("two.txt", 3), k=2)
     assert [one.hit.case.id for one in best] == [one.hit.case.id for one in every[:2]]
     question = store.question("elm")
     assert question is not None
     (chosen,) = question.hits([case.id for case in store.all({"source": "one.txt", "position": 3})])
     given = Feedback([Candidate(chosen, case_text(chosen.case), 0.5, 1)])
     filled = NeighbourStrategy().search(question, given, 5)
-    assert placed(filled[:2]) == [("one.txt", 2), ("one.txt", 4)]
+    assert places_of(filled[:2]) == [("one.txt", 2), ("one.txt", 4)]
     assert len({one.hit.case.id for one in filled} - given.seen) == 5
 
 
@@ -112,7 +112,7 @@ def test_the_best_k_are_fetched_and_room_that_is_left_goes_to_another_strategy(
     ],
     ids=["none", "some", "unhashable", "text", "negative"],
 )
-def test_cases_that_are_no_chunks_have_no_neighbours(metadata: dict[str, Any]) -> None:
+def test_cases_without_chunk_metadata_have_no_neighbours(metadata: dict[str, Any]) -> None:
     with CaseStore(note_schema("plain")) as plain:
         plain.add([note("elm", metadata=metadata), note("birch", metadata=metadata)])
         question = plain.question("elm")

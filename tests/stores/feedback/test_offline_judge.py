@@ -69,7 +69,9 @@ def schema(*facets: Facet) -> CaseSchema:
     return CaseSchema("passages", facets or own)
 
 
-def found(cases: Sequence[Case], schema: CaseSchema, question: str = QUESTION) -> list[Candidate]:
+def candidates_of(
+    cases: Sequence[Case], schema: CaseSchema, question: str = QUESTION
+) -> list[Candidate]:
     """What a store's search finds, as candidates."""
     with CaseStore(schema) as store:
         store.add(cases)
@@ -84,11 +86,11 @@ def passage(title: str, text: str, **metadata: Any) -> Case:
     return Case({"title": title, "text": text}, text, metadata=metadata)
 
 
-def judged(candidates: Sequence[Candidate], relevant: Sequence[Candidate] = ()) -> Verdicts:
+def verdicts_on(candidates: Sequence[Candidate], relevant: Sequence[Candidate] = ()) -> Verdicts:
     return OfflineJudge().judge(JudgeRequest(QUESTION, relevant, candidates))
 
 
-def said(candidate: Candidate, title: str, text: str) -> Candidate:
+def with_text(candidate: Candidate, title: str, text: str) -> Candidate:
     """The same candidate, by its scores, with another text."""
     case = replace(candidate.hit.case, problem={"title": title, "text": text})
     return replace(candidate, hit=replace(candidate.hit, case=case), text=f"{title}\n{text}")
@@ -96,14 +98,14 @@ def said(candidate: Candidate, title: str, text: str) -> Candidate:
 
 @pytest.fixture(scope="module")
 def passages() -> list[Candidate]:
-    return found([passage(*one) for one in PASSAGES], schema())
+    return candidates_of([passage(*one) for one in PASSAGES], schema())
 
 
 def titled(candidates: Sequence[Candidate], title: str) -> Candidate:
     return next(one for one in candidates if one.hit.case.problem["title"] == title)
 
 
-def row(
+def features_of(
     candidate: Candidate, relevant: Sequence[Candidate], others: Sequence[Candidate] = ()
 ) -> dict[str, float]:
     rows = feature_rows(JudgeRequest(QUESTION, relevant, [candidate, *others]))
@@ -111,12 +113,12 @@ def row(
 
 
 @pytest.mark.parametrize("known", [0, 1, 3])
-def test_every_candidate_has_a_probability_the_same_each_time(
+def test_offline_judge_gives_every_candidate_the_same_probability_each_time(
     passages: list[Candidate], known: int
 ) -> None:
     relevant, candidates = passages[:known], passages[known:]
-    verdicts = judged(candidates, relevant)
-    assert verdicts == judged(candidates, relevant)
+    verdicts = verdicts_on(candidates, relevant)
+    assert verdicts == verdicts_on(candidates, relevant)
     assert list(verdicts.probabilities) == [one.id for one in candidates]
     assert all(0 <= p <= 1 for p in verdicts.probabilities.values())
     assert len(set(verdicts.probabilities.values())) > 1
@@ -124,11 +126,11 @@ def test_every_candidate_has_a_probability_the_same_each_time(
 
 
 @pytest.mark.parametrize(("known", "part"), [(0, "first"), (2, "later")])
-def test_what_reaches_the_models_threshold_is_relevant(
+def test_candidate_is_relevant_if_its_probability_reaches_the_threshold(
     passages: list[Candidate], known: int, part: str
 ) -> None:
     relevant, candidates = passages[:known], passages[known:]
-    told = judged(candidates, relevant).probabilities
+    told = verdicts_on(candidates, relevant).probabilities
     for threshold in sorted(told.values()):
         shipped = JudgeModel.shipped()
         model = replace(shipped, **{part: replace(getattr(shipped, part), threshold=threshold)})
@@ -136,7 +138,7 @@ def test_what_reaches_the_models_threshold_is_relevant(
         assert verdicts.relevant == {id_ for id_, p in told.items() if p >= threshold}
 
 
-def test_always_one_goes_on_with_the_most_probable_in_a_first_round_only(
+def test_always_one_selects_the_most_probable_candidate_in_the_first_round_only(
     passages: list[Candidate],
 ) -> None:
     never = Regression({"gap_best": 1.0}, -50.0, 1.0)
@@ -148,20 +150,20 @@ def test_always_one_goes_on_with_the_most_probable_in_a_first_round_only(
     assert not OfflineJudge(judge.model).judge(JudgeRequest(QUESTION, (), passages)).relevant
 
 
-def test_nothing_to_judge_is_no_error() -> None:
-    assert judged([]) == Verdicts(frozenset())
+def test_offline_judge_returns_empty_verdicts_without_candidates() -> None:
+    assert verdicts_on([]) == Verdicts(frozenset())
 
 
 @pytest.mark.parametrize("known", [0, 2])
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_text_changes_nothing_about_the_verdicts_on_others(
+def test_hostile_text_of_a_candidate_does_not_change_verdicts_on_others(
     passages: list[Candidate], text: str, known: int
 ) -> None:
     relevant, candidates = passages[:known], passages[known:]
-    before = judged(candidates, relevant).probabilities
+    before = verdicts_on(candidates, relevant).probabilities
     for at, victim in enumerate(candidates):
-        changed = [*candidates[:at], said(victim, text, text), *candidates[at + 1 :]]
-        after = judged(changed, relevant).probabilities
+        changed = [*candidates[:at], with_text(victim, text, text), *candidates[at + 1 :]]
+        after = verdicts_on(changed, relevant).probabilities
         for one in candidates:
             if one is not victim:
                 assert after[one.id] == before[one.id]
@@ -169,41 +171,41 @@ def test_a_text_changes_nothing_about_the_verdicts_on_others(
 
 @settings(max_examples=at_most(40), deadline=None)
 @given(texts=st.lists(st.tuples(TEXTS, TEXTS), min_size=6, max_size=6), known=st.integers(0, 4))
-def test_no_texts_change_a_verdict_on_another(
+def test_random_texts_of_candidates_do_not_change_the_verdict_on_another(
     passages: list[Candidate], texts: list[tuple[str, str]], known: int
 ) -> None:
     relevant, candidates = passages[:known], passages[known:]
     own = candidates[0]
-    before = judged(candidates, relevant).probabilities
-    others = [said(one, *new) for one, new in zip(candidates[1:], texts, strict=False)]
-    after = judged([own, *others], relevant).probabilities
+    before = verdicts_on(candidates, relevant).probabilities
+    others = [with_text(one, *new) for one, new in zip(candidates[1:], texts, strict=False)]
+    after = verdicts_on([own, *others], relevant).probabilities
     assert after[own.id] == before[own.id]
     assert all(0 <= p <= 1 for p in after.values())
 
 
 @settings(max_examples=at_most(40), deadline=None)
 @given(question=TEXTS, title=TEXTS, text=TEXTS, known=st.booleans())
-def test_any_text_is_judged(
+def test_offline_judge_gives_any_text_a_probability(
     passages: list[Candidate], question: str, title: str, text: str, known: bool
 ) -> None:
-    one, other = said(passages[0], title, text), said(passages[1], text, title)
+    one, other = with_text(passages[0], title, text), with_text(passages[1], text, title)
     request = JudgeRequest(question, [other] if known else [], [one])
     told = OfflineJudge().judge(request).probabilities
     assert 0 <= told[one.id] <= 1
 
 
-def test_cases_of_one_facet_without_title_are_judged() -> None:
+def test_offline_judge_judges_cases_with_one_facet_and_no_title() -> None:
     cases = [Case({"question": text or "none"}, {"n": n}) for n, (_, text) in enumerate(PASSAGES)]
-    candidates = found(cases, schema(text_facet("question", HashingEncoder())))
-    told = row(candidates[2], candidates[:2])
+    candidates = candidates_of(cases, schema(text_facet("question", HashingEncoder())))
+    told = features_of(candidates[2], candidates[:2])
     assert told["title_cosine"] == told["title_like"] == told["same_title"] == 0
     assert told["text_cosine"] == pytest.approx(candidates[2].hit.relevance)
     for known in (0, 2):
-        assert len(judged(candidates[known:], candidates[:known]).probabilities) == 6 - known
+        assert len(verdicts_on(candidates[known:], candidates[:known]).probabilities) == 6 - known
 
 
 @pytest.mark.parametrize("dimension", [3, 32])
-def test_facets_of_another_modality_are_judged_by(dimension: int) -> None:
+def test_offline_judge_uses_facets_of_another_modality(dimension: int) -> None:
     picture = vector_facet("picture", dimension)
     picture = replace(picture, takes_text=False)
     both = schema(text_facet("text", HashingEncoder()), picture)
@@ -212,17 +214,21 @@ def test_facets_of_another_modality_are_judged_by(dimension: int) -> None:
         Case({"text": text or "none", "picture": drawn[n % 2]}, n)
         for n, (_, text) in enumerate(PASSAGES)
     ]
-    candidates = found(cases, both)
+    candidates = candidates_of(cases, both)
     relevant, rest = candidates[:1], candidates[1:]
     here = relevant[0].hit.case.problem["picture"]
     for one in rest:
         alike = one.hit.case.problem["picture"] == here
         # Equally long vectors are told apart; of others the mean of both facets is known.
-        assert (row(one, relevant)["text_like"] >= (1 if dimension == 32 else 0.5) - 1e-6) == alike
-    assert len(judged(rest, relevant).probabilities) == 5
+        assert (
+            features_of(one, relevant)["text_like"] >= (1 if dimension == 32 else 0.5) - 1e-6
+        ) == alike
+    assert len(verdicts_on(rest, relevant).probabilities) == 5
 
 
-def test_vectors_of_zeros_and_scores_without_end_are_judged(passages: list[Candidate]) -> None:
+def test_offline_judge_judges_zero_nan_and_infinite_vectors_and_scores(
+    passages: list[Candidate],
+) -> None:
     for vector, score in ((0.0, 0.0), (np.nan, np.nan), (1e30, np.inf), (1e30, -np.inf)):
         hit = passages[0].hit
         odd = Hit(
@@ -234,22 +240,24 @@ def test_vectors_of_zeros_and_scores_without_end_are_judged(passages: list[Candi
         )
         one = Candidate(odd, "text", score, 1)
         for relevant in ([], [one], passages[1:2]):
-            told = judged([one, passages[2]], relevant).probabilities
+            told = verdicts_on([one, passages[2]], relevant).probabilities
             assert all(0 <= p <= 1 for p in told.values())
 
 
-def test_a_title_that_a_relevant_text_names_is_known(passages: list[Candidate]) -> None:
+def test_title_features_are_set_if_a_relevant_text_or_the_question_names_it(
+    passages: list[Candidate],
+) -> None:
     ada, town, stone, bridge = (
         titled(passages, one) for one in ("Ada Brown", "Milltown", "Stone (river)", "Bridge")
     )
-    assert row(town, [ada])["title_named"] == 1
-    assert row(stone, [town])["title_named"] == 1
-    assert row(bridge, [ada])["title_named"] == 0
-    assert row(ada, [])["title_whole"] == 1
-    assert row(town, [])["title_whole"] == 0
+    assert features_of(town, [ada])["title_named"] == 1
+    assert features_of(stone, [town])["title_named"] == 1
+    assert features_of(bridge, [ada])["title_named"] == 0
+    assert features_of(ada, [])["title_whole"] == 1
+    assert features_of(town, [])["title_whole"] == 0
 
 
-def test_chunks_of_one_symbol_and_their_neighbours_are_known() -> None:
+def test_features_show_same_symbol_same_source_and_adjacent_chunks() -> None:
     def chunk(symbol: str, position: int, source: str = "a.py", root: str = "r") -> Case:
         known = {"symbol": symbol, "source": source, "root": root, "position": position}
         return passage(f"{source} › {symbol}", f"{root} {position} of {symbol}", **known)
@@ -261,14 +269,14 @@ def test_chunks_of_one_symbol_and_their_neighbours_are_known() -> None:
         chunk("C.f", 2, "b.py"),
         chunk("C.f", 2, root="other"),
     ]
-    candidates = found(cases, schema(), "the whole f method of C")
+    candidates = candidates_of(cases, schema(), "the whole f method of C")
     places = {
         tuple(one.hit.case.metadata[name] for name in ("root", "source", "position")): one
         for one in candidates
     }
     head = [places["r", "a.py", 1]]
     names = ("same_title", "same_source", "beside")
-    told = {at: [row(one, head)[name] for name in names] for at, one in places.items()}
+    told = {at: [features_of(one, head)[name] for name in names] for at, one in places.items()}
     assert told["r", "a.py", 2] == [1, 1, 1]
     assert told["r", "a.py", 3] == [0, 1, 0]
     assert told["r", "b.py", 2] == [0, 0, 0]
@@ -277,7 +285,7 @@ def test_chunks_of_one_symbol_and_their_neighbours_are_known() -> None:
 
 @settings(max_examples=at_most(25), deadline=None)
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=30))
-def test_the_score_share_is_the_softmax_of_the_scores(
+def test_score_share_feature_is_the_softmax_of_the_scores(
     passages: list[Candidate], scores: list[float]
 ) -> None:
     batch = [
@@ -293,6 +301,6 @@ def test_the_score_share_is_the_softmax_of_the_scores(
 
 
 @pytest.mark.parametrize("given", ["judge.json", {}, JudgeModel], ids=["name", "empty", "class"])
-def test_what_is_no_model_is_an_input_error(given: Any) -> None:
+def test_offline_judge_refuses_a_value_that_is_not_a_judge_model(given: Any) -> None:
     with pytest.raises(InputError, match=r"JudgeModel\.load\(file\)"):
         OfflineJudge(given)

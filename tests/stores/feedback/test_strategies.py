@@ -69,7 +69,7 @@ def other_place(shared_place: str) -> Iterator[CaseStore]:
         yield opened
 
 
-def asked(store: CaseStore, where: Any = None, weights: Any = None) -> Question:
+def question_of(store: CaseStore, where: Any = None, weights: Any = None) -> Question:
     question = store.question(QUESTION, where=where, weights=weights)
     assert question is not None
     return question
@@ -83,51 +83,54 @@ def feedback(question: Question, relevant: int = 2, irrelevant: int = 2) -> Feed
     return Feedback(known[:relevant], known[relevant:])
 
 
-def told(found: Sequence[Found]) -> list[tuple[str, float]]:
+def ids_and_scores(found: Sequence[Found]) -> list[tuple[str, float]]:
     return [(one.hit.case.id, one.nearness) for one in found]
 
 
 @EACH
-def test_a_strategy_finds_what_was_not_seen(store: CaseStore, strategy: Strategy) -> None:
-    question = asked(store)
+def test_strategy_finds_only_unseen_cases(store: CaseStore, strategy: Strategy) -> None:
+    question = question_of(store)
     for relevant, irrelevant, k in ((1, 0, 3), (2, 3, 5), (4, 4, 99), (20, 0, 4), (3, 2, 0)):
         given = feedback(question, relevant, irrelevant)
-        ids = [id_ for id_, _ in told(strategy.search(question, given, k))]
+        ids = [id_ for id_, _ in ids_and_scores(strategy.search(question, given, k))]
         assert given.seen.isdisjoint(ids)
         assert len(ids) == len(set(ids)) == min(k, 20 - relevant - irrelevant)
 
 
 @EACH
-def test_a_strategy_is_deterministic(store: CaseStore, strategy: Strategy) -> None:
-    question = asked(store)
+def test_strategy_is_deterministic(store: CaseStore, strategy: Strategy) -> None:
+    question = question_of(store)
     given = feedback(question)
-    first = told(strategy.search(question, given, 7))
-    assert told(strategy.search(asked(store), feedback(asked(store)), 7)) == first
+    first = ids_and_scores(strategy.search(question, given, 7))
+    assert (
+        ids_and_scores(strategy.search(question_of(store), feedback(question_of(store)), 7))
+        == first
+    )
     turned = Feedback(given.relevant[::-1], given.irrelevant[::-1])
-    again = dict(told(strategy.search(question, turned, 7)))
+    again = dict(ids_and_scores(strategy.search(question, turned, 7)))
     if not isinstance(strategy, TextStrategy):
         # Nothing depends on the order of what was found; a text does.
         assert again == pytest.approx(dict(first), abs=1e-5)
 
 
 @EACH
-def test_a_strategy_searches_among_what_the_question_is_about(
+def test_strategy_applies_the_where_condition_of_the_question(
     store: CaseStore, strategy: Strategy
 ) -> None:
-    question = asked(store, where={"third": [0, 2]})
+    question = question_of(store, where={"third": [0, 2]})
     found = strategy.search(question, feedback(question), 99)
     assert len(found) == 13 - 4
     assert {one.hit.case.metadata["third"] for one in found} == {0, 2}
 
 
 @EACH
-def test_a_strategy_finds_the_same_in_every_kind_of_place(
+def test_strategy_finds_the_same_cases_in_memory_folder_and_server(
     store: CaseStore, other_place: CaseStore, strategy: Strategy
 ) -> None:
     found = []
     for place in (store, other_place):
-        question = asked(place, where={"third": {"not": 1}})
-        found.append(told(strategy.search(question, feedback(question), 99)))
+        question = question_of(place, where={"third": {"not": 1}})
+        found.append(ids_and_scores(strategy.search(question, feedback(question), 99)))
     here, there = map(dict, found)
     assert there == pytest.approx(here, abs=1e-4)
     # In the same order too, but where scores are the same.
@@ -137,14 +140,14 @@ def test_a_strategy_finds_the_same_in_every_kind_of_place(
 
 
 @EACH
-def test_no_quality_takes_part_in_a_strategys_search(store: CaseStore, strategy: Strategy) -> None:
+def test_strategy_ignores_the_quality_of_cases(store: CaseStore, strategy: Strategy) -> None:
     rated = [(7 * n % 20) / 20 for n in range(20)]
     with filled(CaseStore(schema()), rated) as other:
-        question = asked(other)
+        question = question_of(other)
         found = strategy.search(question, feedback(question), 9)
-        plain = asked(store)
+        plain = question_of(store)
         expected = strategy.search(plain, feedback(plain), 9)
-        assert told(found) == told(expected)
+        assert ids_and_scores(found) == ids_and_scores(expected)
         assert [one.hit.score for one in found] == [one.hit.score for one in expected]
         assert {hit.case.quality for hit in other.search(QUESTION, 20)} == set(rated)
 
@@ -154,7 +157,7 @@ def test_no_quality_takes_part_in_a_strategys_search(store: CaseStore, strategy:
 def test_rocchio_ranks_by_its_formula(
     store: CaseStore, weights: Mapping[str, float] | None, factors: tuple[float, float, float]
 ) -> None:
-    question = asked(store, weights=weights)
+    question = question_of(store, weights=weights)
     given = feedback(question, 3, 2)
     alpha, beta, gamma = factors
     facets = schema()
@@ -176,24 +179,26 @@ def test_rocchio_ranks_by_its_formula(
         for id_, vector in vectors.items()
         if id_ not in given.seen
     }
-    found = told(RocchioStrategy(*factors).search(question, given, 99))
+    found = ids_and_scores(RocchioStrategy(*factors).search(question, given, 99))
     assert dict(found) == pytest.approx(expected, abs=1e-5)
     assert [score for _, score in found] == sorted((s for _, s in found), reverse=True)
-    best = told(RocchioStrategy(*factors).search(question, given, 3))
+    best = ids_and_scores(RocchioStrategy(*factors).search(question, given, 3))
     assert best == found[:3]
 
 
-def test_rocchio_without_what_is_irrelevant_leaves_its_part_out(store: CaseStore) -> None:
-    question = asked(store)
+def test_rocchio_ignores_gamma_without_irrelevant_cases(store: CaseStore) -> None:
+    question = question_of(store)
     given = feedback(question, 2, 0)
     with_gamma = RocchioStrategy(gamma=0.9).search(question, given, 9)
-    assert told(with_gamma) == told(RocchioStrategy(gamma=0).search(question, given, 9))
+    assert ids_and_scores(with_gamma) == ids_and_scores(
+        RocchioStrategy(gamma=0).search(question, given, 9)
+    )
 
 
-def test_a_strategy_that_needs_no_encoding_encodes_nothing() -> None:
+def test_rocchio_and_neighbour_strategies_encode_nothing() -> None:
     encoder = HashingEncoder()
     with filled(CaseStore(schema(encoder))) as own:
-        question = asked(own)
+        question = question_of(own)
         given = feedback(question)
         for strategy, calls in (
             (RocchioStrategy(), 0),
@@ -207,10 +212,10 @@ def test_a_strategy_that_needs_no_encoding_encodes_nothing() -> None:
             assert len(encoder.calls) == calls
 
 
-def test_the_text_strategy_asks_for_question_and_relevant_texts_as_one() -> None:
+def test_text_strategy_joins_question_and_relevant_texts_in_one_query() -> None:
     encoder = HashingEncoder()
     with filled(CaseStore(schema(encoder))) as own:
-        question = asked(own)
+        question = question_of(own)
         given = feedback(question)
         encoder.calls.clear()
         TextStrategy().search(question, given, 5)
@@ -218,10 +223,12 @@ def test_the_text_strategy_asks_for_question_and_relevant_texts_as_one() -> None
         assert encoder.calls == [[query], [query]]
 
 
-def test_sentences_are_searched_for_in_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentence_strategy_encodes_and_ranks_all_sentences_in_one_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     encoder = HashingEncoder()
     with filled(CaseStore(schema(encoder))) as own:
-        question = asked(own)
+        question = question_of(own)
         *early, late = feedback(question, 3).relevant
         given = Feedback([*early, replace(late, round=2)])
         engine = question.finder.engine
@@ -240,7 +247,7 @@ def test_sentences_are_searched_for_in_one_batch(monkeypatch: pytest.MonkeyPatch
         assert all(query.startswith(f"{QUESTION} ") for query in encoder.calls[0])
 
 
-def test_a_case_counts_by_the_sentence_that_it_is_nearest_to() -> None:
+def test_sentence_strategy_scores_a_case_by_its_nearest_sentence() -> None:
     facet = text_facet("question", HashingEncoder(256))
     with CaseStore(CaseSchema("sentences", (facet,))) as own:
         long = "The bridge spans a wide green valley.\nThe organ was built by Arnold Schmid."
@@ -256,8 +263,9 @@ def test_a_case_counts_by_the_sentence_that_it_is_nearest_to() -> None:
             question.nearest(question.embed([f"bridge organ {line}"]), 9, exclude=given.seen)
             for line in long.split("\n")
         ]
-        assert dict(told(found)) == {
-            id_: pytest.approx(max(dict(told(one))[id_] for one in alone)) for id_, _ in told(found)
+        assert dict(ids_and_scores(found)) == {
+            id_: pytest.approx(max(dict(ids_and_scores(one))[id_] for one in alone))
+            for id_, _ in ids_and_scores(found)
         }
         assert [str(one.hit.case.problem["question"]) for one in found][-1] == "rain"
 
@@ -274,7 +282,7 @@ def test_a_case_counts_by_the_sentence_that_it_is_nearest_to() -> None:
     ],
     ids=["beta", "alpha", "gamma", "sentences", "texts", "reach"],
 )
-def test_a_setting_out_of_its_range_is_an_input_error(made: Any) -> None:
+def test_strategy_setting_out_of_range_raises_input_error(made: Any) -> None:
     with pytest.raises(InputError, match="at least"):
         made()
 
@@ -290,6 +298,6 @@ def test_a_setting_out_of_its_range_is_an_input_error(made: Any) -> None:
     ],
     ids=["sentences", "texts", "alpha", "reach", "half"],
 )
-def test_a_setting_of_another_type_is_an_input_error(made: Any, word: str) -> None:
+def test_strategy_setting_of_wrong_type_raises_input_error(made: Any, word: str) -> None:
     with pytest.raises(InputError, match=word):
         made("3")

@@ -21,33 +21,33 @@ def hit(text: str, relevance: float) -> Hit:
     return Hit(Case({"title": ""}, text), relevance, relevance, {}, np.zeros(0, np.float32))
 
 
-def answers(question: str, *hits: Hit) -> bool:
+def hits_suffice(question: str, *hits: Hit) -> bool:
     return JUDGE.is_sufficient(hit_features(question, hits))
 
 
 @pytest.mark.parametrize("question", ["How often must I descale the machine?", "", "1998"])
-def test_a_question_without_hits_has_no_answer(question: str) -> None:
+def test_question_without_hits_is_not_sufficient(question: str) -> None:
     assert hit_features(question, []) == (0.0, 0.0)
-    assert not answers(question)
+    assert not hits_suffice(question)
 
 
 @pytest.mark.parametrize("question", ["Descale?", "How often must I descale?"])
-def test_a_short_question_whose_words_a_relevant_passage_has_is_answered(question: str) -> None:
+def test_short_question_is_sufficient_if_a_relevant_passage_has_its_words(question: str) -> None:
     # By its one word alone, without ``MIN_WORDS``, it would be refused.
-    assert answers(question, hit(TEXT, 0.38))
-    assert not answers(question, hit("The garden closes at dusk.", 0.38))
+    assert hits_suffice(question, hit(TEXT, 0.38))
+    assert not hits_suffice(question, hit("The garden closes at dusk.", 0.38))
 
 
-def test_a_long_message_is_not_answered_for_a_few_words_that_a_passage_shares() -> None:
+def test_long_message_that_shares_few_words_with_a_passage_is_not_sufficient() -> None:
     words = [f"word{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(30)]
     message = " ".join([*words, "machine months citric acid descale"])
     share, count = hit_features(message, [hit(TEXT, 0.3)])
     assert count == MAX_WORDS
     assert share < 0.1
-    assert not answers(message, hit(TEXT, 0.3))
+    assert not hits_suffice(message, hit(TEXT, 0.3))
 
 
-def test_rare_words_count_more() -> None:
+def test_rare_words_increase_the_share_of_found_words() -> None:
     rarity = {"descal": 5.0, "machin": 1.0}
     passages = [hit("They descale it.", 0.5)]
     equal = hit_features("descale machine", passages)
@@ -55,6 +55,6 @@ def test_rare_words_count_more() -> None:
     assert weighted > equal
 
 
-def test_the_shipped_judge_weighs_both_features() -> None:
+def test_shipped_sufficiency_judge_has_positive_weights_for_both_features() -> None:
     assert set(JUDGE.regression.weights) == set(FEATURES)
     assert min(JUDGE.regression.weights.values()) > 0
