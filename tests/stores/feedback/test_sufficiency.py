@@ -13,7 +13,7 @@ from casewright.stores.feedback.sufficiency import (
     hit_features,
 )
 
-JUDGE = SufficiencyJudge.shipped()
+JUDGE = SufficiencyJudge.shipped(2)
 TEXT = "Descale the machine every three months with citric acid."
 
 
@@ -55,6 +55,14 @@ def test_rare_words_count_more() -> None:
     assert weighted > equal
 
 
-def test_the_shipped_judge_weighs_both_features() -> None:
-    assert set(JUDGE.regression.weights) == set(FEATURES)
-    assert min(JUDGE.regression.weights.values()) > 0
+@pytest.mark.parametrize("features", [2, 3])
+def test_a_shipped_judge_weighs_each_of_its_features(features: int) -> None:
+    weights = SufficiencyJudge.shipped(features).regression.weights
+    assert tuple(weights) == FEATURES[:features]
+    assert min(weights.values()) > 0
+
+
+def test_similar_tokens_make_up_for_words_that_a_passage_lacks() -> None:
+    judge = SufficiencyJudge.shipped()
+    assert judge.is_sufficient((0.12, 1.2, 0.75))
+    assert not judge.is_sufficient((0.12, 1.2, 0.35))
