@@ -71,7 +71,7 @@ class MiniLMEncoder:
         return vectors
 
     def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Return the unit vectors of each text's tokens, arrays (tokens, 384), without end marks."""
+        """Return unit vectors of each text's tokens, arrays (tokens, 384), without end marks."""
         vectors = [np.zeros((0, self.dimension), dtype=np.float32)] * len(texts)
         for batch, states, mask in self._states(texts):
             for row, text_states, length in zip(batch, states, mask.sum(axis=1), strict=True):
