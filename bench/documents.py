@@ -120,11 +120,12 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     rows, kinds = np.array(values), np.array([kind for _, kind in labels])
     counts = Counter(labels)
     weights = np.array([1 / counts[label] for label in labels])
-    model = LogisticRegression(C=100.0).fit(rows, kinds == "answerable", sample_weight=weights)
+    model = LogisticRegression(C=10_000.0).fit(rows, kinds == "answerable", sample_weight=weights)
     weights_of_features = [round(float(weight), 3) for weight in model.coef_[0]]
-    coefficients = dict(zip(FEATURES, weights_of_features, strict=True))
+    names = FEATURES[: rows.shape[1]]
+    coefficients = dict(zip(names, weights_of_features, strict=True))
     regression = Regression(coefficients, round(float(model.intercept_[0]), 3), 0.5)
-    probabilities = regression.probabilities(rows, FEATURES)
+    probabilities = regression.probabilities(rows, names)
     off_topic = kinds != "answerable"
     highest_refused = np.quantile(
         probabilities[off_topic], REFUSED, weights=weights[off_topic], method="inverted_cdf"

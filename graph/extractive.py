@@ -18,13 +18,13 @@ from casewright.stores.feedback.sufficiency import content_words
 MAX_QUOTES = 3
 #: Maximum characters of the first quotation and of the next ones: the part of a result that is most
 #: similar to the question, with adjacent parts. Results that are shorter together are quoted whole.
-FIRST_SIZE, NEXT_SIZE = 320, 120
+FIRST_SIZE, NEXT_SIZE = 440, 160
 #: A further result is quoted if its score is at least this share of the best result's score.
 MIN_SHARE = 0.7
 #: Weight, in a part's score, of the share of the question's words that the part has.
 WORD_WEIGHT = 0.3
 #: Deduction from a result's score for each result that the tool returned before it.
-RANK_PENALTY = 0.02
+RANK_PENALTY = 0.05
 
 _CITATION_START = re.compile(r"\[(?=\s*E)")
 
@@ -82,10 +82,14 @@ class ExtractiveGenerator:
                 (item, self._record(request, item) if _has_fields(item) else _short_text(text))
                 for item, text in zip(quoted, texts, strict=True)
             ]
-        return self._passages(request.question, items)
+        return self._passages(request.question, quoted)
 
     def _passages(self, question: str, items: Sequence[Evidence]) -> list[tuple[Evidence, str]]:
-        """Return each passage's most similar part with adjacent parts, the best passage first."""
+        """Return each passage's most similar part with adjacent parts, the best passage first.
+
+        The tool knows better than a single part which results answer the question, so a part of a
+        later result cannot take the place of a first one.
+        """
         parts = [(item, quotables(item.text)) for item in items]
         scores = self._scores(question, [part for _, passage in parts for part in passage])
         # Score of a passage, its evidence, its parts, and their scores.
@@ -97,7 +101,7 @@ class ExtractiveGenerator:
         ranked.sort(key=lambda row: -row[0])
         quotations: dict[str, tuple[Evidence, str]] = {}
         for score, item, passage, part_scores in ranked:
-            if quotations and (len(quotations) == MAX_QUOTES or score < MIN_SHARE * ranked[0][0]):
+            if quotations and score < MIN_SHARE * ranked[0][0]:
                 break
             text = _excerpt(passage, part_scores, NEXT_SIZE if quotations else FIRST_SIZE)
             quotations.setdefault(text, (item, text))

@@ -16,6 +16,7 @@ FENCE = "```"
 
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+_CELL_END = re.compile(r"(?<!\\)\|")
 _TABLE_RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
 _SENTENCE = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)(?<!\bvs\.)\s+(?=[^\s\da-z])"
@@ -86,11 +87,16 @@ def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:
 
 
 def _table_rows(lines: list[str]) -> list[str]:
+    """Return the rows of a table, each cell with its column's name if the header is there.
+
+    A long table is cut between its rows; without a rule below it, the first line is a row too.
+    """
+    has_header = len(lines) > 1 and _TABLE_RULE.fullmatch(lines[1]) is not None
     bare_lines = (line.strip().strip("|") for line in lines if not _TABLE_RULE.fullmatch(line))
-    table = [[cell.strip() for cell in line.split("|")] for line in bare_lines]
+    table = [[cell.strip() for cell in _CELL_END.split(line)] for line in bare_lines]
     if not table:
         return []
-    header, *rows = table
+    header, *rows = table if has_header else [[""] * max(map(len, table)), *table]
     named_rows = (zip(header, row, strict=False) for row in rows if any(row))
     texts = ["; ".join(f"{n}: {cell}" if n else cell for n, cell in row) for row in named_rows]
     return texts or ["; ".join(header)]

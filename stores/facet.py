@@ -37,6 +37,7 @@ class Facet:
         optional: Components that a problem may lack; the others are embedded (MCBR-RAG, note 6).
         takes_text: True if a query that is one text stands for every component; ``False`` for
             facets of another modality, which ignore such a query.
+        encoder: The encoder of the facet's texts, if it has one.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Facet:
     weight: float = 1.0
     optional: tuple[str, ...] = ()
     takes_text: bool = True
+    encoder: Encoder | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.dimension, int) or self.dimension < 1:
@@ -164,6 +166,7 @@ def text_facet(
         describe=text,
         model=encoder.name,
         weight=weight,
+        encoder=encoder,
     )
 
 

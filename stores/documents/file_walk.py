@@ -67,7 +67,7 @@ LANGUAGES = {
 }
 _ENDINGS = {
     Kind("text"): "txt text adoc org tex",
-    Kind("markdown"): "md markdown mdown mkd",
+    Kind("markdown"): "md mdx markdown mdown mkd",
     Kind("rst"): "rst rest",
     Kind("html"): "html htm xhtml",
     Kind("pdf"): "pdf",

@@ -75,6 +75,11 @@ class CachedEncoder:
         embed = getattr(self.encoder, "embed_queries", None)
         return self.embed(texts) if embed is None else self._cached(texts, embed, QUERY_PREFIX)
 
+    def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]] | None:
+        """Return the vectors of each text's tokens, not cached; ``None`` without the method."""
+        embed = getattr(self.encoder, "token_vectors", None)
+        return None if embed is None else embed(texts)
+
     def _cached(
         self, texts: Sequence[str], encode: Callable[[list[str]], Any], prefix: bytes
     ) -> NDArray[np.float32]:

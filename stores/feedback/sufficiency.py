@@ -4,8 +4,10 @@ A passage on the question's subject has a high relevance even if it does not ans
 passage may also have the question's words by chance. The first feature is therefore a product: the
 share of the question's words in a passage, weighted by their rarity, times its relevance. This
 share is small if a long question uses other words than the passage; the second feature is therefore
-the number of the question's words in a passage. A logistic regression turns both into a
-probability; ``casewright bench documents --fit`` trains it.
+the number of the question's words in a passage. The third is the similarity of their tokens
+(``stores/encoders/late_interaction.py``), which other words with the same meaning raise too. A
+logistic regression turns them into a probability; ``casewright bench documents --fit`` trains it.
+Another regression has only the first two features, for encoders without vectors of tokens.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ from casewright.stores.feedback.features import STOPWORDS
 from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.hit import Hit
 
-FILE = "sufficiency.json"
-FEATURES = ("covered_relevance", "words")
+FEATURES = ("covered_relevance", "words", "similarity")
+#: The shipped judges' files, by the number of features.
+FILES = {2: "sufficiency.json", 3: "sufficiency_tokens.json"}
 #: Minimum number of words that a question counts as, since those of the training are longer, and
 #: maximum of the second feature, since any passage has some words of a long question.
 MIN_WORDS, MAX_WORDS = 2, 3
@@ -45,25 +48,26 @@ class SufficiencyJudge:
     training: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def shipped(cls) -> SufficiencyJudge:
-        """Return the judge that comes with the package, read once."""
-        return _shipped()
+    def shipped(cls, features: int = len(FEATURES)) -> SufficiencyJudge:
+        """Return the judge that comes with the package for a number of features, read once."""
+        return _shipped(features)
 
     def save(self, file: Path) -> None:
         """Write the judge as JSON."""
         content = {**self.regression.to_json(), "training": self.training}
         file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
-    def is_sufficient(self, features: tuple[float, float]) -> bool:
-        """Return ``True`` if hits with these ``hit_features`` probably answer the question."""
-        [probability] = self.regression.probabilities(np.array([features]), FEATURES)
+    def is_sufficient(self, features: Sequence[float]) -> bool:
+        """Return ``True`` if hits with these ``FEATURES`` probably answer the question."""
+        names = FEATURES[: len(features)]
+        [probability] = self.regression.probabilities(np.array([features]), names)
         return any(features) and bool(probability >= self.regression.threshold)
 
 
 def hit_features(
     question: str, hits: Sequence[Hit], rarity: Callable[[str], float] | None = None
 ) -> tuple[float, float]:
-    """Return the judge's ``FEATURES`` of hits, from 0 to 1 and from 0 to ``MAX_WORDS``.
+    """Return the judge's first two ``FEATURES`` of hits, to 1 and to ``MAX_WORDS``, from 0.
 
     ``rarity`` weighs the question's words, by default equally; numbers do not count as words.
     """
@@ -99,7 +103,7 @@ def _stem(word: str) -> str:
 
 
 @cache
-def _shipped() -> SufficiencyJudge:
-    content = json.loads(files(__package__).joinpath(FILE).read_text(encoding="utf-8"))
+def _shipped(features: int) -> SufficiencyJudge:
+    content = json.loads(files(__package__).joinpath(FILES[features]).read_text(encoding="utf-8"))
     training = content.pop("training")
     return SufficiencyJudge(Regression(**content), training)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from casewright.domains import OpenDomain, find_domain
+from casewright.domains.documents.passage_search import PassageSearch
 from casewright.domains.store_opening import open_waiting
 from casewright.errors import InputError
 from casewright.graph import Answer, build_graph
@@ -87,6 +88,25 @@ def test_a_rare_name_finds_its_passage_among_many_that_are_nearer(tmp_path: Path
     finally:
         domain.close()
     assert "docs/cache.md" in found[0]["source"]
+
+
+def test_a_passage_with_the_answer_in_one_sentence_comes_before_those_on_its_subject(
+    tmp_path: Path,
+) -> None:
+    files = {
+        f"{part}.md": f"# Connections\n\nConnections of the {part} are counted and logged. " * 4
+        for part in ("server", "client", "proxy", "database")
+    }
+    filler = "The pool is created at the start, and its size is set by the owner of the mill. " * 5
+    unused = "A session that nobody has used overnight is thrown away after eight hours."
+    files["pool.md"] = f"# Pool\n\n{filler}{unused} {filler}"
+    with open_waiting(SCHEMA, tmp_path / "store") as store:
+        ingest(store, write(tmp_path / "docs", files))
+        question = "When are connections that idle through the night dropped?"
+        assert store.search(question, 1)[0].case.metadata["source"] != "pool.md"
+        best = PassageSearch(store).best(question)[0]
+    assert best.case.metadata["source"] == "pool.md"
+    assert 0.0 < best.facet_scores["tokens"] <= 1.0001
 
 
 def test_files_of_roots_with_one_name_are_told_apart(tmp_path: Path) -> None:

@@ -53,3 +53,12 @@ def test_parts_know_the_heading_above_them() -> None:
         ("Mill", "It turns."),
         ("speed", "Twelve."),
     ]
+
+
+def test_a_table_without_its_header_has_only_rows() -> None:
+    assert [part.text for part in quotables("| `a` | 1 |\n| `b` | 2 |")] == ["`a`; 1", "`b`; 2"]
+
+
+def test_an_escaped_bar_does_not_end_a_cell() -> None:
+    table = r"| name | type |" + "\n|---|---|\n" + r"| idle | float \| none |"
+    assert [part.text for part in quotables(table)] == [r"name: idle; type: float \| none"]

@@ -230,3 +230,8 @@ def test_prose_is_split_without_the_data_files_of_nltk(monkeypatch: pytest.Monke
     monkeypatch.setattr(GlobalsHelper, "_punkt_tokenizer", None)
     text = "The mill is oiled on Monday. " * 200
     assert bare([chunk.text for chunk in chunks(text, "a.txt")]) == bare([text])
+
+
+def test_mdx_is_split_at_its_headings_like_markdown() -> None:
+    made = chunks("# Mill\n\nIt turns.\n\n## Oil\n\n<Note>Red oil.</Note>\n", "mill.mdx")
+    assert [chunk.headings for chunk in made] == [("Mill",), ("Mill", "Oil")]

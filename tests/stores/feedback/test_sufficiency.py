@@ -13,7 +13,7 @@ from casewright.stores.feedback.sufficiency import (
     hit_features,
 )
 
-JUDGE = SufficiencyJudge.shipped()
+JUDGE = SufficiencyJudge.shipped(2)
 TEXT = "Descale the machine every three months with citric acid."
 
 
@@ -55,6 +55,14 @@ def test_rare_words_increase_the_share_of_found_words() -> None:
     assert weighted > equal
 
 
-def test_shipped_sufficiency_judge_has_positive_weights_for_both_features() -> None:
-    assert set(JUDGE.regression.weights) == set(FEATURES)
-    assert min(JUDGE.regression.weights.values()) > 0
+@pytest.mark.parametrize("features", [2, 3])
+def test_shipped_sufficiency_judge_has_positive_weights_for_all_its_features(features: int) -> None:
+    weights = SufficiencyJudge.shipped(features).regression.weights
+    assert tuple(weights) == FEATURES[:features]
+    assert min(weights.values()) > 0
+
+
+def test_token_similarity_can_replace_words_that_a_passage_lacks() -> None:
+    judge = SufficiencyJudge.shipped()
+    assert judge.is_sufficient((0.12, 1.2, 0.75))
+    assert not judge.is_sufficient((0.12, 1.2, 0.35))
