@@ -76,7 +76,7 @@ def called(plant: Path) -> list[str]:
     return log.read_text().split() if log.exists() else []
 
 
-def test_a_dry_run_prices_the_plan_and_calls_nothing(home: Path, plant: Path) -> None:
+def test_dry_run_prints_the_plan_with_its_price_and_calls_no_tool(home: Path, plant: Path) -> None:
     planned = result(ask(home, plant, WARM, "--dry-run", "--json"))
     assert planned["plan"].startswith("s1 = find_machine(")
     assert planned["planner"]["price"]["calls"] == {"find_machine": 1, "read_sensor": 1}
@@ -84,20 +84,22 @@ def test_a_dry_run_prices_the_plan_and_calls_nothing(home: Path, plant: Path) ->
     assert called(plant) == []
 
 
-def test_a_budget_bounds_the_calls_and_the_answer_says_so(home: Path, plant: Path) -> None:
+def test_budget_of_zero_calls_hides_the_tool_and_the_answer_reports_it(
+    home: Path, plant: Path
+) -> None:
     answer = result(ask(home, plant, WARM, "--budget", "read_sensor=0", "--json"))
     assert "read_sensor was hidden from the planner" in answer["missing"][0]
     assert "read_sensor" not in called(plant)
 
 
-def test_a_plan_runs_once_yes_is_typed(home: Path, plant: Path) -> None:
+def test_plan_runs_after_the_user_types_yes(home: Path, plant: Path) -> None:
     done = ask(home, plant, WARM, "--approve", "--json", typed="perhaps\nyes\n")
     assert [step["status"] for step in result(done)["steps"]] == ["done", "done"]
     assert "cost at most 0.42" in done.stderr
     assert called(plant) == ["find_machine", "read_sensor"]
 
 
-def test_a_tool_that_declares_it_waits_though_nobody_asked_for_approval(
+def test_tool_that_declares_approval_waits_without_the_option_approve(
     home: Path, plant: Path
 ) -> None:
     done = ask(home, plant, STOP, "--json", typed="no\n")
@@ -106,7 +108,7 @@ def test_a_tool_that_declares_it_waits_though_nobody_asked_for_approval(
     assert called(plant) == []
 
 
-def test_an_edited_plan_is_checked_and_runs(home: Path, plant: Path) -> None:
+def test_edited_plan_is_validated_before_it_runs(home: Path, plant: Path) -> None:
     typed = 'edit\ns1 = read_sensor(machine_id="M1")\n\nedit\ns1 = find_machine(query=question)\n\n'
     done = ask(home, plant, WARM, "--approve", "--json", typed=typed)
     assert "Not possible: s1: machine_id may not be" in done.stderr
@@ -114,14 +116,16 @@ def test_an_edited_plan_is_checked_and_runs(home: Path, plant: Path) -> None:
     assert called(plant) == ["find_machine"]
 
 
-def test_nothing_runs_where_the_input_ends_before_a_reply(home: Path, plant: Path) -> None:
+def test_no_tool_runs_when_the_input_ends_before_a_reply(home: Path, plant: Path) -> None:
     done = ask(home, plant, WARM, "--approve-above", "calls=1", typed="")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: The input ended before the reply")
     assert called(plant) == []
 
 
-def test_all_questions_are_shown_before_the_replies_are_taken(home: Path, plant: Path) -> None:
+def test_all_questions_of_tools_are_printed_before_the_replies_are_read(
+    home: Path, plant: Path
+) -> None:
     done = ask(home, plant, "which ones", "--json", typed="M7\nL2\n")
     assert [step["rows"][0]["evidence"] for step in result(done)["steps"]] == [
         "It is M7",
@@ -141,7 +145,7 @@ def test_all_questions_are_shown_before_the_replies_are_taken(home: Path, plant:
         (["--dry-run", "--approve"], "--dry-run runs nothing"),
     ],
 )
-def test_unusable_options_are_one_line(
+def test_invalid_budget_and_approval_options_print_an_error_of_one_line(
     home: Path, plant: Path, given: list[str], said: str
 ) -> None:
     assert said in one_line_error(ask(home, plant, WARM, *given))

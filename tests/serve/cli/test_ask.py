@@ -29,7 +29,9 @@ def galaxy_text(home: Path) -> Done:
     return run_process(home, "ask", GALAXY)
 
 
-def test_question_about_an_owned_thing_is_planned_as_two_dependent_steps(galaxy: Answer) -> None:
+def test_question_about_an_ordered_product_gets_a_plan_of_two_dependent_steps(
+    galaxy: Answer,
+) -> None:
     first, second = galaxy["plan"].split("\n")
     assert first.startswith("s1 = order_lookup(")
     assert second == "s2 = prod_qna(product_id=s1.product_id, query=question)"
@@ -47,14 +49,14 @@ def test_answer_cites_the_order_and_the_fact(galaxy: Answer) -> None:
     assert all(f"[{item['id']}]" in galaxy["text"] for item in cited)
 
 
-def test_citations_are_evidence_that_exists(galaxy: Answer) -> None:
+def test_every_citation_names_existing_evidence_and_evidence_ids_are_unique(galaxy: Answer) -> None:
     known = [item["id"] for item in galaxy["evidence"]]
     assert len(set(known)) == len(known)
     assert galaxy["citations"]
     assert set(galaxy["citations"]) <= set(known)
 
 
-def test_answer_says_who_planned_who_worded_and_how_long_it_took(galaxy: Answer) -> None:
+def test_json_answer_names_planner_and_generator_and_has_times(galaxy: Answer) -> None:
     assert galaxy["planner"]["name"] == "case"
     assert galaxy["planner"]["fallback"] == ""
     assert galaxy["generator"] == "extractive"
@@ -63,7 +65,7 @@ def test_answer_says_who_planned_who_worded_and_how_long_it_took(galaxy: Answer)
     assert galaxy["missing"] == []
 
 
-def test_answer_for_people_shows_plan_text_and_cited_evidence(galaxy_text: Done) -> None:
+def test_printed_answer_shows_plan_text_and_cited_evidence(galaxy_text: Done) -> None:
     assert galaxy_text.returncode == 0
     shown = " ".join(galaxy_text.stdout.split())
     assert shown.startswith("Plan ")
@@ -85,7 +87,7 @@ def test_stdout_holds_only_the_result_while_the_stores_are_built() -> None:
     assert answer["citations"]
 
 
-def test_another_customer_never_sees_the_first_ones_order(home: Path) -> None:
+def test_answer_for_one_customer_contains_no_order_of_another_customer(home: Path) -> None:
     customer = "C002"
     done = run(home, "ask", GALAXY, "--customer", customer, "--json")
     result(done)
@@ -97,7 +99,7 @@ def test_another_customer_never_sees_the_first_ones_order(home: Path) -> None:
         assert all(item["title"] not in done.stdout for item in order["items"])
 
 
-def test_page_that_is_open_is_where_the_product_comes_from(home: Path) -> None:
+def test_plan_takes_the_product_from_the_context_of_the_open_page(home: Path) -> None:
     page = json.dumps({"product_id": "P021", "page": "product"})
     answer = result(run(home, "ask", "Do people like it?", "--context", page, "--json"))
     assert answer["plan"] == "s1 = review_summary(product_id=context.product_id, query=question)"
@@ -114,7 +116,7 @@ def test_small_talk_is_answered_without_evidence(home: Path) -> None:
     assert answer["evidence"] == answer["citations"] == []
 
 
-def test_question_with_markup_quotes_and_emoji_is_taken_as_it_is(home: Path) -> None:
+def test_question_with_markup_quotes_and_emoji_is_answered(home: Path) -> None:
     question = 'Is the "[bold]Dustin[/bold]" robot vacuum \\ any good? 🤖'
     done = run(home, "ask", question)
     assert done.returncode == 0, done.stderr

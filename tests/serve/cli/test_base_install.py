@@ -1,4 +1,4 @@
-"""What is installed without an extra answers; what an extra brings is asked for by its name."""
+"""Without extras, questions are answered; a command that needs an extra names it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_questions_are_planned_and_answered_without_any_extra(
         (["serve"], "serve"),
     ],
 )
-def test_what_an_extra_brings_is_told_in_one_line_with_its_command(
+def test_command_that_needs_an_extra_prints_the_pip_command_that_installs_it(
     home: Path, arguments: list[str], extra: str
 ) -> None:
     code, out, err = run_base(home, *arguments)

@@ -59,7 +59,7 @@ def calibrated(home: Path, *arguments: str | Path) -> dict[str, Any]:
     return told
 
 
-def test_a_sweep_is_told_row_by_row_with_what_to_use(
+def test_calibrate_returns_one_row_per_setting_and_the_best_setting(
     home: Path, model: Path, cases: Path, tmp_path: Path
 ) -> None:
     plot = tmp_path / "figure.png"
@@ -76,7 +76,7 @@ def test_a_sweep_is_told_row_by_row_with_what_to_use(
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
-def test_quality_is_in_the_store_that_is_kept_of_the_file(
+def test_calibrate_stores_the_cases_of_a_file_with_their_measured_quality(
     home: Path, model: Path, cases: Path
 ) -> None:
     calibrated(home, "--cases", cases, "--model", model)
@@ -87,7 +87,7 @@ def test_quality_is_in_the_store_that_is_kept_of_the_file(
     assert all(quality is not None and -20 <= quality < 0 for quality in qualities)
 
 
-def test_a_file_that_changed_is_taken_over_without_measuring_the_rest_again(
+def test_calibrate_updates_its_stored_cases_when_the_file_changes(
     home: Path, model: Path, tmp_path: Path
 ) -> None:
     file, scores = towns(tmp_path / "some.jsonl"), tmp_path / "scores.sqlite"
@@ -106,7 +106,7 @@ def test_a_file_that_changed_is_taken_over_without_measuring_the_rest_again(
     assert found["How far is Ulm?"] is not None
 
 
-def test_people_are_told_the_cost_before_and_the_call_to_write_after(
+def test_calibrate_prints_its_cost_before_and_the_selector_call_after(
     home: Path, model: Path, cases: Path, tmp_path: Path
 ) -> None:
     scores = tmp_path / "scores.sqlite"
@@ -121,7 +121,7 @@ def test_people_are_told_the_cost_before_and_the_call_to_write_after(
     assert "All answers have their scores already." in run(home, "calibrate", *options).stderr
 
 
-def test_questions_of_a_file_are_asked_instead_of_the_cases(
+def test_calibrate_measures_the_questions_of_a_file_instead_of_the_cases(
     home: Path, model: Path, cases: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "asked.jsonl"
@@ -134,7 +134,7 @@ def test_questions_of_a_file_are_asked_instead_of_the_cases(
     assert told["questions"] == 4
 
 
-def test_a_store_of_ones_own_is_swept_by_its_own_names(
+def test_calibrate_of_a_users_own_store_leaves_quality_out(
     home: Path, model: Path, tmp_path: Path
 ) -> None:
     code = tmp_path / "mine.py"
@@ -154,14 +154,14 @@ def test_a_store_of_ones_own_is_swept_by_its_own_names(
     assert {row["lambda_b"] for row in told["rows"]} == {1.0}
 
 
-def test_plan_cases_of_a_domain_are_swept_with_the_model_that_ships(own_home: Path) -> None:
+def test_calibrate_measures_plan_cases_of_a_domain_with_the_shipped_model(own_home: Path) -> None:
     told = calibrated(own_home, "--domain", "shopping", "--model", "mistral", "--limit", "3")
     assert told["model"] == "mistral"
     assert told["questions"] == 3
 
 
 @pytest.mark.timeout(300)
-def test_a_killed_run_goes_on_and_scores_nothing_twice(
+def test_killed_run_of_calibrate_resumes_and_scores_nothing_twice(
     home: Path, model: Path, tmp_path: Path
 ) -> None:
     file, scores = towns(tmp_path / "many.jsonl", 40), tmp_path / "scores.sqlite"
@@ -232,7 +232,7 @@ def rows(file: Path) -> dict[str, int]:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_cannot_be_calibrated_is_one_line(
+def test_invalid_options_and_files_of_calibrate_print_an_error_of_one_line(
     home: Path, model: Path, cases: Path, arguments: list[str], word: str
 ) -> None:
     for name, text in (
@@ -248,6 +248,6 @@ def test_what_cannot_be_calibrated_is_one_line(
     assert word in one_line_error(done)
 
 
-def test_a_model_that_is_not_there_is_one_line(home: Path, cases: Path) -> None:
+def test_missing_model_of_calibrate_prints_an_error_of_one_line(home: Path, cases: Path) -> None:
     done = run(home, "calibrate", "--cases", cases, "--model", "./nowhere")
     assert "no folder './nowhere'" in one_line_error(done)

@@ -31,14 +31,14 @@ def answers(done: Done) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_follow_up_is_answered_with_what_was_said_before(home: Path) -> None:
+def test_follow_up_question_is_planned_with_the_earlier_turn(home: Path) -> None:
     first, second = answers(chat(home, f"{KEYBOARDS}\n{WARRANTY}\n", "--json"))
     assert first["plan"] == 's1 = prod_search(query="mechanical keyboards")'
     assert "Keystone K87" in second["plan"]
     assert [step["status"] for step in second["steps"]] == ["done", "done"]
 
 
-def test_text_is_printed_for_people_without_a_prompt_where_it_is_piped(home: Path) -> None:
+def test_chat_prints_answers_without_a_prompt_when_stdin_is_a_pipe(home: Path) -> None:
     done = chat(home, f"{REFUNDS}\n")
     assert done.returncode == 0
     assert "[E1]" in done.stdout
@@ -46,12 +46,12 @@ def test_text_is_printed_for_people_without_a_prompt_where_it_is_piped(home: Pat
 
 
 @pytest.mark.parametrize("typed", ["", "\n", f"\n{REFUNDS}\n"])
-def test_end_of_input_or_an_empty_line_ends_it(home: Path, typed: str) -> None:
+def test_end_of_input_or_an_empty_line_ends_chat(home: Path, typed: str) -> None:
     done = chat(home, typed)
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_errors_are_told_and_do_not_end_it(home: Path) -> None:
+def test_chat_prints_errors_and_goes_on(home: Path) -> None:
     typed = b"a\x00b\n\xff\n/context {\n" + f"{KEYBOARDS}\n{WARRANTY}\n".encode()
     done = chat(home, typed, "--json")
     assert len(answers(done)) == 2
@@ -60,7 +60,7 @@ def test_errors_are_told_and_do_not_end_it(home: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_what_would_move_the_cursor_or_end_the_line_is_shown_as_text(
+def test_chat_prints_no_control_or_bidirectional_characters_of_answers_and_errors(
     home: Path, more: tuple[str, ...]
 ) -> None:
     raw = "\x1b[2Jgone \u202eback \u2028next"
@@ -74,7 +74,7 @@ def test_what_would_move_the_cursor_or_end_the_line_is_shown_as_text(
         assert [answer["text"] for answer in answers(done)] == [raw]
 
 
-def test_page_can_change_between_questions(home: Path) -> None:
+def test_command_context_changes_the_context_between_questions(home: Path) -> None:
     page = '/context {"product_id": "P028", "page": "product"}'
     typed = f"{KEYBOARDS}\n{page}\nis it loud?\n/context\n"
     assert "context.product_id" in answers(chat(home, typed, "--json"))[1]["plan"]
@@ -89,14 +89,12 @@ def test_ask_takes_earlier_turns_from_a_file(home: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"question": "a"}', '[{"question": "a"}]'])
-def test_file_that_holds_no_turns_is_refused(home: Path, tmp_path: Path, text: str) -> None:
+def test_history_file_without_turns_is_refused(home: Path, tmp_path: Path, text: str) -> None:
     file = tmp_path / "turns.json"
     file.write_text(text)
     assert "istory" in one_line_error(run(home, "ask", WARRANTY, "--history", file))
 
 
-def test_file_that_is_not_there_is_refused_before_anything_is_opened(
-    tmp_path: Path, home: Path
-) -> None:
+def test_missing_history_file_is_refused(tmp_path: Path, home: Path) -> None:
     message = one_line_error(run(home, "chat", "--history", tmp_path / "none.json"))
     assert "cannot be read" in message

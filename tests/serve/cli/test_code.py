@@ -41,7 +41,7 @@ def runs(bare: Path) -> dict[str, Done]:
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_users_error_is_one_clear_line_and_makes_no_store(
+def test_user_error_prints_one_line_and_creates_no_store(
     runs: dict[str, Done], bare: Path, name: str
 ) -> None:
     line = one_line_error(runs[name])
@@ -51,16 +51,16 @@ def test_users_error_is_one_clear_line_and_makes_no_store(
 
 
 @pytest.fixture(scope="module")
-def asked_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def home_and_tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A home, and a source tree that the first test which asks about it indexes."""
     place = tmp_path_factory.mktemp("asked")
     return new_home(place / "home"), source_tree(place / "demo")
 
 
-def test_method_of_a_class_is_shown_in_full_and_asked_for_again_without_the_source(
-    asked_once: tuple[Path, Path],
+def test_ask_shows_a_whole_method_and_later_needs_no_source_folder(
+    home_and_tree: tuple[Path, Path],
 ) -> None:
-    home, tree = asked_once
+    home, tree = home_and_tree
     done = run(home, "ask", "--domain", "code", "--source", tree, SPLIT)
     assert done.returncode == 0, done.stderr
     assert done.stderr == f"Indexing the source code in {tree}, once …\n"
@@ -79,10 +79,10 @@ def test_method_of_a_class_is_shown_in_full_and_asked_for_again_without_the_sour
     assert built["code"] is True
 
 
-def test_rounds_of_a_looped_step_are_shown_and_stand_in_the_json(
-    asked_once: tuple[Path, Path],
+def test_rounds_of_relevance_feedback_are_printed_and_reported_in_json(
+    home_and_tree: tuple[Path, Path],
 ) -> None:
-    home, tree = asked_once
+    home, tree = home_and_tree
     asked = ("ask", "-d", "code", "--source", tree, "--feedback", "offline", SPLIT)
     done = run(home, *asked)
     assert done.returncode == 0, done.stderr

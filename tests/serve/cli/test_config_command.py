@@ -18,7 +18,7 @@ TOKENS = f'port = 9000\n[[tokens]]\ntoken = "{TOKEN}"\ntenant = "acme"\n'
 
 
 @pytest.fixture(autouse=True)
-def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in Settings.model_fields:
         if name != "home":
             monkeypatch.delenv(f"CASEWRIGHT_{name.upper()}", raising=False)
@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
     return made
 
 
-def test_every_setting_has_a_line_with_value_and_origin(tmp_path: Path) -> None:
+def test_config_prints_value_and_origin_of_every_setting(tmp_path: Path) -> None:
     done = run(tmp_path, "config")
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(Settings.model_fields)
@@ -42,7 +42,9 @@ def test_every_setting_has_a_line_with_value_and_origin(tmp_path: Path) -> None:
     ]
 
 
-def test_json_says_the_same_and_what_can_be_given(tmp_path: Path, file: Path) -> None:
+def test_config_json_lists_every_setting_with_value_origin_and_description(
+    tmp_path: Path, file: Path
+) -> None:
     told = result(run(tmp_path, "config", "--config", file, "--json"))
     assert told["file"] == str(file)
     assert told["settings"].keys() == Settings.model_fields.keys()
@@ -52,12 +54,12 @@ def test_json_says_the_same_and_what_can_be_given(tmp_path: Path, file: Path) ->
     assert told["settings"]["host"]["origin"] == "default"
 
 
-def test_every_setting_says_what_can_be_given(tmp_path: Path) -> None:
+def test_every_setting_has_a_description(tmp_path: Path) -> None:
     told = result(run(tmp_path, "config", "--json"))["settings"]
     assert all(one["about"] for one in told.values())
 
 
-def test_secrets_are_masked_for_people_and_in_json(tmp_path: Path, file: Path) -> None:
+def test_config_masks_tokens_in_text_and_json(tmp_path: Path, file: Path) -> None:
     for more in ((), ("--json",)):
         done = run(tmp_path, "config", "--config", file, *more)
         assert done.returncode == 0
@@ -66,7 +68,7 @@ def test_secrets_are_masked_for_people_and_in_json(tmp_path: Path, file: Path) -
         assert "acme" in done.stdout
 
 
-def test_bad_setting_is_one_line_and_exit_code_2(
+def test_invalid_setting_prints_one_line_and_exits_with_code_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_PORT", "x")
@@ -75,7 +77,7 @@ def test_bad_setting_is_one_line_and_exit_code_2(
     assert told["error"]["kind"] == "InputError"
 
 
-def test_variable_that_is_nearly_a_setting_is_pointed_out(
+def test_misspelt_variable_of_a_setting_gets_a_suggestion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_PLANER", "case")
@@ -84,7 +86,7 @@ def test_variable_that_is_nearly_a_setting_is_pointed_out(
     assert result(done)["settings"]["planner"]["value"] is None
 
 
-def test_variables_of_domains_and_of_others_are_left_alone(
+def test_domain_variables_and_unrelated_variables_give_no_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Path
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_CONFIG", str(file))
@@ -96,7 +98,7 @@ def test_variables_of_domains_and_of_others_are_left_alone(
     assert "Did you mean CASEWRIGHT_LEGAL_CONTEXT?" in run(tmp_path, "config").stderr
 
 
-def test_every_variable_that_the_package_names_is_known() -> None:
+def test_every_variable_named_in_the_source_is_a_known_variable() -> None:
     known = {f"CASEWRIGHT_{name.upper()}" for name in Settings.model_fields} | OTHER_VARIABLES
     known |= extensions("variable").keys()
     for file in ROOM_FILES:
@@ -104,7 +106,7 @@ def test_every_variable_that_the_package_names_is_known() -> None:
         assert named <= known, file
 
 
-def test_value_that_would_move_the_cursor_is_shown_as_text(tmp_path: Path) -> None:
+def test_config_prints_no_control_characters_of_a_value(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text('adapter = "\\u001b[2Jgone"', encoding="utf-8")
     for more in ((), ("--json",)):

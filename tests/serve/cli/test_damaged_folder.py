@@ -42,7 +42,7 @@ def emptied(cases: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [garbage, cut_off, missing, no_json, emptied])
-def test_damaged_store_is_a_clear_error_that_names_folder_and_mend(
+def test_error_of_a_damaged_store_names_its_folder_and_the_repair(
     own_home: Path, damage: Callable[[Path], None]
 ) -> None:
     cases = own_home / "data" / "shopping" / "cases"
@@ -55,7 +55,7 @@ def test_damaged_store_is_a_clear_error_that_names_folder_and_mend(
     assert json.loads(done.stdout)["error"]["kind"] == "StoreDamagedError"
 
 
-def test_building_anew_repairs_damaged_stores(
+def test_domains_build_repairs_damaged_stores(
     own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # To encode all its plan cases takes half a minute.
@@ -68,7 +68,7 @@ def test_building_anew_repairs_damaged_stores(
     assert [step["status"] for step in answer["steps"]] == ["done", "done"]
 
 
-def test_stores_folder_that_cannot_be_made_is_a_clear_error(own_home: Path) -> None:
+def test_error_names_the_stores_folder_when_it_cannot_be_created(own_home: Path) -> None:
     place = own_home / "data" / "shopping"
     place.rename(own_home / "data" / "old")
     place.write_text("a file where a folder should be")

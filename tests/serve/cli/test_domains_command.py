@@ -15,7 +15,7 @@ def listed(home: Path) -> list[dict[str, Any]]:
     return domains
 
 
-def test_every_domain_is_listed_with_questions_to_try(home: Path) -> None:
+def test_domains_lists_every_domain_with_example_questions_and_scopes(home: Path) -> None:
     done = run(home, "domains")
     assert (done.returncode, done.stderr) == (0, "")
     for name in domain_names():
@@ -27,7 +27,9 @@ def test_every_domain_is_listed_with_questions_to_try(home: Path) -> None:
             assert f"--{field} {' | '.join(values)}" in done.stdout
 
 
-def test_listing_for_machines_says_the_same(listed: list[dict[str, Any]]) -> None:
+def test_domains_json_lists_every_domain_with_questions_and_scopes(
+    listed: list[dict[str, Any]],
+) -> None:
     assert [domain["name"] for domain in listed] == domain_names()
     for domain in listed:
         known = find_domain(domain["name"])
@@ -36,7 +38,7 @@ def test_listing_for_machines_says_the_same(listed: list[dict[str, Any]]) -> Non
         assert domain["scopes"] == {field: list(v) for field, v in known.scopes.items()}
 
 
-def test_listing_says_where_the_stores_are_and_whether_they_are_built(
+def test_domains_json_has_the_stores_folder_and_whether_it_is_built(
     home: Path, listed: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     shopping = listed[domain_names().index("shopping")]
@@ -55,7 +57,7 @@ def test_listing_says_where_the_stores_are_and_whether_they_are_built(
         (3, {"prod_search"}),
     ],
 )
-def test_question_to_try_is_answered_with_what_it_asks_for(
+def test_example_question_of_the_shop_calls_the_expected_tools(
     home: Path, number: int, tools: set[str]
 ) -> None:
     question = find_domain("shopping").questions[number]

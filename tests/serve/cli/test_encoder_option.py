@@ -14,7 +14,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_bert(tmp_path_factory.mktemp("models") / "tiny-bert", words)
 
 
-def test_documents_are_ingested_and_asked_with_a_named_encoder_in_a_place_of_its_own(
+def test_option_encoder_ingests_and_asks_documents_in_a_separate_store(
     tmp_path: Path, model: Path
 ) -> None:
     home = new_home(tmp_path / "home")
@@ -30,7 +30,7 @@ def test_documents_are_ingested_and_asked_with_a_named_encoder_in_a_place_of_its
     assert "casewright ingest" in one_line_error(run(home, "ask", *question))
 
 
-def test_an_encoder_that_cannot_be_loaded_is_a_users_error(tmp_path: Path) -> None:
+def test_encoder_that_cannot_be_loaded_prints_an_error_of_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = run(new_home(tmp_path / "home"), "ask", "hello", "--encoder", tmp_path / "empty")
     assert "could not be loaded" in one_line_error(done)

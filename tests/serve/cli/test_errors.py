@@ -59,14 +59,14 @@ def runs(home: Path) -> dict[str, Done]:
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_users_error_is_one_clear_line(runs: dict[str, Done], name: str) -> None:
+def test_user_error_prints_one_line(runs: dict[str, Done], name: str) -> None:
     line = one_line_error(runs[name])
     assert UNUSABLE[name][1] in line
     assert len(line) < 400
 
 
 @pytest.mark.parametrize("name", [name for name in UNUSABLE if name != "unknown command"])
-def test_users_error_is_an_object_for_machines(runs: dict[str, Done], name: str) -> None:
+def test_user_error_is_a_json_object_with_the_option_json(runs: dict[str, Done], name: str) -> None:
     done = runs[name]
     assert done.returncode == 2
     assert done.stdout, "nothing on stdout"
@@ -87,7 +87,7 @@ def test_error_without_json_leaves_stdout_empty(plain: Done) -> None:
     assert plain.stdout == ""
 
 
-def test_error_kind_tells_a_missing_package_from_a_bad_input(home: Path) -> None:
+def test_json_error_names_the_kind_of_unknown_planners_and_missing_packages(home: Path) -> None:
     missing = run(home, "plan", "hello", "--planner", "nope:model", "--json")
     unknown = run(home, "plan", "hello", "--planner", "nope", "--json")
     kinds = [json.loads(done.stdout)["error"]["kind"] for done in (missing, unknown)]
@@ -96,7 +96,7 @@ def test_error_kind_tells_a_missing_package_from_a_bad_input(home: Path) -> None
     assert kinds[1] == "InputError"
 
 
-def test_context_as_deep_as_json_can_be_read_is_no_error(home: Path) -> None:
+def test_context_of_400_nested_lists_is_accepted(home: Path) -> None:
     deep = '{"a": ' + "[" * 400 + "]" * 400 + "}"
     done = run(home, "plan", "Thank you!", "--context", deep, "--json")
     assert done.returncode == 0, done.stderr

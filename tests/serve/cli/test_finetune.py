@@ -44,7 +44,9 @@ def done(home: Path, folder: Path) -> Done:
     return run(home, "finetune", "reader", *chosen)
 
 
-def test_training_a_reader_prints_what_it_was_trained_with(done: Done, folder: Path) -> None:
+def test_finetune_reader_prints_folder_epochs_seed_and_number_of_queries(
+    done: Done, folder: Path
+) -> None:
     told: dict[str, Any] = result(done)
     assert told["folder"] == str(folder / "new" / "reader")
     assert (told["epochs"], told["seed"], told["queries"]) == (1, 5, 40)
@@ -52,7 +54,7 @@ def test_training_a_reader_prints_what_it_was_trained_with(done: Done, folder: P
     assert done.stderr == ""
 
 
-def test_training_a_reader_writes_what_can_be_opened(done: Done, folder: Path) -> None:
+def test_finetune_reader_writes_a_reader_that_can_be_opened(done: Done, folder: Path) -> None:
     target = folder / "new" / "reader"
     assert {file.name for file in target.iterdir()} == {"reader.json", "reader.safetensors"}
     reader = Reader(target)
@@ -60,7 +62,9 @@ def test_training_a_reader_writes_what_can_be_opened(done: Done, folder: Path) -
     assert reader.card.training["epochs"] == 1
 
 
-def test_too_few_queries_to_train_on_are_a_users_error(home: Path, tmp_path: Path) -> None:
+def test_finetune_reader_refuses_three_queries_and_writes_no_folder(
+    home: Path, tmp_path: Path
+) -> None:
     source = written(tmp_path / "few.jsonl", toy_queries()[:3])
     done = run(home, "finetune", "reader", "--input", source, "--output", tmp_path / "reader")
     assert "3 queries" in one_line_error(done)
@@ -78,13 +82,15 @@ def test_too_few_queries_to_train_on_are_a_users_error(home: Path, tmp_path: Pat
         ([], "--output"),
     ],
 )
-def test_what_no_reader_can_be_trained_with_is_one_line(
+def test_invalid_options_of_finetune_reader_print_an_error_of_one_line(
     home: Path, arguments: list[str], word: str
 ) -> None:
     assert word in one_line_error(run(home, "finetune", "reader", *arguments))
 
 
-def test_an_output_that_is_a_file_is_left_as_it_is(home: Path, tmp_path: Path) -> None:
+def test_finetune_reader_leaves_a_file_given_as_output_unchanged(
+    home: Path, tmp_path: Path
+) -> None:
     source = written(tmp_path / "queries.jsonl", toy_queries()[:40])
     done = run(home, "finetune", "reader", "--input", source, "--output", source, "--epochs", "1")
     assert str(source) in one_line_error(done)

@@ -32,7 +32,9 @@ def written(folder: Path, count: int) -> Path:
     return file
 
 
-def test_parser_learns_from_messages_and_plans_as_an_adapter(home: Path, tmp_path: Path) -> None:
+def test_finetune_adapt_learns_from_messages_and_its_adapter_plans_in_the_ensemble(
+    home: Path, tmp_path: Path
+) -> None:
     run(home, "new", tmp_path / "plant.py")
     written(tmp_path, 20)
     adapt = [*ADAPT, "learn.jsonl", "--output", "mine", "--minutes", "0", "--json"]
@@ -56,7 +58,7 @@ def test_parser_learns_from_messages_and_plans_as_an_adapter(home: Path, tmp_pat
 
 
 @pytest.mark.parametrize(("count", "mend"), [(19, "casewright draft"), (501, "finetune sample")])
-def test_too_few_and_too_many_messages_are_refused_with_a_mend(
+def test_finetune_adapt_refuses_19_and_501_messages_and_names_another_command(
     home: Path, tmp_path: Path, count: int, mend: str
 ) -> None:
     run(home, "new", tmp_path / "plant.py")
@@ -66,7 +68,9 @@ def test_too_few_and_too_many_messages_are_refused_with_a_mend(
     assert mend in said
 
 
-def test_wrong_inputs_are_one_line(home: Path, tmp_path: Path) -> None:
+def test_invalid_inputs_of_finetune_adapt_and_missing_parsers_print_one_line(
+    home: Path, tmp_path: Path
+) -> None:
     run(home, "new", tmp_path / "plant.py")
     said = one_line_error(run(home, *ADAPT, "none.jsonl", "--output", "mine", folder=tmp_path))
     assert said.startswith("none.jsonl cannot be read")

@@ -39,7 +39,7 @@ path = "instructions.jsonl"
 """
 
 
-def lines(file: Path, records: list[dict[str, Any]]) -> None:
+def write_lines(file: Path, records: list[dict[str, Any]]) -> None:
     file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {**query.record.model_dump(), "plan": str(query.plan), "class": query.label}
         for query in toy_queries()
     ]
-    lines(made / "queries.jsonl", queries)
+    write_lines(made / "queries.jsonl", queries)
     told = json.dumps(toolbox_to_records(SHOP))
     (made / "tools.json").write_text(told, encoding="utf-8")
     pools = {"find": {"names": ["search_shop"], "descriptions": ["Looks for goods."]}}
@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for number in range(80)
     ]
-    lines(made / "instructions.jsonl", asked)
+    write_lines(made / "instructions.jsonl", asked)
     (made / "recipe.toml").write_text(RECIPE, encoding="utf-8")
     return made
 
@@ -90,7 +90,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def test_a_recipe_becomes_a_set_that_can_be_read(done: Done, folder: Path) -> None:
+def test_finetune_data_writes_a_training_set_that_can_be_read(done: Done, folder: Path) -> None:
     told = result(done)
     made = read_training_set(folder / "set")
     assert told == {"folder": str(folder / "set"), "manifest": made.manifest}
@@ -105,7 +105,9 @@ def test_a_recipe_becomes_a_set_that_can_be_read(done: Done, folder: Path) -> No
     assert made.validation
 
 
-def test_the_manifest_says_where_instructions_come_from(done: Done, folder: Path) -> None:
+def test_manifest_records_number_share_and_licences_of_the_instructions(
+    done: Done, folder: Path
+) -> None:
     manifest = result(done)["manifest"]
     examples = read_training_set(folder / "set").examples
     generic = [example for example in examples if example.source.startswith("hugging_face:")]
@@ -116,14 +118,14 @@ def test_the_manifest_says_where_instructions_come_from(done: Done, folder: Path
     assert list(manifest["instructions"]["licences"]) == ["instructions.jsonl"]
 
 
-def test_the_manifest_names_no_place_on_this_machine(done: Done, folder: Path) -> None:
+def test_manifest_contains_no_absolute_path(done: Done, folder: Path) -> None:
     manifest = result(done)["manifest"]
     assert str(folder) not in json.dumps(manifest)
     assert manifest["data"]["queries"] == "queries.jsonl"
     assert manifest["data"]["instructions"]["sources"][0]["path"] == "instructions.jsonl"
 
 
-def test_the_same_seed_makes_the_same_bytes_in_any_process_and_place(
+def test_same_seed_makes_the_same_bytes_in_another_process_and_folder(
     done: Done, home: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "other"
@@ -137,7 +139,7 @@ def test_the_same_seed_makes_the_same_bytes_in_any_process_and_place(
     assert files(other / "set") == files(folder / "set")
 
 
-def test_samples_are_printed_and_nothing_is_written(home: Path, folder: Path) -> None:
+def test_option_sample_prints_examples_and_writes_no_file(home: Path, folder: Path) -> None:
     before = sorted(file.name for file in folder.iterdir())
     shown = data(home, folder, "--sample", "2")
     assert shown.returncode == 0, shown.stderr
@@ -149,7 +151,7 @@ def test_samples_are_printed_and_nothing_is_written(home: Path, folder: Path) ->
     assert sorted(file.name for file in folder.iterdir()) == before
 
 
-def test_samples_as_json_are_rows_by_task(home: Path, folder: Path) -> None:
+def test_option_sample_with_json_groups_examples_by_task(home: Path, folder: Path) -> None:
     told = result(data(home, folder, "--sample", "1", "--json"))
     assert "folder" not in told
     assert {"plan", "instruction"} <= set(told["samples"])
@@ -157,7 +159,9 @@ def test_samples_as_json_are_rows_by_task(home: Path, folder: Path) -> None:
         assert [row["task"] for row in rows] == [task]
 
 
-def test_sampled_queries_are_shown_beside_the_initial_ones(home: Path, folder: Path) -> None:
+def test_option_sample_prints_initial_queries_and_added_queries_separately(
+    home: Path, folder: Path
+) -> None:
     few = folder / "few.toml"
     sampling = '\n[data.sampling]\nmethod = "dqs"\ninitial = 10\nsize = 20\n'
     few.write_text(RECIPE + sampling, encoding="utf-8")
@@ -174,13 +178,13 @@ def test_sampled_queries_are_shown_beside_the_initial_ones(home: Path, folder: P
     assert all(f"── {query}\n" in shown.stdout for side in drawn.values() for query in side)
 
 
-def test_a_domains_queries_for_measuring_never_enter(tmp_path: Path) -> None:
+def test_training_set_leaves_out_the_measuring_queries_of_the_domain(tmp_path: Path) -> None:
     shop = find_domain("shopping")
     taught, measuring = (
         [query.record.model_dump() | {"plan": str(query.plan)} for query in queries]
         for queries in (shop.queries()[:40], shop.measuring_queries()[:3])
     )
-    lines(tmp_path / "queries.jsonl", [*taught, *measuring])
+    write_lines(tmp_path / "queries.jsonl", [*taught, *measuring])
     recipe = tmp_path / "recipe.toml"
     own = '[data]\ndomain = "shopping"\nqueries = "queries.jsonl"\nvalidation = 0.2\n'
     recipe.write_text(own, encoding="utf-8")
@@ -194,7 +198,9 @@ def test_a_domains_queries_for_measuring_never_enter(tmp_path: Path) -> None:
         assert [one.id for one in read.examples if query["query"] in str(one.prompt)] == []
 
 
-def test_counts_are_printed_for_people(home: Path, folder: Path, tmp_path: Path) -> None:
+def test_finetune_data_prints_counts_of_examples_and_queries(
+    home: Path, folder: Path, tmp_path: Path
+) -> None:
     shown = data(home, folder, "--output", tmp_path / "set")
     assert shown.returncode == 0, shown.stderr
     made = read_training_set(tmp_path / "set")
@@ -203,7 +209,9 @@ def test_counts_are_printed_for_people(home: Path, folder: Path, tmp_path: Path)
     assert f"Of {len(toy_queries())} queries {len(toy_queries())} were taken" in shown.stdout
 
 
-def test_a_set_is_replaced_by_force_alone(home: Path, folder: Path, done: Done) -> None:
+def test_existing_training_set_is_replaced_only_with_the_option_force(
+    home: Path, folder: Path, done: Done
+) -> None:
     before = files(folder / "set")
     assert "--force" in one_line_error(data(home, folder, "--output", folder / "set"))
     assert files(folder / "set") == before
@@ -230,7 +238,7 @@ def test_a_set_is_replaced_by_force_alone(home: Path, folder: Path, done: Done) 
         *("no-domain", "pools", "no-json"),
     ],
 )
-def test_a_recipe_that_cannot_be_used_is_one_line(
+def test_invalid_recipe_prints_an_error_of_one_line_and_writes_nothing(
     home: Path, folder: Path, tmp_path: Path, change: tuple[str, str], words: str
 ) -> None:
     assert change[0] in RECIPE
@@ -256,14 +264,16 @@ def test_a_recipe_that_cannot_be_used_is_one_line(
     ],
     ids=["nothing-to-do", "no-recipe", "no-sample", "file", "not-empty", "nothing"],
 )
-def test_what_no_set_can_be_made_with_is_one_line(
+def test_invalid_options_of_finetune_data_print_an_error_of_one_line(
     home: Path, folder: Path, arguments: list[str], words: str
 ) -> None:
     given = [str(folder / one) if "." in one else one for one in arguments]
     assert words in one_line_error(run(home, "finetune", "data", *given))
 
 
-def test_a_tool_use_set_is_taken_beside_the_queries_and_told_of(home: Path, folder: Path) -> None:
+def test_finetune_data_adds_queries_of_a_tool_use_set_and_prints_their_counts(
+    home: Path, folder: Path
+) -> None:
     asked = [
         (
             f"dig {number} holes",

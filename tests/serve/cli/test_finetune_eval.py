@@ -56,7 +56,7 @@ def evaluated(folder: Path, *arguments: str | Path) -> Done:
     return run(folder / "home", "finetune", "eval", *own, *arguments)
 
 
-def test_planners_are_shown_side_by_side_with_their_controls(folder: Path) -> None:
+def test_finetune_eval_prints_planners_with_their_controls_and_differences(folder: Path) -> None:
     shown = ("--cases", folder / "cases.jsonl", "--removal", "--controls")
     done = evaluated(folder, "--planner", "classifiers", *shown)
     assert done.returncode == 0, done.stderr
@@ -66,7 +66,7 @@ def test_planners_are_shown_side_by_side_with_their_controls(folder: Path) -> No
     assert "Difference from classifiers" in done.stdout
 
 
-def test_a_model_is_asked_with_the_grammar_off_where_a_tool_is_removed(folder: Path) -> None:
+def test_model_plans_without_its_grammar_when_a_tool_is_removed(folder: Path) -> None:
     model = save_tiny(folder / "tiny")
     name = f"local:{model}"
     one = ("--planner", name, "--limit", "1", "--json")
@@ -84,14 +84,14 @@ def test_a_model_is_asked_with_the_grammar_off_where_a_tool_is_removed(folder: P
     assert free["settings"]["grammar"] is False
 
 
-def test_what_makes_figures_of_a_file_hard_to_read_is_told(folder: Path) -> None:
+def test_finetune_eval_warns_of_missing_plan_cases_and_unknown_classes(folder: Path) -> None:
     file = write(folder / "named.jsonl", [("do you sell a lamp", FIND, "sales")])
     told = evaluated(folder, "--planner", "parser", "--input", file).stderr
     assert "no plan cases for these" in told
     assert "No wrong plan counts for the classes sales" in told
 
 
-def test_the_queries_of_a_domain_are_those_for_measuring(
+def test_finetune_eval_uses_the_measuring_queries_of_the_domain(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = find_domain("shopping")
@@ -112,7 +112,7 @@ def test_the_queries_of_a_domain_are_those_for_measuring(
     assert all(line.startswith("Adding cases") for line in done.stderr.splitlines())
 
 
-def test_a_public_set_tells_what_converts(folder: Path) -> None:
+def test_finetune_eval_of_a_public_set_reports_which_records_convert(folder: Path) -> None:
     specification = [
         {"name": "a", "parameters": {"x": {"type": "string"}}, "output_parameters": {}}
     ]
@@ -147,7 +147,7 @@ def test_a_public_set_tells_what_converts(folder: Path) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else value[-1],
 )
-def test_what_cannot_be_done_is_told_in_a_line(
+def test_invalid_options_of_finetune_eval_print_an_error_of_one_line(
     folder: Path, arguments: list[str], told: str
 ) -> None:
     assert told in one_line_error(evaluated(folder, *arguments))
@@ -164,7 +164,7 @@ def test_what_cannot_be_done_is_told_in_a_line(
     ],
     ids=lambda value: value if isinstance(value, str) else value[-1],
 )
-def test_questions_that_are_not_there_are_told_in_a_line(
+def test_missing_query_sets_of_finetune_eval_print_an_error_of_one_line(
     home: Path, arguments: list[str], told: str
 ) -> None:
     assert told in one_line_error(run(home, "finetune", "eval", *arguments))
@@ -179,7 +179,7 @@ def test_questions_that_are_not_there_are_told_in_a_line(
     ],
     ids=["unknown tool", "removed tool", "control character"],
 )
-def test_a_query_that_no_planner_could_be_right_on_is_named(
+def test_finetune_eval_names_the_query_whose_gold_plan_or_text_is_invalid(
     folder: Path, more: dict[str, Any], told: str
 ) -> None:
     good = {"id": "a", "query": "a lamp", "plan": FIND}

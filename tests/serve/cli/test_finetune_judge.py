@@ -24,7 +24,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder(tmp_path_factory.mktemp("towns"))
 
 
-def test_a_judge_is_trained_on_data_of_ones_own(home: Path, data: Path, tmp_path: Path) -> None:
+def test_finetune_judge_trains_on_given_data_and_beats_its_control(
+    home: Path, data: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "new" / "judge.json"
     told = result(run(home, "finetune", "judge", "--data", data, "--output", target, "--json"))
     model = JudgeModel.load(target)
@@ -53,7 +55,7 @@ def test_a_judge_is_trained_on_data_of_ones_own(home: Path, data: Path, tmp_path
     ],
     ids=range(5),
 )
-def test_what_no_judge_can_be_trained_with_is_one_line(
+def test_invalid_options_of_finetune_judge_print_one_line_and_write_nothing(
     home: Path, tmp_path: Path, arguments: list[str], word: str
 ) -> None:
     (home / "file").write_text("kept", encoding="utf-8")

@@ -15,7 +15,7 @@ from tests.serve.helpers import new_home, one_line_error, run
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_parser_is_trained_measured_and_written(tmp_path: Path) -> None:
+def test_finetune_parser_trains_measures_and_writes_a_plan_parser(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home")
     done = run(home, "finetune", "parser", "--output", "out", "--minutes", "0.001", "--json")
     assert done.returncode == 0
@@ -28,7 +28,7 @@ def test_a_parser_is_trained_measured_and_written(tmp_path: Path) -> None:
     assert result.confidence is not None
 
 
-def test_a_folder_to_start_from_that_holds_no_parser_is_refused(tmp_path: Path) -> None:
+def test_finetune_parser_refuses_to_start_from_a_folder_without_a_parser(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home")
     ran = run(home, "finetune", "parser", "--output", "out", "--from", "nothing")
     assert "nothing holds no plan parser" in one_line_error(ran)

@@ -30,7 +30,7 @@ POOL = [f"a {kind} {thing}" for kind in ("big", "red", "old") for thing in ("bed
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return new_home(tmp_path_factory.mktemp("queries") / "home")
 
 
@@ -48,19 +48,21 @@ def sheet(folder: Path, *records: dict[str, Any]) -> Path:
     return file
 
 
-def sampled(own: Path, folder: Path, *more: str | Path) -> Done:
+def sampled(home: Path, folder: Path, *more: str | Path) -> Done:
     given = ("--initial", folder / "initial.txt", "--pool", folder / "pool.json", *more)
-    return run(own, "finetune", "sample", *given, "--output", folder / "out.jsonl")
+    return run(home, "finetune", "sample", *given, "--output", folder / "out.jsonl")
 
 
-def annotated(own: Path, folder: Path, source: Path, *more: str | Path) -> Done:
+def annotated(home: Path, folder: Path, source: Path, *more: str | Path) -> Done:
     tools = ("--toolbox", folder / "tools.json")
     output = ("--output", folder / "out.jsonl")
-    return run(own, "finetune", "annotate", "--input", source, *output, *tools, *more)
+    return run(home, "finetune", "annotate", "--input", source, *output, *tools, *more)
 
 
-def test_a_pool_is_sampled_into_a_sheet_with_its_figures(own: Path, folder: Path) -> None:
-    told = result(sampled(own, folder, "--compare", "--json"))
+def test_finetune_sample_writes_a_sheet_and_reports_coverage_of_each_method(
+    home: Path, folder: Path
+) -> None:
+    told = result(sampled(home, folder, "--compare", "--json"))
     lines = (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     assert {record["query"] for record in records} <= set(POOL)
@@ -71,8 +73,8 @@ def test_a_pool_is_sampled_into_a_sheet_with_its_figures(own: Path, folder: Path
     assert all(0 < row["coverage"] <= row["coverage_with_initial"] <= 1 for row in by.values())
 
 
-def test_figures_are_a_table_for_people(own: Path, folder: Path) -> None:
-    done = sampled(own, folder, "--method", "facility-location", "--size", "3")
+def test_finetune_sample_prints_its_figures_as_a_table(home: Path, folder: Path) -> None:
+    done = sampled(home, folder, "--method", "facility-location", "--size", "3")
     assert done.returncode == 0, done.stderr
     assert "facility_location" in done.stdout
     assert "10 queries in the pool, 9 different ones" in done.stdout
@@ -88,22 +90,22 @@ def test_figures_are_a_table_for_people(own: Path, folder: Path) -> None:
     ],
     ids=["size", "method", "both", "file"],
 )
-def test_a_sample_that_cannot_be_had_is_one_line(
-    own: Path, folder: Path, more: tuple[str, ...], why: str
+def test_invalid_options_of_finetune_sample_print_one_line_and_write_nothing(
+    home: Path, folder: Path, more: tuple[str, ...], why: str
 ) -> None:
-    done = sampled(own, folder, *more)
+    done = sampled(home, folder, *more)
     assert why in one_line_error(done)
     assert not (folder / "out.jsonl").exists()
 
 
-def test_a_sheet_that_may_be_filled_in_is_not_written_over(own: Path, folder: Path) -> None:
+def test_finetune_sample_does_not_overwrite_an_existing_sheet(home: Path, folder: Path) -> None:
     (folder / "out.jsonl").write_text("mine", encoding="utf-8")
-    assert "perhaps filled in" in one_line_error(sampled(own, folder))
+    assert "perhaps filled in" in one_line_error(sampled(home, folder))
     assert (folder / "out.jsonl").read_text(encoding="utf-8") == "mine"
 
 
-def test_a_filled_sheet_becomes_annotated_queries_and_the_rest_is_kept(
-    own: Path, folder: Path
+def test_finetune_annotate_writes_valid_queries_and_keeps_the_other_lines(
+    home: Path, folder: Path
 ) -> None:
     source = sheet(
         folder,
@@ -111,7 +113,7 @@ def test_a_filled_sheet_becomes_annotated_queries_and_the_rest_is_kept(
         {"id": "2", "query": "is it quiet", "plan": "s1 = room_facts(query=question)"},
         {"id": "3", "query": "rooms in Kiel", "plan": ""},
     )
-    done = annotated(own, folder, source, "--json")
+    done = annotated(home, folder, source, "--json")
     assert done.returncode == 2
     assert done.stderr.startswith("error: 1 of 3 lines are wrong.")
     told = json.loads(done.stdout)
@@ -122,8 +124,8 @@ def test_a_filled_sheet_becomes_annotated_queries_and_the_rest_is_kept(
     assert rest == source.read_text(encoding="utf-8").splitlines()[1:]
 
 
-def test_problems_are_a_table_for_people(own: Path, folder: Path) -> None:
-    done = annotated(own, folder, sheet(folder, {"id": "7", "query": "rooms in Kiel", "plan": ""}))
+def test_finetune_annotate_prints_problems_as_a_table(home: Path, folder: Path) -> None:
+    done = annotated(home, folder, sheet(folder, {"id": "7", "query": "rooms in Kiel", "plan": ""}))
     assert done.returncode == 0, done.stderr
     assert "The plan is empty." in done.stdout
 
@@ -139,10 +141,10 @@ def test_problems_are_a_table_for_people(own: Path, folder: Path) -> None:
     ],
     ids=["both", "rest", "output", "input", "queries"],
 )
-def test_an_annotation_that_cannot_begin_is_one_line(
-    own: Path, folder: Path, more: tuple[str, str], why: str
+def test_invalid_options_of_finetune_annotate_print_an_error_of_one_line(
+    home: Path, folder: Path, more: tuple[str, str], why: str
 ) -> None:
     source = sheet(folder, {"id": "1", "query": "rooms in Bremen", "plan": ROOM})
     name = more[1] if "." not in more[1] else str(folder / more[1])
-    assert why in one_line_error(annotated(own, folder, source, more[0], name))
+    assert why in one_line_error(annotated(home, folder, source, more[0], name))
     assert source.read_text(encoding="utf-8").count("\n") == 1

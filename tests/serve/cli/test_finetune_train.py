@@ -31,7 +31,7 @@ log_steps = 1
 """
 
 
-def test_ctrl_c_ends_with_one_line_and_the_training_goes_on_by_resume(
+def test_ctrl_c_stops_training_with_one_line_and_option_resume_continues_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = new_home(tmp_path / "home")
@@ -55,7 +55,7 @@ def test_ctrl_c_ends_with_one_line_and_the_training_goes_on_by_resume(
     assert done.stderr == "Resuming after step 1.\n"
 
 
-def test_an_unusable_recipe_is_one_line(tmp_path: Path) -> None:
+def test_invalid_training_recipe_prints_an_error_of_one_line(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home")
     (home / "recipe.toml").write_text(
         RECIPE.replace("\nsteps = 3", "\nsteps = 0"), encoding="utf-8"

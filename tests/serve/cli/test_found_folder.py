@@ -1,4 +1,4 @@
-"""A command that is run in a folder of somebody else runs nothing that lies there."""
+"""A command runs no code that it finds in the folder in which it is started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.serve.helpers import new_home, one_line_error, run
 from tests.support.pickles import plant
 
 
-def test_neither_a_found_settings_file_nor_the_folder_it_names_runs_code(tmp_path: Path) -> None:
+def test_settings_file_in_the_working_folder_and_its_home_run_no_code(tmp_path: Path) -> None:
     home = new_home(tmp_path / "theirs" / "h")
     place = home / "data" / "documents"
     client = QdrantClient(path=str(place))

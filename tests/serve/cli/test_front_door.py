@@ -28,13 +28,13 @@ CASES = {"how warm is the mill": 's1 = read_sensor(place="mill")'}
 DOMAIN = own_domain("plant", Toolbox([read_sensor]), CASES, scopes={"hall": ["B", "C"]})
 
 
-def test_public_names_are_these_and_no_more_than_fifteen() -> None:
+def test_package_exports_exactly_its_fifteen_public_names() -> None:
     assert casewright.__all__ == NAMES.split()
     assert len(casewright.__all__) <= 15
     assert set(casewright.__all__) < set(dir(casewright))
 
 
-def test_public_names_are_those_of_the_rooms() -> None:
+def test_public_name_is_the_same_object_as_in_its_subpackage() -> None:
     from casewright.planner import CasePlanner
 
     assert casewright.CasePlanner is CasePlanner
@@ -42,32 +42,32 @@ def test_public_names_are_those_of_the_rooms() -> None:
         casewright.nothing  # noqa: B018 - that it is read is what is tested
 
 
-def test_importing_the_package_imports_nothing_else() -> None:
+def test_importing_casewright_imports_no_submodule() -> None:
     code = "import sys, casewright; print([n for n in sys.modules if n.startswith('casewright.')])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
 
 
-def test_ask_answers_with_tools_of_ones_own() -> None:
+def test_ask_answers_with_a_users_own_tools() -> None:
     answer = ask("how warm is the lathe", DOMAIN, scope={"hall": "C"})
     assert isinstance(answer, Answer)
     assert answer.plan == 's1 = read_sensor(place="lathe")'
     assert "lathe, hall C: 61 °C [E1]" in answer.text
 
 
-def test_ask_reads_earlier_turns_and_default_scopes() -> None:
+def test_ask_accepts_earlier_turns_and_uses_the_default_scope() -> None:
     turns = [Turn(question="how warm is the mill", answer="61 °C")]
     assert "hall B" in ask("how warm is the lathe", DOMAIN, history=turns).text
 
 
-def test_ask_refuses_what_it_cannot_use() -> None:
+def test_ask_refuses_unknown_scope_values_and_domains() -> None:
     with pytest.raises(InputError, match="There is no hall 'Z'"):
         ask("how warm is the mill", DOMAIN, scope={"hall": "Z"})
     with pytest.raises(InputError, match="There is no domain 'nowhere'"):
         ask("how warm is the mill", "nowhere")
 
 
-def test_decorator_takes_the_settings_of_a_tool() -> None:
+def test_tool_decorator_sets_name_and_results_and_refuses_unknown_parameters() -> None:
     @tool(name="sensor", results=("degrees",), sources={"place": ("span",)})
     def read(place: str) -> list[dict[str, int]]:
         """Reads."""
@@ -78,7 +78,7 @@ def test_decorator_takes_the_settings_of_a_tool() -> None:
         tool(sources={"hall": ("span",)})(lambda place: place)
 
 
-def test_own_domain_takes_questions_with_their_plans(tmp_path: Path) -> None:
+def test_own_domain_makes_annotated_queries_from_questions_with_plans(tmp_path: Path) -> None:
     (query,) = DOMAIN.queries()
     assert isinstance(query, AnnotatedQuery)
     assert (query.query, str(query.plan)) == next(iter(CASES.items()))

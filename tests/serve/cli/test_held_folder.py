@@ -27,7 +27,7 @@ connections.release(key, engine)
 
 
 @contextmanager
-def held(home: Path) -> Iterator[subprocess.Popen[str]]:
+def locked_by_another_process(home: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process holds the home's stores until a line is written to it."""
     folder = home / "data" / "shopping" / "cases"
     with subprocess.Popen(
@@ -48,12 +48,12 @@ def held(home: Path) -> Iterator[subprocess.Popen[str]]:
 def impatient(home: Path, *arguments: str) -> Done:
     """Run a command as it is, but for its patience: a minute is long for a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_opening, "LOCK_SECONDS", 0.5)
+        patch.setattr(waiting, "LOCK_SECONDS", 0.5)
         return run(home, *arguments)
 
 
-def test_folder_held_by_another_process_is_a_clear_error(own_home: Path) -> None:
-    with held(own_home):
+def test_ask_names_the_folder_that_another_process_locks(own_home: Path) -> None:
+    with locked_by_another_process(own_home):
         started = time.monotonic()
         done = impatient(own_home, "ask", GALAXY, "--json")
         assert time.monotonic() - started < 10
@@ -63,9 +63,9 @@ def test_folder_held_by_another_process_is_a_clear_error(own_home: Path) -> None
     assert json.loads(done.stdout)["error"] == {"kind": "StoreLockedError", "message": line}
 
 
-def test_build_that_is_refused_a_held_folder_leaves_it_built(own_home: Path) -> None:
+def test_refused_build_of_a_locked_folder_leaves_its_stores_unchanged(own_home: Path) -> None:
     shopping = own_home / "data" / "shopping"
-    with held(own_home):
+    with locked_by_another_process(own_home):
         before = contents(shopping)
         assert "Another process holds" in one_line_error(
             impatient(own_home, "domains", "--build", "shopping")
@@ -73,8 +73,8 @@ def test_build_that_is_refused_a_held_folder_leaves_it_built(own_home: Path) -> 
         assert contents(shopping) == before
 
 
-def test_command_waits_for_a_folder_and_answers_once_it_is_free(own_home: Path) -> None:
-    with held(own_home) as process:
+def test_ask_waits_for_a_locked_folder_and_answers_when_it_is_free(own_home: Path) -> None:
+    with locked_by_another_process(own_home) as process:
         timer = threading.Timer(2, process.communicate, ("free\n",))
         timer.start()
         started = time.monotonic()
@@ -84,7 +84,9 @@ def test_command_waits_for_a_folder_and_answers_once_it_is_free(own_home: Path) 
     assert answer["citations"]
 
 
-def test_commands_that_run_at_once_wait_for_each_other(own_home: Path) -> None:
+def test_simultaneous_commands_wait_for_each_other_and_build_the_stores_once(
+    own_home: Path,
+) -> None:
     (own_home / "data" / "shopping" / "built.json").unlink()
     with ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(run_process, own_home, "ask", GALAXY, "--json") for _ in range(2)]
@@ -94,5 +96,5 @@ def test_commands_that_run_at_once_wait_for_each_other(own_home: Path) -> None:
     assert sum("Building" in done.stderr for done in runs) == 1
 
 
-def test_patience_with_another_process_is_long_enough_for_a_build_and_has_an_end() -> None:
+def test_waiting_time_for_a_locked_folder_is_20_to_120_seconds() -> None:
     assert 20 <= store_opening.LOCK_SECONDS <= 120

@@ -38,7 +38,9 @@ def unusual(told: str) -> list[str]:
     return [line for line in told.splitlines() if not line.startswith("Ingesting: ")]
 
 
-def test_documents_are_ingested_and_asked_for(bare: Path, docs: Path) -> None:
+def test_ingested_documents_answer_questions_and_off_topic_questions_are_refused(
+    bare: Path, docs: Path
+) -> None:
     assert "casewright ingest PATH" in one_line_error(
         run(bare, "ask", "--domain", "documents", "how often to descale?")
     )
@@ -62,7 +64,7 @@ def test_documents_are_ingested_and_asked_for(bare: Path, docs: Path) -> None:
     assert [domain["name"] for domain in listed if domain["built"]] == ["documents"]
 
 
-def test_store_that_was_written_is_named_in_the_hint_and_a_guess_of_an_encoding_too(
+def test_ingest_prints_the_ask_command_with_its_store_and_guessed_encodings(
     bare: Path, tmp_path: Path
 ) -> None:
     docs = write(tmp_path / "docs", {"tea.txt": "Tee für Müller.".encode("latin-1")})
@@ -71,7 +73,7 @@ def test_store_that_was_written_is_named_in_the_hint_and_a_guess_of_an_encoding_
     assert "tea.txt was read as CP1252" in done.stdout
 
 
-def test_second_run_says_what_changed(bare: Path, docs: Path) -> None:
+def test_second_ingest_counts_added_unchanged_and_removed_cases(bare: Path, docs: Path) -> None:
     first = result(run(bare, "ingest", docs, "--json"))
     assert (first["files"], first["added"], first["cases"]) == (5, 5, 5)
     assert (first["root"], first["failed"], first["skipped"]) == (str(docs), [], [])
@@ -83,7 +85,7 @@ def test_second_run_says_what_changed(bare: Path, docs: Path) -> None:
     assert counts == {"files": 4, "added": 1, "unchanged": 3, "removed": 2, "cases": 4}
 
 
-def test_file_that_cannot_be_read_is_reported_and_the_rest_goes_in(bare: Path, docs: Path) -> None:
+def test_ingest_reports_unreadable_files_and_stores_the_others(bare: Path, docs: Path) -> None:
     write(docs, {"old.txt": b"c\0d", "cut.pdf": pdf(["x"])[:200], "blob.bin": b"\x80\0"})
     done = run(bare, "ingest", docs)
     assert (done.returncode, unusual(done.stderr)) == (0, [])
@@ -95,9 +97,7 @@ def test_file_that_cannot_be_read_is_reported_and_the_rest_goes_in(bare: Path, d
     assert [item["path"] for item in told["skipped"]] == ["blob.bin"]
 
 
-def test_files_of_which_none_can_be_read_are_an_error_with_the_report(
-    bare: Path, tmp_path: Path
-) -> None:
+def test_ingest_fails_with_a_report_when_no_file_is_readable(bare: Path, tmp_path: Path) -> None:
     docs = write(tmp_path / "old", {"old.txt": b"c\0d"})
     done = run(bare, "ingest", docs, "--json")
     assert done.returncode == 2
@@ -105,11 +105,13 @@ def test_files_of_which_none_can_be_read_are_an_error_with_the_report(
     assert '"path": "old.txt"' in done.stdout
 
 
-def test_path_that_is_not_there_is_an_error(bare: Path) -> None:
+def test_ingest_of_a_missing_path_is_an_error(bare: Path) -> None:
     assert "it is not there" in one_line_error(run(bare, "ingest", bare / "nowhere"))
 
 
-def test_empty_folder_is_none(bare: Path, tmp_path: Path) -> None:
+def test_ingest_of_an_empty_folder_is_no_error_and_names_the_formats(
+    bare: Path, tmp_path: Path
+) -> None:
     (tmp_path / "empty").mkdir()
     assert result(run(bare, "ingest", tmp_path / "empty", "--json"))["files"] == 0
     done = run(bare, "ingest", tmp_path / "empty")
@@ -119,7 +121,7 @@ def test_empty_folder_is_none(bare: Path, tmp_path: Path) -> None:
     assert "PDF" in done.stdout
 
 
-def test_counts_stand_below_a_line_of_their_own_with_right_plurals(
+def test_first_line_of_ingest_counts_files_in_singular_or_plural(
     bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     docs = write(tmp_path / "a folder whose name is longer than any column", {"a.txt": "Tea.\n"})
@@ -133,7 +135,7 @@ def test_counts_stand_below_a_line_of_their_own_with_right_plurals(
     assert done.stdout.splitlines()[0] == f"2 files of {docs} are stored as cases."
 
 
-def test_skipped_files_are_named_up_to_five_of_each_reason(bare: Path, tmp_path: Path) -> None:
+def test_ingest_names_at_most_five_skipped_files_of_each_reason(bare: Path, tmp_path: Path) -> None:
     few = write(tmp_path / "few", {"a.txt": "Tea.\n", "blank.txt": "", "blob.bin": b"\x80\0"})
     told = run(bare, "ingest", few).stdout
     assert "Skipped 1 file, since it has no text: blank.txt\n" in told
@@ -144,7 +146,7 @@ def test_skipped_files_are_named_up_to_five_of_each_reason(bare: Path, tmp_path:
     assert f"Skipped 7 files, since it has no text: {named}\n" in told
 
 
-def test_files_are_chosen_by_patterns(bare: Path, docs: Path) -> None:
+def test_options_include_and_exclude_select_files_by_pattern(bare: Path, docs: Path) -> None:
     told = result(run(bare, "ingest", docs, "--include", "*.md", "--include", "notes", "--json"))
     assert told["files"] == 2
     told = result(run(bare, "ingest", docs, "--exclude", "*.p*", "--exclude", "notes", "--json"))
@@ -154,7 +156,9 @@ def test_files_are_chosen_by_patterns(bare: Path, docs: Path) -> None:
     assert result(run(bare, "ingest", docs, "--json"))["unchanged"] == 3
 
 
-def test_folder_that_is_gone_is_forgotten(bare: Path, docs: Path, tmp_path: Path) -> None:
+def test_option_remove_deletes_the_cases_of_a_folder_that_no_longer_exists(
+    bare: Path, docs: Path, tmp_path: Path
+) -> None:
     assert "no documents at all" in one_line_error(run(bare, "ingest", docs, "--remove"))
     assert not (bare / "data" / "documents").exists()
     run(bare, "ingest", docs)
@@ -177,7 +181,9 @@ def test_dry_run_writes_nothing(bare: Path, docs: Path) -> None:
     assert not (bare / "data").exists()
 
 
-def test_another_place_is_written_to_and_asked_for(bare: Path, docs: Path, tmp_path: Path) -> None:
+def test_option_into_writes_a_store_that_the_option_store_reads(
+    bare: Path, docs: Path, tmp_path: Path
+) -> None:
     place = tmp_path / "place"
     told = result(run(bare, "ingest", docs, "--into", place, "--json"))
     assert told["location"] == str(place)
@@ -189,7 +195,7 @@ def test_another_place_is_written_to_and_asked_for(bare: Path, docs: Path, tmp_p
     assert "goes with --domain documents" in one_line_error(refused)
 
 
-def test_run_that_was_interrupted_leaves_a_store_that_another_completes(
+def test_ingest_that_was_interrupted_is_completed_by_the_next_ingest(
     bare: Path, tmp_path: Path
 ) -> None:
     # Texts that no run before this one has encoded: those would be in the cache.

@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def test_plan_and_ask_take_a_local_model_and_say_so(folder: Path) -> None:
+def test_plan_and_ask_use_a_local_model_and_name_it_as_planner(folder: Path) -> None:
     question = "Where is my tablet?"
     chosen = ["--planner", f"local:{folder}", "--device", "cpu", "--dtype", "float32"]
     chosen += ["--examples", "0", "--json"]
@@ -43,7 +43,7 @@ def test_plan_and_ask_take_a_local_model_and_say_so(folder: Path) -> None:
     assert answered["planner"]["name"] == planned["planner"]
 
 
-def test_a_file_of_queries_is_planned_for_in_batches_in_order(folder: Path, tmp_path: Path) -> None:
+def test_local_model_plans_the_queries_of_a_file_in_order(folder: Path, tmp_path: Path) -> None:
     lines = [json.dumps({"id": n, "query": f"Is number {n} waterproof?"}) for n in range(10)]
     source = tmp_path / "queries.jsonl"
     source.write_text("\n".join([*lines[:5], '{"id": "bad"}', *lines[5:]]), encoding="utf-8")
@@ -59,6 +59,8 @@ def test_a_file_of_queries_is_planned_for_in_batches_in_order(folder: Path, tmp_
 
 
 @pytest.mark.parametrize("what", UNUSABLE)
-def test_a_model_that_cannot_be_used_is_one_line_and_exit_code_2(what: str, tmp_path: Path) -> None:
+def test_invalid_local_model_prints_one_line_and_exits_with_code_2(
+    what: str, tmp_path: Path
+) -> None:
     arguments, said = UNUSABLE[what]
     assert said in one_line_error(run(tmp_path, "plan", "hello", *arguments))

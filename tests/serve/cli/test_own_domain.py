@@ -1,4 +1,4 @@
-"""`--domain FILE.py:NAME`: tools of one's own, asked from the command line and served."""
+"""`--domain FILE.py:NAME`: a user's own tools on the command line and in the service."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def plant(tmp_path: Path) -> str:
     return str(file)
 
 
-def test_question_is_planned_over_ones_own_tools_and_answered(home: Path, plant: str) -> None:
+def test_question_is_planned_and_answered_with_a_users_own_tools(home: Path, plant: str) -> None:
     answer = result(run(home, "ask", WARM, "--domain", f"{plant}:domain", "--json"))
     assert [step["tool"] for step in answer["steps"]] == ["find_machine", "read_sensor"]
     assert "M7: 61 °C" in answer["text"]
@@ -62,7 +62,7 @@ def test_question_is_planned_over_ones_own_tools_and_answered(home: Path, plant:
     assert planned.stdout.splitlines()[1] == "s2 = read_sensor(machine_id=s1.machine_id)"
 
 
-def test_who_asks_is_said_by_scope_fields_and_a_field_without_values_takes_any(
+def test_option_scope_sets_scope_fields_and_fields_without_values_take_any(
     home: Path, plant: str
 ) -> None:
     def hall(name: str, *given: str) -> str:
@@ -88,13 +88,15 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_used_is_one_line(home: Path, plant: str, case: str) -> None:
+def test_unusable_domain_file_or_scope_prints_an_error_of_one_line(
+    home: Path, plant: str, case: str
+) -> None:
     place, more, told = REFUSED[case]
     place = place.replace("plant.py", plant)
     assert told in one_line_error(run(home, "ask", WARM, "--domain", place, *more))
 
 
-def test_file_that_fails_is_told_with_its_error_and_no_traceback(
+def test_import_error_in_a_domain_file_is_printed_without_a_traceback(
     home: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "wrong.py"
@@ -103,7 +105,7 @@ def test_file_that_fails_is_told_with_its_error_and_no_traceback(
     assert "no_such_package" in error
 
 
-def own(folder: Path, name: str, text: str) -> str:
+def domain_file(folder: Path, name: str, text: str) -> str:
     """A file with the plant's tools and what is to be looked at; its domain."""
     file = folder / f"{name}.py"
     file.parent.mkdir(exist_ok=True)
@@ -164,51 +166,53 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistake_in_ones_own_file_is_one_line_that_says_what_to_do(
+def test_mistake_in_a_domain_file_prints_one_line_that_describes_it(
     home: Path, tmp_path: Path, case: str
 ) -> None:
     text, told = MISTAKES[case]
-    assert told in one_line_error(run(home, "ask", WARM, "--domain", own(tmp_path, "own", text)))
+    assert told in one_line_error(
+        run(home, "ask", WARM, "--domain", domain_file(tmp_path, "own", text))
+    )
 
 
-def test_file_name_that_no_system_has_is_no_such_file(home: Path) -> None:
+def test_too_long_name_of_a_domain_file_is_a_missing_file(home: Path) -> None:
     place = f"{'x' * 300}.py:domain"
     assert "there is no such file" in one_line_error(run(home, "ask", WARM, "--domain", place))
 
 
-def test_error_that_casewright_raised_in_the_file_is_told_as_it_is(
-    home: Path, tmp_path: Path
-) -> None:
-    place = own(tmp_path, "own", "domain = own_domain('plant', tools, 'none.jsonl')")
+def test_casewright_error_in_a_domain_file_is_printed_unchanged(home: Path, tmp_path: Path) -> None:
+    place = domain_file(tmp_path, "own", "domain = own_domain('plant', tools, 'none.jsonl')")
     told = one_line_error(run(home, "ask", WARM, "--domain", place))
     assert told == "none.jsonl cannot be read: No such file or directory."
 
 
-def test_query_that_brings_its_own_tool_may_be_planned_with_it(home: Path, tmp_path: Path) -> None:
+def test_own_domain_accepts_an_annotated_query_with_an_extra_tool(
+    home: Path, tmp_path: Path
+) -> None:
     own_tool = {"name": "open_door", "description": "Opens a door.", "parameters": {}}
     query = {"query": "open it", "plan": "s1 = open_door()", "tools_extra": [own_tool]}
     text = (
         f"queries.append(AnnotatedQuery.read({query!r}))\n"
         "domain = own_domain('plant', tools, queries, scopes={'hall': ['B']})"
     )
-    done = run(home, "ask", WARM, "--domain", own(tmp_path, "own", text), "--json")
+    done = run(home, "ask", WARM, "--domain", domain_file(tmp_path, "own", text), "--json")
     assert result(done)["steps"][0]["tool"] == "find_machine"
 
 
-def test_what_ones_own_file_prints_leaves_json_alone(home: Path, tmp_path: Path) -> None:
+def test_output_of_a_domain_file_goes_to_stderr_and_not_into_json(
+    home: Path, tmp_path: Path
+) -> None:
     text = (
         "print('opening the plant')\n"
         "def made(): print('making the tools'); return tools\n"
         "domain = own_domain('plant', made, queries, scopes={'hall': ['B']})"
     )
-    done = run(home, "ask", WARM, "--domain", own(tmp_path, "own", text), "--json")
+    done = run(home, "ask", WARM, "--domain", domain_file(tmp_path, "own", text), "--json")
     assert result(done)["steps"][0]["tool"] == "find_machine"
     assert done.stderr.splitlines()[:2] == ["opening the plant", "making the tools"]
 
 
-def test_tool_imports_what_lies_beside_its_file_when_it_is_called(
-    home: Path, tmp_path: Path
-) -> None:
+def test_called_tool_can_import_a_module_beside_its_file(home: Path, tmp_path: Path) -> None:
     (tmp_path / "sensors_of_this_plant.py").write_text("def read(): return '77 °C'\n", "utf-8")
     text = (
         "def read_sensor(machine_id: str) -> str:\n"
@@ -219,13 +223,13 @@ def test_tool_imports_what_lies_beside_its_file_when_it_is_called(
         "tools = tools.without('read_sensor').with_(own_one)\n"
         "domain = own_domain('plant', tools, queries, scopes={'hall': ['B']})"
     )
-    done = run(home, "ask", WARM, "--domain", own(tmp_path, "own", text), "--json")
+    done = run(home, "ask", WARM, "--domain", domain_file(tmp_path, "own", text), "--json")
     assert "77 °C" in result(done)["text"]
 
 
-def test_files_of_one_name_in_two_folders_are_two_modules(tmp_path: Path) -> None:
+def test_domain_files_with_the_same_name_in_two_folders_are_two_modules(tmp_path: Path) -> None:
     kind = "class Kind:\n    pass\n"
-    first, second = (own(tmp_path / name, "tools", kind) for name in ("a", "b"))
+    first, second = (domain_file(tmp_path / name, "tools", kind) for name in ("a", "b"))
     made = [find_domain(place) for place in (first, second)]
     assert made[0] is not made[1]
     kinds = [
@@ -236,7 +240,7 @@ def test_files_of_one_name_in_two_folders_are_two_modules(tmp_path: Path) -> Non
     assert [sys.modules[one.__module__].Kind for one in kinds] == kinds
 
 
-def test_settings_file_runs_no_code_and_the_environment_does(
+def test_domain_file_is_allowed_in_a_variable_and_refused_in_a_settings_file(
     own_home: Path, plant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (own_home / "casewright.toml").write_text(f'domain = "{plant}:domain"\n')
@@ -252,7 +256,7 @@ def served_plant(home: Path, plant: str, tmp_path: Path) -> Iterator[Served]:
         yield server
 
 
-def test_service_answers_over_ones_own_tools_and_wants_to_know_who_asks(
+def test_service_answers_with_a_users_own_tools_and_requires_a_scope(
     served_plant: Served,
 ) -> None:
     with served_plant.client(None) as client:
@@ -265,7 +269,9 @@ def test_service_answers_over_ones_own_tools_and_wants_to_know_who_asks(
         assert "61 °C" in answer["text"]
 
 
-def test_names_readers_and_queries_are_looked_at_when_the_domain_is_made(tmp_path: Path) -> None:
+def test_own_domain_refuses_invalid_names_missing_readers_and_missing_query_files(
+    tmp_path: Path,
+) -> None:
     tools = Toolbox([])
     for given in ({"name": "Own Tools"}, {"reader": tmp_path / "none"}, {"queries": "none.jsonl"}):
         with pytest.raises(InputError):

@@ -1,4 +1,4 @@
-"""From no tools to a planner of one's own: new, draft, correct, eval, and a test of pytest."""
+"""`casewright new`, `draft`, `correct` and `eval`, and the pytest plugin."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def plant(home: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def typed(home: Path, plant: Path, *arguments: str, lines: str | None = None) -> Any:
+def run_for_plant(home: Path, plant: Path, *arguments: str, lines: str | None = None) -> Any:
     return run(home, *arguments, "--domain", "plant.py:domain", folder=plant, typed=lines)
 
 
-def test_new_file_is_a_domain_that_answers_and_says_what_to_type_next(
+def test_new_writes_a_domain_that_answers_and_prints_the_next_commands(
     home: Path, plant: Path
 ) -> None:
-    answer = result(typed(home, plant, "ask", "how hot is the lathe", "--json"))
+    answer = result(run_for_plant(home, plant, "ask", "how hot is the lathe", "--json"))
     assert answer["plan"] == MESSAGES["how hot is the lathe"]
     assert "temperature of M7: 61" in answer["text"]
     told = result(run(home, "new", plant / "code.py", "--json"))
@@ -59,7 +59,7 @@ def test_new_file_is_a_domain_that_answers_and_says_what_to_type_next(
     assert [line.split()[1] for line in told["next"]] == ["ask", "draft"]
 
 
-def test_new_replaces_no_file_and_writes_python_alone(home: Path, plant: Path) -> None:
+def test_new_replaces_no_file_and_writes_only_python_files(home: Path, plant: Path) -> None:
     before = (plant / "plant.py").read_text(encoding="utf-8")
     assert "is not replaced" in one_line_error(run(home, "new", plant / "plant.py"))
     assert (plant / "plant.py").read_text(encoding="utf-8") == before
@@ -67,14 +67,14 @@ def test_new_replaces_no_file_and_writes_python_alone(home: Path, plant: Path) -
     assert "cannot be written" in one_line_error(run(home, "new", plant / "none" / "a.py"))
 
 
-def test_drafts_are_valid_unlike_each_other_and_kept_as_they_are_answered(
+def test_draft_proposes_valid_dissimilar_messages_and_keeps_the_accepted_ones(
     home: Path, plant: Path
 ) -> None:
     draft = ("draft", "--output", "learn.jsonl", "--json")
-    told = result(typed(home, plant, *draft, lines="y\nn\nwhat\ny\nq\n"))
+    told = result(run_for_plant(home, plant, *draft, lines="y\nn\nwhat\ny\nq\n"))
     assert (told["kept"], told["messages"]) == (2, 2)
     first = read_annotated(plant / "learn.jsonl")
-    again = result(typed(home, plant, *draft, "--yes"))
+    again = result(run_for_plant(home, plant, *draft, "--yes"))
     # Dropped ones are proposed again, kept ones are not.
     assert again["proposed"] == again["kept"] == told["proposed"] - 2
     kept = read_annotated(plant / "learn.jsonl")
@@ -91,14 +91,14 @@ def test_drafts_are_valid_unlike_each_other_and_kept_as_they_are_answered(
     }
 
 
-def test_drafts_end_where_nothing_more_is_typed(home: Path, plant: Path) -> None:
-    done = typed(home, plant, "draft", "--output", "learn.jsonl", lines="")
+def test_draft_ends_at_the_end_of_input_and_writes_no_file(home: Path, plant: Path) -> None:
+    done = run_for_plant(home, plant, "draft", "--output", "learn.jsonl", lines="")
     assert done.returncode == 0
     assert "0 of" in done.stdout
     assert not (plant / "learn.jsonl").exists()
 
 
-def test_chat_model_writes_drafts_and_what_cannot_be_run_is_left_out(
+def test_draft_with_a_chat_model_leaves_out_invalid_plans(
     home: Path, plant: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = [
@@ -108,18 +108,20 @@ def test_chat_model_writes_drafts_and_what_cannot_be_run_is_left_out(
     model = FakeListChatModel(responses=[json.dumps(written), "[]"])
     monkeypatch.setattr(message_commands, "_chat", lambda name: model)
     draft = ("draft", "--output", "learn.jsonl", "--yes", "--json", "--generator", "a:b")
-    assert result(typed(home, plant, *draft))["kept"] == 1
+    assert result(run_for_plant(home, plant, *draft))["kept"] == 1
     assert read_annotated(plant / "learn.jsonl")[0].query == "is the boiler shaking"
     monkeypatch.undo()
-    assert "no generator 'nobody'" in one_line_error(typed(home, plant, *draft[:-1], "nobody"))
+    assert "no generator 'nobody'" in one_line_error(
+        run_for_plant(home, plant, *draft[:-1], "nobody")
+    )
 
 
-def test_local_model_answers_as_a_chat_model() -> None:
+def test_local_chat_model_returns_a_text() -> None:
     chat = LocalChat(model=tiny_mistral(), tokens=4)
     assert isinstance(chat.invoke([("system", "Write."), ("user", "a question")]).content, str)
 
 
-def test_local_model_is_named_as_other_chat_models_and_answers_the_same_again(
+def test_local_chat_model_is_made_by_name_and_answers_deterministically(
     tmp_path: Path,
 ) -> None:
     chat = chat_model(f"local:{save_tiny(tmp_path / 'tiny')}", max_tokens=6)
@@ -127,17 +129,17 @@ def test_local_model_is_named_as_other_chat_models_and_answers_the_same_again(
     assert first == second
 
 
-def test_correction_is_an_annotated_message_that_is_planned_by_at_once(
+def test_correction_is_stored_as_an_annotated_message_and_changes_the_plan(
     home: Path, plant: Path
 ) -> None:
     question = "does the saw vibrate"
     right = HEAT.format("saw", "temperature").split("\n")
-    wrong = result(typed(home, plant, "plan", question, "--json"))["plan"]
+    wrong = result(run_for_plant(home, plant, "plan", question, "--json"))["plan"]
     assert wrong != "\n".join(right)
     correct = ("correct", question, "--output", "learn.jsonl", "--json")
     steps = [part for step in right for part in ("--plan", step)]
-    assert result(typed(home, plant, *correct, *steps))["outcome"] == "added"
-    assert result(typed(home, plant, *correct, *steps))["outcome"] == "unchanged"
+    assert result(run_for_plant(home, plant, *correct, *steps))["outcome"] == "added"
+    assert result(run_for_plant(home, plant, *correct, *steps))["outcome"] == "unchanged"
     (kept,) = read_annotated(plant / "learn.jsonl")
     assert (str(kept.plan), kept.label) == ("\n".join(right), "read_sensor")
     # In another file, as the running process has read this one.
@@ -146,13 +148,13 @@ def test_correction_is_an_annotated_message_that_is_planned_by_at_once(
     assert planned.stdout.split("\n")[:2] == right
 
 
-def test_correction_takes_the_place_of_an_earlier_one_and_of_no_other(
+def test_correction_replaces_only_the_earlier_one_of_the_same_question_and_context(
     home: Path, plant: Path
 ) -> None:
     (plant / "learn.jsonl").write_text(messages(MESSAGES), encoding="utf-8")
     correct = ("correct", "How hot is  the lathe", "--output", "learn.jsonl", "--json")
     typed_plan = 's1 = find_machine(query="lathe")\n\nnot read'
-    told = result(typed(home, plant, *correct, lines=typed_plan))
+    told = result(run_for_plant(home, plant, *correct, lines=typed_plan))
     assert (told["outcome"], told["message"]["plan"]) == (
         "replaced",
         's1 = find_machine(query="lathe")',
@@ -161,15 +163,15 @@ def test_correction_takes_the_place_of_an_earlier_one_and_of_no_other(
     assert [(query.record.id, len(query.plan.steps)) for query in kept] == [("how", 1), ("does", 2)]
     on_page = (*correct, "--context", '{"machine_id": "M1"}')
     read = 's1 = read_sensor(machine_id=context.machine_id, sensor="temperature")'
-    assert result(typed(home, plant, *on_page, "--plan", read))["outcome"] == "added"
+    assert result(run_for_plant(home, plant, *on_page, "--plan", read))["outcome"] == "added"
 
 
-def test_run_that_was_saved_is_corrected(home: Path, plant: Path) -> None:
+def test_correct_reads_the_question_from_a_saved_run(home: Path, plant: Path) -> None:
     saved = ("ask", "does the saw vibrate", "--save", "run.json")
-    assert typed(home, plant, *saved).returncode == 0
+    assert run_for_plant(home, plant, *saved).returncode == 0
     right = HEAT.format("saw", "vibration")
     correct = ("correct", "--run", "run.json", "--output", "learn.jsonl")
-    assert typed(home, plant, *correct, lines=right).returncode == 0
+    assert run_for_plant(home, plant, *correct, lines=right).returncode == 0
     assert read_annotated(plant / "learn.jsonl")[0].query == "does the saw vibrate"
 
 
@@ -177,19 +179,17 @@ def test_run_that_was_saved_is_corrected(home: Path, plant: Path) -> None:
     ("plan", "said"),
     [("s1 = gone()", "no tool gone"), ('s1 = read_sensor(machine_id="M1")', "machine_id")],
 )
-def test_plan_that_cannot_be_run_is_no_correction(
-    home: Path, plant: Path, plan: str, said: str
-) -> None:
+def test_correct_refuses_an_invalid_plan(home: Path, plant: Path, plan: str, said: str) -> None:
     correct = ("correct", "how hot is it", "--output", "learn.jsonl", "--plan", plan)
-    assert said in one_line_error(typed(home, plant, *correct))
+    assert said in one_line_error(run_for_plant(home, plant, *correct))
     assert not (plant / "learn.jsonl").exists()
 
 
-def test_eval_says_how_good_by_class_and_lists_wrong_plans_beside_right_ones(
+def test_eval_reports_figures_by_class_and_lists_wrong_plans_with_right_plans(
     home: Path, plant: Path
 ) -> None:
     by_parser = ("eval", "--planner", "parser", "--input", "test.jsonl")
-    told = result(typed(home, plant, *by_parser, "--json"))
+    told = result(run_for_plant(home, plant, *by_parser, "--json"))
     assert (told["planner"], told["messages"]) == ("parser", 2)
     whole = told["figures"]["whole_plans"]
     assert (whole["value"], whole["count"]) == (0.5, 2)
@@ -198,14 +198,14 @@ def test_eval_says_how_good_by_class_and_lists_wrong_plans_beside_right_ones(
     (wrong,) = told["wrong"]
     assert (wrong["id"], wrong["right_plan"]) == ("does", MESSAGES["does the lathe vibrate"])
     assert parse_plan(wrong["plan"]) != parse_plan(wrong["right_plan"])
-    shown = typed(home, plant, *by_parser).stdout
+    shown = run_for_plant(home, plant, *by_parser).stdout
     assert "0.500 [" in shown
     assert "does: does the lathe vibrate" in shown
     assert 'right s1 = find_machine(query="lathe")' in shown
     assert f"confidence {wrong['confidence']:.2f}" in shown
 
 
-def test_plugin_is_an_entry_point_of_the_package() -> None:
+def test_pytest_plugin_is_an_entry_point_of_the_package() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     points = settings["project"]["entry-points"]["pytest11"]
     assert points == {"casewright": "casewright.serve.cli.pytest_plugin"}
@@ -230,7 +230,9 @@ def run_pytest(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return project.runpytest_inprocess(*loaded, "-p", "no:cacheprovider", *arguments)
 
 
-def test_plugin_fails_below_the_gate_and_tells_what_flipped(project: pytest.Pytester) -> None:
+def test_pytest_plugin_fails_below_the_gate_and_prints_changed_results(
+    project: pytest.Pytester,
+) -> None:
     first = run_pytest(project, "--casewright-accept")
     first.assert_outcomes(passed=1)
     first.stdout.fnmatch_lines(["1 of 2 whole plans are right; the gate is 0.5.", "wrong  does:*"])
@@ -255,7 +257,7 @@ def test_plugin_fails_below_the_gate_and_tells_what_flipped(project: pytest.Pyte
     ("setting", "said"),
     [("casewright_gate=much", "Give a share"), ("casewright_domain=", "is not set")],
 )
-def test_plugin_tells_a_setting_that_cannot_be_in_one_line(
+def test_pytest_plugin_reports_an_invalid_setting_without_a_traceback(
     project: pytest.Pytester, setting: str, said: str
 ) -> None:
     told = run_pytest(project, "-o", setting)

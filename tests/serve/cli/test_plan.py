@@ -11,12 +11,12 @@ from tests.serve.helpers import Done, result, run
 TABLET = 's1 = order_lookup(query="tablet")\ns2 = shipment_status(order_id=s1.order_id)\n'
 
 
-def test_plan_of_one_question_is_all_that_stdout_holds(home: Path) -> None:
+def test_plan_prints_only_the_plan_to_stdout(home: Path) -> None:
     done = run(home, "plan", "Where is my tablet?")
     assert (done.returncode, done.stdout, done.stderr) == (0, TABLET, "")
 
 
-def test_plan_as_json_says_who_planned_it_and_how_fast(home: Path) -> None:
+def test_plan_json_names_the_planner_and_its_time(home: Path) -> None:
     planned = result(run(home, "plan", "Where is my tablet?", "--json"))
     assert planned["plan"] == TABLET.rstrip("\n")
     assert len(parse_plan(planned["plan"]).steps) == 2
@@ -33,12 +33,12 @@ def test_plan_takes_the_product_from_the_given_context(home: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def unaccompanied(home: Path) -> list[Done]:
+def refused_runs(home: Path) -> list[Done]:
     return [run(home, "plan"), run(home, "plan", "Where is it?", "--input", "queries.jsonl")]
 
 
-def test_neither_or_both_of_question_and_input_are_refused(unaccompanied: list[Done]) -> None:
-    for done in unaccompanied:
+def test_neither_or_both_of_question_and_input_are_refused(refused_runs: list[Done]) -> None:
+    for done in refused_runs:
         assert done.returncode == 2
         assert done.stderr == "error: Give either a question or --input FILE.\n"
         assert done.stdout == ""

@@ -79,12 +79,14 @@ def answers(done: Done, source: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.removesuffix("\n").split("\n")]
 
 
-def test_every_record_has_one_line_in_order(answers: list[dict[str, Any]]) -> None:
+def test_plan_file_has_one_line_per_record_in_order(answers: list[dict[str, Any]]) -> None:
     first, *others = GOOD
     assert [answer["id"] for answer in answers] == [first, *(name for _, name, _ in BAD), *others]
 
 
-def test_every_line_has_exactly_these_keys(answers: list[dict[str, Any]]) -> None:
+def test_every_line_of_a_plan_file_has_exactly_the_expected_keys(
+    answers: list[dict[str, Any]],
+) -> None:
     keys = ["id", "plan", "milliseconds", "planner", "attempts", "error"]
     keys += ["confidence", "because", "asks_back", "alternatives"]
     assert all(list(answer) == keys for answer in answers)
@@ -95,7 +97,7 @@ def test_every_line_has_exactly_these_keys(answers: list[dict[str, Any]]) -> Non
         assert all(parse_plan(plan) for plan in answer["alternatives"])
 
 
-def test_every_plan_of_a_good_record_is_valid_for_it(answers: list[dict[str, Any]]) -> None:
+def test_plan_of_every_valid_record_is_valid_for_its_toolbox(answers: list[dict[str, Any]]) -> None:
     # What a toolbox declares does not depend on what its stores hold.
     with CaseStore(note_schema()) as store:
         names = ("products", "facts", "reviews", "orders", "help")
@@ -110,28 +112,28 @@ def test_every_plan_of_a_good_record_is_valid_for_it(answers: list[dict[str, Any
         assert answer["planner"] == "case"
 
 
-def test_changed_toolboxes_change_the_plan(answers: list[dict[str, Any]]) -> None:
+def test_extra_and_removed_tools_of_a_record_change_its_plan(answers: list[dict[str, Any]]) -> None:
     plans = {answer["id"]: answer["plan"] for answer in answers}
     assert plans["extra"].startswith("s1 = weather_report(place=")
     assert "shipment_status" in plans["a"]
     assert "shipment_status" not in plans["removed"]
 
 
-def test_every_bad_record_says_why(answers: list[dict[str, Any]]) -> None:
+def test_every_invalid_record_gets_an_error_and_an_empty_plan(
+    answers: list[dict[str, Any]],
+) -> None:
     for (line, name, word), answer in zip(BAD, answers[1:], strict=False):
         assert word in answer["error"], (line[:60], answer)
         assert (answer["plan"], answer["id"], answer["attempts"]) == ("", name, 0)
 
 
-def test_bad_records_make_it_a_users_error_that_counts_them(done: Done) -> None:
+def test_plan_ends_with_an_error_that_counts_the_invalid_records(done: Done) -> None:
     said = one_line_error(done)
     assert said.startswith(f"{len(BAD)} of {len(BAD) + len(GOOD)} records")
     assert done.stdout == ""
 
 
-def test_records_without_fault_end_in_exit_code_zero_and_plans_on_stdout(
-    home: Path, tmp_path: Path
-) -> None:
+def test_valid_records_end_with_exit_code_0_and_plans_on_stdout(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "queries.jsonl"
     some = shop_queries()[::161]
     wanted = [query.record.model_dump(include={"id", "query", "context"}) for query in some]
@@ -151,7 +153,7 @@ def test_records_without_fault_end_in_exit_code_zero_and_plans_on_stdout(
     [({"id": "2", "tools_extra": [{"name": "w"}, {"name": "w"}]}, "w"), ({"id": "\ud800"}, "id")],
     ids=["two tools of one name", "id that is no Unicode text"],
 )
-def test_no_record_keeps_those_after_it_from_their_plans(
+def test_records_after_an_invalid_record_are_planned(
     home: Path, tmp_path: Path, fault: dict[str, Any], word: str
 ) -> None:
     file = tmp_path / "queries.jsonl"

@@ -32,7 +32,7 @@ def hard_link(source: Path) -> Path:
 
 
 @pytest.mark.parametrize("named", [lambda source: source, link, hard_link])
-def test_output_onto_the_input_is_refused_and_the_file_untouched(
+def test_output_that_is_the_input_file_is_refused_and_leaves_it_unchanged(
     home: Path, source: Path, named: Callable[[Path], Path]
 ) -> None:
     done = run(home, "plan", "--input", source, "--output", named(source))
@@ -62,7 +62,7 @@ def test_output_that_cannot_be_written_is_named(home: Path, source: Path, place:
     assert source.read_text(encoding="utf-8") == LINE
 
 
-def test_full_disk_is_a_clear_error(home: Path, source: Path) -> None:
+def test_plan_reports_a_full_disk_in_an_error_of_one_line(home: Path, source: Path) -> None:
     assert Path("/dev/full").exists()
     done = run(home, "plan", "--input", source, "--output", "/dev/full")
     assert "cannot be written" in one_line_error(done)

@@ -25,7 +25,7 @@ def plans(plant: Path, *given: str, typed: str | None = None) -> Done:
     return run(plant / "home", "plans", *given, folder=plant, typed=typed)
 
 
-def test_a_pinned_plan_is_listed_and_runs_as_its_file_says(plant: Path) -> None:
+def test_pinned_plan_is_listed_and_runs_as_its_edited_file_says(plant: Path) -> None:
     listed = result(plans(plant, "list", "--json"))["plans"]
     assert [(plan["name"], plan["parameters"]) for plan in listed] == [
         ("warmth", {"machine": "mill"})
@@ -41,14 +41,14 @@ def test_a_pinned_plan_is_listed_and_runs_as_its_file_says(plant: Path) -> None:
     assert answer["plan"].startswith('s1 = find_machine(query="big mill")')
 
 
-def test_a_damaged_file_hides_no_other(plant: Path) -> None:
+def test_plans_list_reports_a_damaged_file_and_lists_the_others(plant: Path) -> None:
     (plant / "plans" / "bad.toml").write_text("format = 7")
     listed = plans(plant, "list", "--json")
     assert [plan["name"] for plan in result(listed)["plans"]] == ["warmth"]
     assert "bad.toml is not a pinned plan" in listed.stderr
 
 
-def test_a_run_is_bounded_approved_and_saved_as_an_ask_is(plant: Path) -> None:
+def test_plans_run_takes_the_options_dry_run_budget_approve_and_save(plant: Path) -> None:
     (plant / "called").unlink(missing_ok=True)
     dry = result(
         plans(plant, "run", "warmth", *DOMAIN, "--dry-run", "--budget", "calls=1", "--json")
@@ -63,7 +63,7 @@ def test_a_run_is_bounded_approved_and_saved_as_an_ask_is(plant: Path) -> None:
     assert result(plans(plant, *again))["question"] == WARM
 
 
-def test_changed_tools_are_refused_with_the_difference(plant: Path) -> None:
+def test_plans_run_refuses_changed_tools_and_prints_the_difference(plant: Path) -> None:
     changed = PLANT.replace("The latest temperature", "The first temperature")
     (plant / "changed.py").write_text(changed, encoding="utf-8")
     told = one_line_error(plans(plant, "run", "warmth", "--domain", "changed.py:domain"))
@@ -84,11 +84,13 @@ def test_changed_tools_are_refused_with_the_difference(plant: Path) -> None:
         (("diff", "warmth", "nowhere"), "cannot be read"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(plant: Path, given: tuple[str, ...], wrong: str) -> None:
+def test_invalid_arguments_of_plans_print_an_error_of_one_line(
+    plant: Path, given: tuple[str, ...], wrong: str
+) -> None:
     assert wrong in one_line_error(plans(plant, *given))
 
 
-def test_two_plans_and_two_planners_are_compared(plant: Path) -> None:
+def test_plans_diff_compares_two_plans_or_two_planners(plant: Path) -> None:
     (plant / "one.txt").write_text('s1 = find_machine(query="{machine}")')
     compared = result(plans(plant, "diff", "one.txt", "warmth", "--json"))
     assert [step["change"] for step in compared["steps"]] == ["same", "only_second"]

@@ -121,7 +121,7 @@ def saved(home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, D
 
 @given(answers(), TEXTS)
 @settings(max_examples=at_most(60), deadline=None)
-def test_saved_run_is_read_as_it_was(answer: Answer, question: str) -> None:
+def test_saved_run_is_read_unchanged(answer: Answer, question: str) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "run.json"
         save_run(file, answer, question)
@@ -137,15 +137,13 @@ def test_run_that_was_saved_without_its_question_is_read_and_shown(tmp_path: Pat
     assert run(tmp_path, "show", file).stdout.startswith("Plan\n")
 
 
-def test_show_prints_in_json_what_ask_printed(saved: tuple[Path, Done], tmp_path: Path) -> None:
+def test_show_json_prints_the_same_as_ask_json(saved: tuple[Path, Done], tmp_path: Path) -> None:
     file, asked = saved
     assert result(run(tmp_path, "show", file, "--json")) == result(asked)
     assert run(tmp_path, "show", file, "--json").stdout == asked.stdout
 
 
-def test_show_prints_for_people_the_question_and_what_ask_printed(
-    home: Path, tmp_path: Path
-) -> None:
+def test_show_prints_the_question_and_the_same_answer_as_ask(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     asked = run(home, "ask", GALAXY, "--save", file)
     assert asked.returncode == 0, asked.stderr
@@ -153,7 +151,7 @@ def test_show_prints_for_people_the_question_and_what_ask_printed(
     assert "Planned by case" in asked.stdout
 
 
-def test_answer_of_an_unsure_planner_asks_which_plan_was_meant(tmp_path: Path) -> None:
+def test_show_offers_the_alternative_plan_of_an_unsure_planner(tmp_path: Path) -> None:
     other = "s1 = no_evidence()"
     planner = {"name": "case", "fallback": "", "asks_back": True, "alternatives": [other]}
     file = tmp_path / "run.json"
@@ -163,7 +161,7 @@ def test_answer_of_an_unsure_planner_asks_which_plan_was_meant(tmp_path: Path) -
     assert "Did you mean" not in run(tmp_path, "show", file).stdout
 
 
-def test_saved_run_holds_neither_context_nor_who_asked(home: Path, tmp_path: Path) -> None:
+def test_saved_run_contains_neither_context_nor_scope(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     context = json.dumps({"product_id": "P021", "session": "the-secret-session"})
     asked = ("ask", "Do people like it?", "--customer", "C002", "--context", context)
@@ -174,15 +172,13 @@ def test_saved_run_holds_neither_context_nor_who_asked(home: Path, tmp_path: Pat
     assert whole["question"] == "Do people like it?"
 
 
-def test_place_that_cannot_be_written_is_refused_before_anything_is_asked(
-    home: Path, tmp_path: Path
-) -> None:
+def test_ask_refuses_an_unwritable_save_file_before_it_plans(home: Path, tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "none" / "run.json"):
         done = run(home, "ask", GALAXY, "--save", place, "--planner", "nope")
         assert one_line_error(done).startswith(f"--save {place} cannot be written")
 
 
-def test_run_that_json_cannot_hold_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_failed_save_of_a_run_leaves_the_file_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     save_run(file, ANSWER)
     before = file.read_bytes()
@@ -260,7 +256,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_file_that_is_no_whole_run_is_told_with_what_is_wrong(name: str, tmp_path: Path) -> None:
+def test_show_refuses_a_damaged_run_file_and_names_the_fault(name: str, tmp_path: Path) -> None:
     text, said = UNREADABLE[name]
     file = tmp_path / "run.json"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -269,7 +265,7 @@ def test_file_that_is_no_whole_run_is_told_with_what_is_wrong(name: str, tmp_pat
     assert said in told
 
 
-def test_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_show_refuses_a_missing_file_or_a_folder(tmp_path: Path) -> None:
     assert "cannot be read" in one_line_error(run(tmp_path, "show", "none.json"))
     assert "cannot be read" in one_line_error(run(tmp_path, "show", tmp_path))
 
@@ -298,14 +294,14 @@ def hostile(file: Path) -> Path:
     return file
 
 
-def test_text_that_would_move_the_cursor_is_shown_as_text(tmp_path: Path) -> None:
+def test_show_prints_no_control_or_bidirectional_characters_of_a_run(tmp_path: Path) -> None:
     done = run(tmp_path, "show", hostile(tmp_path / "run.json"))
     assert done.returncode == 0, done.stderr
     assert not set("\x1b\x9b\u202e\x00\r") & set(done.stdout)
     assert done.stdout.count("[bold]") >= 6
 
 
-def test_json_of_hostile_text_is_escaped_and_whole(tmp_path: Path) -> None:
+def test_show_json_escapes_hostile_text_and_loses_none_of_it(tmp_path: Path) -> None:
     file = hostile(tmp_path / "run.json")
     done = run(tmp_path, "show", file, "--json")
     assert not set("\x1b\x9b\u202e\x00\r") & set(done.stdout)

@@ -24,21 +24,21 @@ print("loaded", sorted(heavy & set(sys.modules)))
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["ask", "--help"], ["--version"], ["domains"]])
-def test_commands_that_look_nothing_up_load_no_model_and_no_store(
+def test_help_version_and_domains_load_no_model_and_no_store(
     home: Path, arguments: list[str]
 ) -> None:
     done = run_this(home, [sys.executable, "-c", LOADED, *arguments])
     assert "loaded []" in done.stdout, done.stdout[-500:] + done.stderr
 
 
-def test_question_is_answered_without_loading_torch_once_the_encoder_is_exported(
+def test_ask_loads_no_torch_after_the_encoder_is_exported(
     home: Path,
 ) -> None:
     done = run_this(home, [sys.executable, "-c", LOADED, "ask", GALAXY])
     assert "loaded ['langgraph', 'onnxruntime', 'qdrant_edge']" in done.stdout, done.stderr
 
 
-def test_help_names_every_command_and_each_command_has_its_own(home: Path) -> None:
+def test_help_lists_the_main_commands_and_each_has_its_own_help(home: Path) -> None:
     shown = run(home, "--help").stdout
     for name in ("ask", "plan", "domains", "bench"):
         assert f" {name} " in shown
@@ -48,12 +48,12 @@ def test_help_names_every_command_and_each_command_has_its_own(home: Path) -> No
         assert f" {name} " in usage
 
 
-def test_version_is_the_packages(home: Path) -> None:
+def test_option_version_prints_the_version_of_the_package(home: Path) -> None:
     done = run(home, "--version")
     assert (done.returncode, done.stdout) == (0, f"casewright {casewright.__version__}\n")
 
 
-def test_module_runs_as_the_console_script_does(home: Path) -> None:
+def test_python_m_casewright_prints_the_same_as_the_console_script(home: Path) -> None:
     by_module = run_this(home, [sys.executable, "-m", "casewright", "domains"])
     assert by_module.stdout == run_process(home, "domains").stdout != ""
 
@@ -61,7 +61,9 @@ def test_module_runs_as_the_console_script_does(home: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [["domains"], ["domains", "--json"], ["plan", "Where is my tablet?", "--json"]]
 )
-def test_reader_that_stopped_is_no_reason_to_complain(home: Path, arguments: list[str]) -> None:
+def test_command_writes_no_error_when_its_stdout_is_closed(
+    home: Path, arguments: list[str]
+) -> None:
     with subprocess.Popen(
         [*command(), *arguments],
         env=environment(home),
@@ -78,7 +80,7 @@ def test_reader_that_stopped_is_no_reason_to_complain(home: Path, arguments: lis
         process.wait(timeout=60)
 
 
-def test_first_line_of_a_listing_can_be_taken_by_head(home: Path) -> None:
+def test_output_of_domains_can_be_piped_into_head(home: Path) -> None:
     piped = "set -o pipefail; " + " ".join(command()) + " domains | head -1"
     done = run_this(home, ["bash", "-c", piped])
     assert done.stdout.startswith(f"{domain_names()[0]}: ")

@@ -1,4 +1,4 @@
-"""Tables for people: in a narrow terminal nothing of them is cut off."""
+"""Printed tables are complete in a narrow terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from casewright.serve.cli.output import print_table
 
 
 @pytest.mark.parametrize("columns", [20, 60, 300])
-def test_every_value_and_every_letter_of_a_heading_is_there_at_any_width(
+def test_table_prints_every_value_and_heading_at_any_width(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))

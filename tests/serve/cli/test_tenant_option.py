@@ -1,4 +1,4 @@
-"""`--tenant` on the command line is what a token is in the service."""
+"""`--tenant` sets the tenant on the command line, as a token does in the service."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def test_tools_are_given_the_tenant_that_the_command_names(own_home: Path) -> No
     assert one_line_error(run(own_home, *asked, "--tenant", " ")).startswith("--tenant is empty")
 
 
-def test_a_conversation_has_one_tenant(own_home: Path) -> None:
+def test_chat_passes_the_option_tenant_to_tools(own_home: Path) -> None:
     asked = ("chat", "--domain", "rows.py:domain", "--json", "--tenant", "bolt")
     assert "bolt's row" in run(own_home, *asked, typed="which row\n").stdout

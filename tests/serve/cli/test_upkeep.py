@@ -38,14 +38,14 @@ def damage(home: Path) -> None:
         opened.write(bytes(769 * 4))
 
 
-def test_sound_stores_are_said_to_be(ingested: Path) -> None:
+def test_check_and_repair_report_undamaged_stores(ingested: Path) -> None:
     told = result(run(ingested, "check", "--json"))
     (one,) = told["stores"]
     assert (one["collection"], one["cases"], one["damage"]) == ("documents", 2, "")
     assert run(ingested, "repair").stdout.startswith("No store is damaged.")
 
 
-def test_damaged_store_answers_nothing_until_it_is_repaired(ingested: Path) -> None:
+def test_damaged_store_is_refused_until_it_is_repaired(ingested: Path) -> None:
     damage(ingested)
     assert "damaged" in one_line_error(run(ingested, "ask", "--domain", "documents", "which saw"))
     assert "casewright repair" in one_line_error(run(ingested, "check"))
@@ -56,7 +56,7 @@ def test_damaged_store_answers_nothing_until_it_is_repaired(ingested: Path) -> N
     assert result(run(ingested, "check", "--json"))["stores"][0]["cases"] == 2
 
 
-def test_text_of_a_lost_case_can_be_read(ingested: Path) -> None:
+def test_repair_writes_the_text_of_lost_cases_to_a_file(ingested: Path) -> None:
     damage(ingested)
     done = run(ingested, "repair", ingested / "data/documents")
     assert "1 cases are kept, 1 are lost" in done.stdout
@@ -64,12 +64,12 @@ def test_text_of_a_lost_case_can_be_read(ingested: Path) -> None:
     assert json.loads(line)["solution"] in [text.strip() for text in NOTES.values()]
 
 
-def test_folder_without_a_store_is_an_error_of_one_line(ingested: Path) -> None:
+def test_check_and_repair_of_a_folder_without_a_store_print_one_line(ingested: Path) -> None:
     for name in ("check", "repair"):
         assert "notes" in one_line_error(run(ingested, name, "notes"))
 
 
-def test_full_disk_is_an_error_of_one_line(tmp_path: Path) -> None:
+def test_ingest_and_ask_name_the_free_space_when_the_disk_is_full(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 64) as disk:
         home = new_home(disk / "home")
         (home / "notes").mkdir()

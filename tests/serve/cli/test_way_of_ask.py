@@ -1,4 +1,4 @@
-"""How much of the project a question on the command line goes through."""
+"""The number of modules that `casewright ask` runs and imports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ finally:
 """
 
 
-def test_ask_goes_through_few_modules_of_serve_and_finds_its_domain_once(home: Path) -> None:
+def test_ask_runs_few_modules_of_serve_and_looks_up_its_domain_once(home: Path) -> None:
     done = run_this(home, [sys.executable, "-c", CODE, "ask", GALAXY])
     walked, loaded, *domains = done.stderr.partition("counted")[2].split()
     # What runs between the command line and the answer, and what is imported for it.

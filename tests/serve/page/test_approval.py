@@ -26,7 +26,7 @@ def ask_first(tab: Tab) -> None:
     expect(tab.page.locator("#status")).to_have_text("The plan waits for approval.")
 
 
-def test_a_plan_that_waits_shows_its_price_and_runs_by_keyboard_alone(
+def test_waiting_plan_shows_its_price_and_is_approved_with_the_keyboard(
     tab: Tab, plans: Served
 ) -> None:
     before = plans.did("quick")
@@ -69,7 +69,7 @@ def choose(tab: Tab, label: str, typed: str) -> None:
     expect(field.locator("option:checked")).to_have_text(re.compile(re.escape(typed)))
 
 
-def test_a_plan_is_edited_by_choices_with_the_keyboard_alone(tab: Tab, plans: Served) -> None:
+def test_waiting_plan_is_edited_in_form_fields_with_the_keyboard(tab: Tab, plans: Served) -> None:
     before = plans.did("quick")
     ask_first(tab)
     tab_to(tab, tab.page.get_by_text("Edit the plan"))
@@ -92,7 +92,7 @@ def test_a_plan_is_edited_by_choices_with_the_keyboard_alone(tab: Tab, plans: Se
     assert plans.did("quick") == before + 2
 
 
-def test_an_editor_offers_only_what_a_step_may_take(tab: Tab) -> None:
+def test_plan_editor_offers_only_valid_values_and_keeps_references_valid(tab: Tab) -> None:
     ask_first(tab)
     tab.page.get_by_text("Edit the plan").click()
     options = tab.page.get_by_label("a of s1", exact=True).locator("option")
@@ -116,7 +116,7 @@ def test_an_editor_offers_only_what_a_step_may_take(tab: Tab) -> None:
     expect(tab.page.locator("#steps .call")).to_have_text(["quick(b=[question, true])", "quick()"])
 
 
-def test_what_an_edited_plan_breaks_is_said_beside_it(tab: Tab) -> None:
+def test_plan_editor_shows_the_violation_of_an_edited_plan(tab: Tab) -> None:
     ask_first(tab)
     tab.page.get_by_text("Edit the plan").click()
     tab.page.get_by_label("b of s1", exact=True).select_option("a number…")
@@ -130,7 +130,7 @@ def test_what_an_edited_plan_breaks_is_said_beside_it(tab: Tab) -> None:
     expect(node(tab, "s2")).to_have_count(0)
 
 
-def test_a_question_is_priced_without_approval_too(tab: Tab) -> None:
+def test_page_shows_the_price_of_a_plan_without_approval(tab: Tab) -> None:
     ask(tab, TWO)
     expect(tab.page.locator("#price")).to_contain_text("Price: 2 calls (quick ×2)")
 
@@ -138,7 +138,7 @@ def test_a_question_is_priced_without_approval_too(tab: Tab) -> None:
 SEVERAL = 'plan: s1 = asks(a="Which lathe?"); s2 = asks(a="Which mill?"); s3 = nested(a="a lathe")'
 
 
-def test_all_that_waits_is_one_card_whose_replies_are_sent_together_by_keyboard_alone(
+def test_all_waiting_questions_are_on_one_card_and_answered_by_one_request(
     tab: Tab,
 ) -> None:
     tab.page.get_by_text("Scope, context, thread").click()

@@ -13,7 +13,7 @@ from tests.support.browser import Tab
 from tests.support.waiting import until
 
 
-def test_question_of_two_steps_shows_plan_times_evidence_and_an_answer_that_cites_it(
+def test_page_shows_plan_times_evidence_and_cited_answer_of_two_steps(
     shopping: Tab,
 ) -> None:
     ask(shopping, GALAXY)
@@ -35,7 +35,9 @@ def test_question_of_two_steps_shows_plan_times_evidence_and_an_answer_that_cite
     expect(page.locator("#cited-E2")).to_be_in_viewport()
 
 
-def test_who_plans_words_and_may_ask_is_told_before_the_first_question(shopping: Tab) -> None:
+def test_page_shows_planner_generator_and_customers_before_the_first_question(
+    shopping: Tab,
+) -> None:
     about = shopping.page.locator("#about")
     expect(about).to_contain_text("Planner: case. Generator: extractive.")
     shopping.page.get_by_text("Scope, context, thread").click()
@@ -44,13 +46,13 @@ def test_who_plans_words_and_may_ask_is_told_before_the_first_question(shopping:
     expect(shopping.page.locator("#answer")).not_to_be_empty()
 
 
-def test_question_to_try_is_asked_by_a_click(shopping: Tab) -> None:
+def test_click_on_an_example_question_asks_it(shopping: Tab) -> None:
     shopping.page.locator("#examples button").first.click()
     ended(shopping, "answered")
     expect(shopping.page.locator("#asked")).to_have_text(GALAXY)
 
 
-def test_steps_light_up_one_after_the_other(tab: Tab) -> None:
+def test_graph_shows_running_and_waiting_steps_during_a_run(tab: Tab) -> None:
     ask(tab, "plan: s1 = slow(b=1.5); s2 = quick(a=s1.value)", wait=False)
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
     expect(node(tab, "s2")).to_have_attribute("data-status", "waiting")
@@ -61,7 +63,7 @@ def test_steps_light_up_one_after_the_other(tab: Tab) -> None:
     expect(tab.page.locator("#timeline li")).to_have_count(2)
 
 
-def test_what_a_step_found_is_shown_before_the_slowest_has_ended(tab: Tab) -> None:
+def test_page_shows_results_of_a_step_while_another_step_runs(tab: Tab) -> None:
     ask(tab, "plan: s1 = quick(a=question); s2 = slow(b=1.5)", wait=False)
     expect(section(tab, "s1")).to_contain_text("found for local")
     expect(node(tab, "s2")).to_have_attribute("data-status", "running")
@@ -69,7 +71,7 @@ def test_what_a_step_found_is_shown_before_the_slowest_has_ended(tab: Tab) -> No
     expect(section(tab, "s1").locator("article")).to_have_count(1)
 
 
-def test_failing_step_shows_as_failed_and_the_answer_says_what_is_missing(tab: Tab) -> None:
+def test_page_shows_failed_and_skipped_steps_and_what_the_answer_lacks(tab: Tab) -> None:
     ask(tab, "plan: s1 = broken(a=question); s2 = quick(a=s1.value); s3 = quick(a=question)")
     expect(node(tab, "s1")).to_contain_text("failed")
     expect(node(tab, "s2")).to_contain_text("skipped")
@@ -82,7 +84,7 @@ def test_failing_step_shows_as_failed_and_the_answer_says_what_is_missing(tab: T
     assert "secret" not in tab.page.content()
 
 
-def test_rounds_of_feedback_are_shown_with_what_each_found(tab: Tab) -> None:
+def test_page_shows_a_table_of_the_rounds_of_relevance_feedback(tab: Tab) -> None:
     ask(tab, 'plan: s1 = films(query="the director of Jackass Mail")')
     expect(node(tab, "s1")).to_contain_text(re.compile(r"\d rounds"))
     table = section(tab, "s1").get_by_role("table")
@@ -104,7 +106,7 @@ def test_tool_that_waits_for_a_reply_gets_it_from_the_page(tab: Tab) -> None:
     expect(tab.page.locator("#answer")).to_contain_text("the user says the red one")
 
 
-def test_run_that_is_stopped_is_cancelled_in_the_service_too(tab: Tab, plans: Served) -> None:
+def test_stop_button_cancels_the_run_in_the_service(tab: Tab, plans: Served) -> None:
     before = plans.did("cancelled")
     ask(tab, "plan: s1 = slow(b=30)", wait=False)
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
@@ -116,7 +118,7 @@ def test_run_that_is_stopped_is_cancelled_in_the_service_too(tab: Tab, plans: Se
     expect(tab.page.locator("#answer")).to_contain_text("found for")
 
 
-def test_what_the_service_refuses_is_told_in_its_words(tab: Tab) -> None:
+def test_page_shows_why_a_context_is_refused(tab: Tab) -> None:
     tab.page.get_by_text("Scope, context, thread").click()
     tab.page.get_by_label("Context, a JSON object").fill("{not json")
     ask(tab, "what?", wait=False)
@@ -130,7 +132,7 @@ def test_what_the_service_refuses_is_told_in_its_words(tab: Tab) -> None:
     expect(tab.page.get_by_role("alert")).to_be_hidden()
 
 
-def test_follow_up_is_sent_with_the_questions_before_it(tab: Tab) -> None:
+def test_follow_up_question_is_sent_with_the_earlier_turns_as_history(tab: Tab) -> None:
     follow = tab.page.get_by_label("with the earlier questions as history")
     expect(follow).to_be_disabled()
     ask(tab, "the first")

@@ -1,4 +1,4 @@
-"""A plan is put right on the page."""
+"""A plan is corrected on the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.serve.service.helpers import Served
 from tests.support.browser import Tab
 
 
-def test_plan_is_corrected_where_it_is_shown(tab: Tab, plans: Served) -> None:
+def test_page_stores_a_corrected_plan_as_an_annotated_message(tab: Tab, plans: Served) -> None:
     question = "plan: s1 = quick(a=question); s2 = quick(a=s1.value)"
     ask(tab, question)
     tab.page.get_by_text("Correct this plan").click()

@@ -91,7 +91,7 @@ def test_page_allows_no_other_host_no_inline_script_and_no_html_from_text(
     tab.forgive("Content Security Policy|connect-src")
 
 
-def test_token_is_asked_for_where_the_service_wants_one_and_stays_on_the_page(
+def test_page_asks_for_a_required_token_and_does_not_store_it(
     browser: Browser, tmp_path: Path
 ) -> None:
     with (

@@ -1,4 +1,4 @@
-"""Runs that were kept are opened again: a file, a thread, and what was asked on the page."""
+"""Saved runs and stored threads are opened on the page, and answers are stored as cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.browser import Tab
 from tests.support.waiting import until
 
 
-def test_run_that_ask_saved_is_shown_with_plan_evidence_and_answer(
+def test_page_shows_plan_evidence_and_answer_of_a_run_that_ask_saved(
     tab: Tab, own_home: Path
 ) -> None:
     file = own_home / "run.json"
@@ -33,7 +33,7 @@ def test_run_that_ask_saved_is_shown_with_plan_evidence_and_answer(
     expect(tab.page.locator("#status")).to_have_text("A saved run: nothing was run again.")
 
 
-def test_run_that_the_page_saves_is_what_casewright_show_shows(
+def test_casewright_show_reads_a_run_that_the_page_saved(
     tab: Tab, tmp_path: Path, home: Path
 ) -> None:
     ask(tab, "plan: s1 = quick(a=question); s2 = broken(a=question)")
@@ -64,7 +64,7 @@ def test_answered_thread_is_opened_by_its_name(tab: Tab, plans: Served) -> None:
     tab.forgive("status of 4")
 
 
-def test_thread_that_waits_is_opened_and_replied_to(tab: Tab, plans: Served) -> None:
+def test_page_opens_a_waiting_thread_and_sends_its_reply(tab: Tab, plans: Served) -> None:
     with plans.client(None) as client:
         plan = 'plan: s1 = quick(a=question); s2 = asks(a="Which?")'
         given = {"question": plan, "thread_id": "waiting"}
@@ -83,7 +83,7 @@ def test_thread_that_waits_is_opened_and_replied_to(tab: Tab, plans: Served) -> 
         assert tab.page.locator(str(link.get_attribute("href"))).count() == 1
 
 
-def test_interrupted_thread_is_opened_and_goes_on(tab: Tab, plans: Served) -> None:
+def test_page_opens_an_interrupted_thread_and_resumes_it(tab: Tab, plans: Served) -> None:
     with plans.client(None) as client, contextlib.suppress(httpx.ReadTimeout):
         given = {"question": "plan: s1 = quick(a=question); s2 = slow(b=2)", "thread_id": "left"}
         client.post("/ask", json=given, timeout=1)
@@ -98,7 +98,7 @@ def test_interrupted_thread_is_opened_and_goes_on(tab: Tab, plans: Served) -> No
     expect(node(tab, "s2")).to_have_attribute("data-status", "done")
 
 
-def test_reply_that_the_service_refuses_is_not_lost(tab: Tab, plans: Served) -> None:
+def test_reply_stays_in_its_field_when_the_service_refuses_it(tab: Tab, plans: Served) -> None:
     with plans.client(None) as client:
         given = {"question": 'plan: s1 = asks(a="Which?")', "thread_id": "gone"}
         client.post("/ask", json=given)
@@ -113,7 +113,9 @@ def test_reply_that_the_service_refuses_is_not_lost(tab: Tab, plans: Served) -> 
     tab.forgive("status of 404")
 
 
-def test_numbers_are_shown_and_saved_as_they_are(tab: Tab, tmp_path: Path, own_home: Path) -> None:
+def test_page_shows_and_saves_large_integers_unchanged(
+    tab: Tab, tmp_path: Path, own_home: Path
+) -> None:
     assert run(own_home, "ask", GALAXY, "--save", own_home / "run.json").returncode == 0
     text = (own_home / "run.json").read_text(encoding="utf-8")
     whole = json.loads(text)
@@ -129,7 +131,7 @@ def test_numbers_are_shown_and_saved_as_they_are(tab: Tab, tmp_path: Path, own_h
     assert "12345678901234567890" in (tmp_path / "again.json").read_text(encoding="utf-8")
 
 
-def test_answer_is_kept_as_a_case_where_the_service_keeps_any(tab: Tab, plans: Served) -> None:
+def test_button_stores_an_answer_as_a_case(tab: Tab, plans: Served) -> None:
     ask(tab, "what is kept?")
     tab.page.get_by_role("button", name="Keep this answer as a case").click()
     expect(tab.page.locator("#kept")).to_contain_text("As a case: added.")

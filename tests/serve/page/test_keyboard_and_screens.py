@@ -17,7 +17,7 @@ NARROW: Any = {"width": 320, "height": 640}
 FORKED = "plan: s1 = quick(a=question); s2 = broken(a=question); s3 = quick(a=[s1.value, s1.value])"
 
 
-def test_everything_is_done_by_keyboard_alone(tab: Tab) -> None:
+def test_asking_stopping_and_opening_evidence_work_with_the_keyboard(tab: Tab) -> None:
     press = tab.page.keyboard.press
     press("/")
     expect(tab.page.get_by_label("Question", exact=True)).to_be_focused()
@@ -47,7 +47,7 @@ def test_everything_is_done_by_keyboard_alone(tab: Tab) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_no_accessibility_rule_is_broken_and_nothing_is_wider_than_the_screen(
+def test_page_breaks_no_accessibility_rule_and_fits_the_width_of_the_screen(
     browser: Browser, plans: Served, scheme: str, size: Any
 ) -> None:
     with opened(browser, f"{plans.url}/", color_scheme=scheme, viewport=size) as tab:
@@ -73,7 +73,9 @@ def test_narrow_screen_draws_the_graph_from_top_to_bottom(browser: Browser, plan
     assert tops == {"wide": False, "narrow": True}
 
 
-def test_colours_follow_the_system(browser: Browser, plans: Served) -> None:
+def test_background_colour_differs_between_light_and_dark_colour_scheme(
+    browser: Browser, plans: Served
+) -> None:
     grounds = []
     for scheme in ("light", "dark"):
         with opened(browser, f"{plans.url}/", color_scheme=scheme) as tab:

@@ -12,7 +12,7 @@ from tests.serve.service.helpers import served
 from tests.support.browser import Tab, opened
 
 
-def test_run_under_way_is_found_again_while_another_is_looked_at(tab: Tab) -> None:
+def test_run_goes_on_while_the_page_shows_another_run(tab: Tab) -> None:
     ask(tab, "the first")
     ask(tab, "plan: s1 = slow(b=2)", wait=False)
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
@@ -26,7 +26,7 @@ def test_run_under_way_is_found_again_while_another_is_looked_at(tab: Tab) -> No
     ended(tab, "answered")
 
 
-def test_run_that_fails_behind_another_says_so_in_its_own_place(
+def test_failure_of_a_hidden_run_is_shown_only_with_that_run(
     browser: Browser, tmp_path: Path
 ) -> None:
     with served(tmp_path, tokens={}) as service, opened(browser, f"{service.url}/") as tab:
@@ -46,7 +46,7 @@ def test_run_that_fails_behind_another_says_so_in_its_own_place(
         tab.forgive("ERR_")
 
 
-def test_second_question_waits_for_the_first(tab: Tab) -> None:
+def test_second_question_is_refused_while_the_first_runs(tab: Tab) -> None:
     ask(tab, "plan: s1 = slow(b=1.5)", wait=False)
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
     tab.page.get_by_label("Question", exact=True).fill("another")
@@ -56,7 +56,9 @@ def test_second_question_waits_for_the_first(tab: Tab) -> None:
     expect(tab.page.locator("#runs li")).to_have_count(1)
 
 
-def test_history_of_one_asker_is_not_sent_as_another_s(browser: Browser, tmp_path: Path) -> None:
+def test_history_contains_only_turns_of_the_selected_customer(
+    browser: Browser, tmp_path: Path
+) -> None:
     options = {"tokens": {}, "scopes": {"customer": ["C1", "C2"]}}
     with served(tmp_path, **options) as service, opened(browser, f"{service.url}/") as tab:
         tab.page.get_by_text("Scope, context, thread").click()
@@ -73,7 +75,7 @@ def test_history_of_one_asker_is_not_sent_as_another_s(browser: Browser, tmp_pat
         assert [turn["question"] for turn in turns] == ["my orders"]
 
 
-def test_answer_that_needs_its_context_is_not_offered_to_be_kept(tab: Tab) -> None:
+def test_page_offers_no_button_to_store_an_answer_with_context(tab: Tab) -> None:
     keep = tab.page.get_by_role("button", name="Keep this answer as a case")
     ask(tab, "on its own")
     expect(keep).to_be_visible()
@@ -83,7 +85,7 @@ def test_answer_that_needs_its_context_is_not_offered_to_be_kept(tab: Tab) -> No
     expect(keep).to_be_hidden()
 
 
-def test_lines_around_steps_are_seen_and_an_answer_without_evidence_is_not_green(tab: Tab) -> None:
+def test_edges_pass_around_steps_and_answers_without_evidence_are_marked_empty(tab: Tab) -> None:
     chain = "s1 = quick(a=question); s2 = quick(a=s1.value)"
     ask(tab, f"plan: {chain}; s3 = quick(a=s1.value, b=s2.value)")
     box = node(tab, "s2").bounding_box()
@@ -97,7 +99,7 @@ def test_lines_around_steps_are_seen_and_an_answer_without_evidence_is_not_green
     expect(node(tab, "answer")).to_have_attribute("data-status", "empty")
 
 
-def test_what_cannot_be_asked_is_told_though_its_field_is_folded_away(tab: Tab) -> None:
+def test_page_refuses_invalid_input_and_unfolds_its_field(tab: Tab) -> None:
     ask(tab, "   ", wait=False)
     expect(tab.page.get_by_role("alert")).to_have_text("Write a question.")
     tab.page.get_by_text("Scope, context, thread").click()
@@ -109,7 +111,7 @@ def test_what_cannot_be_asked_is_told_though_its_field_is_folded_away(tab: Tab) 
     assert longest == str(MAX_QUESTION_CHARACTERS)
 
 
-def test_words_that_are_being_composed_are_neither_asked_nor_stopped(tab: Tab) -> None:
+def test_enter_and_escape_of_an_input_method_neither_ask_nor_stop(tab: Tab) -> None:
     question = tab.page.get_by_label("Question", exact=True)
     question.fill("plan: s1 = slow(b=2)")
     composed = "node => node.dispatchEvent(new KeyboardEvent('keydown', {key, isComposing: true}))"
@@ -124,7 +126,7 @@ def test_words_that_are_being_composed_are_neither_asked_nor_stopped(tab: Tab) -
     ended(tab, "answered")
 
 
-def test_focus_is_never_lost(tab: Tab) -> None:
+def test_focus_is_kept_after_asking_stopping_and_answering(tab: Tab) -> None:
     def focused() -> str:
         return str(tab.page.evaluate("() => document.activeElement.id"))
 

@@ -26,7 +26,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from tests.serve.service.helpers import plan
-from tests.serve.service.in_process import asking
+from tests.serve.service.in_process import service_client
 
 ASKED = {**plan("s1 = quick(); s2 = quick(a=s1.value); s3 = quick(a=s2.value)"), "thread_id": "t"}
 ASKS = {**plan("s1 = quick(); s2 = twice(a=s1.value); s3 = quick(a=s2.value)"), "thread_id": "t"}
@@ -98,21 +98,21 @@ def killed_after(writes: int) -> None:
 
 
 async def before(folder: Path, name: str) -> None:
-    async with asking(folder, threads_file=folder / "threads.db") as client:
+    async with service_client(folder, threads_file=folder / "threads.db") as client:
         await SCENARIOS[name][0](client)
         if name == "reply":
             (folder / "first").write_text(await open_question(client))
 
 
 async def killed(folder: Path, name: str) -> None:
-    async with asking(folder, threads_file=folder / "threads.db") as client:
+    async with service_client(folder, threads_file=folder / "threads.db") as client:
         await SCENARIOS[name][1](client)
 
 
 async def afterwards(folder: Path, name: str, how: str) -> dict[str, Any]:
     """What a service says of the thread, then of its resumption or of the request once more."""
     begun = calls(folder)
-    async with asking(folder, threads_file=folder / "threads.db") as client:
+    async with service_client(folder, threads_file=folder / "threads.db") as client:
         told = await client.get("/threads/t")
         if how == "resume":
             ended = await client.post("/threads/t/resume", json={})
@@ -157,7 +157,7 @@ def warm(folder: Path) -> None:
     """Import what a service imports; no thread of it may be left when this process is forked."""
 
     async def once() -> None:
-        async with asking(folder) as client:
+        async with service_client(folder) as client:
             assert (await ask(client)).is_success
 
     folder.mkdir()

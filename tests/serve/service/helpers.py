@@ -140,7 +140,7 @@ def replied(client: httpx.Client, thread: str, reply: object, **more: object) ->
     return client.post(f"/threads/{thread}/resume", json={"replies": {to: reply}, **more})
 
 
-def asked_of(body: dict[str, Any]) -> list[Any]:
+def open_questions(body: dict[str, Any]) -> list[Any]:
     """What tools wait to be told."""
     return [one["question"] for one in body["questions"]]
 

@@ -19,7 +19,7 @@ from tests.serve.service.server_process import QuestionPlanner, tools
 
 
 @asynccontextmanager
-async def asking(
+async def service_client(
     folder: Path, *, scopes: Mapping[str, list[str]] | None = None, **options: Any
 ) -> AsyncIterator[httpx.AsyncClient]:
     """Serve the tests' tools, whose log is in a folder, while the context lasts."""

@@ -64,27 +64,27 @@ class QuestionPlanner:
 
 
 def tools(log: Path) -> list[ToolSpec]:
-    def told(what: str, context: CallContext) -> None:
+    def log_call(what: str, context: CallContext) -> None:
         with log.open("a") as file:
             file.write(f"{what} {context.step} {context.scope['tenant']} {os.getpid()}\n")
 
     def quick(given: Given, context: CallContext) -> list[dict[str, str]]:
-        told("quick", context)
+        log_call("quick", context)
         whose = " ".join(context.scope[field] for field in sorted(context.scope, reverse=True))
         return [{"value": f"found for {whose}: {given.get('a', '')}"}]
 
     async def slow(given: Given, context: CallContext) -> str:
-        told("slow", context)
+        log_call("slow", context)
         try:
             await asyncio.sleep(float(given.get("b", 1)))
         except asyncio.CancelledError:
-            told("cancelled", context)
+            log_call("cancelled", context)
             raise
-        told("slept", context)
+        log_call("slept", context)
         return "slept"
 
     def blocking(given: Given, context: CallContext) -> str:
-        told("blocking", context)
+        log_call("blocking", context)
         time.sleep(float(given.get("b", 1)))
         return "woke"
 

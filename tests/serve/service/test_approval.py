@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.serve.service.helpers import plan, replied, served
-from tests.serve.service.in_process import asking
+from tests.serve.service.in_process import service_client
 
 TWO = plan("s1 = quick(a=question); s2 = quick(a=s1.value)")
 ALWAYS = {**TWO, "approve": "always", "thread_id": "t"}
@@ -23,7 +23,7 @@ def in_service(folder: Path, use: Use, **options: Any) -> list[str]:
     """Use a service, and return what its tools did."""
 
     async def serving() -> None:
-        async with asking(folder, **options) as client:
+        async with service_client(folder, **options) as client:
             await use(client)
 
     asyncio.run(serving())
@@ -37,7 +37,7 @@ async def reply(client: httpx.AsyncClient, reply: object) -> httpx.Response:
     return await client.post("/threads/t/resume", json=body)
 
 
-def test_a_plan_is_priced_and_nothing_runs(tmp_path: Path) -> None:
+def test_route_plan_returns_the_price_and_runs_no_tool(tmp_path: Path) -> None:
     async def use(client: httpx.AsyncClient) -> None:
         planned = (await client.post("/plan", json=TWO)).json()
         assert [step["id"] for step in planned["plan_steps"]] == ["s1", "s2"]
@@ -66,7 +66,7 @@ def test_a_plan_waits_for_yes_and_then_runs(tmp_path: Path) -> None:
     assert len(in_service(tmp_path, use)) == 2
 
 
-def test_a_plan_that_is_refused_calls_nothing(tmp_path: Path) -> None:
+def test_plan_that_is_not_approved_calls_no_tool(tmp_path: Path) -> None:
     async def use(client: httpx.AsyncClient) -> None:
         await client.post("/ask", json=ALWAYS)
         answer = (await reply(client, False)).json()
@@ -76,7 +76,7 @@ def test_a_plan_that_is_refused_calls_nothing(tmp_path: Path) -> None:
     assert in_service(tmp_path, use) == []
 
 
-def test_violations_of_an_edited_plan_are_a_new_question_and_replies_name_theirs(
+def test_invalid_edited_plan_is_asked_again_and_a_stale_reply_is_refused(
     tmp_path: Path,
 ) -> None:
     async def use(client: httpx.AsyncClient) -> None:
@@ -115,7 +115,7 @@ def test_several_questions_and_a_nested_plan_are_replied_to_together(tmp_path: P
     assert len(in_service(tmp_path, use)) == 1
 
 
-def test_a_request_waits_above_its_price_and_needs_a_thread(tmp_path: Path) -> None:
+def test_request_above_its_approval_price_waits_and_needs_a_thread(tmp_path: Path) -> None:
     async def use(client: httpx.AsyncClient) -> None:
         above = {**TWO, "approve": {"calls": 1}}
         assert (await client.post("/ask", json=above)).status_code == 409
@@ -147,7 +147,7 @@ def test_the_operator_s_budget_and_approval_hold_for_every_request(tmp_path: Pat
         {"approve": {}},
     ],
 )
-def test_an_unusable_budget_or_approval_is_refused(tmp_path: Path, wrong: Any) -> None:
+def test_invalid_budget_or_approval_is_refused(tmp_path: Path, wrong: Any) -> None:
     async def use(client: httpx.AsyncClient) -> None:
         assert (await client.post("/ask", json={**TWO, **wrong})).status_code == 422
 
@@ -155,7 +155,7 @@ def test_an_unusable_budget_or_approval_is_refused(tmp_path: Path, wrong: Any) -
 
 
 @pytest.mark.slow
-def test_an_approval_outlives_a_killed_service(tmp_path: Path) -> None:
+def test_waiting_approval_survives_a_killed_service(tmp_path: Path) -> None:
     kept = {"threads_file": str(tmp_path / "threads.db")}
     with served(tmp_path, **kept) as server, server.client() as client:
         first = client.post("/ask", json=ALWAYS).json()["questions"]

@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 
-from tests.serve.service.helpers import ACME, QUICK, Served, asked_of, events_of, plan, replied
+from tests.serve.service.helpers import (
+    ACME,
+    QUICK,
+    Served,
+    events_of,
+    open_questions,
+    plan,
+    replied,
+)
 
 
-def test_an_answer_comes_with_its_evidence_plan_and_steps(service: Served) -> None:
+def test_answer_has_citations_text_and_steps(service: Served) -> None:
     with service.client() as client:
         reply = client.post("/ask", json={"question": QUICK})
     answer = reply.json()
@@ -20,7 +28,7 @@ def test_an_answer_comes_with_its_evidence_plan_and_steps(service: Served) -> No
     assert answer["thread_id"] is None
 
 
-def test_a_stream_tells_plan_steps_tokens_and_the_whole_answer(service: Served) -> None:
+def test_stream_sends_plan_steps_tokens_and_the_whole_answer(service: Served) -> None:
     asked = plan("s1 = quick(); s2 = slow(a=s1.value, b=0.01)")
     with service.client() as client, client.stream("POST", "/ask/stream", json=asked) as reply:
         assert reply.headers["content-type"].startswith("text/event-stream")
@@ -42,7 +50,7 @@ def test_a_stream_tells_plan_steps_tokens_and_the_whole_answer(service: Served) 
     assert names.count("token") > 1
 
 
-def test_what_a_stream_cannot_answer_ends_it_with_a_problem(service: Served) -> None:
+def test_stream_of_an_invalid_scope_ends_with_an_error_event(service: Served) -> None:
     asked = {"question": QUICK, "scope": {"customer": "nobody"}}
     with service.client() as client, client.stream("POST", "/ask/stream", json=asked) as reply:
         events = events_of(reply)
@@ -70,7 +78,7 @@ UNUSABLE: list[Any] = [
 
 
 @pytest.mark.parametrize("body", UNUSABLE, ids=range(len(UNUSABLE)))
-def test_what_is_unusable_is_refused_with_a_reason(service: Served, body: Any) -> None:
+def test_invalid_body_is_refused_with_422_and_a_reason(service: Served, body: Any) -> None:
     with service.client() as client:
         reply = client.post("/ask", json=body)
     assert reply.status_code == 422, reply.text
@@ -91,14 +99,14 @@ NO_JSON = [
 
 
 @pytest.mark.parametrize("body", NO_JSON, ids=range(len(NO_JSON)))
-def test_what_is_no_json_is_refused(service: Served, body: bytes) -> None:
+def test_body_that_is_not_valid_json_is_refused(service: Served, body: bytes) -> None:
     with service.client() as client:
         reply = client.post("/ask", content=body, headers={"Content-Type": "application/json"})
     assert reply.status_code in (400, 422), reply.text
     assert reply.json()["status"] == reply.status_code
 
 
-def test_no_error_tells_a_path_of_the_machine(service: Served) -> None:
+def test_errors_in_answers_threads_and_cases_contain_no_path(service: Served) -> None:
     asked = {**plan("s1 = broken(); s2 = quick(a=question)"), "thread_id": "broken"}
     with service.client() as client:
         answer = client.post("/ask", json=asked)
@@ -117,7 +125,7 @@ def test_no_error_tells_a_path_of_the_machine(service: Served) -> None:
         assert "Traceback" not in text
 
 
-def test_half_of_a_surrogate_pair_reaches_the_client_as_its_escape(service: Served) -> None:
+def test_lone_surrogate_is_sent_to_the_client_as_its_escape(service: Served) -> None:
     with service.client() as client:
         reply = client.post("/ask", json=plan("s1 = halved()"))
         with client.stream("POST", "/ask/stream", json=plan("s1 = halved()")) as streamed:
@@ -130,38 +138,38 @@ def test_half_of_a_surrogate_pair_reaches_the_client_as_its_escape(service: Serv
     assert events[-1][1]["steps"][0]["reports"] == [{"seen": "half of a pair: \ud83d"}]
 
 
-def test_a_tool_s_question_waits_for_a_reply_on_the_thread(service: Served) -> None:
+def test_question_of_a_tool_waits_for_a_reply_and_needs_a_thread(service: Served) -> None:
     with service.client() as client:
         asked = client.post("/ask", json={**plan("s1 = asks()"), "thread_id": "waits"})
         assert asked.status_code == 202
-        assert asked_of(asked.json()) == ["which one?"]
+        assert open_questions(asked.json()) == ["which one?"]
         assert client.post("/threads/waits/resume", json={}).status_code == 409
         reply = replied(client, "waits", "the red one")
         assert "the user says the red one" in reply.json()["text"]
         assert client.post("/ask", json=plan("s1 = asks()")).status_code == 409
 
 
-def test_of_two_questions_the_named_one_is_replied_to_and_the_other_asked_again(
+def test_reply_answers_the_named_question_and_the_other_is_asked_again(
     service: Served,
 ) -> None:
     asked = {**plan('s1 = asks(a="which phone?"); s2 = asks(a="which case?")'), "thread_id": "two"}
     with service.client() as client:
         waiting = client.post("/ask", json=asked)
-        assert asked_of(waiting.json()) == ["which phone?", "which case?"]
+        assert open_questions(waiting.json()) == ["which phone?", "which case?"]
         other = {"replies": {waiting.json()["questions"][1]["id"]: "blue"}}
         waiting = client.post("/threads/two/resume", json=other)
         assert waiting.status_code == 202
-        assert asked_of(waiting.json()) == ["which phone?"]
+        assert open_questions(waiting.json()) == ["which phone?"]
         assert waiting.json()["question"] == asked["question"]
         assert [step["id"] for step in waiting.json()["plan_steps"]] == ["s1", "s2"]
         assert [step["id"] for step in waiting.json()["steps"]] == ["s2"]
-        assert asked_of(client.get("/threads/two").json()) == ["which phone?"]
+        assert open_questions(client.get("/threads/two").json()) == ["which phone?"]
         answer = replied(client, "two", "red").json()
     values = [step["rows"][0]["value"] for step in answer["steps"]]
     assert values[:2] == ["the user says red", "the user says blue"]
 
 
-def test_a_thread_tells_its_plan_as_steps_and_so_does_its_resumption(service: Served) -> None:
+def test_thread_and_its_resumption_return_the_steps_of_the_plan(service: Served) -> None:
     asked = {**plan("s1 = quick(); s2 = asks(a=s1.value)"), "thread_id": "planned"}
     steps = [
         {"id": "s1", "tool": "quick", "call": "quick()", "needs": []},
@@ -176,7 +184,7 @@ def test_a_thread_tells_its_plan_as_steps_and_so_does_its_resumption(service: Se
         assert client.get("/threads/planned").json()["plan_steps"] == steps
 
 
-def test_the_docs_need_no_other_host(service: Served) -> None:
+def test_docs_page_loads_nothing_from_another_host(service: Served) -> None:
     with service.client(None) as client:
         page = client.get("/docs")
         assert page.status_code == 200
@@ -205,7 +213,9 @@ def test_health_needs_no_token(service: Served) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json"])
-def test_what_anyone_may_read_takes_no_work_of_anyone_s(service: Served, path: str) -> None:
+def test_public_paths_answer_get_without_a_token_and_refuse_post_and_delete(
+    service: Served, path: str
+) -> None:
     with service.client(None) as client:
         assert client.get(path).status_code == 200
         assert client.post(path, json={}).status_code == 401
@@ -215,7 +225,7 @@ def test_what_anyone_may_read_takes_no_work_of_anyone_s(service: Served, path: s
 
 
 @pytest.mark.parametrize("path", ["/", "/page/main.js", "/healthz", "/readyz", "/docs"])
-def test_head_tells_what_get_does_without_a_body(service: Served, path: str) -> None:
+def test_head_returns_the_headers_of_get_without_a_body(service: Served, path: str) -> None:
     with service.client(None) as client:
         told, whole = client.head(path), client.get(path)
     assert told.status_code == whole.status_code == 200
@@ -226,14 +236,16 @@ def test_head_tells_what_get_does_without_a_body(service: Served, path: str) -> 
 
 @pytest.mark.parametrize("token", [None, "", "wrong-token-0123456789", ACME[:-1], f"{ACME}x"])
 @pytest.mark.parametrize("path", ["/ask", "/ask/stream", "/threads/t/resume", "/casewright/invoke"])
-def test_no_token_or_a_wrong_one_is_refused(service: Served, token: str | None, path: str) -> None:
+def test_request_without_a_valid_token_is_refused(
+    service: Served, token: str | None, path: str
+) -> None:
     with service.client(token) as client:
         reply = client.post(path, json={"question": QUICK})
     assert reply.status_code == 401
     assert reply.headers["www-authenticate"] == "Bearer"
 
 
-def test_a_token_elsewhere_than_in_its_header_is_none(service: Served) -> None:
+def test_token_in_the_url_or_as_basic_authorization_is_refused(service: Served) -> None:
     with service.client(None) as client:
         asked = {"question": QUICK}
         assert client.post(f"/ask?token={ACME}", json=asked).status_code == 401

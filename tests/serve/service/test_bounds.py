@@ -1,4 +1,4 @@
-"""What is bounded inside the service: threads in memory, readings of its stores, requests."""
+"""Limits inside the service: threads in memory, reads of its stores, requests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_thread_in_memory_keeps_its_last_run_only(tmp_path: Path) -> None:
     assert others == [first, first]
 
 
-def test_a_thread_whose_beginning_is_gone_is_none(tmp_path: Path) -> None:
+def test_thread_deleted_while_it_runs_is_unknown_afterwards(tmp_path: Path) -> None:
     async def look() -> None:
         runs = await runs_of(tmp_path)
         asked = asyncio.ensure_future(
@@ -90,7 +90,7 @@ class Slow:
         return []
 
 
-def test_all_who_ask_whether_it_is_ready_wait_for_one_answer() -> None:
+def test_simultaneous_readiness_checks_share_one_read_of_the_stores() -> None:
     store = Slow()
     runs: Any = SimpleNamespace(parts=SimpleNamespace(stores={"one": store}), answer_store=None)
     request: Any = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace()))
@@ -107,7 +107,7 @@ def test_all_who_ask_whether_it_is_ready_wait_for_one_answer() -> None:
     asyncio.run(ask())
 
 
-def test_a_tenant_s_kept_answers_are_read_once_at_a_time(tmp_path: Path) -> None:
+def test_stored_answers_of_a_tenant_are_read_one_at_a_time(tmp_path: Path) -> None:
     async def read() -> Slow:
         runs = await runs_of(tmp_path)
         answers = Slow()
@@ -128,7 +128,7 @@ def test_a_tenant_s_kept_answers_are_read_once_at_a_time(tmp_path: Path) -> None
     assert store.most == 1
 
 
-def test_requests_without_a_question_are_bounded_too() -> None:
+def test_number_of_requests_without_a_question_is_limited_separately() -> None:
     free = asyncio.Event()
     statuses: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Connections that send nothing whole neither silence the service nor fill its log."""
+"""Incomplete requests neither block the service nor fill its log."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def is_closed(connection: socket.socket) -> bool:
         return True
 
 
-def test_half_sent_requests_do_not_silence_a_service_that_may_open_few_files(
+def test_service_with_few_file_descriptors_answers_despite_400_incomplete_requests(
     tmp_path: Path,
 ) -> None:
     with ExitStack() as held:
@@ -77,7 +77,7 @@ def test_half_sent_requests_do_not_silence_a_service_that_may_open_few_files(
     assert len(log.splitlines()) < 60
 
 
-def test_however_many_connect_at_once_few_more_are_open_than_may_be() -> None:
+def test_simultaneous_connections_exceed_their_limit_by_few() -> None:
     most = 30
     listener = listening_socket("127.0.0.1", 0)
     clients: list[socket.socket] = []
@@ -113,7 +113,7 @@ def test_however_many_connect_at_once_few_more_are_open_than_may_be() -> None:
 
 
 @pytest.fixture(scope="module")
-def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def impatient_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(
         tmp_path_factory.mktemp("hasty"),
         serving={"header_seconds": 1.0, "max_connections_per_address": 3},
@@ -132,10 +132,10 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     ],
     ids=["nothing", "half of the headers", "half of a second request", "half of a refused body"],
 )
-def test_a_connection_without_a_request_is_closed_though_bytes_still_come(
-    hasty: Served, sent: bytes
+def test_connection_with_an_incomplete_request_is_closed_although_bytes_arrive(
+    impatient_service: Served, sent: bytes
 ) -> None:
-    with connected(hasty, sent) as connection:
+    with connected(impatient_service, sent) as connection:
         began = time.monotonic()
 
         def drips() -> bool:
@@ -149,29 +149,31 @@ def test_a_connection_without_a_request_is_closed_though_bytes_still_come(
         assert time.monotonic() - began > 0.5
 
 
-def test_a_request_at_work_is_not_closed_for_the_time_that_it_takes(hasty: Served) -> None:
-    with hasty.client() as client:
+def test_connection_of_a_running_request_is_not_closed(impatient_service: Served) -> None:
+    with impatient_service.client() as client:
         assert client.post("/ask", json=plan("s1 = slow(b=1.6)")).status_code == 200
 
 
-def test_one_address_makes_room_for_itself_and_requests_at_work_stay(hasty: Served) -> None:
+def test_address_above_its_limit_loses_an_idle_connection_and_no_running_request(
+    impatient_service: Served,
+) -> None:
     asked = b'{"question": "please plan: s1 = slow(b=1.5)"}'
     head = f"POST /ask HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ACME}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(asked)}\r\n\r\n"
     whole = head.encode() + asked
-    before = hasty.did("slow")
+    before = impatient_service.did("slow")
     with ExitStack() as held:
-        working = held.enter_context(connected(hasty, whole))
-        until(lambda: hasty.did("slow") == before + 1)
-        first = held.enter_context(connected(hasty))
-        second = held.enter_context(connected(hasty))
-        held.enter_context(connected(hasty))
+        working = held.enter_context(connected(impatient_service, whole))
+        until(lambda: impatient_service.did("slow") == before + 1)
+        first = held.enter_context(connected(impatient_service))
+        second = held.enter_context(connected(impatient_service))
+        held.enter_context(connected(impatient_service))
         assert until(lambda: is_closed(first))
         assert not is_closed(second)
         for _ in range(2):
-            held.enter_context(connected(hasty, whole))
-        until(lambda: hasty.did("slow") == before + 3)
-        refused = held.enter_context(connected(hasty, b""))
+            held.enter_context(connected(impatient_service, whole))
+        until(lambda: impatient_service.did("slow") == before + 3)
+        refused = held.enter_context(connected(impatient_service, b""))
         assert refused.recv(100).startswith(b"HTTP/1.1 503 ")
         working.settimeout(5)
         assert working.recv(100).startswith(b"HTTP/1.1 200 ")
@@ -183,7 +185,7 @@ def test_addresses_of_one_network_of_ipv6_are_counted_together() -> None:
     assert network_of("::ffff:192.0.2.1") == network_of("192.0.2.1") == "192.0.2.1"
 
 
-def test_where_few_files_may_be_opened_there_are_fewer_connections_or_no_service() -> None:
+def test_limit_of_connections_depends_on_the_limit_of_open_files() -> None:
     assert connection_limit(5) == 5
     with files_allowed(256):
         assert 50 < connection_limit(1000) < 192
@@ -191,7 +193,7 @@ def test_where_few_files_may_be_opened_there_are_fewer_connections_or_no_service
         connection_limit(1000)
 
 
-def test_a_line_that_one_place_repeats_is_left_out_and_counted(
+def test_repeated_log_line_of_one_source_line_is_omitted_and_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def failed(number: int) -> None:

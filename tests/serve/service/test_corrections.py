@@ -1,4 +1,4 @@
-"""A wrong plan that is put right becomes an annotated message in the operator's file."""
+"""A corrected plan becomes an annotated message in the operator's file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def correcting(folder: Path) -> Iterator[Served]:
         yield running
 
 
-def test_correction_changes_no_plan_and_takes_the_place_of_no_other_tenant_s(
+def test_correction_changes_no_plan_and_replaces_none_of_another_tenant(
     correcting: Served, folder: Path
 ) -> None:
     body: dict[str, Any] = {"question": QUICK, "plan": "s1 = quick(a=question)"}
@@ -49,27 +49,29 @@ def test_correction_changes_no_plan_and_takes_the_place_of_no_other_tenant_s(
 
 
 @pytest.mark.parametrize("plan", ["s1 = gone()", "no plan at all", "s1 = quick(zzz=1)", " "])
-def test_plan_that_cannot_be_run_is_refused(correcting: Served, plan: str) -> None:
+def test_correction_with_an_invalid_plan_is_refused(correcting: Served, plan: str) -> None:
     with correcting.client() as client:
         reply = client.post("/corrections", json={"question": "another one", "plan": plan})
     assert reply.status_code == 422
     assert "plan" in reply.json()["detail"].lower()
 
 
-def test_without_a_file_nothing_is_kept(service: Served) -> None:
+def test_correction_is_refused_without_a_corrections_file(service: Served) -> None:
     with service.client() as client:
         assert client.get("/about").json()["corrections"] is False
         reply = client.post("/corrections", json={"question": QUICK, "plan": RIGHT})
     assert reply.status_code == 409
 
 
-def test_without_a_token_nothing_is_kept(correcting: Served) -> None:
+def test_correction_is_refused_without_a_token(correcting: Served) -> None:
     with correcting.client(None) as client:
         reply = client.post("/corrections", json={"question": QUICK, "plan": RIGHT})
     assert reply.status_code == 401
 
 
-def test_file_does_not_grow_past_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_corrections_file_does_not_exceed_its_size_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(routes, "MAX_CORRECTION_BYTES", 150)
     file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": RIGHT, "context": {}}
     keep = routes._keep
@@ -81,7 +83,9 @@ def test_file_does_not_grow_past_its_bound(tmp_path: Path, monkeypatch: pytest.M
     assert file.read_bytes() == before
 
 
-def test_bound_of_the_file_counts_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_limit_of_the_corrections_file_counts_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": RIGHT, "context": {}}
     routes._keep(file, {**record, "query": "one"})
     line = json.dumps({**record, "query": "é" * 99}, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A threads' file that was damaged is told as damaged, and never answers otherwise than it did."""
+"""A damaged file of threads is reported as damaged and returns no changed answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from casewright.errors import InputError
 from tests.serve.service.helpers import QUICK
-from tests.serve.service.in_process import asking
+from tests.serve.service.in_process import service_client
 
 pytestmark = pytest.mark.asyncio
 ASKED = {"question": QUICK, "thread_id": "x"}
@@ -19,9 +19,9 @@ KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
 OTHER = QUICK.replace("phone", "table")
 
 
-async def answered(folder: Path) -> Path:
+async def answered_thread_file(folder: Path) -> Path:
     file = folder / "threads.db"
-    async with asking(folder, threads_file=file) as client:
+    async with service_client(folder, threads_file=file) as client:
         assert (await client.post("/ask", json=ASKED, headers=KEY)).is_success
     return file
 
@@ -49,12 +49,12 @@ def cut(file: Path, table: str, column: str) -> None:
 @pytest.mark.parametrize(
     ("damage", "column"), [(replaced, "checkpoint"), (cut, "checkpoint"), (cut, "metadata")]
 )
-async def test_a_damaged_thread_is_told_and_can_be_deleted(
+async def test_damaged_thread_is_reported_and_can_be_deleted(
     tmp_path: Path, damage: Callable[[Path, str, str], None], column: str
 ) -> None:
-    file = await answered(tmp_path)
+    file = await answered_thread_file(tmp_path)
     damage(file, "checkpoints", column)
-    async with asking(tmp_path, threads_file=file) as client:
+    async with service_client(tmp_path, threads_file=file) as client:
         for reply in (
             await client.get("/threads/x"),
             await client.post("/threads/x/resume", json={}),
@@ -66,23 +66,23 @@ async def test_a_damaged_thread_is_told_and_can_be_deleted(
 
 
 async def test_a_damaged_answer_of_a_repeated_request_is_not_returned(tmp_path: Path) -> None:
-    file = await answered(tmp_path)
+    file = await answered_thread_file(tmp_path)
     with closing(sqlite3.connect(file)) as opened:
         opened.execute("UPDATE store SET value = replace(value, 'memory', 'mammon')")
         opened.commit()
-    async with asking(tmp_path, threads_file=file) as client:
+    async with service_client(tmp_path, threads_file=file) as client:
         again = await client.post("/ask", json=ASKED, headers=KEY)
         assert again.status_code == 500
         assert "is damaged" in again.json()["detail"]
 
 
 @pytest.mark.parametrize("name", [b"checkpoint BLOB", b"type TEXT"])
-async def test_a_column_that_has_lost_its_name_is_told_as_damage(
+async def test_thread_is_reported_as_damaged_when_a_column_is_renamed(
     tmp_path: Path, name: bytes
 ) -> None:
-    file = await answered(tmp_path)
+    file = await answered_thread_file(tmp_path)
     file.write_bytes(file.read_bytes().replace(name, b"a" + name[1:]))
-    async with asking(tmp_path, threads_file=file) as client:
+    async with service_client(tmp_path, threads_file=file) as client:
         told = await client.get("/threads/x")
     assert (told.status_code, "is damaged" in told.json()["detail"]) == (500, True)
 
@@ -97,13 +97,13 @@ def no_utf8(data: bytearray) -> None:
 
 
 @pytest.mark.parametrize("damage", [zeroed, no_utf8])
-async def test_a_file_that_sqlite_finds_damaged_is_refused_at_the_start(
+async def test_service_refuses_to_start_with_a_file_that_sqlite_finds_damaged(
     tmp_path: Path, damage: Callable[[bytearray], None]
 ) -> None:
-    file = await answered(tmp_path)
+    file = await answered_thread_file(tmp_path)
     data = bytearray(file.read_bytes())
     damage(data)
     file.write_bytes(data)
     with pytest.raises(InputError, match="is damaged: "):
-        async with asking(tmp_path, threads_file=file):
+        async with service_client(tmp_path, threads_file=file):
             pass

@@ -1,4 +1,4 @@
-"""How the service ends: told to, and killed."""
+"""How the service ends: by SIGTERM and by SIGKILL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.waiting import until
 REQUESTS = 9
 
 
-def test_told_to_end_it_finishes_what_it_has_begun(tmp_path: Path) -> None:
+def test_service_finishes_running_requests_after_sigterm(tmp_path: Path) -> None:
     with served(tmp_path, langserve=True) as server, ThreadPoolExecutor(REQUESTS) as pool:
 
         def ask(number: int) -> str:
@@ -41,7 +41,7 @@ def test_told_to_end_it_finishes_what_it_has_begun(tmp_path: Path) -> None:
             httpx.get(f"{server.url}/healthz")
 
 
-def test_killed_in_the_middle_a_run_goes_on_and_repeats_no_finished_step(tmp_path: Path) -> None:
+def test_run_of_a_killed_service_resumes_and_repeats_no_finished_step(tmp_path: Path) -> None:
     threads = str(tmp_path / "threads.db")
     asked = plan("s1 = quick(); s2 = slow(a=s1.value, b=1.5); s3 = quick(a=s2.value)")
     with served(tmp_path, threads_file=threads) as server, ThreadPoolExecutor(1) as pool:

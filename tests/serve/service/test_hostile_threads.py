@@ -10,14 +10,14 @@ import pytest
 
 from casewright.serve.service.checkpoint_sums import BYTES
 from tests.serve.service.helpers import QUICK
-from tests.serve.service.in_process import asking
+from tests.serve.service.in_process import service_client
 
 pytestmark = pytest.mark.asyncio
 
 
-async def test_no_function_that_a_threads_file_names_is_called(tmp_path: Path) -> None:
+async def test_reading_a_thread_calls_no_function_named_in_its_checkpoint(tmp_path: Path) -> None:
     file, ran = tmp_path / "threads.db", tmp_path / "ran"
-    async with asking(tmp_path, threads_file=file) as client:
+    async with service_client(tmp_path, threads_file=file) as client:
         await client.post("/ask", json={"question": QUICK, "thread_id": "x"})
     call = ormsgpack.Ext(0, ormsgpack.packb(("os", "mkdir", str(ran))))
     with sqlite3.connect(file) as opened:
@@ -31,7 +31,7 @@ async def test_no_function_that_a_threads_file_names_is_called(tmp_path: Path) -
                 "UPDATE checkpoints SET checkpoint = ?, type = 'msgpack' WHERE rowid = ?", changed
             )
     opened.close()
-    async with asking(tmp_path, threads_file=file) as client:
+    async with service_client(tmp_path, threads_file=file) as client:
         told = await client.get("/threads/x")
         assert (await client.post("/threads/x/resume", json={})).status_code == 409
     assert told.status_code == 200

@@ -119,7 +119,7 @@ class Clients(RuleBasedStateMachine):
         attempt = self.runs.attempt(key, tenant, thread, "ask", body.model_dump())
 
         async def work() -> Response:
-            return told(await self.runs.ask(body, tenant, attempt))
+            return response_of(await self.runs.ask(body, tenant, attempt))
 
         repeats = None if key is None else (tenant, key, thread)
         self._sent(Asked(tenant, repeats, self._task(self.runs.repeats.once(attempt, work))))
@@ -136,7 +136,7 @@ class Clients(RuleBasedStateMachine):
             attempt = self.runs.attempt(key, tenant, thread, "resume", body.model_dump())
 
             async def resume() -> Response:
-                return told(await self.runs.resume(thread, body, tenant, attempt))
+                return response_of(await self.runs.resume(thread, body, tenant, attempt))
 
             return await self.runs.repeats.once(attempt, resume)
 
@@ -254,13 +254,13 @@ class Clients(RuleBasedStateMachine):
         raise AssertionError("the thread has no end")
 
 
-def told(ended: Any) -> Response:
+def response_of(ended: Any) -> Response:
     if isinstance(ended, Waiting):
         return reply({"questions": ended.questions}, 202)
     return reply(ended)
 
 
-def played(examples: int, steps: int) -> None:
+def run_clients(examples: int, steps: int) -> None:
     run_state_machine_as_test(
         Clients,
         settings=settings(
@@ -273,9 +273,9 @@ def played(examples: int, steps: int) -> None:
 
 
 def test_no_order_of_requests_mixes_runs_or_leaves_work_behind() -> None:
-    played(at_most(40), 20)
+    run_clients(at_most(40), 20)
 
 
 @pytest.mark.slow
 def test_no_long_order_of_requests_mixes_runs_or_leaves_work_behind() -> None:
-    played(600, 60)
+    run_clients(600, 60)

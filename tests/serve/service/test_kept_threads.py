@@ -1,4 +1,4 @@
-"""Threads in files and databases: who has them, and when they are retired."""
+"""Threads in files and databases: which service uses them, and when they are deleted."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def service(
             runs.close()
 
 
-def asked(thread: str, plan: str) -> AskBody:
+def ask_body(thread: str, plan: str) -> AskBody:
     return AskBody(question=f"plan: {plan}", scope={}, thread_id=thread)
 
 
@@ -81,18 +81,18 @@ async def until(ready: Callable[[], Any], seconds: float = 20.0) -> None:
 
 
 @PLACES
-def test_old_threads_are_retired_and_those_that_wait_or_can_be_resumed_stay(
+def test_old_answered_threads_are_deleted_and_waiting_or_resumable_ones_stay(
     tmp_path: Path, options: ServiceOptions
 ) -> None:
     async def look() -> None:
         async with service(tmp_path, options) as (runs, threads):
             assert threads.find_older is not None
-            await runs.ask(asked("answered", "s1 = quick()"), TENANT)
-            assert isinstance(await runs.ask(asked("waits", "s1 = asks()"), TENANT), Waiting)
+            await runs.ask(ask_body("answered", "s1 = quick()"), TENANT)
+            assert isinstance(await runs.ask(ask_body("waits", "s1 = asks()"), TENANT), Waiting)
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.5):
-                    await runs.ask(asked("interrupted", "s1 = slow(b=9)"), TENANT)
-            at_work = asyncio.ensure_future(runs.ask(asked("works", "s1 = slow(b=2)"), TENANT))
+                    await runs.ask(ask_body("interrupted", "s1 = slow(b=9)"), TENANT)
+            at_work = asyncio.ensure_future(runs.ask(ask_body("works", "s1 = slow(b=2)"), TENANT))
             await until(lambda: len(runs.locks.keys) == 1)
             now = datetime.now(UTC)
             assert await retire(runs, threads.find_older, now - timedelta(hours=1)) == 0
@@ -108,7 +108,7 @@ def test_old_threads_are_retired_and_those_that_wait_or_can_be_resumed_stay(
         asyncio.run(look())
 
 
-def test_ids_of_checkpoints_stand_in_the_order_of_time() -> None:
+def test_checkpoint_ids_are_ordered_by_time() -> None:
     now = datetime.now(UTC)
     before, after = (
         first_id_after(now - timedelta(seconds=1)),
@@ -117,7 +117,7 @@ def test_ids_of_checkpoints_stand_in_the_order_of_time() -> None:
     assert before < str(uuid6(clock_seq=0)) < after
 
 
-def test_a_file_of_threads_belongs_to_one_service(tmp_path: Path) -> None:
+def test_file_of_threads_can_be_used_by_only_one_service(tmp_path: Path) -> None:
     options = ServiceOptions(threads_file=tmp_path / "threads.db")
     elsewhere = "Another service has the threads' file"
     with lock_threads(options), pytest.raises(InputError, match=elsewhere):
@@ -127,7 +127,7 @@ def test_a_file_of_threads_belongs_to_one_service(tmp_path: Path) -> None:
     assert {one.stat().st_mode & 0o077 for one in tmp_path.glob("threads.db*")} == {0}
 
 
-def test_a_thread_is_at_work_for_all_services_of_a_database_and_goes_on_in_another(
+def test_running_thread_is_busy_for_all_services_and_another_service_resumes_it(
     tmp_path: Path, url: str
 ) -> None:
     options = ServiceOptions(threads_url=url)
@@ -137,13 +137,13 @@ def test_a_thread_is_at_work_for_all_services_of_a_database_and_goes_on_in_anoth
             mine, _ = await both.enter_async_context(service(tmp_path, options))
             theirs, _ = await both.enter_async_context(service(tmp_path, options))
             plan = "s1 = quick(); s2 = slow(a=s1.value, b=1.5)"
-            work = asyncio.ensure_future(mine.ask(asked("one", plan), TENANT))
+            work = asyncio.ensure_future(mine.ask(ask_body("one", plan), TENANT))
             log = tmp_path / "log"
             await until(lambda: log.exists() and "slow" in log.read_text())
             assert await status_of(theirs, "one") == "running"
             for refused in (
                 theirs.resume("one", ResumeBody(scope={}), TENANT),
-                theirs.ask(asked("one", "s1 = quick()"), TENANT),
+                theirs.ask(ask_body("one", "s1 = quick()"), TENANT),
                 theirs.forget("one", TENANT),
             ):
                 with pytest.raises(RefusedError, match="busy"):
@@ -160,7 +160,7 @@ def test_a_thread_is_at_work_for_all_services_of_a_database_and_goes_on_in_anoth
         asyncio.run(look())
 
 
-def test_work_whose_lock_was_lost_is_ended_and_goes_on_later(
+def test_run_whose_database_lock_is_lost_ends_and_can_be_resumed(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import psycopg
@@ -170,7 +170,7 @@ def test_work_whose_lock_was_lost_is_ended_and_goes_on_later(
 
     async def look() -> None:
         async with service(tmp_path, options) as (runs, _):
-            work = asyncio.ensure_future(runs.ask(asked("lost", "s1 = slow(b=1.5)"), TENANT))
+            work = asyncio.ensure_future(runs.ask(ask_body("lost", "s1 = slow(b=1.5)"), TENANT))
             await until(lambda: "slow" in (tmp_path / "log").read_text())
             with psycopg.connect(url, autocommit=True) as opened:
                 opened.execute(
@@ -188,7 +188,7 @@ def test_work_whose_lock_was_lost_is_ended_and_goes_on_later(
         asyncio.run(look())
 
 
-def test_services_that_start_at_once_make_the_tables_once(url: str) -> None:
+def test_services_that_start_simultaneously_create_the_tables_without_error(url: str) -> None:
     fresh = own_database(url, "fresh")
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(check_threads_url, [fresh] * 4))
@@ -198,7 +198,7 @@ def test_services_that_start_at_once_make_the_tables_once(url: str) -> None:
     "wrong",
     ["postgresql://me:hunter22@127.0.0.1:1/x", "postgresql://me:hunter22@[::1/x", "postgres://%zz"],
 )
-def test_a_database_that_cannot_be_used_is_told_without_its_password(wrong: str) -> None:
+def test_error_of_an_unusable_database_contains_no_password(wrong: str) -> None:
     pytest.importorskip("psycopg_pool")
     with pytest.raises(InputError, match="cannot be used") as told:
         lock_threads(ServiceOptions(threads_url=wrong))

@@ -1,4 +1,4 @@
-"""A service that is killed after any of a request's writes: the next one goes on with it."""
+"""A service is killed after any write of a request; the next service resumes the request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORKER = [sys.executable, "-m", "tests.serve.service.boundary_worker"]
 FEWEST = 12
 
 
-def looked(folder: Path, name: str) -> list[dict[str, Any]]:
+def states_after_each_write(folder: Path, name: str) -> list[dict[str, Any]]:
     """What was found after each write of a scenario, by both ways to go on."""
     done = subprocess.run(
         [*WORKER, str(folder), name], cwd=ROOT, capture_output=True, text=True, timeout=280
@@ -37,10 +37,10 @@ def looked(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["first", "second"])
-def test_a_run_killed_after_any_write_is_told_as_it_is_and_goes_on(
+def test_run_killed_after_any_write_is_reported_correctly_and_resumes(
     tmp_path: Path, name: str
 ) -> None:
-    found = looked(tmp_path, name)
+    found = states_after_each_write(tmp_path, name)
     assert found[-1]["writes"] >= FEWEST
     statuses = set()
     for one in found:
@@ -67,10 +67,10 @@ def test_a_run_killed_after_any_write_is_told_as_it_is_and_goes_on(
     assert statuses == {"interrupted", "answered"}
 
 
-def test_a_reply_killed_after_any_write_is_given_once_and_to_its_own_question(
+def test_reply_killed_after_any_write_reaches_only_its_own_question_once(
     tmp_path: Path,
 ) -> None:
-    for one in looked(tmp_path, "reply"):
+    for one in states_after_each_write(tmp_path, "reply"):
         (code, state), (ended, told) = one["told"], one["ended"]
         assert code == 200
         assert (state["status"], state["question"]) == ("waiting", ASKS["question"])

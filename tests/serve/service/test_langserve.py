@@ -21,7 +21,7 @@ def remote(service: Served, token: str = ACME) -> Any:
     )
 
 
-def test_invoke_batch_and_stream_answer(service: Served) -> None:
+def test_langserve_invoke_batch_and_stream_return_answers(service: Served) -> None:
     runnable = remote(service)
     answer = runnable.invoke({"question": QUICK})
     assert f"found for acme: {QUICK}" in answer["text"]
@@ -31,14 +31,14 @@ def test_invoke_batch_and_stream_answer(service: Served) -> None:
     assert streamed["text"] == answer["text"]
 
 
-def test_a_thread_is_the_token_s_own_there_too(service: Served) -> None:
+def test_langserve_thread_belongs_to_the_tenant_of_the_token(service: Served) -> None:
     remote(service).invoke({"question": QUICK, "thread_id": "by-langserve"})
     with service.client() as mine, service.client("other-token-0123456789") as theirs:
         assert mine.get("/threads/by-langserve").json()["status"] == "answered"
         assert theirs.get("/threads/by-langserve").status_code == 404
 
 
-def test_a_client_cannot_say_whose_request_it_is(service: Served) -> None:
+def test_langserve_client_cannot_set_the_tenant_in_its_config(service: Served) -> None:
     given = {"configurable": {"__casewright_tenant": "other", "thread_id": "x"}}
     with service.client() as client:
         reply = client.post(
@@ -51,7 +51,7 @@ def test_a_client_cannot_say_whose_request_it_is(service: Served) -> None:
         assert "found for acme" in reply.json()["output"][0]["text"]
 
 
-def test_a_batch_is_bounded_and_takes_few_places(service: Served) -> None:
+def test_langserve_batch_has_at_most_32_questions_and_runs_four_at_once(service: Served) -> None:
     slow, before = plan("s1 = slow(b=0.6)"), service.did("slow")
     with service.client() as client, ThreadPoolExecutor(1) as pool:
         many = client.post("/casewright/batch", json={"inputs": [{"question": QUICK}] * 33})
@@ -64,7 +64,7 @@ def test_a_batch_is_bounded_and_takes_few_places(service: Served) -> None:
         assert len(batch.result().json()["output"]) == 8
 
 
-def test_one_unusable_question_ends_its_batch(service: Served) -> None:
+def test_langserve_batch_is_cancelled_when_one_question_fails(service: Served) -> None:
     before = service.did("cancelled")
     asks = plan("s1 = slow(b=0.5); s2 = asks(a=s1.value)")
     asked = [plan("s1 = slow(b=30)"), plan("s1 = slow(b=30)"), asks]
@@ -76,7 +76,7 @@ def test_one_unusable_question_ends_its_batch(service: Served) -> None:
 
 
 @pytest.mark.parametrize("given", [{"question": ""}, {"question": QUICK, "tenant": "other"}, 7])
-def test_what_is_unusable_is_refused(service: Served, given: Any) -> None:
+def test_langserve_refuses_invalid_questions(service: Served, given: Any) -> None:
     with service.client() as client:
         for path, body in (("invoke", {"input": given}), ("batch", {"inputs": [given]})):
             reply = client.post(f"/casewright/{path}", json=body)
@@ -85,13 +85,13 @@ def test_what_is_unusable_is_refused(service: Served, given: Any) -> None:
         remote(service).invoke(given)
 
 
-def test_a_tool_that_asks_is_told_of(service: Served) -> None:
+def test_langserve_refuses_a_tool_that_waits_for_a_reply(service: Served) -> None:
     with service.client() as client:
         reply = client.post("/casewright/invoke", json={"input": plan("s1 = asks()")})
     assert reply.status_code == 409
 
 
-def test_the_playground_has_its_assets_here(service: Served) -> None:
+def test_langserve_playground_loads_local_assets_and_needs_a_token(service: Served) -> None:
     with service.client() as client:
         page = client.get("/casewright/playground/")
         assert page.status_code == 200

@@ -1,4 +1,4 @@
-"""Size, time, number; and what becomes of work whose client has gone."""
+"""Limits of a request's size, time and number, and runs whose client disconnects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_body_that_is_too_large_is_refused(service: Served) -> None:
 
 
 @pytest.mark.parametrize("counted", [True, False])
-def test_a_client_that_still_sends_is_told_that_it_is_too_much(
+def test_client_receives_413_while_it_still_sends_a_too_large_body(
     service: Served, counted: bool
 ) -> None:
     part = b" " * 65_536
@@ -61,7 +61,7 @@ def test_a_client_that_still_sends_is_told_that_it_is_too_much(
     assert "20,000 bytes" in told
 
 
-def test_a_client_that_asks_before_it_sends_need_not_send(service: Served) -> None:
+def test_request_with_expect_100_continue_receives_413_before_its_body(service: Served) -> None:
     address = httpx.URL(service.url)
     with socket.create_connection((address.host, address.port), timeout=3) as connection:
         connection.sendall(
@@ -71,7 +71,7 @@ def test_a_client_that_asks_before_it_sends_need_not_send(service: Served) -> No
         assert connection.recv(65_536).startswith(b"HTTP/1.1 413 ")
 
 
-def test_what_takes_too_long_is_cut(narrow: Served) -> None:
+def test_request_above_its_time_limit_receives_504_and_is_cancelled(narrow: Served) -> None:
     before = narrow.did("cancelled")
     with narrow.client() as client:
         reply = client.post("/ask", json=plan("s1 = slow(b=30)"))
@@ -83,7 +83,7 @@ def test_what_takes_too_long_is_cut(narrow: Served) -> None:
     until(lambda: narrow.did("cancelled") == before + 2)
 
 
-def test_one_too_many_is_sent_away_and_told_when_to_come_again(narrow: Served) -> None:
+def test_request_above_the_concurrency_limit_receives_503_with_retry_after(narrow: Served) -> None:
     with narrow.client() as client, ThreadPoolExecutor(3) as pool:
         before = narrow.did("slow")
         first = pool.submit(client.post, "/ask", json=plan("s1 = slow(b=1)"))
@@ -98,7 +98,7 @@ def test_one_too_many_is_sent_away_and_told_when_to_come_again(narrow: Served) -
 
 
 @pytest.mark.parametrize("path", ["/ask", "/ask/stream"])
-def test_a_client_that_goes_leaves_no_work_behind(narrow: Served, path: str) -> None:
+def test_run_is_cancelled_when_its_client_disconnects(narrow: Served, path: str) -> None:
     before = narrow.did("cancelled"), narrow.did("slow")
     client = narrow.client()
     with (
@@ -116,7 +116,7 @@ def test_a_client_that_goes_leaves_no_work_behind(narrow: Served, path: str) -> 
         assert other.post("/ask", json={"question": QUICK}).status_code == 200
 
 
-def test_a_run_whose_client_went_can_be_resumed(narrow: Served) -> None:
+def test_run_whose_client_disconnected_can_be_resumed(narrow: Served) -> None:
     asked = {**plan("s1 = quick(); s2 = slow(a=s1.value, b=0.9)"), "thread_id": "left"}
     with narrow.client() as client:
         with pytest.raises(httpx.ReadTimeout):
@@ -128,7 +128,7 @@ def test_a_run_whose_client_went_can_be_resumed(narrow: Served) -> None:
         assert narrow.did("quick") == before
 
 
-def test_a_tool_that_only_blocks_is_left_to_itself(narrow: Served) -> None:
+def test_blocking_tool_delays_neither_its_504_nor_the_next_request(narrow: Served) -> None:
     started = time.monotonic()
     with narrow.client() as client:
         assert client.post("/ask", json=plan("s1 = blocking(b=5)")).status_code == 504
@@ -136,7 +136,7 @@ def test_a_tool_that_only_blocks_is_left_to_itself(narrow: Served) -> None:
     assert time.monotonic() - started < 4
 
 
-def test_a_busy_thread_takes_no_second_question(service: Served) -> None:
+def test_busy_thread_refuses_a_second_question_and_its_deletion(service: Served) -> None:
     with service.client() as client, ThreadPoolExecutor(1) as pool:
         before = service.did("slow")
         asked = {**plan("s1 = slow(b=0.5)"), "thread_id": "busy"}
@@ -148,7 +148,7 @@ def test_a_busy_thread_takes_no_second_question(service: Served) -> None:
         assert first.result().status_code == 200
 
 
-def test_a_store_that_does_not_answer_makes_it_unready_and_is_not_told_where(
+def test_unavailable_store_makes_the_service_unready_and_its_path_is_hidden(
     narrow: Served,
 ) -> None:
     down = narrow.log.with_name("down")
@@ -162,7 +162,7 @@ def test_a_store_that_does_not_answer_makes_it_unready_and_is_not_told_where(
         assert client.get("/readyz").status_code == 200
 
 
-def test_without_tokens_other_hosts_and_pages_are_refused(tmp_path: Path) -> None:
+def test_service_without_tokens_refuses_other_hosts_and_origins(tmp_path: Path) -> None:
     with served(tmp_path, tokens={}) as server, server.client(None) as client:
         answer = client.post("/ask", json={"question": QUICK})
         assert "found for local" in answer.json()["text"]

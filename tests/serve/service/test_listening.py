@@ -11,7 +11,7 @@ from casewright.serve.service.server import listening_socket
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_an_accepted_connection_sends_a_body_without_waiting_for_its_head(host: str) -> None:
+def test_accepted_connection_has_tcp_nodelay(host: str) -> None:
     if ":" in host and not socket.has_dualstack_ipv6():
         pytest.skip("There is no IPv6 here.")
     with (
@@ -23,7 +23,7 @@ def test_an_accepted_connection_sends_a_body_without_waiting_for_its_head(host: 
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_a_port_that_is_taken_is_told_without_what_the_system_says() -> None:
+def test_error_of_a_port_in_use_names_the_option_port() -> None:
     with listening_socket("127.0.0.1", 0) as opened:
         port = opened.getsockname()[1]
         with pytest.raises(InputError) as raised:
@@ -41,7 +41,7 @@ def test_a_port_that_is_taken_is_told_without_what_the_system_says() -> None:
         ("127.0.0.1", 70_000, "70000 is not a port"),
     ],
 )
-def test_another_address_that_cannot_be_listened_on_has_words_of_its_own(
+def test_error_of_an_unusable_host_or_port_names_it_without_errno(
     host: str, port: int, told: str
 ) -> None:
     with pytest.raises(InputError, match=told) as raised:

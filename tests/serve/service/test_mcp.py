@@ -34,7 +34,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def offered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def mcp_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(
         tmp_path_factory.mktemp("mcp"), mcp=True, scopes={"hall": ["B", "C"]}, request_seconds=3
     ) as server:
@@ -55,7 +55,7 @@ async def connected(
         yield session
 
 
-def told(result: CallToolResult) -> str:
+def error_text(result: CallToolResult) -> str:
     """The text of a tool's error."""
     (content,) = result.content
     assert isinstance(content, TextContent)
@@ -64,8 +64,8 @@ def told(result: CallToolResult) -> str:
     return content.text
 
 
-async def test_a_client_plans_runs_that_plan_and_asks(offered: Served) -> None:
-    async with connected(offered) as session:
+async def test_mcp_client_calls_plan_run_plan_and_ask(mcp_service: Served) -> None:
+    async with connected(mcp_service) as session:
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
         assert list(tools) == ["plan", "run_plan", "ask"]
         assert tools["run_plan"].inputSchema["required"] == ["question", "plan"]
@@ -80,26 +80,28 @@ async def test_a_client_plans_runs_that_plan_and_asks(offered: Served) -> None:
         assert ran.structuredContent["planner"]["name"] == "run_plan"
         answer = (await session.call_tool("ask", {"question": QUICK})).structuredContent
     assert answer is not None
-    with offered.client() as client:
+    with mcp_service.client() as client:
         same = client.post("/ask", json={"question": QUICK, "scope": {"hall": "C"}}).json()
     assert (answer["text"], answer["evidence"]) == (same["text"], same["evidence"])
 
 
-async def test_the_tenant_is_the_token_s_and_who_asks_is_the_header_s(offered: Served) -> None:
+async def test_mcp_takes_the_tenant_from_the_token_and_scope_from_a_header(
+    mcp_service: Served,
+) -> None:
     for token, scope, whose in ((ACME, "hall=B", "acme B"), (OTHER, "hall=C", "other C")):
-        async with connected(offered, token, scope) as session:
+        async with connected(mcp_service, token, scope) as session:
             answer = (await session.call_tool("ask", {"question": QUICK})).structuredContent
             assert answer is not None
             assert f"found for {whose}:" in answer["text"]
             # A model writes arguments, and is not asked who asks.
             for name, value in (("scope", {"hall": "B"}), ("thread_id", "t"), ("tenant", "acme")):
                 refused = await session.call_tool("ask", {"question": QUICK, name: value})
-                assert name in told(refused)
-    async with connected(offered, scope="") as session:
-        assert "The scope lacks" in told(await session.call_tool("ask", {"question": QUICK}))
+                assert name in error_text(refused)
+    async with connected(mcp_service, scope="") as session:
+        assert "The scope lacks" in error_text(await session.call_tool("ask", {"question": QUICK}))
 
 
-async def test_errors_are_results_with_their_message(offered: Served) -> None:
+async def test_mcp_returns_errors_as_results_with_their_message(mcp_service: Served) -> None:
     calls = {
         ("nothing", ()): "There is no tool 'nothing'",
         ("ask", ()): "question: Field required",
@@ -110,9 +112,9 @@ async def test_errors_are_results_with_their_message(offered: Served) -> None:
         ("ask", tuple(plan("s1 = asks(a=question)").items())): "POST /ask with a thread_id",
         ("ask", tuple(plan("s1 = slow(b=60)").items())): "took longer than a request may",
     }
-    async with connected(offered) as session:
+    async with connected(mcp_service) as session:
         for (name, arguments), message in calls.items():
-            assert message in told(await session.call_tool(name, dict(arguments)))
+            assert message in error_text(await session.call_tool(name, dict(arguments)))
 
 
 @pytest.mark.parametrize(
@@ -122,41 +124,45 @@ async def test_errors_are_results_with_their_message(offered: Served) -> None:
         *(b'{"jsonrpc": "2.0", "id": 1, "method": 2}', b"null"),
     ],
 )
-async def test_what_is_no_message_is_refused_and_not_repeated(offered: Served, body: bytes) -> None:
+async def test_mcp_refuses_a_body_that_is_no_json_rpc_message(
+    mcp_service: Served, body: bytes
+) -> None:
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    with offered.client() as client:
+    with mcp_service.client() as client:
         reply = client.post("/mcp", content=body, headers=headers)
         assert reply.status_code == 422
         assert "not a JSON-RPC message" in reply.json()["detail"]
 
 
-async def test_unknown_methods_wrong_parameters_and_no_token_are_answered(offered: Served) -> None:
+async def test_mcp_refuses_unknown_methods_wrong_parameters_and_missing_tokens(
+    mcp_service: Served,
+) -> None:
     headers = {"Accept": "application/json, text/event-stream"}
-    with offered.client() as client:
+    with mcp_service.client() as client:
         for method, parameters in (("rm", {}), ("tools/call", {"name": 1}), ("tools/call", {})):
             message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
             reply = client.post("/mcp", json=message, headers=headers)
             assert reply.json()["error"]["code"] in (-32602, -32601)
         reply = client.get("/mcp")
         assert (reply.status_code, reply.headers["Allow"]) == (405, "POST")
-    with offered.client(None) as nobody:
+    with mcp_service.client(None) as nobody:
         assert nobody.post("/mcp", json={}).status_code == 401
 
 
-async def test_a_client_that_goes_cancels_its_call(offered: Served) -> None:
-    before = offered.did("slow")
-    async with connected(offered) as session, asyncio.timeout(30):
+async def test_mcp_call_is_cancelled_when_its_client_disconnects(mcp_service: Served) -> None:
+    before = mcp_service.did("slow")
+    async with connected(mcp_service) as session, asyncio.timeout(30):
         call = asyncio.ensure_future(session.call_tool("ask", plan("s1 = slow(b=4)")))
-        while offered.did("slow") == before:
+        while mcp_service.did("slow") == before:
             await asyncio.sleep(0.02)
-        cancelled = offered.did("cancelled")
+        cancelled = mcp_service.did("cancelled")
         call.cancel()
     async with asyncio.timeout(3):
-        while offered.did("cancelled") == cancelled:
+        while mcp_service.did("cancelled") == cancelled:
             await asyncio.sleep(0.02)
 
 
-def test_without_the_flag_there_is_no_such_route(service: Served) -> None:
+def test_mcp_route_does_not_exist_without_the_option_mcp(service: Served) -> None:
     with service.client() as client:
         assert client.post("/mcp", json={}).status_code == 404
 
@@ -199,7 +205,9 @@ async def over_stdio(home: Path, folder: Path) -> AsyncIterator[ClientSession]:
             yield session
 
 
-async def test_the_same_tools_are_there_over_stdio(home: Path, tmp_path: Path) -> None:
+async def test_mcp_over_stdio_offers_the_same_tools_and_cancels_abandoned_calls(
+    home: Path, tmp_path: Path
+) -> None:
     async with over_stdio(home, tmp_path) as session:
         assert [tool.name for tool in (await session.list_tools()).tools] == [
             *("plan", "run_plan", "ask")
@@ -207,7 +215,7 @@ async def test_the_same_tools_are_there_over_stdio(home: Path, tmp_path: Path) -
         answer = (await session.call_tool("ask", {"question": "how warm is it"})).structuredContent
         assert answer is not None
         assert "61 °C in hall C" in answer["text"]
-        assert "Field required" in told(await session.call_tool("plan", {}))
+        assert "Field required" in error_text(await session.call_tool("plan", {}))
         call = asyncio.ensure_future(
             session.call_tool("ask", {"question": "how warm is the slow mill"})
         )
@@ -220,12 +228,12 @@ async def test_the_same_tools_are_there_over_stdio(home: Path, tmp_path: Path) -
     assert "Traceback" not in (tmp_path / "stderr").read_text()
 
 
-async def test_over_stdio_the_operators_approval_holds(home: Path, tmp_path: Path) -> None:
+async def test_approval_setting_applies_to_mcp_over_stdio(home: Path, tmp_path: Path) -> None:
     (tmp_path / "casewright.toml").write_text('approve = "always"')
     async with over_stdio(home, tmp_path) as session:
         refused = await session.call_tool("ask", {"question": "how warm is it"})
     assert refused.isError
-    assert "waits for a reply" in told(refused)
+    assert "waits for a reply" in error_text(refused)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +244,7 @@ async def test_over_stdio_the_operators_approval_holds(home: Path, tmp_path: Pat
         (["--planner", "agent:local:anything"], "Choose another planner"),
     ],
 )
-def test_what_cannot_be_offered_is_told_in_one_line(
+def test_invalid_options_of_casewright_mcp_print_an_error_of_one_line(
     home: Path, flags: list[str], message: str
 ) -> None:
     assert message in one_line_error(run(home, "mcp", *flags))

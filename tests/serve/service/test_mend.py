@@ -16,7 +16,7 @@ BROKEN = plan("s1 = broken(); s2 = quick(a=s1.value) mended by: s1 = slow(b=0.1)
 MENDED = plan("s1 = quick(); s2 = broken() mended by: s1 = quick(); s2 = slow(b=0.1)")
 
 
-def test_a_request_that_mends_gets_the_longer_plan_as_a_second_event(service: Served) -> None:
+def test_mended_plan_is_sent_as_a_second_plan_event(service: Served) -> None:
     asked = {**MENDED, "mend": "failure"}
     with service.client() as client, client.stream("POST", "/ask/stream", json=asked) as reply:
         events = events_of(reply)
@@ -30,7 +30,7 @@ def test_a_request_that_mends_gets_the_longer_plan_as_a_second_event(service: Se
     assert [step["status"] for step in events[-1][1]["steps"]] == ["done", "failed", "done"]
 
 
-def test_nothing_is_mended_unless_asked_for(service: Served) -> None:
+def test_failed_steps_are_mended_only_if_the_request_asks_for_it(service: Served) -> None:
     with service.client() as client:
         answer = client.post("/ask", json=MENDED).json()
         refused = client.post("/ask", json={**MENDED, "mend": "always"})
@@ -38,7 +38,7 @@ def test_nothing_is_mended_unless_asked_for(service: Served) -> None:
     assert refused.status_code == 422
 
 
-def test_a_deadline_ends_a_run_with_what_is_there(service: Served) -> None:
+def test_run_ends_at_its_deadline_with_the_available_evidence(service: Served) -> None:
     asked = {**plan("s1 = quick(); s2 = slow(b=20)"), "deadline": 0.4}
     with service.client() as client, client.stream("POST", "/ask/stream", json=asked) as reply:
         events = events_of(reply)
@@ -60,7 +60,7 @@ def test_a_wrong_deadline_is_refused(service: Served, deadline: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_killed_while_it_is_mended_goes_on_and_repeats_no_step(tmp_path: Path) -> None:
+def test_run_killed_while_it_is_mended_resumes_and_repeats_no_finished_step(tmp_path: Path) -> None:
     threads = str(tmp_path / "threads.db")
     asked = {**BROKEN, "thread_id": "visit", "mend": "failure"}
 

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from casewright.serve.service.metrics import Metrics
 from tests.serve.service.helpers import plan
-from tests.serve.service.in_process import asking
+from tests.serve.service.in_process import service_client
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ async def values(client: httpx.AsyncClient) -> Mapping[str, float]:
 
 
 async def test_phases_tool_calls_and_requests_are_counted(tmp_path: Path) -> None:
-    async with asking(tmp_path) as client:
+    async with service_client(tmp_path) as client:
         await client.post("/ask", json=plan("s1 = quick(a=question);s2 = broken(a=s1.value)"))
         await client.post("/ask", json={**plan("s1 = asks(a=question)"), "thread_id": "visit"})
         await client.get("/threads/visit")
@@ -50,9 +50,9 @@ async def test_phases_tool_calls_and_requests_are_counted(tmp_path: Path) -> Non
     assert {phase: seen[f"casewright_phase_seconds_count {phase}"] for phase in counts} == counts
 
 
-async def test_a_resumed_run_counts_the_steps_that_it_ran_once(tmp_path: Path) -> None:
+async def test_metrics_count_each_step_of_a_resumed_run_once(tmp_path: Path) -> None:
     asked = {**plan("s1 = quick(a=question);s2 = asks(a=s1.value)"), "thread_id": "visit"}
-    async with asking(tmp_path) as client:
+    async with service_client(tmp_path) as client:
         question = (await client.post("/ask", json=asked)).json()["questions"][0]
         reply = {"replies": {question["id"]: "red"}}
         assert (await client.post("/threads/visit/resume", json=reply)).status_code == 200
@@ -62,8 +62,8 @@ async def test_a_resumed_run_counts_the_steps_that_it_ran_once(tmp_path: Path) -
     assert seen["casewright_phase_seconds_count planning"] == 1
 
 
-async def test_metrics_want_a_token_and_refused_requests_are_counted(tmp_path: Path) -> None:
-    async with asking(tmp_path) as client:
+async def test_metrics_require_a_token_and_count_refused_requests(tmp_path: Path) -> None:
+    async with service_client(tmp_path) as client:
         nobody = {"Authorization": "Bearer nobody-0123456789"}
         assert (await client.get("/metrics", headers=nobody)).status_code == 401
         assert (await client.post("/ask", json={"question": 1})).status_code == 422
@@ -74,7 +74,7 @@ async def test_metrics_want_a_token_and_refused_requests_are_counted(tmp_path: P
 
 
 async def test_no_text_of_a_client_becomes_a_label(tmp_path: Path) -> None:
-    async with asking(tmp_path) as client:
+    async with service_client(tmp_path) as client:
         for number in range(20):
             await client.get(f"/threads/hostile-{number}")
             await client.get(f"/hostile-{number}")
@@ -84,7 +84,7 @@ async def test_no_text_of_a_client_becomes_a_label(tmp_path: Path) -> None:
     assert 'casewright_requests_total{route="other",status="404"} 20.0' in text
 
 
-def test_a_tool_s_own_event_adds_no_label() -> None:
+def test_event_with_an_unknown_tool_adds_no_label() -> None:
     metrics = Metrics(["quick"])
     for tool in ("quick", "hostile"):
         metrics.count_event({"event": "step_ended", "tool": tool, "status": "done"})
@@ -93,8 +93,8 @@ def test_a_tool_s_own_event_adds_no_label() -> None:
     assert sample("casewright_tool_calls_total", {"tool": "hostile", "status": "done"}) is None
 
 
-async def test_runs_in_flight_and_abandoned_threads_rise_and_fall(tmp_path: Path) -> None:
-    async with asking(tmp_path) as client, asyncio.timeout(30):
+async def test_metrics_of_current_runs_and_abandoned_threads_rise_and_fall(tmp_path: Path) -> None:
+    async with service_client(tmp_path) as client, asyncio.timeout(30):
         blocking = asyncio.ensure_future(client.post("/ask", json=plan("s1 = blocking(b=0.7)")))
         while not (await values(client))["casewright_runs_in_flight"]:
             await asyncio.sleep(0.02)

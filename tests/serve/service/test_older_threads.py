@@ -16,7 +16,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from tests.serve.service.in_process import asking
+from tests.serve.service.in_process import service_client
 
 pytestmark = pytest.mark.asyncio
 WRITTEN = Path(__file__).parent / "fixtures" / "threads-before-27.db"
@@ -25,7 +25,7 @@ WRITTEN = Path(__file__).parent / "fixtures" / "threads-before-27.db"
 @pytest_asyncio.fixture
 async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     file = shutil.copy(WRITTEN, tmp_path / "threads.db")
-    async with asking(tmp_path, threads_file=Path(file)) as opened:
+    async with service_client(tmp_path, threads_file=Path(file)) as opened:
         yield opened
 
 
@@ -37,7 +37,9 @@ def statuses(answer: Any) -> list[str]:
     return [step["status"] for step in answer["steps"]]
 
 
-async def test_an_older_thread_is_told_as_what_it_is(client: httpx.AsyncClient) -> None:
+async def test_state_of_threads_from_an_older_version_is_reported_correctly(
+    client: httpx.AsyncClient,
+) -> None:
     told = {name: await state(client, name) for name in ("answered", "waits", "interrupted")}
     assert {name: one["status"] for name, one in told.items()} == {
         "answered": "answered",
@@ -50,7 +52,7 @@ async def test_an_older_thread_is_told_as_what_it_is(client: httpx.AsyncClient) 
     assert (begun["status"], begun["plan"], begun["steps"]) == ("interrupted", None, [])
 
 
-async def test_an_older_interrupted_thread_goes_on_and_repeats_no_finished_step(
+async def test_interrupted_thread_from_an_older_version_resumes_and_repeats_no_finished_step(
     client: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     answer = (await client.post("/threads/interrupted/resume", json={})).json()
@@ -59,14 +61,16 @@ async def test_an_older_interrupted_thread_goes_on_and_repeats_no_finished_step(
     assert calls == [["slow", "s2"], ["slept", "s2"], ["quick", "s3"]]
 
 
-async def test_an_older_thread_that_has_its_question_alone_is_answered(
+async def test_thread_from_an_older_version_with_only_a_question_is_answered(
     client: httpx.AsyncClient,
 ) -> None:
     answer = (await client.post("/threads/begun/resume", json={})).json()
     assert statuses(answer) == ["done"] * 2
 
 
-async def test_an_older_waiting_thread_takes_its_reply(client: httpx.AsyncClient) -> None:
+async def test_waiting_thread_from_an_older_version_accepts_its_reply(
+    client: httpx.AsyncClient,
+) -> None:
     (asked,) = (await state(client, "waits"))["questions"]
     body = {"replies": {asked["id"]: "red"}}
     answer = (await client.post("/threads/waits/resume", json=body)).json()
@@ -74,7 +78,9 @@ async def test_an_older_waiting_thread_takes_its_reply(client: httpx.AsyncClient
     assert answer["steps"][1]["rows"][0]["value"] == "the user says red"
 
 
-async def test_an_older_thread_answers_the_next_question(client: httpx.AsyncClient) -> None:
+async def test_threads_from_an_older_version_answer_the_next_question(
+    client: httpx.AsyncClient,
+) -> None:
     for thread in ("answered", "waits", "interrupted", "begun"):
         asked = {"question": "please plan: s1 = quick()", "thread_id": thread}
         assert statuses((await client.post("/ask", json=asked)).json()) == ["done"]

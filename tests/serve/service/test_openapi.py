@@ -25,7 +25,7 @@ EXAMPLES = 15
     ],
     ids=["some paths", "all paths", "fuzzing"],
 )
-def test_every_made_up_request_is_answered_as_documented(
+def test_generated_requests_are_answered_as_openapi_describes(
     service: Served, tmp_path: Path, phases: str, paths: str, least: int
 ) -> None:
     # Its own list lacks 413, by which a body is refused that is too large whatever it holds.

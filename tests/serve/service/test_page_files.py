@@ -1,4 +1,4 @@
-"""The page's files over HTTP: what a browser may do with them, and keep of them."""
+"""The page's files over HTTP: their ETags, caching and security headers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FILES = ["/", "/page/main.js", "/page/style.css"]
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_a_file_that_has_not_changed_is_not_sent_again(service: Served, path: str) -> None:
+def test_unchanged_page_file_is_answered_with_304(service: Served, path: str) -> None:
     with service.client(None) as client:
         first = client.get(path)
         tag = first.headers["etag"]
@@ -24,14 +24,16 @@ def test_a_file_that_has_not_changed_is_not_sent_again(service: Served, path: st
             assert (whole.status_code, whole.content) == (200, first.content)
 
 
-def test_files_with_different_content_have_different_tags(service: Served) -> None:
+def test_page_files_with_different_content_have_different_etags(service: Served) -> None:
     with service.client(None) as client:
         tags = {client.get(path).headers["etag"] for path in FILES}
     assert len(tags) == len(FILES)
 
 
 @pytest.mark.parametrize("path", ["/page/none.js", "/page/a/b.js", "/page/%2e%2e/cli.py"])
-def test_what_the_page_has_not_is_told_under_the_page_s_policy(service: Served, path: str) -> None:
+def test_missing_page_file_has_the_same_security_headers_as_the_page(
+    service: Served, path: str
+) -> None:
     with service.client(None) as client:
         page, missing = client.get("/"), client.get(path)
     assert missing.status_code == 404
@@ -40,6 +42,6 @@ def test_what_the_page_has_not_is_told_under_the_page_s_policy(service: Served, 
         assert missing.headers[name] == page.headers[name]
 
 
-def test_the_docs_are_asked_for_anew_after_an_upgrade(service: Served) -> None:
+def test_docs_page_is_sent_with_cache_control_no_cache(service: Served) -> None:
     with service.client(None) as client:
         assert client.get("/docs").headers["cache-control"] == "no-cache"

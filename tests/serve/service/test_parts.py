@@ -1,4 +1,4 @@
-"""What can be said of the service's parts without a server."""
+"""Parts of the service that need no server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize("text", HIDDEN)
-def test_paths_are_taken_out(text: str) -> None:
+def test_paths_are_removed_from_error_texts(text: str) -> None:
     left = without_paths(text)
     assert "…" in left
     assert not any(part in left for part in ("me", "srv", "var", "data"))
@@ -54,11 +54,11 @@ def test_paths_are_taken_out(text: str) -> None:
         "'/'",
     ],
 )
-def test_what_is_no_path_stays(text: str) -> None:
+def test_texts_without_paths_stay_unchanged(text: str) -> None:
     assert without_paths(text) == text
 
 
-def test_errors_are_told_by_what_they_mean(caplog: pytest.LogCaptureFixture) -> None:
+def test_errors_have_a_status_by_kind_and_no_path(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "casewright.service")
     assert status_and_detail(InputError("Ask something.")) == (422, "Ask something.")
     assert status_and_detail(StoreUnavailableError("http://10.0.0.1:6333"))[0] == 503
@@ -69,12 +69,12 @@ def test_errors_are_told_by_what_they_mean(caplog: pytest.LogCaptureFixture) -> 
         assert "srv" not in detail
 
 
-def test_keys_of_threads_never_meet() -> None:
+def test_thread_keys_of_different_domains_tenants_or_threads_differ() -> None:
     named = [("d", "a", "b"), ("d", "b", "a"), ("d", "a,b", ""), ("d", "", "a,b"), ("e", "a", "b")]
     assert len({thread_key(*one) for one in named}) == len(named)
 
 
-def test_tokens_are_known_whole_or_not_at_all() -> None:
+def test_only_a_whole_token_identifies_its_tenant() -> None:
     tokens = Tokens({"one-token-0123456789": Grant("a"), "two-token-0123456789": Grant("b")})
     assert tokens.tenant("two-token-0123456789") == "b"
     for wrong in ("", "one-token", "one-token-0123456789 ", "one-token-0123456789\udcff"):
@@ -90,7 +90,7 @@ def test_loopback_addresses_are_known(host: str, own: bool) -> None:
     assert is_loopback(host) is own
 
 
-def test_runs_to_approve_are_bounded_and_each_tenant_s_own() -> None:
+def test_runs_to_approve_are_limited_and_separate_for_each_tenant() -> None:
     runs: TenantLru[str] = TenantLru(limit=2)
     runs.put("b", "few", "run")
     for number in range(3):
@@ -100,7 +100,7 @@ def test_runs_to_approve_are_bounded_and_each_tenant_s_own() -> None:
     assert runs.get("b", "2") is None
 
 
-def test_threads_in_memory_are_bounded_but_none_at_work_is_forgotten() -> None:
+def test_threads_in_memory_are_limited_and_running_ones_are_kept() -> None:
     class Saver(InMemorySaver):
         gone: list[str] = []  # noqa: RUF012
 
@@ -122,7 +122,7 @@ def test_threads_in_memory_are_bounded_but_none_at_work_is_forgotten() -> None:
     assert asyncio.run(use(False, set())) == []
 
 
-def test_a_stream_without_events_is_kept_alive_and_its_end_is_told() -> None:
+def test_idle_stream_sends_keep_alive_lines_and_ends_with_an_error_event() -> None:
     async def events() -> AsyncGenerator[Event, None]:
         await asyncio.sleep(0.12)
         yield Event("plan", {"plan": "s1 = ü"})

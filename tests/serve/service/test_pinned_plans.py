@@ -14,7 +14,7 @@ import pytest
 from casewright.planner import parse_plan, pin_plan, read_pinned
 from casewright.tools import Toolbox
 from tests.serve.service.helpers import OTHER, served
-from tests.serve.service.in_process import asking
+from tests.serve.service.in_process import service_client
 from tests.serve.service.server_process import tools
 
 JSON = {"Content-Type": "application/json"}
@@ -38,7 +38,7 @@ def pin(folder: Path) -> Path:
 
 def in_service(folder: Path, use: Use) -> None:
     async def serving() -> None:
-        async with asking(folder, plans_folder=pin(folder)) as client:
+        async with service_client(folder, plans_folder=pin(folder)) as client:
             await use(client)
 
     asyncio.run(serving())
@@ -59,7 +59,7 @@ def test_a_pinned_plan_is_listed_and_runs_with_a_value_of_its_parameter(tmp_path
     in_service(tmp_path, use)
 
 
-def test_a_run_of_a_pinned_plan_keeps_to_a_budget_and_waits_for_approval(tmp_path: Path) -> None:
+def test_run_of_a_pinned_plan_obeys_a_budget_and_waits_for_approval(tmp_path: Path) -> None:
     async def use(client: httpx.AsyncClient) -> None:
         one = await client.post("/plans/memory/run", json={"budget": {"calls": 1}})
         assert len(one.json()["steps"]) == 1
@@ -102,18 +102,18 @@ def test_unknown_plans_wrong_values_and_changed_tools_are_refused(tmp_path: Path
     in_service(tmp_path, use)
 
 
-def test_without_a_folder_there_are_no_pinned_plans(tmp_path: Path) -> None:
+def test_service_without_a_plans_folder_has_no_pinned_plans(tmp_path: Path) -> None:
     async def serving() -> None:
-        async with asking(tmp_path) as client:
+        async with service_client(tmp_path) as client:
             assert (await client.get("/plans")).json() == {"plans": []}
             assert (await client.post("/plans/memory/run", json={})).status_code == 404
 
     asyncio.run(serving())
 
 
-def test_two_plans_are_compared_and_a_text_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_route_diff_compares_two_plans_and_refuses_an_invalid_plan(tmp_path: Path) -> None:
     async def serving() -> None:
-        async with asking(tmp_path) as client:
+        async with service_client(tmp_path) as client:
             plans = {"first": 's1 = quick(a="x")', "second": 's1 = quick(a="y")'}
             compared = (await client.post("/plans/diff", json=plans)).json()
             assert not compared["same"]
@@ -124,7 +124,7 @@ def test_two_plans_are_compared_and_a_text_that_is_none_is_refused(tmp_path: Pat
     asyncio.run(serving())
 
 
-def test_a_plan_is_pinned_with_a_real_server_and_read_by_the_command_line(tmp_path: Path) -> None:
+def test_plan_pinned_over_http_runs_and_its_file_can_be_read(tmp_path: Path) -> None:
     kept = {"plans_folder": str(tmp_path / "plans"), "pin_plans": True}
     with served(tmp_path, **kept) as server, server.client() as client:
         assert client.get("/about").json()["pinning"]
@@ -143,13 +143,13 @@ def test_a_plan_is_pinned_with_a_real_server_and_read_by_the_command_line(tmp_pa
 def pinning(folder: Path, use: Use, **options: Any) -> None:
     async def serving() -> None:
         allowed = {"plans_folder": folder / "plans", "pin_plans": True, **options}
-        async with asking(folder, **allowed) as client:
+        async with service_client(folder, **allowed) as client:
             await use(client)
 
     asyncio.run(serving())
 
 
-def test_a_name_that_is_taken_is_replaced_only_on_request(tmp_path: Path) -> None:
+def test_existing_pinned_plan_is_replaced_only_on_request(tmp_path: Path) -> None:
     async def use(client: httpx.AsyncClient) -> None:
         many = [client.put("/plans/memory/pin", json=PINNED) for _ in range(8)]
         answered = [reply.status_code for reply in await asyncio.gather(*many)]
@@ -167,7 +167,7 @@ def test_a_name_that_is_taken_is_replaced_only_on_request(tmp_path: Path) -> Non
     assert [file.name for file in (tmp_path / "plans").iterdir()] == ["memory.toml"]
 
 
-def test_a_file_of_the_command_line_is_refused_with_the_difference_of_its_tools(
+def test_pinning_a_file_for_changed_tools_is_refused_with_the_difference(
     tmp_path: Path,
 ) -> None:
     async def use(client: httpx.AsyncClient) -> None:
@@ -201,7 +201,9 @@ def test_a_file_of_the_command_line_is_refused_with_the_difference_of_its_tools(
         ("a" * 65, PINNED),
     ],
 )
-def test_what_cannot_be_pinned_leaves_no_file(tmp_path: Path, name: str, body: Any) -> None:
+def test_invalid_pinned_plan_is_refused_and_leaves_no_file(
+    tmp_path: Path, name: str, body: Any
+) -> None:
     async def use(client: httpx.AsyncClient) -> None:
         refused = await client.put(f"/plans/{name}/pin", json=body)
         assert refused.status_code in (404, 422), refused.text
@@ -211,7 +213,7 @@ def test_what_cannot_be_pinned_leaves_no_file(tmp_path: Path, name: str, body: A
     assert not list(tmp_path.rglob("*.toml*"))
 
 
-def test_a_folder_has_at_most_so_many_plans(
+def test_number_of_pinned_plans_in_a_folder_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("casewright.serve.service.plan_routes.MAX_PLANS", 2)
@@ -226,7 +228,7 @@ def test_a_folder_has_at_most_so_many_plans(
 
 
 @pytest.mark.parametrize("off", [{"pin_plans": False}, {"plans_folder": None}])
-def test_nothing_is_pinned_where_the_operator_has_not_allowed_it(
+def test_pinning_is_refused_unless_the_operator_allows_it(
     tmp_path: Path, off: dict[str, Any]
 ) -> None:
     async def use(client: httpx.AsyncClient) -> None:

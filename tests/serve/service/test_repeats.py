@@ -17,7 +17,7 @@ from starlette.responses import Response
 from casewright.serve.service import repeats
 from casewright.serve.service.repeats import Repeats, attempt_of
 from tests.serve.service.helpers import OTHER, plan
-from tests.serve.service.in_process import asking
+from tests.serve.service.in_process import service_client
 from tests.support.postgres import database, own_database
 
 pytestmark = pytest.mark.asyncio
@@ -34,7 +34,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.fixture
-def kept(where: str, tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+def storage(where: str, tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
     """Where threads are kept, and what requests returned."""
     if where == "database":
         name = f"own_{abs(hash(tmp_path))}"
@@ -59,9 +59,9 @@ def events(reply: httpx.Response) -> list[tuple[str, Any]]:
 @WHERE
 @pytest.mark.parametrize("thread", [{}, {"thread_id": "t"}])
 async def test_a_repeated_question_returns_the_first_answer_and_calls_no_tool(
-    tmp_path: Path, kept: dict[str, Any], thread: dict[str, str]
+    tmp_path: Path, storage: dict[str, Any], thread: dict[str, str]
 ) -> None:
-    async with asking(tmp_path, **kept) as client:
+    async with service_client(tmp_path, **storage) as client:
         first = await client.post("/ask", json={**TWO, **thread}, headers=KEY)
         again = await client.post("/ask", json={**TWO, **thread}, headers=KEY)
         assert first.status_code == 200
@@ -80,18 +80,18 @@ async def test_a_repeated_question_returns_the_first_answer_and_calls_no_tool(
 
 @LASTING
 async def test_a_question_repeated_after_a_restart_returns_the_first_answer(
-    tmp_path: Path, kept: dict[str, Any]
+    tmp_path: Path, storage: dict[str, Any]
 ) -> None:
-    async with asking(tmp_path, **kept) as client:
+    async with service_client(tmp_path, **storage) as client:
         first = await client.post("/ask", json=TWO, headers=KEY)
-    async with asking(tmp_path, **kept) as client:
+    async with service_client(tmp_path, **storage) as client:
         again = await client.post("/ask", json=TWO, headers=KEY)
     assert again.content == first.content
     assert calls(tmp_path) == 2
 
 
-async def test_a_repeated_stream_tells_its_end_alone(tmp_path: Path) -> None:
-    async with asking(tmp_path) as client:
+async def test_repeated_stream_sends_only_its_last_event(tmp_path: Path) -> None:
+    async with service_client(tmp_path) as client:
         first = events(await client.post("/ask/stream", json=TWO, headers=KEY))
         again = events(await client.post("/ask/stream", json=TWO, headers=KEY))
         waits = {**plan("s1 = asks()"), "thread_id": "t"}
@@ -105,8 +105,8 @@ async def test_a_repeated_stream_tells_its_end_alone(tmp_path: Path) -> None:
     assert calls(tmp_path) == 2
 
 
-async def test_a_key_belongs_to_one_request_of_one_tenant(tmp_path: Path) -> None:
-    async with asking(tmp_path) as client:
+async def test_idempotency_key_belongs_to_one_request_of_one_tenant(tmp_path: Path) -> None:
+    async with service_client(tmp_path) as client:
         mine = await client.post("/ask", json=TWO, headers=KEY)
         theirs = await client.post(
             "/ask", json=TWO, headers={**KEY, "Authorization": f"Bearer {OTHER}"}
@@ -124,10 +124,10 @@ async def test_a_key_belongs_to_one_request_of_one_tenant(tmp_path: Path) -> Non
 
 
 @WHERE
-async def test_what_a_thread_s_request_returned_is_deleted_with_it(
-    tmp_path: Path, kept: dict[str, Any]
+async def test_stored_response_is_deleted_with_its_thread(
+    tmp_path: Path, storage: dict[str, Any]
 ) -> None:
-    async with asking(tmp_path, **kept) as client:
+    async with service_client(tmp_path, **storage) as client:
         body = {**TWO, "thread_id": "t"}
         first = (await client.post("/ask", json=body, headers=KEY)).json()
         assert (await client.delete("/threads/t")).status_code == 204
@@ -135,9 +135,9 @@ async def test_what_a_thread_s_request_returned_is_deleted_with_it(
     assert again["run_id"] != first["run_id"]
 
 
-async def test_a_request_at_work_is_not_begun_once_more(tmp_path: Path) -> None:
+async def test_repetition_of_a_running_request_is_refused(tmp_path: Path) -> None:
     slow = plan("s1 = slow(b=0.4)")
-    async with asking(tmp_path) as client, asyncio.timeout(30):
+    async with service_client(tmp_path) as client, asyncio.timeout(30):
         first = asyncio.ensure_future(client.post("/ask", json=slow, headers=KEY))
         while not calls(tmp_path):
             await asyncio.sleep(0.01)
@@ -150,9 +150,11 @@ async def test_a_request_at_work_is_not_begun_once_more(tmp_path: Path) -> None:
 
 
 @WHERE
-async def test_a_request_that_failed_is_gone_on_with(tmp_path: Path, kept: dict[str, Any]) -> None:
+async def test_repetition_of_a_timed_out_request_resumes_its_run(
+    tmp_path: Path, storage: dict[str, Any]
+) -> None:
     asked = {**plan("s1 = quick(); s2 = slow(a=s1.value, b=3)"), "thread_id": "t"}
-    async with asking(tmp_path, **kept, request_seconds=1.0) as client:
+    async with service_client(tmp_path, **storage, request_seconds=1.0) as client:
         assert (await client.post("/ask", json=asked, headers=KEY)).status_code == 504
         begun = calls(tmp_path)
         assert (await client.post("/ask", json=asked, headers=KEY)).status_code == 504
@@ -161,18 +163,18 @@ async def test_a_request_that_failed_is_gone_on_with(tmp_path: Path, kept: dict[
 
 
 @pytest.mark.parametrize("key", ["", " ", '"', '"a', "a b", "x" * 129, '"ü"'])
-async def test_what_is_no_key_is_refused(tmp_path: Path, key: str) -> None:
-    async with asking(tmp_path) as client:
+async def test_invalid_idempotency_key_is_refused(tmp_path: Path, key: str) -> None:
+    async with service_client(tmp_path) as client:
         headers = [(b"Idempotency-Key", key.encode())]
         assert (await client.post("/ask", json=TWO, headers=headers)).status_code == 422
 
 
 @pytest_asyncio.fixture
 async def waiting(
-    tmp_path: Path, kept: dict[str, Any]
+    tmp_path: Path, storage: dict[str, Any]
 ) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
     """A run whose tool asks two things, one after the other; and what names the first."""
-    async with asking(tmp_path, **kept) as client:
+    async with service_client(tmp_path, **storage) as client:
         asked = {**plan("s1 = twice(); s2 = asks(a=s1.value)"), "thread_id": "t"}
         told = await client.post("/ask", json=asked)
         yield client, told.json()["questions"][0]["id"]
@@ -212,14 +214,14 @@ async def test_a_reply_to_an_earlier_run_is_refused(waiting: tuple[httpx.AsyncCl
 
 @pytest.mark.parametrize("where", ["file"])
 @pytest.mark.parametrize("body", [{"replies": {}}, {"replies": "red"}, {"replies": {"x" * 129: 1}}])
-async def test_a_reply_and_what_it_is_to_go_together(
+async def test_malformed_replies_are_refused(
     waiting: tuple[httpx.AsyncClient, str], body: Any
 ) -> None:
     client, _ = waiting
     assert (await resumed(client, body)).status_code == 422
 
 
-async def test_what_requests_returned_takes_a_bounded_room_in_memory(
+async def test_number_of_stored_responses_in_memory_is_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(repeats, "MAX_IN_MEMORY", 3)

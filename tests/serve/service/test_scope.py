@@ -1,4 +1,4 @@
-"""Who asks within a tenant: what the request says, and never somebody else by default."""
+"""The scope of a request within a tenant: with tokens, no field has a default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.serve.service.helpers import QUICK, plan, replied, served
 SCOPES = {"customer": ["C1", "C2"]}
 
 
-def test_with_tokens_every_request_says_who_asks(tmp_path: Path) -> None:
+def test_service_with_tokens_requires_a_scope_in_every_request(tmp_path: Path) -> None:
     asks = plan("s1 = asks(); s2 = quick(a=s1.value)")
     second = {"scope": {"customer": "C2"}}
     with served(tmp_path, scopes=SCOPES) as server, server.client() as client:
@@ -30,7 +30,7 @@ def test_with_tokens_every_request_says_who_asks(tmp_path: Path) -> None:
         assert "found for acme C2" in answer["text"]
 
 
-def test_without_tokens_a_question_may_be_the_demo_s_but_no_run_changes_hands(
+def test_service_without_tokens_has_a_default_scope_for_questions_but_not_replies(
     tmp_path: Path,
 ) -> None:
     with served(tmp_path, scopes=SCOPES, tokens={}) as server, server.client(None) as client:

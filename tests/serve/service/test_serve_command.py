@@ -1,4 +1,4 @@
-"""`casewright serve` over the shop, and what it refuses to begin."""
+"""`casewright serve` over the shop, and the options that it refuses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOKEN = "shop-token-0123456789"
 SERVE = [sys.executable, "-m", "casewright", "serve", "--port", "0"]
 
 
-def test_the_shop_answers_over_http(home: Path, tmp_path: Path) -> None:
+def test_serve_answers_questions_about_the_shop_over_http(home: Path, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.toml"
     tokens.write_text(f'[[tokens]]\ntoken = "{TOKEN}"\ntenant = "acme"\n')
     command = [*SERVE, "--tokens", str(tokens), "--threads", str(tmp_path / "threads.db")]
@@ -64,46 +64,46 @@ REFUSED = {
 
 
 @pytest.fixture
-def taken() -> Iterator[str]:
+def used_port() -> Iterator[str]:
     """A port that nothing else can listen on: what gets as far ends there."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield str(listening.getsockname()[1])
 
 
 @pytest.mark.parametrize("why", REFUSED)
-def test_what_cannot_be_served_is_told_in_one_line(home: Path, why: str) -> None:
+def test_invalid_options_of_serve_print_an_error_of_one_line(home: Path, why: str) -> None:
     arguments, told = REFUSED[why]
     assert told in one_line_error(run(home, "serve", "--port", "0", *arguments))
 
 
-def test_a_flag_hides_what_the_environment_says(
-    home: Path, taken: str, monkeypatch: pytest.MonkeyPatch
+def test_options_of_serve_override_environment_variables(
+    home: Path, used_port: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("DOMAIN", "PLANNER", "GENERATOR"):
         monkeypatch.setenv(f"CASEWRIGHT_{name}", "nothing")
     flags = ("--domain", "shopping", "--planner", "case", "--generator", "extractive")
-    done = run(home, "serve", "--without-tokens", "--port", taken, *flags)
-    assert one_line_error(done).startswith(f"Port {taken} of 127.0.0.1 is taken: ")
+    done = run(home, "serve", "--without-tokens", "--port", used_port, *flags)
+    assert one_line_error(done).startswith(f"Port {used_port} of 127.0.0.1 is taken: ")
 
 
-def test_the_flag_without_tokens_does_not_go_with_tokens(
-    home: Path, taken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_serve_refuses_the_option_without_tokens_when_tokens_are_given(
+    home: Path, used_port: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = tmp_path / "tokens.toml"
     tokens.write_text(f'[[tokens]]\ntoken = "{TOKEN}"\ntenant = "acme"\n')
-    done = run(home, "serve", "--port", taken, "--without-tokens", "--tokens", tokens)
+    done = run(home, "serve", "--port", used_port, "--without-tokens", "--tokens", tokens)
     assert one_line_error(done).startswith("--without-tokens is given, but bearer")
     monkeypatch.setenv("CASEWRIGHT_TOKENS", json.dumps([{"token": TOKEN, "tenant": "acme"}]))
-    done = run(home, "serve", "--port", taken, "--without-tokens")
+    done = run(home, "serve", "--port", used_port, "--without-tokens")
     assert one_line_error(done).startswith("--without-tokens is given, but bearer")
 
 
-def test_a_port_that_is_taken_is_told(home: Path, taken: str) -> None:
-    done = run(home, "serve", "--without-tokens", "--port", taken)
-    assert one_line_error(done).startswith(f"Port {taken} of 127.0.0.1 is taken: ")
+def test_serve_names_a_port_that_is_in_use(home: Path, used_port: str) -> None:
+    done = run(home, "serve", "--without-tokens", "--port", used_port)
+    assert one_line_error(done).startswith(f"Port {used_port} of 127.0.0.1 is taken: ")
 
 
-def test_missing_packages_are_told_with_what_to_run(
+def test_serve_prints_the_pip_command_when_packages_are_missing(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
@@ -133,7 +133,7 @@ print(state["answer"]["text"])
 """
 
 
-def test_langgraph_s_own_server_finds_a_graph_that_needs_no_argument(home: Path) -> None:
+def test_langgraph_server_loads_the_graph_without_arguments(home: Path) -> None:
     described = json.loads((ROOT / "langgraph.json").read_text())
     done = subprocess.run(
         [sys.executable, "-c", MAKE, described["graphs"]["casewright"], GALAXY],
@@ -148,7 +148,7 @@ def test_langgraph_s_own_server_finds_a_graph_that_needs_no_argument(home: Path)
     assert "8 GB" in done.stdout
 
 
-def test_studio_takes_no_planner_that_calls_tools_for_one_asker(
+def test_studio_graph_refuses_the_agent_planner(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_PLANNER", "agent:local:anything")

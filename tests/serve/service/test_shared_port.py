@@ -20,7 +20,7 @@ from tests.support.postgres import database
 from tests.support.waiting import until
 
 
-def test_a_port_is_shared_by_those_who_say_so_and_by_no_other() -> None:
+def test_port_is_shared_only_by_sockets_opened_with_share() -> None:
     with listening_socket("127.0.0.1", 0, share=True) as first:
         port = first.getsockname()[1]
         with listening_socket("127.0.0.1", port, share=True) as second:
@@ -29,13 +29,13 @@ def test_a_port_is_shared_by_those_who_say_so_and_by_no_other() -> None:
             listening_socket("127.0.0.1", port)
 
 
-def asked(server: Served, method: str, path: str, **more: Any) -> httpx.Response:
+def send_request(server: Served, method: str, path: str, **more: Any) -> httpx.Response:
     """Ask by a connection of its own, which the system gives to any of the services."""
     with server.client() as client:
         return client.request(method, path, **more)
 
 
-def test_three_services_share_a_port_and_when_one_is_killed_another_goes_on(tmp_path: Path) -> None:
+def test_three_services_share_a_port_and_resume_runs_of_a_killed_one(tmp_path: Path) -> None:
     with ExitStack() as all_of_them:
         url = all_of_them.enter_context(database())
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -48,21 +48,23 @@ def test_three_services_share_a_port_and_when_one_is_killed_another_goes_on(tmp_
         pool = all_of_them.enter_context(ThreadPoolExecutor(1))
         question = plan("s1 = quick(); s2 = slow(a=s1.value, b=6); s3 = quick(a=s2.value)")
         body = {**question, "thread_id": "killed"}
-        lost = pool.submit(asked, server, "POST", "/ask", json=body)
+        lost = pool.submit(send_request, server, "POST", "/ask", json=body)
         until(lambda: server.did("slow") == 1)
-        until(lambda: asked(server, "GET", "/threads/killed").json()["steps"])
-        # Whoever is asked knows that one of them works on it.
-        seen = [asked(server, "GET", "/threads/killed").json()["status"] for _ in range(12)]
+        until(lambda: send_request(server, "GET", "/threads/killed").json()["steps"])
+        # Whichever service is asked knows that one of them works on it.
+        seen = [send_request(server, "GET", "/threads/killed").json()["status"] for _ in range(12)]
         assert seen == ["running"] * 12
-        again = [asked(server, "POST", "/threads/killed/resume", json={}) for _ in range(6)]
+        again = [send_request(server, "POST", "/threads/killed/resume", json={}) for _ in range(6)]
         assert [reply.status_code for reply in again] == [409] * 6
 
         killed = int(server.lines()[0].split()[-1])
         os.kill(killed, signal.SIGKILL)
         processes[killed].wait(10)
         assert isinstance(lost.exception(), httpx.TransportError)
-        until(lambda: asked(server, "GET", "/threads/killed").json()["status"] == "interrupted")
-        answer = asked(server, "POST", "/threads/killed/resume", json={}).json()
+        until(
+            lambda: send_request(server, "GET", "/threads/killed").json()["status"] == "interrupted"
+        )
+        answer = send_request(server, "POST", "/threads/killed/resume", json={}).json()
         assert [step["status"] for step in answer["steps"]] == ["done"] * 3
         done = [line.split() for line in server.lines() if not line.startswith("slept")]
         assert [line[:2] for line in done] == [

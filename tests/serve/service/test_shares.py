@@ -1,4 +1,4 @@
-"""No tenant takes all places: neither those of requests nor those of tools' threads."""
+"""No tenant can use all places for requests or all threads of tools."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def threads_of(server: Served) -> int:
     return int(found[1])
 
 
-def test_a_tenant_that_asks_without_end_leaves_places_to_another(shared: Served) -> None:
+def test_busy_tenant_leaves_places_for_requests_of_another_tenant(shared: Served) -> None:
     with shared.client() as greedy, shared.client(OTHER) as other, ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(greedy.post, "/ask", json=plan("s1 = slow(b=2)")) for _ in range(8)]
         until(lambda: sum(one.done() for one in asked) == 6)
@@ -42,7 +42,9 @@ def test_a_tenant_that_asks_without_end_leaves_places_to_another(shared: Served)
         assert sorted(one.result().status_code for one in asked) == [200] * 2 + [503] * 6
 
 
-def test_abandoned_calls_of_tools_are_bounded_and_leave_threads_to_another(shared: Served) -> None:
+def test_abandoned_tool_calls_are_limited_and_leave_threads_for_another_tenant(
+    shared: Served,
+) -> None:
     with shared.client() as client, shared.client(OTHER) as other:
         assert client.post("/ask", json={"question": QUICK}).status_code == 200
         before = threads_of(shared)

@@ -1,4 +1,4 @@
-"""Whose rows a tool finds follows from the token, whatever scope field a request fills in."""
+"""A tool finds the rows of the token's tenant, whatever scope a request gives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parts(**scopes: list[str]) -> Parts:
 
 
 @pytest.mark.asyncio
-async def test_a_scope_field_that_names_another_tenant_finds_none_of_its_rows() -> None:
+async def test_scope_that_names_another_tenant_finds_none_of_its_rows() -> None:
     app = create_app(parts(company=[]), ServiceOptions(tokens=TOKENS, langserve=False))
     transport = httpx.ASGITransport(app)
     headers = {"Authorization": f"Bearer {ACME}"}
@@ -54,7 +54,7 @@ async def test_a_scope_field_that_names_another_tenant_finds_none_of_its_rows() 
         ({"customer": ["C1"], "hall": []}, []),
     ],
 )
-def test_a_service_with_tokens_warns_of_a_scope_field_that_looks_like_a_tenant(
+def test_service_with_tokens_warns_of_scope_fields_that_look_like_tenants(
     caplog: pytest.LogCaptureFixture, scopes: dict[str, list[str]], told: list[str]
 ) -> None:
     create_app(parts(**scopes), ServiceOptions(tokens=TOKENS, langserve=False))

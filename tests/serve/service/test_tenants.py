@@ -1,4 +1,4 @@
-"""Threads and kept answers are each tenant's own."""
+"""Threads and stored answers are separate for each tenant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def ask(client: httpx.Client, question: str, thread: str) -> dict[str, object]:
     return answer
 
 
-def test_two_tenants_with_the_same_thread_id_never_see_each_other(service: Served) -> None:
+def test_tenants_with_the_same_thread_id_have_separate_threads(service: Served) -> None:
     with service.client() as mine, service.client(OTHER) as theirs:
         ask(mine, "what is mine", "same")
         assert theirs.get("/threads/same").status_code == 404
@@ -32,7 +32,7 @@ def test_two_tenants_with_the_same_thread_id_never_see_each_other(service: Serve
         assert theirs.get("/threads/same").status_code == 404
 
 
-def test_a_thread_tells_its_last_run(service: Served) -> None:
+def test_thread_returns_the_state_of_its_last_run(service: Served) -> None:
     with service.client() as client:
         ask(client, QUICK, "told")
         ask(client, plan("s1 = quick(); s2 = quick(a=s1.value)")["question"], "told")
@@ -47,7 +47,7 @@ def test_a_thread_tells_its_last_run(service: Served) -> None:
         assert client.get("/threads/never").status_code == 404
 
 
-def test_only_the_run_s_own_tenant_may_approve_it_and_see_its_case(service: Served) -> None:
+def test_only_the_tenant_of_a_run_can_approve_it_or_see_its_case(service: Served) -> None:
     question = f"what did I approve {uuid.uuid4().hex}"
     with service.client() as mine, service.client(OTHER) as theirs:
         run = mine.post("/ask", json={"question": question}).json()["run_id"]
@@ -67,7 +67,7 @@ def test_only_the_run_s_own_tenant_may_approve_it_and_see_its_case(service: Serv
         assert mine.post(f"/runs/{uuid.uuid4()}/approve").status_code == 404
 
 
-def test_a_later_question_is_planned_as_the_approved_one_of_the_same_tenant(
+def test_later_question_reuses_the_approved_plan_of_the_same_tenant_only(
     service: Served,
 ) -> None:
     first = plan("s1 = quick(a=question); s2 = quick(a=s1.value)")["question"]
@@ -93,6 +93,6 @@ def test_a_later_question_is_planned_as_the_approved_one_of_the_same_tenant(
 
 
 @pytest.mark.parametrize("path", ["/cases/not-a-uuid", "/cases?limit=0", "/cases?offset=-1"])
-def test_what_names_no_case_is_unusable(service: Served, path: str) -> None:
+def test_invalid_case_id_limit_or_offset_is_refused(service: Served, path: str) -> None:
     with service.client() as client:
         assert client.get(path).status_code == 422

@@ -32,7 +32,7 @@ def tokens_of(file: Path) -> Tokens:
     return Tokens(read_tokens(settings), TokensFile(settings).reread)
 
 
-def test_a_token_is_none_once_it_has_expired(tmp_path: Path) -> None:
+def test_expired_token_identifies_no_tenant(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     ends = {OLD: now - timedelta(seconds=1), NEW: now + timedelta(hours=1)}
     tokens = Tokens({token: Grant("acme", end) for token, end in ends.items()})
@@ -43,7 +43,7 @@ def test_a_token_is_none_once_it_has_expired(tmp_path: Path) -> None:
     assert tokens_of(file).tenant(OLD) is None
 
 
-def test_tokens_that_are_added_and_withdrawn_count_without_a_restart(file: Path) -> None:
+def test_added_and_removed_tokens_take_effect_without_a_restart(file: Path) -> None:
     tokens = tokens_of(file)
     assert tokens.tenant(OLD) == "acme"
     written(file, OLD, NEW)
@@ -52,14 +52,14 @@ def test_tokens_that_are_added_and_withdrawn_count_without_a_restart(file: Path)
     assert (tokens.tenant(OLD), tokens.tenant(NEW)) == (None, "acme")
 
 
-def test_a_file_without_tokens_leaves_nobody_in(file: Path) -> None:
+def test_emptied_tokens_file_refuses_every_token(file: Path) -> None:
     tokens = tokens_of(file)
     file.write_text("tokens = []")
     assert tokens.tenant(OLD) is None
     assert tokens, "tokens are asked for still"
 
 
-def test_a_damaged_or_missing_file_leaves_the_tokens_as_they_were_and_is_logged(
+def test_damaged_or_missing_tokens_file_keeps_the_tokens_and_is_logged(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     tokens = tokens_of(file)

@@ -1,4 +1,4 @@
-"""What no checkpointer and no UTF-8 can keep is refused with 422, whatever the request."""
+"""Values that checkpointers or UTF-8 cannot store are refused with 422 in every request."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.serve.service.helpers import QUICK, asked_of, plan
-from tests.serve.service.in_process import asking
+from tests.serve.service.helpers import QUICK, open_questions, plan
+from tests.serve.service.in_process import service_client
 
 pytestmark = pytest.mark.asyncio
 HALF = "half of a pair: \ud83d"
@@ -33,12 +33,12 @@ def bodies(value: Any) -> list[dict[str, Any]]:
     "value", VALUES, ids=lambda value: str(value)[:12].encode("ascii", "replace")
 )
 @pytest.mark.parametrize("thread", [{}, {"thread_id": "t"}])
-async def test_a_value_that_cannot_be_kept_is_refused_in_every_request(
+async def test_value_that_cannot_be_stored_is_refused_in_every_request(
     tmp_path: Path, value: Any, thread: dict[str, str]
 ) -> None:
     served = {"threads_file": tmp_path / "threads.db", "langserve": True, "scopes": {"hall": []}}
     waits = {**plan("s1 = asks()"), "thread_id": "w", "scope": {"hall": "B"}}
-    async with asking(tmp_path, **served) as client:
+    async with service_client(tmp_path, **served) as client:
 
         async def status(path: str, body: Any) -> int:
             sent = json.dumps(body).encode()
@@ -57,7 +57,7 @@ async def test_a_value_that_cannot_be_kept_is_refused_in_every_request(
         }
         assert await status("/threads/w/resume", reply) == 422
         # It was not given: the question is open.
-        assert asked_of((await client.get("/threads/w")).json()) == ["which one?"]
+        assert open_questions((await client.get("/threads/w")).json()) == ["which one?"]
     assert not (tmp_path / "log").exists(), "no tool was called"
 
 
@@ -65,17 +65,17 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.mark.parametrize("thread", [{}, {"thread_id": "t"}])
-async def test_the_largest_numbers_that_are_kept_are_taken(
+async def test_largest_and_smallest_integers_of_64_bits_are_accepted(
     tmp_path: Path, thread: dict[str, str]
 ) -> None:
     context = {"most": 2**63 - 1, "least": -(2**63), "part": 1e300}
-    async with asking(tmp_path, threads_file=tmp_path / "threads.db") as client:
+    async with service_client(tmp_path, threads_file=tmp_path / "threads.db") as client:
         body = {"question": QUICK, "context": context, **thread}
         assert (await client.post("/ask", json=body)).status_code == 200
 
 
-async def test_what_a_tool_tells_is_kept_with_a_thread_too(tmp_path: Path) -> None:
-    async with asking(tmp_path, threads_file=tmp_path / "threads.db") as client:
+async def test_tool_report_with_a_lone_surrogate_is_stored_with_a_thread(tmp_path: Path) -> None:
+    async with service_client(tmp_path, threads_file=tmp_path / "threads.db") as client:
         told = await client.post("/ask", json={**plan("s1 = halved()"), "thread_id": "t"})
         assert told.status_code == 200, told.text
         assert told.json()["steps"][0]["status"] == "done"

@@ -1,4 +1,4 @@
-"""Answers that their run bears out are kept by themselves; a chat model's tokens are streamed."""
+"""Verified answers are stored without approval; a chat model's tokens are streamed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ TEXT = "It has eight gigabytes [E1] and so does the other one [E9]."
 
 
 @pytest.fixture(scope="module")
-def worded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def chat_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service whose answers a chat model words, and that keeps those that are verified."""
     folder = tmp_path_factory.mktemp("worded")
     with served(folder, retain="verified", chat=TEXT) as running:
         yield running
 
 
-def test_a_chat_model_s_tokens_are_streamed_and_the_checked_text_comes_last(worded: Served) -> None:
+def test_stream_sends_chat_model_tokens_and_then_text_without_invalid_citations(
+    chat_service: Served,
+) -> None:
     asked = {"question": "stream it"}
-    with worded.client() as client, client.stream("POST", "/ask/stream", json=asked) as reply:
+    with chat_service.client() as client, client.stream("POST", "/ask/stream", json=asked) as reply:
         events = events_of(reply)
     pieces = [data["text"] for name, data in events if name == "token"]
     assert len(pieces) > 5
@@ -29,8 +31,8 @@ def test_a_chat_model_s_tokens_are_streamed_and_the_checked_text_comes_last(word
     assert events[-1][1]["text"] == "It has eight gigabytes [E1] and so does the other one."
 
 
-def test_only_an_answer_that_its_run_bears_out_is_kept(worded: Served) -> None:
-    with worded.client() as client, worded.client(OTHER) as other:
+def test_only_a_verified_answer_is_stored_without_approval(chat_service: Served) -> None:
+    with chat_service.client() as client, chat_service.client(OTHER) as other:
         good = client.post("/ask", json={"question": QUICK}).json()["retained"]
         assert good["outcome"] == "added"
         assert client.get(f"/cases/{good['id']}").json()["kept_by"] == "verified"

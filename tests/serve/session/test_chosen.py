@@ -1,4 +1,4 @@
-"""Whatever opens a domain for many questions opens it with all that the settings choose."""
+"""`chat`, `serve` and the Studio graph open a domain with all settings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def serve(home: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("begin", [chat, serve, studio])
-def test_every_setting_of_what_answers_is_heeded(
+def test_chat_serve_and_studio_pass_every_setting_to_the_session(
     begin: Callable[[Path], object], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in CHOSEN.items():

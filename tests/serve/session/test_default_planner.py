@@ -1,4 +1,4 @@
-"""The planners `mistral` and `smollm2`, and who plans where nobody says."""
+"""The planners `mistral` and `smollm2`, and the default planner."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def no_base(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def test_what_ships_plans_by_its_name_as_its_folder_does(small_mistral: Path) -> None:
+def test_shipped_model_plans_the_same_by_its_name_as_by_its_folder(small_mistral: Path) -> None:
     by_name = ["--planner", "mistral", "--device", "cpu", "--dtype", "float32"]
     planned = result(run(built_home(), "plan", QUESTION, *by_name, "--json"))
     assert (planned["planner"], planned["fallback"]) == ("model:mistral", None)
@@ -69,7 +69,7 @@ def test_what_ships_plans_by_its_name_as_its_folder_does(small_mistral: Path) ->
         assert (told["plan"], told["planner"]) == (planned["plan"], f"model:{small_mistral}")
 
 
-def test_adapter_that_is_given_beats_a_planner_of_the_settings(
+def test_option_adapter_overrides_the_planner_of_the_settings(
     small_mistral: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_PLANNER", "case")
@@ -78,13 +78,13 @@ def test_adapter_that_is_given_beats_a_planner_of_the_settings(
     assert result(told)["planner"] == f"model:{small_mistral}"
 
 
-def test_what_ships_can_write_without_its_grammar(small_mistral: Path) -> None:
+def test_shipped_model_can_be_used_without_its_grammar(small_mistral: Path) -> None:
     chosen = ["--planner", "mistral", "--no-grammar", "--examples", "0", "--json"]
     planned = result(run(built_home(), "plan", QUESTION, *chosen))
     assert planned["fallback"].startswith("model:mistral, grammar off: ")
 
 
-def test_what_ships_plans_for_tools_of_one_s_own_and_the_answer_says_so(
+def test_shipped_model_plans_for_own_tools_and_is_named_in_the_answer(
     small_mistral: Path, home: Path
 ) -> None:
     (home / "plant.py").write_text(PLANT, encoding="utf-8")
@@ -95,7 +95,7 @@ def test_what_ships_plans_for_tools_of_one_s_own_and_the_answer_says_so(
     assert "Planned by model:mistral in " in asked.stdout, asked.stderr
 
 
-def test_what_ships_plans_for_the_shop() -> None:
+def test_shipped_model_plans_for_the_shop() -> None:
     asked = {
         QUESTION: 's1 = order_lookup(query="tablet")\ns2 = shipment_status(order_id=s1.order_id)',
         "thanks a lot, bye": "s1 = no_evidence()",
@@ -110,13 +110,13 @@ def test_what_ships_plans_for_the_shop() -> None:
 
 
 @pytest.mark.parametrize("name", ["smollm2", "local:smollm2"])
-def test_the_untuned_base_plans_by_its_name(name: str) -> None:
+def test_untuned_base_model_plans_by_its_name(name: str) -> None:
     planned = result(run(built_home(), "plan", QUESTION, "--planner", name, "--json"))
     assert (planned["planner"], planned["fallback"]) == ("model:smollm2", None)
     assert parse_plan(planned["plan"]).tools
 
 
-def test_where_nothing_ships_it_is_one_line(
+def test_missing_shipped_model_prints_an_error_of_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "none")
@@ -126,7 +126,7 @@ def test_where_nothing_ships_it_is_one_line(
 
 @pytest.mark.parametrize("planner", ["mistral", "smollm2", "local:smollm2", "agent:local:smollm2"])
 @pytest.mark.parametrize("command", ["plan", "ask"])
-def test_where_the_base_is_missing_the_error_is_the_command_that_installs_it(
+def test_error_of_a_missing_base_model_names_the_command_that_installs_it(
     command: str, planner: str, no_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shipped, "FOLDER", save_tiny_adapter(tmp_path, "smollm2"))
@@ -136,7 +136,7 @@ def test_where_the_base_is_missing_the_error_is_the_command_that_installs_it(
     assert said.endswith(f"Run: {INSTALL}")
 
 
-def test_the_default_is_the_preferred_planner_where_it_can_run(
+def test_default_planner_is_the_planner_of_the_domain_if_it_can_run(
     small_mistral: Path, no_base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = replace(find_domain("shopping"), planner=SHIPPED)
@@ -149,7 +149,7 @@ def test_the_default_is_the_preferred_planner_where_it_can_run(
     assert default_planner(shop) == "case"
 
 
-def test_the_ensemble_plans_for_tools_of_ones_own_and_without_its_model_the_plan_parser(
+def test_default_planner_of_own_tools_depends_on_installed_model_and_reader(
     tmp_path: Path, no_base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert default_planner(own_domain("plant", SHOP)) == "parser"
@@ -159,12 +159,12 @@ def test_the_ensemble_plans_for_tools_of_ones_own_and_without_its_model_the_plan
 
 
 @pytest.mark.parametrize("domain", domain_names())
-def test_every_domain_has_a_default_and_uses_it(domain: str) -> None:
+def test_default_planner_of_every_domain_accepts_default_model_settings(domain: str) -> None:
     # Of what a planner may be given, these go with all.
     check_planner(default_planner(find_domain(domain)), ModelSettings())
 
 
-def test_who_asks_for_no_planner_gets_the_default() -> None:
+def test_plan_without_the_option_planner_uses_the_default_planner() -> None:
     expected = default_planner(find_domain("shopping"))
     planned = result(run(built_home(), "plan", QUESTION, "--json"))
     assert planned["planner"] == {"mistral": "model:mistral"}.get(expected, expected)

@@ -104,7 +104,9 @@ def run(site: Path, home: Path, *arguments: str) -> Done:
         return run_this(home, [*command(), *arguments])
 
 
-def test_parts_of_an_installed_package_answer_by_their_names(site: Path, home: Path) -> None:
+def test_planner_generator_encoder_and_domain_of_another_package_answer_by_name(
+    site: Path, home: Path
+) -> None:
     parts = ("--planner", "pinned:lathe", "--generator", "loud", "--encoder", "hashing")
     told = result(run(site, home, "ask", "how hot", "--domain", "plant", *parts, "--json"))
     assert told["plan"] == 's1 = read_sensor(place="lathe")'
@@ -112,7 +114,9 @@ def test_parts_of_an_installed_package_answer_by_their_names(site: Path, home: P
     assert "lathe: 61" in told["text"]
 
 
-def test_they_are_listed_beside_ours_and_hide_none_of_ours(site: Path, home: Path) -> None:
+def test_extensions_of_another_package_are_listed_and_hide_none_of_casewright(
+    site: Path, home: Path
+) -> None:
     listed = {one["name"]: one for one in result(run(site, home, "domains", "--json"))}
     assert listed["plant"]["scopes"] == {"hall": ["B"]}
     assert listed["shopping"]["scopes"].keys() == {"customer"}
@@ -121,12 +125,14 @@ def test_they_are_listed_beside_ours_and_hide_none_of_ours(site: Path, home: Pat
     assert "pinned:PLACE" in said
 
 
-def test_one_that_cannot_be_imported_is_told_with_its_package(site: Path, home: Path) -> None:
+def test_extension_that_cannot_be_imported_is_reported_with_its_package(
+    site: Path, home: Path
+) -> None:
     said = one_line_error(run(site, home, "ask", "how hot", "--planner", "broken"))
     assert "plantkit_that_is_gone:PLANNER of the package plantkit" in said
 
 
-def test_a_judge_of_another_package_judges(site: Path, home: Path) -> None:
+def test_judge_of_another_package_is_made_by_name(site: Path, home: Path) -> None:
     code = "from casewright.graph.named import make_judge; print(type(make_judge('kind')).__name__)"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join((str(site), str(ROOT))))
@@ -134,14 +140,14 @@ def test_a_judge_of_another_package_judges(site: Path, home: Path) -> None:
     assert done.stdout == "Kind\n", done.stderr
 
 
-def test_a_command_of_another_package_runs_beside_ours(site: Path, home: Path) -> None:
+def test_bench_command_of_another_package_runs(site: Path, home: Path) -> None:
     assert run(site, home, "bench", "plant", "--rounds", "3").stdout == "rounds 3\n"
     said = one_line_error(run(site, home, "bench", "broken"))
     assert "plantkit_that_is_gone:bench of the package plantkit" in said
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_part_of_ours_is_found_as_others_are(kind: str) -> None:
+def test_every_extension_of_casewright_is_found_by_its_entry_point(kind: str) -> None:
     known = extensions(kind)
     assert known
     assert all(extension(kind, name) is not None for name in known)

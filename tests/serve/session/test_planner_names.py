@@ -51,12 +51,14 @@ def plan_cases() -> CaseStore:
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_does_not_go_together_is_one_line_and_exit_code_2(what: str, tmp_path: Path) -> None:
+def test_invalid_planner_or_model_options_print_one_line_with_exit_code_2(
+    what: str, tmp_path: Path
+) -> None:
     arguments, said = REFUSED[what]
     assert said in one_line_error(run(tmp_path, "plan", "hello", *arguments))
 
 
-def test_without_its_grammar_a_model_tells_what_it_wrote(folder: Path) -> None:
+def test_plan_without_grammar_prints_the_text_that_the_model_wrote(folder: Path) -> None:
     chosen = ["--planner", f"local:{folder}", "--no-grammar", "--examples", "0"]
     planned = result(run(built_home(), "plan", QUESTION, *chosen, "--json"))
     # It has random weights: what it writes is no plan.
@@ -69,7 +71,7 @@ def test_without_its_grammar_a_model_tells_what_it_wrote(folder: Path) -> None:
     assert not {char for char in told.stderr if category(char) in ("Cc", "Cf", "Cs")} - {"\n"}
 
 
-def test_an_agent_looks_up_while_it_plans(folder: Path) -> None:
+def test_agent_planner_returns_a_valid_plan_without_fallback(folder: Path) -> None:
     chosen = ["--planner", f"agent:local:{folder}"]
     planned = result(run(built_home(), "plan", QUESTION, *chosen, "--json"))
     assert planned["planner"] == f"agent:{folder}"
@@ -77,14 +79,14 @@ def test_an_agent_looks_up_while_it_plans(folder: Path) -> None:
     assert parse_plan(planned["plan"]).tools
 
 
-def test_one_model_is_loaded_for_all_its_planners(folder: Path) -> None:
+def test_planners_of_one_model_share_the_loaded_model(folder: Path) -> None:
     name, settings = f"local:{folder}", ModelSettings(examples=1)
     loaded = local_model(name, settings)
     assert local_model(name, replace(settings, constrained=False, examples=None)) is loaded
     assert local_model(f"agent:{name}", settings) is loaded
 
 
-def test_names_make_their_planners(
+def test_make_planner_makes_agent_model_and_classifier_planners_by_name(
     folder: Path, plan_cases: CaseStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_HOME", str(tmp_path))

@@ -45,7 +45,7 @@ def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return asyncio.run(getattr(module, name)())
 
 
-def test_its_schemas_make_a_form_of_what_json_can_say(graph: Any) -> None:
+def test_studio_graph_has_json_schemas_of_input_and_context(graph: Any) -> None:
     asked, context = graph.get_input_jsonschema(), graph.get_context_jsonschema()
     assert asked["required"] == ["question"]
     assert {*asked["properties"]} == {"question", "context", "history"}
@@ -60,7 +60,7 @@ def test_its_schemas_make_a_form_of_what_json_can_say(graph: Any) -> None:
     ("reply", "statuses"),
     [("yes", ["done"]), ("no", ["skipped"]), ("s1 = find_machine(query=question)", ["done"])],
 )
-def test_it_waits_and_goes_on_under_the_server_s_checkpointer(
+def test_studio_graph_waits_for_approval_and_resumes_with_the_server_checkpointer(
     graph: Any, reply: str, statuses: list[str]
 ) -> None:
     served = graph.copy(update={"checkpointer": InMemorySaver()})

@@ -20,7 +20,7 @@ TOKEN, OTHER = "a-token-that-nobody-guesses", "another-token-of-some-length"
 
 
 @pytest.fixture(autouse=True)
-def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """An empty folder, an environment without settings, and no file of the user's own."""
     for name in Settings.model_fields:
         if name != "home":
@@ -38,20 +38,20 @@ def written(file: Path, text: str) -> Path:
     return file
 
 
-def loaded(file: Path | None = None, **flags: Any) -> tuple[Any, str, str]:
+def port_and_origin(file: Path | None = None, **flags: Any) -> tuple[Any, str, str]:
     """The port, and where it came from: the setting that stands for all."""
     found = load_settings(file, **flags)
     origin = found.origins["port"]
     return found.settings.port, origin.kind, origin.where
 
 
-def refused(file: Path | None = None, **flags: Any) -> str:
+def error_of(file: Path | None = None, **flags: Any) -> str:
     with pytest.raises(InputError) as caught:
         load_settings(file, **flags)
     return str(caught.value)
 
 
-def test_without_any_source_every_value_is_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_setting_has_its_default_without_any_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CASEWRIGHT_HOME")
     found = load_settings()
     assert {str(origin) for origin in found.origins.values()} == {"default"}
@@ -64,33 +64,33 @@ def test_flag_beats_environment_beats_file_beats_default(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = written(tmp_path / "own.toml", "port = 1")
-    assert loaded() == (8000, "default", "")
-    assert loaded(file) == (1, "file", f"port in {file}")
+    assert port_and_origin() == (8000, "default", "")
+    assert port_and_origin(file) == (1, "file", f"port in {file}")
     monkeypatch.setenv("CASEWRIGHT_PORT", "2")
-    assert loaded(file) == (2, "environment", "CASEWRIGHT_PORT")
-    assert loaded(file, port=3) == (3, "flag", "--port")
+    assert port_and_origin(file) == (2, "environment", "CASEWRIGHT_PORT")
+    assert port_and_origin(file, port=3) == (3, "flag", "--port")
 
 
-def test_flag_that_was_not_given_and_empty_variable_are_no_values(
+def test_absent_flag_and_empty_variable_leave_the_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_PORT", "")
-    assert loaded(port=None) == (8000, "default", "")
+    assert port_and_origin(port=None) == (8000, "default", "")
 
 
-def test_file_is_the_named_one_else_the_variable_s_else_here_else_the_user_s(
+def test_settings_file_is_searched_in_flag_variable_working_folder_and_user_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     written(tmp_path / "user" / "casewright" / "casewright.toml", "port = 1")
-    assert loaded()[0] == 1
+    assert port_and_origin()[0] == 1
     written(tmp_path / "casewright.toml", "port = 2")
-    assert loaded()[0] == 2
+    assert port_and_origin()[0] == 2
     monkeypatch.setenv("CASEWRIGHT_CONFIG", str(written(tmp_path / "variable.toml", "port = 3")))
-    assert loaded()[0] == 3
-    assert loaded(written(tmp_path / "flag.toml", "port = 4"))[0] == 4
+    assert port_and_origin()[0] == 3
+    assert port_and_origin(written(tmp_path / "flag.toml", "port = 4"))[0] == 4
 
 
-def test_folders_and_files_are_named_from_the_settings_file_s_own_folder(tmp_path: Path) -> None:
+def test_relative_paths_are_relative_to_the_folder_of_the_settings_file(tmp_path: Path) -> None:
     file = written(tmp_path / "far" / "away.toml", 'tokens_file = "here"\nthreads_file = "~/t.db"')
     settings = load_settings(file).settings
     assert settings.tokens_file == tmp_path / "far" / "here"
@@ -108,12 +108,12 @@ def test_folders_and_files_are_named_from_the_settings_file_s_own_folder(tmp_pat
         'threads_url = "postgresql://evil/threads"',
     ],
 )
-def test_file_that_was_found_here_and_not_named_leads_nowhere(
+def test_settings_file_found_in_the_working_folder_may_name_no_path(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
     file = written(tmp_path / "casewright.toml", text)
-    said = refused()
+    said = error_of()
     assert said.startswith(f"{text.partition(' ')[0]} in casewright.toml names a path")
     assert "--config casewright.toml" in said
     assert load_settings(Path("casewright.toml")).file == Path("casewright.toml")
@@ -126,7 +126,7 @@ def test_file_that_was_found_here_and_not_named_leads_nowhere(
     assert load_settings().file is not None
 
 
-def test_file_that_was_found_here_may_name_models() -> None:
+def test_settings_file_found_in_the_working_folder_may_name_models() -> None:
     written(Path("casewright.toml"), 'encoder = "org/name"\nplanner = "local:org/name"\nport = 2')
     assert load_settings().settings.port == 2
 
@@ -157,51 +157,53 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_file_is_told_with_the_key_and_what_to_give(name: str, tmp_path: Path) -> None:
+def test_error_of_an_invalid_settings_file_names_file_key_and_valid_values(
+    name: str, tmp_path: Path
+) -> None:
     text, said = BAD_FILES[name]
     file = written(tmp_path / "bad.toml", text)
-    message = refused(file)
+    message = error_of(file)
     assert said.replace("FILE", str(file)) in message
     assert str(file) in message
 
 
-def test_bad_domain_is_told_how_a_file_of_tools_is_named(tmp_path: Path) -> None:
+def test_error_of_an_invalid_domain_setting_shows_the_form_file_py_name(tmp_path: Path) -> None:
     file = written(tmp_path / "bad.toml", "domain = 1")
-    assert "or, except in a settings file, FILE.py:NAME." in refused(file)
+    assert "or, except in a settings file, FILE.py:NAME." in error_of(file)
 
 
-def test_file_that_is_no_text_or_not_there_is_told(tmp_path: Path) -> None:
+def test_settings_file_that_is_binary_or_missing_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "bad.toml"
     file.write_bytes(b"\xff\xfe")
-    assert "is not TOML" in refused(file)
-    assert "--config: none.toml is not a file" in refused(Path("none.toml"))
+    assert "is not TOML" in error_of(file)
+    assert "--config: none.toml is not a file" in error_of(Path("none.toml"))
 
 
-def test_named_file_of_the_variable_that_is_not_there_is_told(
+def test_missing_settings_file_of_the_variable_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_CONFIG", "none.toml")
-    assert refused().startswith("CASEWRIGHT_CONFIG: none.toml is not a file")
+    assert error_of().startswith("CASEWRIGHT_CONFIG: none.toml is not a file")
 
 
-def test_bad_variable_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_an_invalid_variable_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CASEWRIGHT_PORT", "http")
-    assert refused() == (
+    assert error_of() == (
         "CASEWRIGHT_PORT: 'http' cannot be the setting port. "
         "Give a port up to 65535; 0 takes a free one."
     )
-    assert loaded(port=1)[0] == 1
+    assert port_and_origin(port=1)[0] == 1
 
 
-def test_bad_flag_is_told_by_its_name() -> None:
-    assert refused(max_body_bytes=0).startswith("--max-body-bytes: 0 cannot be")
+def test_error_of_an_invalid_flag_names_the_flag() -> None:
+    assert error_of(max_body_bytes=0).startswith("--max-body-bytes: 0 cannot be")
 
 
 def test_every_number_format_of_a_local_model_can_be_set() -> None:
     assert [load_settings(dtype=name).settings.dtype for name in DTYPES] == [*DTYPES]
 
 
-def test_other_variables_of_the_project_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_domains_are_not_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CASEWRIGHT_LEGAL_CONTEXT", "full")
     assert "legal_context" not in load_settings().origins
 
@@ -221,17 +223,17 @@ BAD_TOKENS = {
 
 
 @pytest.mark.parametrize("name", BAD_TOKENS)
-def test_bad_tokens_are_refused_without_telling_them(
+def test_error_of_invalid_tokens_contains_no_token(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_TOKENS", BAD_TOKENS[name])
-    message = refused()
+    message = error_of()
     assert message.startswith("CASEWRIGHT_TOKENS: the value cannot be the setting tokens.")
     assert TOKEN not in message
     assert "hunter2" not in message
 
 
-def test_tokens_of_both_places_are_read_and_never_shown(
+def test_tokens_of_variable_and_file_are_read_and_never_shown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_TOKENS", json.dumps([{"token": TOKEN, "tenant": "acme"}]))
@@ -251,7 +253,9 @@ def test_tokens_of_both_places_are_read_and_never_shown(
         ("tokens = 3", "tokens_file"),
     ],
 )
-def test_bad_tokens_file_is_told_without_its_tokens(text: str, said: str, tmp_path: Path) -> None:
+def test_error_of_an_invalid_tokens_file_contains_no_token(
+    text: str, said: str, tmp_path: Path
+) -> None:
     written(tmp_path / "tokens.toml", text)
     tokens = [{"token": TOKEN, "tenant": "acme"}]
     settings = load_settings(tokens=tokens, tokens_file="tokens.toml").settings
@@ -262,12 +266,12 @@ def test_bad_tokens_file_is_told_without_its_tokens(text: str, said: str, tmp_pa
     assert OTHER not in str(caught.value)
 
 
-def test_missing_tokens_file_is_not_told_to_be_settings() -> None:
+def test_error_of_a_missing_tokens_file_asks_for_another_toml_file() -> None:
     with pytest.raises(InputError, match=r"^none\.toml cannot be read: .* give another TOML file"):
         read_tokens(load_settings(tokens_file="none.toml").settings)
 
 
-def test_stores_and_caches_lie_where_the_file_says(
+def test_settings_file_and_variables_set_the_folders_of_stores_and_cache(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("CASEWRIGHT_HOME")
@@ -284,9 +288,7 @@ def test_stores_and_caches_lie_where_the_file_says(
     assert folders(load_settings(file))[1] == Path("/fast")
 
 
-def test_ask_takes_domain_and_planner_from_the_file_and_flags_win(
-    home: Path, tmp_path: Path
-) -> None:
+def test_flags_override_domain_and_planner_of_the_settings_file(home: Path, tmp_path: Path) -> None:
     file = written(tmp_path / "own.toml", 'domain = "legal"\nplanner = "nope:model"')
     shop = ("--config", file, "--domain", "shopping", "--json")
     assert "nope:model" in run(home, "plan", REFUNDS, *shop).stderr
@@ -307,7 +309,7 @@ def test_variable_chooses_planner_and_generator(
     assert "nope:writer" in one_line_error(run(home, "ask", REFUNDS))
 
 
-def test_setting_without_use_here_is_left_out_and_a_flag_without_use_is_refused(
+def test_unused_setting_of_a_file_is_ignored_and_unused_flag_is_refused(
     home: Path, tmp_path: Path
 ) -> None:
     file = written(tmp_path / "own.toml", 'device = "cpu"\nadapter = "a"\nfeedback = "offline"')
@@ -318,7 +320,7 @@ def test_setting_without_use_here_is_left_out_and_a_flag_without_use_is_refused(
     assert "--feedback" in one_line_error(run(home, "ask", REFUNDS, *once))
 
 
-def test_every_command_finds_the_stores_where_the_file_here_says(
+def test_domains_command_uses_the_home_of_a_named_settings_file(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = new_home(tmp_path / "other")
