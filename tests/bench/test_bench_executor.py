@@ -30,7 +30,7 @@ def report(completed: Done) -> Bench:
     return measured
 
 
-def test_executor_bench_prints_one_object_with_its_five_parts(report: Bench) -> None:
+def test_executor_bench_prints_one_json_object_with_five_parts(report: Bench) -> None:
     assert {"bench", "machine", "settings", "figures", "rows"} <= set(report)
     assert report["bench"] == "executor"
     assert report["settings"]["dags"] == 3

@@ -140,7 +140,7 @@ def test_report_has_a_row_per_class_and_counts_every_query_once(report: Bench) -
     assert sum(rows[name]["count"] for name in classes) == rows["all"]["count"] == len(QUERIES)
 
 
-def test_figures_agree_with_the_rows(report: Bench) -> None:
+def test_planner_bench_figures_agree_with_its_rows(report: Bench) -> None:
     rows, figures = rows_of(report), report["figures"]
     own = [row for name, row in rows.items() if name != "all" and ":" not in name]
     weighted = sum(row["count"] * row["tools"] for row in own) / len(QUERIES)

@@ -89,7 +89,7 @@ def test_agent_planner_uses_new_call_keys_for_each_plan(model: LanguageModel) ->
     assert len(set(keys)) == len(keys)
 
 
-def test_agent_planner_returns_the_fallback_plan_with_a_reason_when_no_tool_is_callable(
+def test_agent_planner_returns_the_fallback_plan_when_no_tool_is_callable(
     model: LanguageModel,
 ) -> None:
     result = AgentPlanner(model).plan(plan_request(SHOP))

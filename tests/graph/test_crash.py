@@ -114,9 +114,7 @@ def test_run_killed_several_times_ends_with_the_right_result_of_each_step(
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_step_keeps_its_call_key_when_the_process_is_killed_at_the_first_call(
-    mode: str, tmp_path: Path
-) -> None:
+def test_step_keeps_its_call_key_when_killed_at_the_first_call(mode: str, tmp_path: Path) -> None:
     seeds = range(6)
     run_until_killed(["run:1"], mode, tmp_path, *seeds)
     begun = [seed for seed in seeds if saved(tmp_path, seed)[0]]

@@ -133,7 +133,7 @@ def test_parent_stream_with_subgraphs_contains_the_events_of_the_run(mode: str) 
 
 
 @MODES
-def test_graph_is_a_node_of_a_parent_with_the_same_keys_without_a_wrapper(mode: str) -> None:
+def test_graph_needs_no_wrapper_in_a_parent_with_the_same_keys(mode: str) -> None:
     class Shared(TypedDict, total=False):
         question: str
         answer: dict[str, Any]

@@ -125,7 +125,7 @@ def test_spans_contain_question_plan_and_results_only_with_content_capture(
         assert text in recorded()
 
 
-def test_spans_have_an_error_for_a_failed_run_but_not_for_a_waiting_run(spans: Any) -> None:
+def test_spans_have_an_error_for_a_failed_but_not_a_waiting_run(spans: Any) -> None:
     compiled = graph("s1 = asks(query=question)", checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     compiled.invoke({"question": "a film"}, config)

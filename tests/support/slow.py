@@ -8,7 +8,7 @@ from functools import cache
 #: seconds and repeat a quicker test with another engine or other data, or run a bench whose parts
 #: have tests of their own.
 SLOW = {
-    "bench/test_bench_executor": ("prints_one_object",),
+    "bench/test_bench_executor": ("prints_one_json_object",),
     "bench/test_bench_index": ("",),
     "bench/test_bench_own_tools": ("measures_a_folder",),
     "bench/test_bench_plan_cache": ("same_for_the_same_seed",),

@@ -61,7 +61,7 @@ def test_analyses_of_shipped_decisions_have_no_flaws(
     assert flaws == []
 
 
-def test_an_analysis_ends_with_the_best_play_and_has_three_to_seven_sentences(
+def test_analysis_ends_with_the_best_play_and_has_three_to_seven_sentences(
     sampled_decisions: list[Decision],
 ) -> None:
     for decision in sampled_decisions:
@@ -72,7 +72,7 @@ def test_an_analysis_ends_with_the_best_play_and_has_three_to_seven_sentences(
         assert 3 <= len(re.findall(r"[.](?: |$)", text)) <= 7
 
 
-def test_an_analysis_names_the_play_that_was_made(sampled_decisions: list[Decision]) -> None:
+def test_analysis_names_the_play_that_was_made(sampled_decisions: list[Decision]) -> None:
     for decision in sampled_decisions:
         assert decision.candidates[decision.played].play in analysis_text(decision)
 
@@ -196,7 +196,7 @@ def test_names_of_errors_follow_the_engines_thresholds() -> None:
     assert names == ["", "doubtful", "bad", "very bad"]
 
 
-def test_figures_are_written_in_one_way() -> None:
+def test_equities_and_chances_have_a_fixed_text_format() -> None:
     assert [equity_text(equity) for equity in (0.2181, -0.0004, -1.0)] == [
         "+0.218",
         "+0.000",
