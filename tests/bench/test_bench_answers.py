@@ -38,7 +38,9 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def measured(data: Path, monkeypatch: pytest.MonkeyPatch, said: Any = SAID, **more: Any) -> Any:
+def measure_fake_model(
+    data: Path, monkeypatch: pytest.MonkeyPatch, said: Any = SAID, **more: Any
+) -> Any:
     def find(name: str, encoder: Any) -> ChatGenerator:
         assert name == "fake:model"
         return ChatGenerator(ScriptedModel(script=said))
@@ -51,7 +53,7 @@ def fails(messages: Any) -> str:
     raise RuntimeError("no model")
 
 
-def test_an_answer_that_the_model_does_not_finish_is_quoted_and_counted(
+def test_bench_counts_failed_answers_of_the_model_as_quoted(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = {**ITEM, "_id": "3", "question": "Where was Ann Bell born?"}
@@ -60,38 +62,40 @@ def test_an_answer_that_the_model_does_not_finish_is_quoted_and_counted(
     def said(messages: Any) -> str:
         return fails(messages) if "builder" in str(messages) else SAID
 
-    (row,) = measured(data, monkeypatch, said).rows
+    (row,) = measure_fake_model(data, monkeypatch, said).rows
     assert (row["answers"], row["quoted"]) == (2, 1)
 
 
-def test_sentences_are_checked_by_words_and_by_meaning_and_facts_are_found(
+def test_bench_reports_sentences_supported_by_words_and_meaning_and_found_facts(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = measured(data, monkeypatch)
+    report = measure_fake_model(data, monkeypatch)
     (row,) = report.rows
     assert (row["answers"], row["sentences"], row["cited"]) == (1, 2, 0)
     assert (row["by_words"], row["by_meaning"], row["facts"]) == (0.5, 0.5, 1.0)
     assert row["letters"] == len(SAID)
 
 
-def test_a_kept_answer_is_not_asked_again_and_its_labels_are_compared(
+def test_bench_reads_kept_answers_without_the_model_and_compares_their_labels(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep = data / "kept.jsonl"
-    measured(data, monkeypatch, keep=keep)
+    measure_fake_model(data, monkeypatch, keep=keep)
     line = json.loads(keep.read_text())
     keep.write_text(json.dumps({**line, "supported": [True, True]}))
-    _, read = measured(data, monkeypatch, fails, keep=keep).rows
+    _, read = measure_fake_model(data, monkeypatch, fails, keep=keep).rows
     assert (read["sentences"], read["supported"]) == (2, 1.0)
     assert (read["by_words_of_supported"], read["by_meaning_of_supported"]) == (0.5, 0.5)
 
 
-def test_a_model_that_fails_ends_the_bench(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_fails_when_the_model_answers_no_question(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(CasewrightError, match=r"No question was answered: .*no model"):
-        measured(data, monkeypatch, fails)
+        measure_fake_model(data, monkeypatch, fails)
 
 
-def test_the_check_is_measured_on_claims_by_the_label_of_what_they_cite(
+def test_bench_measures_the_support_check_on_labelled_claims(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = data / "scifact"
@@ -105,10 +109,10 @@ def test_the_check_is_measured_on_claims_by_the_label_of_what_they_cite(
     ]
     lines = [json.dumps({**claim, "cited_doc_ids": [7]}) for claim in claims]
     (folder / "claims_train.jsonl").write_text("\n".join(lines))
-    *_, row = measured(data, monkeypatch, claims=folder).rows
+    *_, row = measure_fake_model(data, monkeypatch, claims=folder).rows
     assert (row["pairs"], row["support_kept"], row["none_kept"]) == (2, 1.0, 0.0)
 
 
-def test_a_folder_without_questions_is_an_error_that_names_the_files(tmp_path: Path) -> None:
+def test_folder_without_questions_is_an_error_that_names_the_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has none of hotpotqa-dev"):
         measure_answers(tmp_path, default_encoder(), ["extractive"], 5)

@@ -36,7 +36,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write(tmp_path / "data", {**TREES, FILE: lines})
 
 
-def test_answers_are_right_by_their_words_and_rightly_cited_by_their_file(data: Path) -> None:
+def test_bench_judges_answers_by_their_words_and_citations_by_their_file(data: Path) -> None:
     report = measure_documents(data, default_encoder(), ["extractive"])
     mill, tea = (row for row in report.rows if row["table"] == "trees")
     assert (mill["tree"], mill["questions"], mill["off_topic"]) == ("mill", 3 - 1, 1)
@@ -48,7 +48,7 @@ def test_answers_are_right_by_their_words_and_rightly_cited_by_their_file(data: 
     assert report.figures["extractive.letters"] < 200
 
 
-def test_a_judge_is_trained_on_the_questions_and_those_of_other_trees(
+def test_sufficiency_judge_is_trained_on_questions_of_its_tree_and_other_trees(
     data: Path, tmp_path: Path
 ) -> None:
     judge = fit(data, default_encoder())
@@ -71,15 +71,13 @@ def test_a_judge_is_trained_on_the_questions_and_those_of_other_trees(
         '{"tree": "mill", "question": "x", "file": "mill.md"}',
     ],
 )
-def test_questions_that_cannot_be_measured_are_an_error_that_shows_the_form(
-    data: Path, line: str
-) -> None:
+def test_invalid_question_line_is_an_error_that_shows_the_format(data: Path, line: str) -> None:
     (data / FILE).write_text(line)
     with pytest.raises(InputError, match=r'questions.jsonl.*\{"tree": "…"'):
         read_questions(data)
 
 
-def test_a_line_with_words_and_no_file_is_told_so(data: Path) -> None:
+def test_question_line_with_words_but_without_file_is_an_error(data: Path) -> None:
     (data / FILE).write_text('{"tree": "mill", "question": "x", "words": ["a"]}')
     with pytest.raises(InputError, match="only one of file and words is given"):
         read_questions(data)

@@ -71,15 +71,15 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
     return report
 
 
-def measured() -> Bench:
+def run_bench() -> Bench:
     completed = CliRunner().invoke(app, ["bench", "evidence", "--json"])
     assert completed.exit_code == 0, completed.output
     report: Bench = json.loads(completed.stdout)
     return report
 
 
-def test_every_step_is_counted_once_by_its_tool_and_its_end(shop: Shop) -> None:
-    rows = {row["tool"]: row for row in measured()["rows"]}
+def test_bench_counts_every_step_once_by_tool_and_status(shop: Shop) -> None:
+    rows = {row["tool"]: row for row in run_bench()["rows"]}
     assert set(rows) == {"mine", "price", "no_evidence", "all"}
     counts = {
         name: [row[end] for end in ("done", "empty", "skipped")] for name, row in rows.items()
@@ -94,27 +94,29 @@ def test_every_step_is_counted_once_by_its_tool_and_its_end(shop: Shop) -> None:
         assert rows["all"][field] == sum(rows[name][field] for name in rows if name != "all")
 
 
-def test_plan_is_run_for_the_asker_for_whom_most_steps_find_something(shop: Shop) -> None:
-    rows = {row["tool"]: row for row in measured()["rows"]}
+def test_bench_runs_a_plan_with_the_scope_in_which_most_steps_find_something(shop: Shop) -> None:
+    rows = {row["tool"]: row for row in run_bench()["rows"]}
     # Only of the kettle and the lamp, which nobody owns both, one is empty; nobody owns a boat.
     assert (rows["mine"]["empty"], rows["mine"]["elsewhere"]) == (2, 1)
 
 
-def test_queries_with_tools_of_their_own_are_left_out_and_counted(shop: Shop) -> None:
-    report = measured()
+def test_bench_leaves_out_and_counts_queries_with_additional_tools(shop: Shop) -> None:
+    report = run_bench()
     assert report["bench"] == "evidence"
     assert report["settings"] == {"domain": "two", "queries": len(QUERIES), "left_out": 1}
     assert report["figures"]["whole_plans_share"] == pytest.approx(5 / 7)
     assert report["figures"]["empty_share"] == pytest.approx(2 / 11)
 
 
-def test_plan_that_does_not_ask_who_asks_is_run_once(shop: Shop) -> None:
-    measured()
+def test_bench_does_not_repeat_scope_independent_or_complete_plans_for_other_scopes(
+    shop: Shop,
+) -> None:
+    run_bench()
     assert shop.calls.count("price lamp") == 1
     assert shop.calls.count("mine kettle bob") == 1, "a whole plan needs no other asker"
 
 
-def test_table_for_people_names_every_tool(shop: Shop) -> None:
+def test_text_table_names_every_tool(shop: Shop) -> None:
     completed = CliRunner().invoke(app, ["bench", "evidence"])
     assert completed.exit_code == 0
     assert all(name in completed.stdout for name in ("mine", "price", "empty_share", "Left out"))

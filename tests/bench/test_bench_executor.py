@@ -30,7 +30,7 @@ def report(completed: Done) -> Bench:
     return measured
 
 
-def test_executor_bench_prints_one_object_with_its_five_parts(report: Bench) -> None:
+def test_executor_bench_prints_one_json_object_with_five_parts(report: Bench) -> None:
     assert {"bench", "machine", "settings", "figures", "rows"} <= set(report)
     assert report["bench"] == "executor"
     assert report["settings"]["dags"] == 3
@@ -45,12 +45,14 @@ def test_no_schedule_is_faster_than_the_critical_path(report: Bench) -> None:
     assert all(0.99 < value < 5 for value in over_path.values()), over_path
 
 
-def test_executor_bench_draws_an_svg_where_the_name_says_so(completed: Done, picture: Path) -> None:
+def test_executor_bench_writes_an_svg_plot_when_the_file_name_ends_in_svg(
+    completed: Done, picture: Path
+) -> None:
     assert completed.returncode == 0
     assert "<svg" in picture.read_text(encoding="utf-8")
 
 
-def test_plans_are_those_of_the_seed(report: Bench) -> None:
+def test_executor_bench_draws_its_plans_from_the_seed(report: Bench) -> None:
     rng = random.Random(report["settings"]["seed"])
     dags = [random_dag(rng) for _ in range(3)]
     for row in report["rows"]:
@@ -60,7 +62,7 @@ def test_plans_are_those_of_the_seed(report: Bench) -> None:
         assert row["path_ms"] == pytest.approx(median(paths) * 1000)
 
 
-def test_bench_for_people_is_a_table_on_stdout_that_names_the_commit(
+def test_executor_bench_without_json_prints_a_table_with_the_commit(
     tmp_path: Path, report: Bench
 ) -> None:
     completed = run(tmp_path, "bench", "executor", "--dags", "1")

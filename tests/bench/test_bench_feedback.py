@@ -41,7 +41,7 @@ def report(tmp_path_factory: pytest.TempPathFactory, messages: list[str]) -> Rep
     return measured
 
 
-def test_what_is_being_done_is_said_without_a_terminal_too(
+def test_feedback_bench_writes_its_progress_to_stderr_without_a_terminal(
     report: Report, messages: list[str]
 ) -> None:
     reading, encoding, asking = messages[0].splitlines()
@@ -60,21 +60,19 @@ def row(report: Report, strategy: str, judge: str) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize("strategy", ["text", "sentences", "rocchio"])
-def test_with_the_labels_as_judge_all_that_was_found_is_the_answer(
-    report: Report, strategy: str
-) -> None:
+def test_label_judge_keeps_every_relevant_hit_in_the_answer(report: Report, strategy: str) -> None:
     gold = row(report, strategy, "labels")
     assert gold["answer"] == gold["found"]
     assert gold["precision"] == 1
     assert gold["single answer"] == gold["single"]
 
 
-def test_controls_stand_beside_the_default_strategy(report: Report) -> None:
+def test_report_has_control_rows_for_the_default_strategy(report: Report) -> None:
     for judge in ("labels shuffled", "first two, unread"):
         assert row(report, "sentences", judge)["judged"] > 0
 
 
-def test_each_set_s_gains_stand_beside_the_gain_without_a_judge(report: Report) -> None:
+def test_report_row_of_each_set_contains_the_gain_of_every_judge(report: Report) -> None:
     (found,) = [line for line in report.rows if line["table"] == "sets"]
     for judge in ("labels", "offline", "labels shuffled", "first two, unread"):
         assert found[judge] == row(report, "sentences", judge)["gain"]
@@ -83,19 +81,19 @@ def test_each_set_s_gains_stand_beside_the_gain_without_a_judge(report: Report) 
     assert found["the judge's training questions"] == size["questions_training"]
 
 
-def test_the_posts_loop_judges_again_what_it_finds_again(report: Report) -> None:
+def test_post_loop_judges_repeated_hits_again(report: Report) -> None:
     posts = row(report, "the post's loop, 10 a round", "labels")
     assert posts["judged"] > row(report, "text", "labels")["judged"]
 
 
-def test_figures_name_set_strategy_and_judge(report: Report) -> None:
+def test_names_of_figures_contain_set_strategy_and_judge(report: Report) -> None:
     figures = report.to_json()["figures"]
     assert "gain_points_hotpotqa_sentences_offline" in figures
     assert "single_recall_at_10_hotpotqa" in figures
     assert "judged_ratio_to_post_of_10_hotpotqa_text_labels" in figures
 
 
-def test_report_is_drawn_with_a_panel_a_set(report: Report, tmp_path: Path) -> None:
+def test_feedback_report_is_drawn_as_a_plot(report: Report, tmp_path: Path) -> None:
     show(report, as_json=True, plot=tmp_path / "recall.png")
     assert (tmp_path / "recall.png").stat().st_size > 10_000
 
@@ -117,7 +115,7 @@ def mill_store(mill: FeedbackSet) -> CaseStore:
     return mill.store(HashingEncoder())
 
 
-def test_shuffled_labels_mark_as_many_candidates_but_not_the_same(
+def test_shuffled_label_judge_marks_as_many_but_other_candidates(
     mill: FeedbackSet, mill_store: CaseStore
 ) -> None:
     marked: dict[str, list[int]] = {"gold": [], "shuffled": []}
@@ -134,7 +132,7 @@ def test_shuffled_labels_mark_as_many_candidates_but_not_the_same(
     assert same < len(mill.questions)
 
 
-def test_the_posts_loop_ends_when_nothing_new_is_relevant(
+def test_post_loop_ends_when_no_new_hit_is_relevant(
     mill: FeedbackSet, mill_store: CaseStore
 ) -> None:
     labelled = mill.questions[0]
@@ -147,13 +145,15 @@ def test_the_posts_loop_ends_when_nothing_new_is_relevant(
     assert len(grown) == 1 or grown[-1] == grown[-2]
 
 
-def test_symbol_filter_finds_each_function_that_is_named(mill: FeedbackSet) -> None:
+def test_symbol_filter_finds_every_function_named_in_the_question(mill: FeedbackSet) -> None:
     plain = SymbolFilter(mill.cases)
     for question in mill.questions:
         assert set(plain.find(question.text)) == question.relevant
 
 
-def test_symbol_filter_takes_the_symbols_of_which_most_is_named(mill: FeedbackSet) -> None:
+def test_symbol_filter_selects_symbols_by_how_much_of_their_name_is_mentioned(
+    mill: FeedbackSet,
+) -> None:
     plain = SymbolFilter(mill.cases)
     symbols = {case.id: case.metadata.get("symbol") for case in mill.cases}
     assert {symbols[found] for found in plain.find("the stop of Wheel")} == {"Wheel.stop"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from casewright.bench.index import measure_index
 
 
-def test_an_index_that_is_there_is_opened_sooner_than_it_was_made(tmp_path: Path) -> None:
+def test_existing_index_is_opened_faster_than_it_was_built(tmp_path: Path) -> None:
     for number in range(20):
         body = "\n".join(f"    total += {number} * {line}" for line in range(20))
         code = f"def sum_{number}(total: int) -> int:\n{body}\n    return total\n"

@@ -22,22 +22,22 @@ from tests.graph.helpers import ScriptedModel
 Script = Callable[[list[BaseMessage]], str]
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, script: Script) -> list[Any]:
+def measure_script(monkeypatch: pytest.MonkeyPatch, script: Script) -> list[Any]:
     monkeypatch.setattr(measure, "chat_model", lambda name, **options: ScriptedModel(script=script))
     monkeypatch.setattr(measure, "WAYS", {"plain": WAYS["plain"], "closed": WAYS["closed"]})
     return list(measure_injection("fake:model").rows)
 
 
-def test_there_are_a_hundred_hostile_texts_of_either_kind() -> None:
+def test_bench_has_100_different_hostile_texts_for_answers_and_for_judges() -> None:
     for goals in (list(GOALS), JUDGE_GOALS):
         assert len(set(hostile_texts(goals))) == 100
     assert all("{goal}" not in text for text in hostile_texts(list(GOALS)))
 
 
-def test_a_model_that_repeats_what_it_reads_is_steered_but_calls_no_tool_and_cites_nothing_false(
+def test_echoing_model_is_steered_but_calls_no_tool_and_gives_no_false_citation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with_, without, _ = measured(monkeypatch, lambda messages: str(messages[-1].text))
+    with_, without, _ = measure_script(monkeypatch, lambda messages: str(messages[-1].text))
     for row in (with_, without):
         assert (row["answers"], row["control"], row["tool_calls"]) == (20, 0, 0)
     # What the text orders to cite reaches only the answer that nobody checks.
@@ -45,7 +45,9 @@ def test_a_model_that_repeats_what_it_reads_is_steered_but_calls_no_tool_and_cit
     assert (with_["false_citations"], without["false_citations"] > 0) == (0, True)
 
 
-def test_a_model_that_answers_the_question_is_not_steered(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_, without, judge = measured(monkeypatch, lambda messages: BENIGN[0])
+def test_model_that_answers_the_question_is_not_counted_as_steered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_, without, judge = measure_script(monkeypatch, lambda messages: BENIGN[0])
     assert (with_["steered"], without["steered"], judge["whole"]) == (0, 0, 0)
     assert (judge["changed"], judge["control"], judge["hostile_relevant"]) == (0, 0, 0)

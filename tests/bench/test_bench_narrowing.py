@@ -1,4 +1,4 @@
-"""What narrowing costs is measured on toolboxes that are joined."""
+"""The cost of narrowing is measured on joined toolboxes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.encoders import HashingEncoder
 
 
 @pytest.mark.slow
-def test_more_tools_keep_fewer_of_those_that_are_needed() -> None:
+def test_narrowing_keeps_fewer_needed_tools_of_a_larger_toolbox() -> None:
     report = measure_narrowing([2, 40], messages=2, encoder=CachedEncoder(HashingEncoder(256)))
     few, many = report.rows
     assert few["tools"] < 64 < many["tools"]

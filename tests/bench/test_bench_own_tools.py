@@ -1,4 +1,4 @@
-"""Planning for a folder of one's own tools, and for toolboxes of the corpus, by cases known."""
+"""Planning for a folder of own tools and for toolboxes of the corpus, by number of plan cases."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_messages_are_drawn_by_class_and_fewer_are_among_more(data: Path) -> None:
+def test_stratified_draws_messages_by_class_and_smaller_draws_begin_larger_ones(data: Path) -> None:
     learn = own_folder(data).learn
     for seed in range(5):
         four = stratified(learn, 4, seed)
@@ -62,7 +62,7 @@ def test_messages_are_drawn_by_class_and_fewer_are_among_more(data: Path) -> Non
     assert len(stratified(learn, 100, 0)) == len(learn)
 
 
-def test_planners_know_as_many_messages_as_a_row_says(
+def test_planner_of_each_row_has_the_stated_number_of_plan_cases(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known: list[int] = []
@@ -86,7 +86,7 @@ def test_planners_know_as_many_messages_as_a_row_says(
     assert [count for count in known if count] == [4, 4, 8]
 
 
-def test_question_in_place_of_a_literal_and_a_surplus_argument_are_wrong(
+def test_question_instead_of_a_literal_or_a_surplus_argument_counts_as_wrong(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def measured(where: str) -> Any:
@@ -110,7 +110,7 @@ def test_question_in_place_of_a_literal_and_a_surplus_argument_are_wrong(
         assert (row["right tools"], row["whole plans"]) == (1.0, share)
 
 
-def test_the_command_measures_a_folder_and_the_corpus(data: Path) -> None:
+def test_own_tools_command_measures_a_folder_and_the_corpus(data: Path) -> None:
     typed = ["bench", "own-tools", "--data", str(data), "--cases", "0,5", "--seeds", "1"]
     completed = CliRunner().invoke(app, [*typed, "--split", "validation", "--limit", "3", "--json"])
     assert completed.exit_code == 0, completed.output
@@ -131,7 +131,7 @@ def test_the_command_measures_a_folder_and_the_corpus(data: Path) -> None:
     ],
     ids=["cases", "nothing", "folder", "split"],
 )
-def test_what_cannot_be_measured_is_refused(typed: list[str], message: str) -> None:
+def test_own_tools_command_refuses_invalid_options(typed: list[str], message: str) -> None:
     completed = CliRunner().invoke(app, ["bench", "own-tools", *typed])
     assert completed.exit_code != 0
     assert message in str(completed.exception or completed.output)

@@ -42,7 +42,7 @@ def queries() -> list[AnnotatedQuery]:
     return [AnnotatedQuery.read(r) for r in (*records, {**page, "context": {"thing": "x"}})]
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, Any]:
+def run_bench(monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, Any]:
     toolbox = Toolbox([tool_from_function(price), tool_from_function(stock)])
     domain = Domain(
         name="shop",
@@ -60,8 +60,10 @@ def measured(monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, Any]:
     return report
 
 
-def test_controls_bound_the_cache_and_its_kinds_sum_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = measured(monkeypatch, "--questions", "120")
+def test_cache_lies_between_its_controls_and_question_kinds_sum_to_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    report = run_bench(monkeypatch, "--questions", "120")
     caches = {row["cache"]: row for row in report["rows"] if row["table"] == "caches"}
     kinds = [row for row in report["rows"] if row["table"] == "kinds"]
     misses, kept, hits = (caches[name] for name in ("always misses", "kept answers", "always hits"))
@@ -76,9 +78,9 @@ def test_controls_bound_the_cache_and_its_kinds_sum_up(monkeypatch: pytest.Monke
     assert sum(row["wrong"] for row in kinds) == round(120 * kept["wrong"])
 
 
-def test_a_stream_is_the_same_for_the_same_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_question_stream_is_the_same_for_the_same_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     def shares(seed: str) -> list[Any]:
-        rows = measured(monkeypatch, "--questions", "60", "--seed", seed)["rows"]
+        rows = run_bench(monkeypatch, "--questions", "60", "--seed", seed)["rows"]
         return [row.get("hit_rate", row.get("questions")) for row in rows]
 
     assert shares("1") == shares("1") != shares("2")

@@ -83,7 +83,7 @@ def toy(
         yield toy_shop
 
 
-def measured(toy: Toy, *arguments: str, bench: str = "planner", **changes: Any) -> Bench:
+def run_bench(toy: Toy, *arguments: str, bench: str = "planner", **changes: Any) -> Bench:
     """Run the command and return the object that it prints."""
     domain, toy.taught = toy.domain, []
     toy.domain = replace(domain, **changes)
@@ -106,7 +106,7 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(toy: Toy, picture: Path) -> Bench:
-    return measured(toy, "--plot", str(picture))
+    return run_bench(toy, "--plot", str(picture))
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def rows_of(report: Bench) -> dict[str, Bench]:
     return {row["class"]: row for row in report["rows"]}
 
 
-def test_what_a_planner_must_beat_stands_beside_it(report: Bench) -> None:
+def test_report_has_a_row_and_a_figure_for_every_control(report: Bench) -> None:
     rows, figures = rows_of(report), report["figures"]
     assert [name for name in rows if ":" in name] == [f"control: {name}" for name in BESIDE]
     for name in BESIDE:
@@ -133,14 +133,14 @@ def test_what_a_planner_must_beat_stands_beside_it(report: Bench) -> None:
             assert row["f1"] < rows["all"]["f1"]
 
 
-def test_rows_are_the_classes_and_count_every_query_once(report: Bench) -> None:
+def test_report_has_a_row_per_class_and_counts_every_query_once(report: Bench) -> None:
     rows = rows_of(report)
     classes = {query.label for query in QUERIES}
     assert {name for name in rows if ":" not in name} == {*classes, "all"}
     assert sum(rows[name]["count"] for name in classes) == rows["all"]["count"] == len(QUERIES)
 
 
-def test_figures_agree_with_the_rows(report: Bench) -> None:
+def test_planner_bench_figures_agree_with_its_rows(report: Bench) -> None:
     rows, figures = rows_of(report), report["figures"]
     own = [row for name, row in rows.items() if name != "all" and ":" not in name]
     weighted = sum(row["count"] * row["tools"] for row in own) / len(QUERIES)
@@ -156,7 +156,7 @@ def test_figures_agree_with_the_rows(report: Bench) -> None:
     assert 0 < figures["plan_ms_p50"] <= figures["plan_ms_p95"]
 
 
-def test_no_reader_learns_from_the_queries_that_it_is_measured_on(
+def test_reader_is_not_trained_on_the_queries_that_it_is_measured_on(
     trainings: list[tuple[list[str], bool]],
 ) -> None:
     assert [fit for _, fit in trainings] == [True, True, False, False]
@@ -168,8 +168,8 @@ def test_no_reader_learns_from_the_queries_that_it_is_measured_on(
     assert not first & second
 
 
-def test_frozen_queries_are_planned_for_by_the_planners_as_they_are_shipped(toy: Toy) -> None:
-    report = measured(toy, "--guests", "2", bench="frozen", measuring_queries=lambda: FROZEN)
+def test_frozen_bench_measures_the_shipped_planners_without_training(toy: Toy) -> None:
+    report = run_bench(toy, "--guests", "2", bench="frozen", measuring_queries=lambda: FROZEN)
     figures, added = report["figures"], [r for r in report["rows"] if r["table"] == "added tools"]
     rows = [row for row in report["rows"] if row["table"] == "frozen"]
     document = [(row["planner"], row["class"], row["count"]) for row in rows]
@@ -192,15 +192,17 @@ def test_frozen_queries_are_planned_for_by_the_planners_as_they_are_shipped(toy:
     assert beside["case"] == pytest.approx(figures["tool_accuracy_case"])
 
 
-def test_a_domain_without_frozen_queries_says_so(toy: Toy) -> None:
+def test_frozen_bench_refuses_a_domain_without_test_queries(toy: Toy) -> None:
     with pytest.raises(InputError, match="no test queries"):
-        measured(toy, bench="frozen")
+        run_bench(toy, bench="frozen")
 
 
 @pytest.mark.parametrize("planner", ["case", "classifiers"])
-def test_the_curve_is_of_ever_more_queries(toy: Toy, tmp_path: Path, planner: str) -> None:
+def test_curve_measures_increasing_numbers_of_training_queries(
+    toy: Toy, tmp_path: Path, planner: str
+) -> None:
     file = tmp_path / "curve.png"
-    report = measured(toy, "--curve", "--plot", str(file), "--planner", planner)
+    report = run_bench(toy, "--curve", "--plot", str(file), "--planner", planner)
     names = [name for name in report["figures"] if name.endswith("_queries")]
     sizes = sorted({int(name.split("_")[-2]) for name in names})
     known = sizes[-1]
@@ -217,22 +219,24 @@ def test_the_curve_is_of_ever_more_queries(toy: Toy, tmp_path: Path, planner: st
     assert file.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
-def test_a_curve_of_few_queries_has_one_size(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curve_of_few_queries_has_one_size(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "FIRST_SIZE", 125)
-    report = measured(toy, "--curve", "--planner", "classifiers")
+    report = run_bench(toy, "--curve", "--planner", "classifiers")
     names = [name for name in report["figures"] if name.endswith("_queries")]
     assert len(names) == 2
     assert "125" not in str(names)
 
 
-def test_without_a_reader_nothing_is_trained(toy: Toy) -> None:
-    report = measured(toy, "--planner", "case", reader=None)
+def test_planner_bench_trains_nothing_for_a_domain_without_reader(toy: Toy) -> None:
+    report = run_bench(toy, "--planner", "case", reader=None)
     beside = [name for name in rows_of(report) if ":" in name]
     assert beside == ["control: fallback plan", "control: classifiers"]
     assert toy.taught == []
 
 
-def test_a_fold_trains_a_reader_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_planner_bench_trains_one_reader_per_fold(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     # What the other tests leave out: one training as the bench does it.
     seen: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The measure of mending: what a broken tool costs, and what a replanning regains."""
+"""The bench of mending: answers lost by a broken tool, and regained by replanning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from casewright.errors import InputError
 
 
 @pytest.mark.slow
-def test_mending_regains_answers_that_a_broken_tool_costs_and_its_calls_are_counted(
+def test_mending_regains_answers_lost_by_a_broken_tool_and_counts_its_calls(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_HOME", str(home))
@@ -42,7 +42,7 @@ def test_mending_regains_answers_that_a_broken_tool_costs_and_its_calls_are_coun
     assert report.figures["gain_miss_empty"] == pytest.approx(gain)
 
 
-def test_a_domain_without_measuring_queries_says_so(
+def test_replan_bench_refuses_a_domain_without_test_queries(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_HOME", str(home))

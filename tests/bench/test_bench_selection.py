@@ -12,7 +12,7 @@ from tests.serve.helpers import result, run
 SMALL = ("--sizes", "80:6,40:4", "--queries", "60", "--repeats", "1")
 
 
-def test_naive_algorithm_picks_what_was_worked_out_by_hand() -> None:
+def test_naive_selection_equals_picks_calculated_by_hand() -> None:
     vectors = np.array([[1.0, 0.0], [0.96, 0.28], [0.0, 1.0]])
     scores = np.array([0.9, 0.8, 0.5])
     ids = ["a", "b", "c"]
@@ -22,7 +22,7 @@ def test_naive_algorithm_picks_what_was_worked_out_by_hand() -> None:
     assert naive(vectors, scores, ids, 9, 0.5) == [0, 2, 1]
 
 
-def test_selection_bench_prints_every_figure_and_the_picks_agree(
+def test_selection_bench_prints_every_figure_and_its_picks_equal_the_naive_ones(
     home: Path, tmp_path: Path
 ) -> None:
     completed = run(home, "bench", "selection", *SMALL, "--json", "--plot", tmp_path / "s.png")
@@ -40,6 +40,6 @@ def test_selection_bench_prints_every_figure_and_the_picks_agree(
 
 
 @pytest.mark.parametrize("text", ["", "a", "10", "10:20", "10:0", "10:5:1", "-5:-9", "10:5,"])
-def test_sizes_that_cannot_be_read_are_refused(text: str) -> None:
+def test_invalid_sizes_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="--sizes"):
         read_sizes(text)

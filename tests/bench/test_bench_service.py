@@ -1,4 +1,4 @@
-"""`casewright bench serve`: clients that ask one question after the other, and what is told."""
+"""`casewright bench serve`: clients that ask one question after the other, and the figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from casewright.bench.service import SERVICES, Load, load
 from tests.serve.helpers import built_home, result, run
 
 
-def test_so_many_ask_at_once_and_what_fails_is_counted() -> None:
+def test_load_asks_with_the_given_number_of_clients_and_counts_errors() -> None:
     now = most = 0
     questions: list[str] = []
 
@@ -31,7 +31,7 @@ def test_so_many_ask_at_once_and_what_fails_is_counted() -> None:
     assert outcome.outside_milliseconds >= 6
 
 
-def test_rates_and_percentiles_are_those_of_the_answers() -> None:
+def test_load_calculates_rate_and_percentiles_from_answer_times() -> None:
     outcome = Load([10.0, 20.0, 30.0], 1.5, 0)
     assert outcome.per_second == 2.0
     assert outcome.percentile(50) == 20.0
@@ -40,7 +40,7 @@ def test_rates_and_percentiles_are_those_of_the_answers() -> None:
     assert Load([], 1.0, 3).outside_milliseconds == 0.0
 
 
-def test_the_whole_bench_prints_all_ways_their_ratios_and_memory(tmp_path: Path) -> None:
+def test_serve_bench_prints_every_way_with_ratios_and_memory(tmp_path: Path) -> None:
     plot = tmp_path / "serve.png"
     arguments = ("--questions", "32", "--requests", "40", "--plot", plot, "--json")
     report = result(run(built_home(), "bench", "serve", *arguments))

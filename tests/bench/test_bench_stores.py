@@ -37,7 +37,7 @@ SIZE, QUERIES = 120, 8
 EXACT = ("casewright", "merged_all", "formula_all", "cbrkit", "cbrkit_documented")
 
 
-def test_recall_counts_the_places_that_went_to_cases_that_belong_there() -> None:
+def test_recall_is_the_share_of_places_taken_by_the_best_cases() -> None:
     scores = np.array([0.9, 0.1, 0.8, 0.7, 0.2])
     assert recall([0, 2, 3], scores, 3) == 1
     assert recall([3, 0, 2], scores, 3) == 1
@@ -46,13 +46,13 @@ def test_recall_counts_the_places_that_went_to_cases_that_belong_there() -> None
     assert recall([], scores, 3) == 0
 
 
-def test_case_found_twice_counts_once_and_what_comes_late_does_not() -> None:
+def test_recall_counts_repeated_cases_once_and_ignores_cases_after_k() -> None:
     scores = np.array([0.9, 0.1, 0.8, 0.7, 0.2])
     assert recall([0, 0, 0], scores, 3) == pytest.approx(1 / 3)
     assert recall([0, 1, 4, 2, 3], scores, 3) == pytest.approx(1 / 3)
 
 
-def test_order_is_that_of_the_scores_and_equal_scores_may_change_places() -> None:
+def test_same_order_follows_the_scores_and_allows_swaps_of_equal_scores() -> None:
     scores = np.array([0.9, 0.1, 0.8, 0.7, 0.8 + 1e-9])
     assert same_order([0, 2, 4], scores, 3)
     assert same_order([0, 4, 2], scores, 3)
@@ -63,9 +63,7 @@ def test_order_is_that_of_the_scores_and_equal_scores_may_change_places() -> Non
 
 
 @given(st.lists(st.integers(0, 1000), min_size=5, max_size=40), st.integers(1, 5))
-def test_best_cases_in_their_order_are_all_that_could_be_found(
-    thousandths: list[int], k: int
-) -> None:
+def test_best_cases_in_order_have_recall_1(thousandths: list[int], k: int) -> None:
     scores = np.array(thousandths) / 1000
     best = [int(i) for i in np.argsort(-scores, kind="stable")]
     assert recall(best[:k], scores, k) == 1
@@ -97,7 +95,7 @@ def test_exact_scores_are_weighted_sums_of_cosines(vectors: tuple[Any, Any]) -> 
             assert scores[query, case] == pytest.approx(np.dot(weights, cosines), abs=1e-6)
 
 
-def test_drawn_cases_are_those_of_the_seed_and_none_is_a_query(
+def test_drawn_cases_are_equal_for_the_same_seed_and_differ_from_queries(
     vectors: tuple[Any, Any], tmp_path: Path
 ) -> None:
     cases, queries = vectors
@@ -133,7 +131,7 @@ def test_exact_searches_find_what_numpy_finds(
     system.close()
 
 
-def test_fifty_candidates_miss_cases_that_rescoring_or_more_candidates_find(tmp_path: Path) -> None:
+def test_searches_with_50_candidates_miss_cases_that_100_candidates_find(tmp_path: Path) -> None:
     # The best by the sum, 60, is 61st in each facet alone.
     ranked = np.full((3, 200), -0.9)
     for facet in range(3):
@@ -173,7 +171,9 @@ def completed(picture: Path) -> Done:
     return run(home, "bench", "stores", *small, "--json", "--plot", picture)
 
 
-def test_stores_bench_prints_every_figure_and_ours_is_exact(completed: Done, picture: Path) -> None:
+def test_stores_bench_prints_every_figure_and_exact_searches_have_recall_1(
+    completed: Done, picture: Path
+) -> None:
     report = result(completed)
     figures = report["figures"]
     merged = {"merged_all", "merged_50", "merged_50_rescored"}
@@ -199,18 +199,18 @@ def test_stores_bench_prints_every_figure_and_ours_is_exact(completed: Done, pic
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_stores_bench_tells_its_progress_on_stderr(completed: Done) -> None:
+def test_stores_bench_writes_its_progress_to_stderr(completed: Done) -> None:
     assert "150 cases: drawing vectors" in completed.stderr
     assert "building casewright" in completed.stderr
 
 
 @pytest.mark.parametrize("text", ["", "ten", "1e4", "1000,", "50", "-1000", "1000,1000"])
-def test_sizes_that_cannot_be_measured_are_refused(text: str) -> None:
+def test_invalid_sizes_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="--sizes"):
         measure_stores(read_numbers("--sizes", text), QUERIES)
 
 
-def test_unusable_sizes_are_an_error_of_the_user(tmp_path: Path) -> None:
+def test_stores_command_reports_invalid_sizes_in_one_line(tmp_path: Path) -> None:
     assert "--sizes" in one_line_error(run(tmp_path, "bench", "stores", "--sizes", "many"))
 
 
@@ -219,19 +219,23 @@ def test_too_few_queries_for_the_weight_sets_are_refused() -> None:
         measure_stores([200], len(WEIGHTS) - 1)
 
 
-def test_without_cbrkit_the_bench_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_cbrkit_is_an_error_with_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "cbrkit", None)
     with pytest.raises(DependencyError, match=r"pip install 'casewright\[bench\]'"):
         check_cbrkit()
 
 
-def test_cbrkit_with_another_interface_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_cbrkit_version_is_an_error_with_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("casewright.bench.stores.systems.version", lambda package: "1.7.1")
     with pytest.raises(DependencyError, match=r"1\.7\.1.*pip install 'cbrkit>=0\.14,<0\.15'"):
         check_cbrkit()
 
 
-def test_process_that_ends_is_told_with_its_system(tmp_path: Path) -> None:
+def test_killed_worker_process_is_an_error_that_names_its_system(tmp_path: Path) -> None:
     with Worker("cbrkit", tmp_path) as worker:
         assert worker.do(searches)
         for process in multiprocessing.active_children():

@@ -37,7 +37,7 @@ BOXES = {box.toolbox.fingerprint(): box for box in validation_toolboxes()}
 PLANS = {(q.query, str(q.record.context)): q.plan for box in BOXES.values() for q in box.queries}
 
 
-def test_messages_that_planners_know_are_not_asked() -> None:
+def test_messages_that_are_plan_cases_are_not_measured() -> None:
     data_set = corpus_set("validation", 5, seed=0)
     assert set(data_set.plan_cases) == set(BOXES)
     asked = {item.query.record.id for item in data_set.items}
@@ -50,7 +50,7 @@ def test_messages_that_planners_know_are_not_asked() -> None:
     assert all(list(data_set.plan_cases[key])[:3] == list(fewer[key]) for key in BOXES)
 
 
-def test_more_cases_than_leave_a_message_are_refused() -> None:
+def test_corpus_set_refuses_so_many_plan_cases_that_no_message_remains() -> None:
     with pytest.raises(InputError, match="leaves no message to measure: the toolbox"):
         corpus_set("validation", 1000, seed=0)
 
@@ -75,7 +75,7 @@ class Told:
         return [self.plan(request) for request in requests]
 
 
-def test_a_toolbox_is_planned_for_at_once_with_its_own_plan_cases() -> None:
+def test_toolbox_planner_plans_each_toolbox_in_one_batch_with_its_plan_cases() -> None:
     data_set = corpus_set("validation", 2, seed=0)
     requests = [item.request for item in data_set.items]
     sizes: list[int] = []
@@ -98,7 +98,7 @@ def test_a_toolbox_is_planned_for_at_once_with_its_own_plan_cases() -> None:
         assert opened[-1] is empty
 
 
-def test_a_planner_with_plan_cases_of_a_toolbox_reuses_them() -> None:
+def test_case_planner_reuses_the_plan_cases_of_each_toolbox() -> None:
     data_set = corpus_set("validation", 8, seed=0)
     with plan_store([], ENCODER) as empty:
         stores = {key: plan_store(own, ENCODER) for key, own in data_set.plan_cases.items()}
@@ -113,7 +113,7 @@ def gold(request: PlanRequest) -> Plan:
     return PLANS[request.question, str(request.context)]
 
 
-def measured(
+def measure_planners(
     monkeypatch: pytest.MonkeyPatch, planners: Mapping[str, Any], **trial: Any
 ) -> dict[str, Any]:
     """Return the report on planners that a test made, by their names."""
@@ -135,13 +135,15 @@ def rows_of(report: Mapping[str, Any], planner: str, label: str = "all") -> dict
     return dict(row)
 
 
-def test_an_argument_that_the_gold_plan_lacks_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_with_an_argument_that_the_gold_plan_lacks_counts_as_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def more(request: PlanRequest) -> Plan:
         plan = gold(request)
         step = replace(plan.steps[0], arguments=(*plan.steps[0].arguments, ("more", _ONE)))
         return Plan((step, *plan.steps[1:]))
 
-    report = measured(
+    report = measure_planners(
         monkeypatch, {"right": lambda store: Told(gold, []), "wrong": lambda store: Told(more, [])}
     )
     right, wrong = rows_of(report, "right"), rows_of(report, "wrong")
@@ -171,8 +173,8 @@ class Doubting(Told):
         return PlanResult(wrong, self.name, milliseconds=1, confidence=0.25, asks_back=True)
 
 
-def test_confidence_is_held_against_what_was_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = measured(
+def test_report_compares_confidence_with_correctness(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = measure_planners(
         monkeypatch,
         {"doubting": lambda store: Doubting(gold, []), "silent": lambda store: Told(gold, [])},
         limit=None,
@@ -194,8 +196,8 @@ def test_confidence_is_held_against_what_was_right(monkeypatch: pytest.MonkeyPat
 _ONE = parse_plan("s1 = find(more=1)").steps[0].arguments[0][1]
 
 
-def test_every_message_is_in_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = measured(monkeypatch, {"right": lambda store: Told(gold, [])}, limit=None)
+def test_every_message_is_counted_in_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = measure_planners(monkeypatch, {"right": lambda store: Told(gold, [])}, limit=None)
     counts = {row["class"]: row["messages"] for row in report["rows"] if "class" in row}
     classes = ("one look-up", "chain of look-ups", "several asks", "unanswerable")
     assert sum(counts[name] for name in classes) == counts["all"]
@@ -206,7 +208,7 @@ def test_every_message_is_in_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fallback["whole plans"] < 0.5
 
 
-def test_the_command_measures_a_model_of_a_folder_beside_its_controls(tmp_path: Path) -> None:
+def test_unseen_command_measures_a_model_folder_and_its_controls(tmp_path: Path) -> None:
     name = f"local:{save_tiny(tmp_path / 'tiny')}"
     typed = ["bench", "unseen", "--planner", name, "--no-base", "--split", "validation"]
     completed = CliRunner().invoke(app, [*typed, "--limit", "1", "--cases", "4", "--json"])
@@ -223,7 +225,7 @@ def test_the_command_measures_a_model_of_a_folder_beside_its_controls(tmp_path: 
     assert differing == {"parser", "fallback plan"}
 
 
-def test_the_command_shows_shares_with_their_intervals() -> None:
+def test_unseen_command_prints_shares_with_their_intervals() -> None:
     typed = "bench unseen --planner parser --no-base --split validation --limit 9"
     shown = CliRunner().invoke(app, typed.split())
     assert shown.exit_code == 0, shown.output
@@ -254,7 +256,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_public_sets_are_measured_by_their_files_for_measuring_alone(data: Path) -> None:
+def test_public_sets_contain_only_the_items_of_their_test_files(data: Path) -> None:
     seal, bfcl = public_sets(data)
     assert [item.query.query for item in seal.items] == ["dig trenches", "mow lawns"]
     # One calls a tool that the file for training has, too.
@@ -262,7 +264,7 @@ def test_public_sets_are_measured_by_their_files_for_measuring_alone(data: Path)
     assert [classes[-1] for classes in bfcl.classes] == ["bfcl/multiple", "bfcl/irrelevance"]
 
 
-def test_the_command_adds_public_sets_to_the_corpus(data: Path) -> None:
+def test_unseen_command_adds_public_sets_to_the_corpus(data: Path) -> None:
     typed = "bench unseen --planner parser --no-base --split validation --limit 4 --json --data"
     completed = CliRunner().invoke(app, [*typed.split(), str(data)])
     assert completed.exit_code == 0, completed.output
@@ -286,7 +288,7 @@ def test_the_command_adds_public_sets_to_the_corpus(data: Path) -> None:
     ],
     ids=["split", "agent", "twice", "unknown", "data"],
 )
-def test_what_cannot_be_measured_is_refused_with_the_mend(typed: str, expected: str) -> None:
+def test_unseen_command_refuses_invalid_options(typed: str, expected: str) -> None:
     completed = CliRunner().invoke(app, ["bench", "unseen", *typed.split()])
     assert completed.exit_code != 0
     assert expected in " ".join(str(completed.exception or completed.output).split())

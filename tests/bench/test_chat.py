@@ -45,7 +45,7 @@ from tests.support.encoders import HashingEncoder
 #: The server starts in some seconds, and in more where other work is going on.
 pytestmark = pytest.mark.timeout(300)
 REQUEST = PlanRequest("do you sell wool socks", SHOP)
-#: Measured with; each is answered in its own way by ``planning``.
+#: Measured with; each is answered in its own way by ``answer_plan_request``.
 ASKED = {
     "right": ("have you got tents", 's1 = find(query="tents")'),
     "mended": ("may I exchange a lamp", "s1 = desk(query=question)"),
@@ -73,7 +73,7 @@ def open_toy(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
     return OpenDomain(SHOP, store, {"plans": store})
 
 
-def measuring() -> list[AnnotatedQuery]:
+def measuring_queries() -> list[AnnotatedQuery]:
     return [
         AnnotatedQuery.read({"id": name, "query": query, "plan": plan, "class": name})
         for name, (query, plan) in ASKED.items()
@@ -83,7 +83,7 @@ def measuring() -> list[AnnotatedQuery]:
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A domain with four queries to measure with, in the place of every other."""
-    domain = Domain("toy", "A toy.", (), open_toy, annotated, measuring)
+    domain = Domain("toy", "A toy.", (), open_toy, annotated, measuring_queries)
     encoder = CachedEncoder(HashingEncoder(256), tmp_path_factory.mktemp("embeddings"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("casewright.domains.find_domain", lambda name: domain)
@@ -91,7 +91,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def planning(heard: Heard) -> None:
+def answer_plan_request(heard: Heard) -> None:
     """Plan as the query wants it: at once, after a repair, never, or not at all."""
     first, *later = [m["content"] for m in heard.body["messages"] if m["role"] == "user"]
     names = [name for name, (query, _) in ASKED.items() if f"Question: {query}\n" in first]
@@ -126,7 +126,7 @@ class Run:
 def measured(toy: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
     picture = tmp_path_factory.mktemp("plots") / "chat.png"
     with chat_server() as server:
-        server.answer = planning
+        server.answer = answer_plan_request
         typed = ["--url", server.url, "--model", "tiny", "--queries", "4", "--tokens", "50"]
         completed = CliRunner().invoke(
             app, ["bench", "chat", *typed, "--plot", str(picture), "--json"], catch_exceptions=False
@@ -148,14 +148,14 @@ def test_transformers_serve_answers_the_chat_planner(base_server: ServedModel, w
     assert 0 < result.tokens["output"] <= 6
 
 
-def test_transformers_serve_knows_no_other_model(base_server: ServedModel) -> None:
+def test_transformers_serve_refuses_another_model(base_server: ServedModel) -> None:
     other = chat_model("openai:gpt", base_url=base_server.url, max_retries=0)
     result = ChatPlanner(other).plan(REQUEST)
     assert f"The model at {base_server.url} failed: " in result.fallback
     assert "Server is pinned to" in result.fallback
 
 
-def test_an_answer_of_real_tokens_is_streamed_and_ends_at_the_limit(
+def test_streamed_answer_ends_at_the_token_limit_and_equals_the_invoked_one(
     base_server: ServedModel,
 ) -> None:
     chunks = list(base_server.client(12).stream("Count from 1 to 100."))
@@ -166,7 +166,7 @@ def test_an_answer_of_real_tokens_is_streamed_and_ends_at_the_limit(
     assert answer.text == "".join(chunk.text for chunk in chunks)
 
 
-def test_the_base_words_an_answer_and_judges_in_json_without_tools(
+def test_small_base_writes_an_answer_and_judges_candidates(
     base_server: ServedModel,
 ) -> None:
     items = [evidence(1, "The kettle has a warranty of two years.")]
@@ -180,7 +180,7 @@ def test_the_base_words_an_answer_and_judges_in_json_without_tools(
     assert 0 < verdicts.tokens["output"] <= 40
 
 
-def test_a_call_that_a_busy_server_refuses_is_made_again(base_server: ServedModel) -> None:
+def test_call_is_retried_when_the_server_is_busy(base_server: ServedModel) -> None:
     def busy_once(heard: Heard) -> None:
         if len(front.heard) == 1:
             heard.send(503, '{"error": {"message": "busy"}}')
@@ -198,14 +198,16 @@ def test_a_call_that_a_busy_server_refuses_is_made_again(base_server: ServedMode
     assert (len(front.heard), answer.usage_metadata["output_tokens"]) == (2, 4)
 
 
-def test_an_answer_that_is_late_is_not_waited_for(base_server: ServedModel) -> None:
+def test_chat_planner_does_not_wait_for_an_answer_after_its_time_limit(
+    base_server: ServedModel,
+) -> None:
     started = time.monotonic()
     result = ChatPlanner(base_server.client(64), seconds=0.2).plan(REQUEST)
     assert time.monotonic() - started < 5
     assert "gave no plan within 0.2 s" in result.fallback
 
 
-def test_without_a_url_the_small_base_is_measured_in_every_role(
+def test_chat_bench_without_url_measures_the_small_base_in_every_role(
     base_server: ServedModel, toy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
@@ -228,7 +230,7 @@ def test_without_a_url_the_small_base_is_measured_in_every_role(
     assert report.figures["streamed_first_token_ms_p50"] > 0
 
 
-def test_plans_are_counted_by_what_came_of_them(measured: Run) -> None:
+def test_chat_bench_counts_plans_by_their_outcome(measured: Run) -> None:
     chat, case, generator, judge = measured.report["rows"]
     assert (chat["planner"], chat["plans"], chat["calls"]) == ("chat", 4, (1 + 2 + 2 + 1) / 4)
     answered = (1 + 2 + 2 + 0) / 4
@@ -246,14 +248,14 @@ def test_plans_are_counted_by_what_came_of_them(measured: Run) -> None:
     assert 0 < measured.report["figures"]["chat_ms_outside_calls_p50"] < chat["ms_p95"]
 
 
-def test_why_calls_were_not_answered_is_told_with_how_often(measured: Run) -> None:
+def test_chat_bench_notes_the_reasons_of_failed_calls_with_their_counts(measured: Run) -> None:
     assert measured.report["settings"]["server"] == measured.url
     (reason,) = measured.report["notes"][1:]
     assert reason.startswith(f"1 × chat:tiny: The model at {measured.url} failed: ")
     assert reason.endswith("no hammocks")
 
 
-def test_round_trips_are_of_one_token_and_plans_as_long_as_asked_for(measured: Run) -> None:
+def test_round_trip_calls_have_one_token_and_plan_calls_the_token_limit(measured: Run) -> None:
     figures = measured.report["figures"]
     assert 0 < figures["one_token_ms_p50"] <= figures["one_token_ms_p95"]
     limits = [heard.body["max_completion_tokens"] for heard in measured.heard]
@@ -272,14 +274,14 @@ def test_round_trips_are_of_one_token_and_plans_as_long_as_asked_for(measured: R
     ],
     ids=["no model", "no URL", "bad URL", "too many queries"],
 )
-def test_what_cannot_be_measured_is_refused(
+def test_chat_bench_refuses_invalid_options(
     toy: None, typed: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(InputError, match=expected):
         measure.measure_chat("toy", **{"queries": 1, **typed})
 
 
-def test_a_server_that_does_not_answer_is_refused_before_anything_is_planned(toy: None) -> None:
+def test_chat_bench_refuses_an_unreachable_server_before_planning(toy: None) -> None:
     url = nobody_there()
     with pytest.raises(InputError, match=f"The model at {url} failed") as error:
         measure.measure_chat("toy", 1, url=url, model="tiny")
@@ -287,7 +289,7 @@ def test_a_server_that_does_not_answer_is_refused_before_anything_is_planned(toy
     assert "Check --url and --model." in str(error.value)
 
 
-def test_a_server_that_ends_at_once_shows_its_log(
+def test_local_server_that_ends_at_once_is_an_error_with_its_log(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(measure, "SERVER", "import no_such_module")
@@ -299,7 +301,7 @@ def test_a_server_that_ends_at_once_shows_its_log(
     assert "No module named 'no_such_module'" in capfd.readouterr().err
 
 
-def test_a_server_that_is_not_up_in_time_is_ended(
+def test_local_server_that_does_not_start_in_time_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     started: list[subprocess.Popen[bytes]] = []
@@ -318,7 +320,7 @@ def test_a_server_that_is_not_up_in_time_is_ended(
     assert [process.poll() is not None for process in started] == [True]
 
 
-def test_a_server_ends_with_whoever_started_it() -> None:
+def test_local_server_ends_when_its_parent_process_ends() -> None:
     command = [sys.executable, "-c", measure.SERVER, "serve", "nothing", "--port", "1"]
     reading, writing = os.pipe()
     with subprocess.Popen(command, stdin=reading, stderr=subprocess.DEVNULL) as process:
@@ -328,7 +330,7 @@ def test_a_server_ends_with_whoever_started_it() -> None:
         assert process.wait(60) == 0
 
 
-def test_a_server_without_its_packages_names_them(
+def test_local_server_error_names_missing_packages(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(measure, "SERVER_PACKAGES", ("fastapi", "no_such_package"))

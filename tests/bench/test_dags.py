@@ -17,7 +17,7 @@ def test_critical_path_is_the_longest_chain() -> None:
     assert Dag((0.5, 0.2), ((), ())).critical_path() == 0.5
 
 
-def test_waves_hold_what_needs_only_earlier_waves() -> None:
+def test_waves_contain_steps_that_need_only_earlier_waves() -> None:
     assert DIAMOND.waves() == [[0], [1, 2], [3]]
     assert Dag((0.5, 0.2), ((), ())).waves() == [[0, 1]]
 
@@ -35,14 +35,14 @@ def test_random_plans_are_valid_and_within_their_bounds() -> None:
     assert sizes == set(range(1, MAX_STEPS + 1))
 
 
-def test_random_plans_follow_from_the_seed() -> None:
+def test_random_plans_are_equal_for_the_same_seed() -> None:
     first, again, other = (random.Random(seed) for seed in (5, 5, 6))
     dags = [random_dag(first) for _ in range(20)]
     assert [random_dag(again) for _ in range(20)] == dags
     assert [random_dag(other) for _ in range(20)] != dags
 
 
-def test_graph_runs_the_plan_that_the_dag_stands_for() -> None:
+def test_graph_runs_the_plan_of_a_dag() -> None:
     planner = FixedPlanner(DIAMOND.plan())
     graph = build_graph(work_toolbox(), planner, limits=Limits(steps=4, concurrency=4))
     answer = graph.invoke({"question": "how long"})["answer"]

@@ -102,21 +102,21 @@ def test_every_system_writes_the_same_plans(report: Bench) -> None:
     assert report["figures"]["scripted_plans_right_masked_generate"] == 1
 
 
-def test_kept_heads_are_no_part_of_what_is_read(report: Bench) -> None:
+def test_prompt_tokens_exclude_a_kept_head(report: Bench) -> None:
     read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     head = report["settings"]["head_tokens"]
     for name in ("generate", "generate, masked", CASEWRIGHT):
         assert read[name] == read[name + HEAD_KEPT] + head
 
 
-def test_prompts_grow_with_their_plan_cases(report: Bench) -> None:
+def test_prompt_tokens_grow_with_the_number_of_plan_cases(report: Bench) -> None:
     read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     own = [read[f"casewright, {count} plan cases"] for count in PLAN_CASE_COUNTS]
     assert own == sorted(set(own))
     assert own[PLAN_CASE_COUNTS.index(1)] == read[CASEWRIGHT_HEAD_KEPT]
 
 
-def test_report_names_the_model_and_says_what_random_weights_cannot_show(report: Bench) -> None:
+def test_report_names_the_model_and_omits_right_tools_of_random_weights(report: Bench) -> None:
     assert report["bench"] == "decoding"
     settings = report["settings"]
     assert settings["model"] == "random-mistral-tiny"
@@ -126,7 +126,7 @@ def test_report_names_the_model_and_says_what_random_weights_cannot_show(report:
     assert "no share of right tools" in " ".join(report["notes"])
 
 
-def test_table_has_a_row_for_every_size_of_toolbox_and_the_memorys_limit(report: Bench) -> None:
+def test_report_has_rows_for_every_toolbox_size_and_the_memory_limit(report: Bench) -> None:
     rows = {row["system"]: row for row in report["rows"]}
     for tools in (7, 30, 100):
         ready, complete = (
@@ -138,13 +138,13 @@ def test_table_has_a_row_for_every_size_of_toolbox_and_the_memorys_limit(report:
     assert all(list(row) == list(report["rows"][0]) for row in report["rows"])
 
 
-def test_report_says_what_a_step_costs_by_its_tokens(report: Bench) -> None:
+def test_report_contains_the_time_of_a_step_by_its_number_of_tokens(report: Bench) -> None:
     costs = [report["figures"][f"network_ms_p50_reading_{width}_tokens"] for width in WIDTHS]
     assert len(costs) > 3
     assert min(costs) > 0
 
 
-def test_report_is_drawn_and_printed(
+def test_decoding_report_is_plotted_and_printed(
     measured: Report, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show(measured, as_json=False, plot=tmp_path / "d.png")
@@ -152,7 +152,7 @@ def test_report_is_drawn_and_printed(
     assert "ratio_masked_generate_over_casewright_head_kept" in capsys.readouterr().out
 
 
-def test_trained_model_is_scored_on_queries_that_were_kept_from_it(
+def test_trained_model_is_scored_on_held_out_queries(
     model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What a network of random weights writes by itself is as long as it may be.
@@ -173,7 +173,7 @@ def test_trained_model_is_scored_on_queries_that_were_kept_from_it(
     assert measured.figures["own_choice_plans_of_casewright_same_as_drafted"] == 1
 
 
-def test_model_steps_are_calls_of_the_network(
+def test_model_steps_equal_the_calls_of_the_network(
     model: LanguageModel, grammar: PlanGrammar, shop: Toolbox
 ) -> None:
     (task,), _ = make_tasks(model, grammar, shop, shuffled_queries(QUERIES, 0), 1)
@@ -214,14 +214,14 @@ def test_script_writes_its_text_in_fewer_choices_than_tokens(
 @pytest.mark.parametrize(
     "text", ["s1 = nothing()", 's1 = prod_search(query="red lamp"', "s1 = no_evidence() "]
 )
-def test_script_refuses_what_the_grammar_cannot_write(
+def test_script_refuses_text_that_the_grammar_forbids(
     model: LanguageModel, grammar: PlanGrammar, shop: Toolbox, text: str
 ) -> None:
     with pytest.raises(GrammarError):
         ScriptWriter(model).script(grammar.plan_matcher(PlanRequest("a red lamp", shop)), text)
 
 
-def test_larger_toolboxes_hold_the_domains_tools_and_as_many_as_are_asked_for(
+def test_enlarged_toolbox_contains_the_domain_tools_and_has_the_given_size(
     shop: Toolbox,
 ) -> None:
     declared = [query for query in QUERIES if query.record.tools_extra][:10]
@@ -239,7 +239,7 @@ def test_plan_cases_of_the_query_and_of_its_neighbours_are_left_out() -> None:
     assert 20 < len(keys) < 30
 
 
-def test_models_that_cannot_be_had_are_refused() -> None:
+def test_invalid_model_choices_are_refused() -> None:
     with pytest.raises(InputError, match="100m"):
         ModelChoice(size="9b")
     with pytest.raises(InputError, match="--model"):
@@ -252,14 +252,14 @@ def test_models_that_cannot_be_had_are_refused() -> None:
         measure_decoding(DecodingTrial(model=ModelChoice(device="cuda:9")))
 
 
-def test_step_reads_all_weights_but_the_embedding(model: LanguageModel) -> None:
+def test_weight_bytes_counts_all_weights_but_the_embedding(model: LanguageModel) -> None:
     network = model.network
     count = sum(w.numel() for w in (*network.parameters(), *network.buffers()))
     assert weight_bytes(model) == 4 * (count - 8192 * 32)
     assert measure_bandwidth(model.device, 2**20) > 1e6
 
 
-def test_random_models_of_one_seed_are_the_same() -> None:
+def test_random_models_are_equal_for_the_same_seed() -> None:
     first, again, other = (
         ModelChoice(size="tiny", seed=seed).open(tokenizer_texts(Toolbox([]), QUERIES[:50]))
         for seed in (0, 0, 1)

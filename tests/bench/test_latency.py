@@ -32,7 +32,7 @@ def report(measured: Report) -> Bench:
     return read
 
 
-def test_agent_asks_the_model_once_more_than_the_plan_has_steps(report: Bench) -> None:
+def test_agent_calls_the_model_once_more_than_the_plan_has_steps(report: Bench) -> None:
     rows = report["rows"]
     assert [(row["steps"], row["system"]) for row in rows] == [
         (steps, system) for steps in (1, 2, 3, 4) for system in SYSTEMS
@@ -41,14 +41,14 @@ def test_agent_asks_the_model_once_more_than_the_plan_has_steps(report: Bench) -
         assert row["model_calls"] == (1 if row["system"] == "one call" else row["steps"] + 1)
 
 
-def test_all_look_up_the_same(report: Bench) -> None:
+def test_every_system_writes_the_scripted_plan(report: Bench) -> None:
     figures = report["figures"]
     right = {name: value for name, value in figures.items() if name.startswith("scripted_")}
     assert len(right) == 4
     assert set(right.values()) == {1}
 
 
-def test_agents_read_more_than_one_call_and_most_where_nothing_is_kept(report: Bench) -> None:
+def test_agent_reads_more_tokens_than_one_call_and_most_when_stateless(report: Bench) -> None:
     read = {(row["steps"], row["system"]): row["prompt_tokens"] for row in report["rows"]}
     for steps in (1, 2, 3, 4):
         once, cached, anew, _ = (read[steps, system] for system in SYSTEMS)
@@ -56,14 +56,14 @@ def test_agents_read_more_than_one_call_and_most_where_nothing_is_kept(report: B
     assert read[1, "step agent"] < read[4, "step agent"]
 
 
-def test_an_agent_with_thoughts_writes_more_than_its_steps(report: Bench) -> None:
+def test_agent_with_thoughts_writes_more_tokens_than_without(report: Bench) -> None:
     written = {(row["steps"], row["system"]): row["written_tokens"] for row in report["rows"]}
     for steps in (1, 2, 3, 4):
         # A thought has at least eight characters, and comes before each step and the end.
         assert written[steps, THINKING] > written[steps, "step agent"] + steps
 
 
-def test_report_gives_ratios_and_the_memorys_limit(report: Bench) -> None:
+def test_report_contains_ratios_and_the_memory_limit(report: Bench) -> None:
     assert report["bench"] == "latency"
     for name in ("step_agent", "stateless_agent", "thinking_agent"):
         for end in ("1_steps", "4_steps", "all"):
@@ -72,7 +72,7 @@ def test_report_gives_ratios_and_the_memorys_limit(report: Bench) -> None:
         assert 0 < row["memory_limit_ms"] < row["model_ms_p50"] <= row["total_ms_p50"]
 
 
-def test_latency_is_drawn_over_the_number_of_steps(
+def test_latency_report_is_plotted_and_printed(
     measured: Report, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show(measured, as_json=False, plot=tmp_path / "l.svg")

@@ -52,7 +52,7 @@ PLANT = Toolbox(
 
 
 @pytest.mark.parametrize("stateless", [False, True])
-def test_agent_calls_each_tool_with_what_the_step_before_found(
+def test_agent_calls_each_tool_with_the_result_of_the_step_before(
     model: LanguageModel, grammar: PlanGrammar, stateless: bool
 ) -> None:
     request = PlanRequest("how warm is the lathe", PLANT)
@@ -81,7 +81,7 @@ def test_agent_calls_each_tool_with_what_the_step_before_found(
         assert run.prompt_tokens == len(prompt.tail) + sum(map(len, shown))
 
 
-def test_step_whose_reference_found_nothing_is_skipped_and_the_agent_goes_on(
+def test_agent_skips_a_step_whose_reference_found_nothing_and_continues(
     model: LanguageModel, grammar: PlanGrammar
 ) -> None:
     request = PlanRequest("how warm is nothing", PLANT)
@@ -99,7 +99,7 @@ def test_step_whose_reference_found_nothing_is_skipped_and_the_agent_goes_on(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_agent_writes_the_same_steps_whether_its_conversation_is_kept_or_read_anew(
+def test_agent_writes_the_same_steps_with_kept_and_reread_conversation(
     seed: int,
 ) -> None:
     model = tiny_mistral(seed)
@@ -116,7 +116,7 @@ def test_agent_writes_the_same_steps_whether_its_conversation_is_kept_or_read_an
     request.validate(parse_plan(cached.plan))
 
 
-def test_agent_is_shown_the_first_results_alone_and_no_more_than_so_many_characters() -> None:
+def test_results_text_contains_only_the_first_rows_within_the_character_limit() -> None:
     rows = [{"text": f"result {number}"} for number in range(9)]
     shown = results_text(Outcome("s2", "find", "done", rows=rows))
     assert f"result {MAX_ROWS - 1}" in shown
@@ -127,7 +127,7 @@ def test_agent_is_shown_the_first_results_alone_and_no_more_than_so_many_charact
     assert "It broke." in results_text(Outcome("s1", "find", "failed", error="It broke."))
 
 
-def test_agents_prompt_has_the_head_of_the_planners() -> None:
+def test_agent_prompt_has_the_same_head_as_the_planner_prompt() -> None:
     prompt = render_prompt(PlanRequest("how warm is the lathe", PLANT))
     assert agent_prompt(prompt).head == prompt.head
     assert agent_prompt(prompt).tail.endswith(prompt.tail)

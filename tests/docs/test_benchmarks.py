@@ -1,4 +1,4 @@
-"""Every measurement has a section with its command; test_snippets looks whether commands exist."""
+"""Every benchmark has a section with its command; test_snippets checks that commands exist."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _benches() -> set[str]:
     return set(program().commands["bench"].commands)
 
 
-def test_every_option_that_is_named_alone_is_one_of_a_command_beside_it() -> None:
+def test_option_named_without_a_command_belongs_to_a_command_of_the_page() -> None:
     for page in PAGES:
         own = [section for section in SECTIONS if section.page == page.name]
         known = {o for s in own for typed in s.commands for o in options_of(typed.split()[1:])}
@@ -66,7 +66,7 @@ def test_every_option_that_is_named_alone_is_one_of_a_command_beside_it() -> Non
                 assert option in known, f"{section}: {option}"
 
 
-def test_every_measurement_has_one_section_and_none_is_made_up() -> None:
+def test_every_bench_command_has_exactly_one_section() -> None:
     headings = re.compile(r"(?m)^## `casewright bench ([a-z0-9-]+)`$")
     described = [
         name for page in PAGES for name in headings.findall(page.read_text(encoding="utf-8"))
@@ -74,14 +74,14 @@ def test_every_measurement_has_one_section_and_none_is_made_up() -> None:
     assert sorted(described) == sorted(_benches())
 
 
-def test_every_table_stands_in_a_section_that_names_its_command() -> None:
+def test_every_table_is_in_a_section_that_names_its_command() -> None:
     with_tables = [s for s in SECTIONS if re.search(r"(?m)^\|(?:\s*-+\s*\|)+$", s.text)]
     assert len(with_tables) > 20
     for section in with_tables:
         assert section.commands, section
 
 
-def test_index_lists_every_measurement_and_links_to_its_section() -> None:
+def test_index_links_every_bench_command_to_its_section() -> None:
     index = (DOCS / "benchmarks" / "index.md").read_text(encoding="utf-8")
     row = re.compile(r"\| `casewright bench ([a-z0-9-]+)` \|.*\(([a-z0-9-]+\.md)#([a-z0-9-]+)\)")
     rows = row.findall(index)
@@ -101,7 +101,9 @@ def test_every_plot_is_shown_once_beside_the_command_that_draws_it() -> None:
         assert any(f"--plot {name}" in command for command in section.commands), section
 
 
-def test_a_table_is_stale_where_what_it_measures_changed_since_its_commit(tmp_path: Path) -> None:
+def test_stale_script_finds_changes_of_measured_code_since_the_commit_of_a_table(
+    tmp_path: Path,
+) -> None:
     assert set(STALE["MEASURED"]) == _benches()
     roots = {path for paths in STALE["MEASURED"].values() for path in paths.split()}
     assert all((DOCS.parent / path).exists() for path in roots)

@@ -35,7 +35,7 @@ PRINTS = (
 )
 
 
-def test_every_snippet_runs_one_after_the_other_and_prints_what_it_is_to_show(
+def test_snippets_of_the_page_run_in_order_and_print_the_expected_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -48,7 +48,7 @@ def test_every_snippet_runs_one_after_the_other_and_prints_what_it_is_to_show(
         assert line in capfd.readouterr().out, f"snippet {number}"
 
 
-def test_every_field_of_a_run_s_context_is_told() -> None:
+def test_page_documents_every_field_of_the_run_context() -> None:
     from dataclasses import fields
 
     from casewright.graph import RunContext

@@ -45,14 +45,14 @@ def marked(name: str, attribute: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["casewright", "feedback"])
-def test_every_node_of_a_compiled_graph_is_drawn_once_and_no_other(
+def test_graph_picture_has_exactly_the_nodes_of_the_compiled_graph(
     compiled: dict[str, Any], name: str
 ) -> None:
     assert marked(name, "data-node") == sorted(compiled[name].nodes)
 
 
 @pytest.mark.parametrize("name", ["casewright", "feedback"])
-def test_every_edge_of_a_compiled_graph_is_drawn_once_and_no_other(
+def test_graph_picture_has_exactly_the_edges_of_the_compiled_graph(
     compiled: dict[str, Any], name: str
 ) -> None:
     edges = sorted(f"{edge.source} {edge.target}" for edge in compiled[name].edges)
@@ -60,14 +60,14 @@ def test_every_edge_of_a_compiled_graph_is_drawn_once_and_no_other(
 
 
 @pytest.mark.parametrize("name", ["casewright", "feedback"])
-def test_a_node_is_called_what_it_is_named(name: str) -> None:
+def test_label_of_a_picture_node_is_the_name_of_the_graph_node(name: str) -> None:
     for node in part(name).iter():
         told = node.attrib.get("data-node", "__")
         if not told.startswith("__"):
             assert told in [text.text for text in node.iter(f"{SVG}text")]
 
 
-def test_the_picture_is_told_to_who_cannot_see_it_and_fits_light_and_dark() -> None:
+def test_graph_picture_has_a_description_and_light_and_dark_colours() -> None:
     text = FILE.read_text(encoding="utf-8")
     assert FILE.stat().st_size < 15_000
     for name in ("title", "desc"):

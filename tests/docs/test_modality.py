@@ -11,7 +11,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "modality.md").read_text(encoding="
 (CODE,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
-def test_the_example_has_fifty_lines_and_finds_the_fault(
+def test_example_of_the_page_has_at_most_50_lines_and_finds_the_fault(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert len([line for line in CODE.splitlines() if line.strip()]) <= 50

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and print what they are kept with.
+"""The notebooks run from top to bottom, and print their stored output.
 
 ``python -m tests.docs.test_notebooks`` runs them and keeps what they print now.
 """
@@ -84,7 +84,7 @@ def loosely(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"\d+", "0", text)).strip()
 
 
-def told(notebook: Any) -> dict[tuple[int, str], str]:
+def printed_texts(notebook: Any) -> dict[tuple[int, str], str]:
     """Return what every cell printed; it may have come in one piece or in several."""
     whole: dict[tuple[int, str], str] = {}
     for at, kind, text in outputs(notebook):
@@ -98,17 +98,17 @@ def read(file: Path) -> Any:
     return import_module("nbformat").read(file, as_version=4)
 
 
-def test_there_are_notebooks() -> None:
+def test_notebooks_are_planner_and_tour() -> None:
     assert [file.stem for file in NOTEBOOKS] == ["planner", "tour"]
 
 
 @EACH
-def test_a_notebook_runs_and_prints_what_it_is_kept_with(file: Path, tmp_path: Path) -> None:
-    assert told(executed(file, tmp_path, built_home())) == told(read(file))
+def test_notebook_runs_and_prints_its_stored_output(file: Path, tmp_path: Path) -> None:
+    assert printed_texts(executed(file, tmp_path, built_home())) == printed_texts(read(file))
 
 
 @EACH
-def test_a_kept_notebook_was_run_whole_and_without_errors(file: Path) -> None:
+def test_stored_notebook_was_run_completely_and_without_errors(file: Path) -> None:
     cells = [cell for cell in read(file).cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     kinds = {kind for _, kind, _ in outputs(read(file))}
@@ -117,7 +117,7 @@ def test_a_kept_notebook_was_run_whole_and_without_errors(file: Path) -> None:
 
 
 @EACH
-def test_a_kept_notebook_tells_nothing_of_the_machine_that_ran_it(file: Path) -> None:
+def test_stored_notebook_contains_no_data_of_the_machine_that_ran_it(file: Path) -> None:
     notebook = read(file)
     assert notebook.metadata == METADATA
     assert not any(cell.metadata for cell in notebook.cells)

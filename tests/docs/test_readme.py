@@ -1,4 +1,4 @@
-"""README is short, and its links and commands lead somewhere; test_snippets runs its code."""
+"""README is short, and its links and commands exist; test_snippets runs its code."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 LINES = 220
 
 
-def test_ones_own_tools_and_documents_are_asked_by_commands_that_are_run() -> None:
+def test_readme_shows_commands_for_own_tools_and_documents() -> None:
     for shown in ('title="plant.py"', "$ casewright ask --domain plant.py:", "$ casewright ingest"):
         assert shown in README
 
 
-def test_it_stays_short() -> None:
+def test_readme_is_not_longer_than_its_limit() -> None:
     assert len(README.splitlines()) <= LINES
 
 
-def test_every_link_into_the_repository_leads_somewhere() -> None:
+def test_every_relative_link_of_readme_and_docs_leads_to_a_file() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     for page in pages:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_every_picture_that_it_shows_is_there() -> None:
+def test_every_picture_of_readme_exists() -> None:
     shown = re.findall(r"""(?:src|srcset)="(?!http)([^"]+)\"""", README)
     assert shown
     for picture in shown:
         assert (ROOT / picture).is_file(), picture
 
 
-def test_every_page_of_the_guides_is_linked() -> None:
+def test_readme_links_every_page_of_docs() -> None:
     linked = set(re.findall(r"\]\((docs/[^)#]+)", README))
     guides = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
     assert guides - linked <= {"docs/index.md"}

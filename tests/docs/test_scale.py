@@ -17,7 +17,7 @@ SERVERS = re.compile(r"https?://(?:localhost|qdrant\.example\.com):6333")
 
 
 @pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
-def test_every_snippet_runs_one_after_the_other(
+def test_snippets_of_the_page_run_in_order_and_print_something(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -33,7 +33,7 @@ def test_every_snippet_runs_one_after_the_other(
     assert "a key" in keys
 
 
-def test_default_of_every_option_that_the_page_names_is_the_one_it_says() -> None:
+def test_page_names_the_defaults_of_the_server_options() -> None:
     from casewright.stores.engines.server_options import ServerOptions
 
     plain = ServerOptions()

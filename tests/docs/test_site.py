@@ -89,14 +89,16 @@ def _has_what_is_exported(site: Path) -> None:
         ('<pre class="mermaid">a</pre>', "fetches"),
     ],
 )
-def test_what_is_wrong_with_a_page_is_found(page: str, fault: str, tmp_path: Path) -> None:
+def test_site_check_reports_broken_links_and_external_resources(
+    page: str, fault: str, tmp_path: Path
+) -> None:
     (tmp_path / "a.html").write_text(page, encoding="utf-8")
     done = _run(f"bin/python {CHECK} site", tmp_path)
     assert done.returncode == 1
     assert fault in done.stderr
 
 
-def test_plain_links_to_other_hosts_and_to_anchors_that_are_there_are_no_faults(
+def test_site_check_accepts_external_links_and_existing_anchors(
     tmp_path: Path,
 ) -> None:
     from importlib.util import module_from_spec, spec_from_file_location

@@ -1,4 +1,4 @@
-"""What the documentation's pages show runs, and prints what they say it prints."""
+"""The code of the documentation's pages runs, and prints what the pages show."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _id(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", RUN, ids=_id)
-def test_what_a_page_shows_runs_and_prints_that(page: Path, tmp_path: Path) -> None:
+def test_code_of_a_page_runs_and_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     homes: list[Path] = []
@@ -90,13 +90,13 @@ def test_every_extra_and_every_make_target_that_a_page_names_exists() -> None:
     assert made <= targets
 
 
-def test_whatever_is_not_run_says_why() -> None:
+def test_every_block_that_is_not_run_states_a_reason() -> None:
     marked = [fence for page in TOLD for fence in fences(page) if fence.not_run is not None]
     assert marked
     assert [str(fence) for fence in marked if len(fence.not_run or "") < 5] == []
 
 
-def test_what_is_shown_is_compared_loosely_and_no_more_than_that() -> None:
+def test_output_comparison_ignores_only_digits_white_space_and_ellipses() -> None:
     assert not differs("a 12  ms\n…\nlast", "a 7 ms\n\nmore\nand more\nlast\n")
     assert differs("a 12 ms", "a 12 ms\nmore\n")
     assert differs("a 12 ms", "a 12 s\n")
@@ -107,7 +107,7 @@ def test_what_is_shown_is_compared_loosely_and_no_more_than_that() -> None:
     assert lacks("b", "ab\n")
 
 
-def test_commands_and_options_that_do_not_exist_are_noticed() -> None:
+def test_unknown_commands_and_options_are_reported() -> None:
     assert mistakes(["aks", "…"])
     assert mistakes(["bench", "nothing"])
     assert mistakes(["ask", "--nothing", "x"])
@@ -115,7 +115,7 @@ def test_commands_and_options_that_do_not_exist_are_noticed() -> None:
     assert not mistakes(["bench", "NAME"])
 
 
-def test_a_page_that_prints_something_else_or_fails_is_noticed(tmp_path: Path) -> None:
+def test_page_with_failing_code_or_other_output_is_reported(tmp_path: Path) -> None:
     page = tmp_path / "a.md"
 
     def text(*parts: str) -> str:
@@ -132,7 +132,7 @@ def test_a_page_that_prints_something_else_or_fails_is_noticed(tmp_path: Path) -
             run_page(page, tmp_path, lambda command, folder: (0, "a\n"))
 
 
-def test_lines_of_a_shell_are_read_as_a_shell_reads_them() -> None:
+def test_shell_lines_are_parsed_into_variables_piped_text_and_arguments() -> None:
     (one,) = commands_of("""A=b casewright ask "x | y" --json  # says more""")
     assert (one.variables, one.arguments) == ({"A": "b"}, ("ask", "x | y", "--json"))
     (two,) = commands_of(r"printf 'a\nb\n' | casewright chat")

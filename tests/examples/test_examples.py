@@ -1,4 +1,4 @@
-"""Every example runs as it is, offline, and prints what it is to show."""
+"""Every example runs as it is, offline, and prints the expected lines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PRINTS = {
 }
 
 
-def test_every_example_is_run() -> None:
+def test_every_example_file_has_expected_output() -> None:
     assert {file.name for file in FOLDER.glob("*.py")} == set(PRINTS)
 
 
@@ -55,20 +55,20 @@ def printed(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", PRINTS)
-def test_an_example_runs_and_prints_what_it_is_to_show(name: str) -> None:
+def test_example_runs_and_prints_the_expected_lines_in_order(name: str) -> None:
     at = 0
     for line in PRINTS[name]:
         assert line in printed(name)[at:], printed(name)
         at = printed(name).index(line, at) + len(line)
 
 
-def test_the_paused_example_looks_up_once_and_the_tenants_see_their_own() -> None:
+def test_interrupted_example_looks_up_once_and_tenants_see_only_their_cases() -> None:
     assert printed("in_a_graph.py").count("looking up") == 1
     assert printed("as_a_runnable.py").count("Oil the spindle weekly") == 1
 
 
 @pytest.mark.parametrize("name", PRINTS)
-def test_an_example_is_short_and_says_what_it_shows_and_how_to_run_it(name: str) -> None:
+def test_example_is_short_and_its_docstring_names_its_command(name: str) -> None:
     text = (FOLDER / name).read_text(encoding="utf-8")
     assert len(text.splitlines()) < 60
     assert f"python examples/{name}" in (ast.get_docstring(ast.parse(text)) or "")

@@ -1,4 +1,4 @@
-"""What the tests of the feedback loop share: a small store, judges, and a way to run a loop."""
+"""Helpers of the tests of the feedback loop: a small store, judges, and a way to run a loop."""
 
 from __future__ import annotations
 

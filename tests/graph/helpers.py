@@ -1,4 +1,4 @@
-"""What the tests of this room share: tools, graphs over a given plan, and fresh processes."""
+"""Helpers of these tests: tools, graphs with a given plan, and new processes."""
 
 from __future__ import annotations
 

@@ -47,64 +47,66 @@ def model() -> LanguageModel:
     return tiny_mistral(4, initializer_range=0.3)
 
 
-def asked(toolbox: Toolbox = PLANT, **more: Any) -> PlanRequest:
+def plan_request(toolbox: Toolbox = PLANT, **more: Any) -> PlanRequest:
     return PlanRequest(QUESTION, toolbox, max_steps=3, **more)
 
 
-def test_its_steps_are_a_valid_plan_and_each_was_called_in_its_order(model: LanguageModel) -> None:
+def test_agent_planner_returns_a_valid_plan_of_the_tools_it_called(model: LanguageModel) -> None:
     CALLS.clear()
     planner = AgentPlanner(model, scope={"hall": "B"})
-    result = planner.plan(asked())
+    result = planner.plan(plan_request())
     assert result.fallback == ""
     assert result.planner == planner.name == f"agent:{model.name}"
-    asked().validate(result.plan)
+    plan_request().validate(result.plan)
     called = [name for name, _, _ in CALLS]
     assert called == [tool for tool in result.plan.tools if tool != "no_evidence"]
     assert called
     assert all(scope == {"hall": "B"} for _, scope, _ in CALLS)
 
 
-def test_a_tool_that_needs_approval_is_not_called_while_it_plans(model: LanguageModel) -> None:
+def test_agent_planner_does_not_call_a_tool_that_needs_approval(model: LanguageModel) -> None:
     CALLS.clear()
     waiting = [replace(tool, approval=tool.name == "find_machine") for tool in PLANT]
-    result = AgentPlanner(model).plan(asked(Toolbox(waiting)))
+    result = AgentPlanner(model).plan(plan_request(Toolbox(waiting)))
     assert "find_machine" not in [*result.plan.tools, *(name for name, _, _ in CALLS)]
 
 
-def test_it_says_how_often_the_model_was_asked_and_what_that_took(model: LanguageModel) -> None:
-    result = AgentPlanner(model).plan(asked())
+def test_agent_planner_reports_model_calls_tokens_and_time(model: LanguageModel) -> None:
+    result = AgentPlanner(model).plan(plan_request())
     assert result.tokens["model_calls"] == len(result.plan.steps) + 1
-    once = ModelPlanner(model).plan(asked()).tokens
+    once = ModelPlanner(model).plan(plan_request()).tokens
     assert result.tokens["input"] > once["input"]
     assert result.tokens["output"] > 0
     assert result.milliseconds > 0
 
 
-def test_two_plans_are_two_runs_to_a_tool_that_does_nothing_twice(model: LanguageModel) -> None:
+def test_agent_planner_uses_new_call_keys_for_each_plan(model: LanguageModel) -> None:
     CALLS.clear()
     planner = AgentPlanner(model)
-    first, second = planner.plan(asked()), planner.plan(asked())
+    first, second = planner.plan(plan_request()), planner.plan(plan_request())
     assert first.plan == second.plan
     keys = [key for _, _, key in CALLS]
     assert len(set(keys)) == len(keys)
 
 
-def test_tools_that_cannot_be_called_yield_the_fallback_with_the_reason(
+def test_agent_planner_returns_the_fallback_plan_when_no_tool_is_callable(
     model: LanguageModel,
 ) -> None:
-    result = AgentPlanner(model).plan(asked(SHOP))
+    result = AgentPlanner(model).plan(plan_request(SHOP))
     assert "declared for planning only" in result.fallback
     assert str(result.plan) == "s1 = find(query=question)"
     assert result.attempts == 2
 
 
-def test_a_single_tool_that_cannot_be_called_is_no_reason_to_stop(model: LanguageModel) -> None:
+def test_agent_planner_plans_without_fallback_when_one_tool_is_not_callable(
+    model: LanguageModel,
+) -> None:
     some = Toolbox(
         [replace(tool, run=None) if tool.name == "find_machine" else tool for tool in PLANT]
     )
-    result = AgentPlanner(model).plan(asked(some))
+    result = AgentPlanner(model).plan(plan_request(some))
     assert result.fallback == ""
-    asked(some).validate(result.plan)
+    plan_request(some).validate(result.plan)
 
 
 @pytest.mark.parametrize(
@@ -112,22 +114,22 @@ def test_a_single_tool_that_cannot_be_called_is_no_reason_to_stop(model: Languag
     [({"seconds": 0}, "The plan was not finished in time"), ({"tokens": 2}, "within 2 tokens")],
     ids=["time", "tokens"],
 )
-def test_a_limit_yields_the_fallback_plan(
+def test_agent_planner_returns_the_fallback_plan_at_a_time_or_token_limit(
     model: LanguageModel, limit: dict[str, Any], why: str
 ) -> None:
-    result = AgentPlanner(model, **limit).plan(asked())
+    result = AgentPlanner(model, **limit).plan(plan_request())
     assert why in result.fallback
-    asked().validate(result.plan)
+    plan_request().validate(result.plan)
 
 
-def test_plan_cases_stand_in_its_prompt_where_they_are_wanted(model: LanguageModel) -> None:
+def test_agent_planner_prompt_is_longer_with_plan_cases_as_examples(model: LanguageModel) -> None:
     store = plan_store(annotated(), HashingEncoder(128))
     callable_shop = Toolbox([replace(tool, run=lambda arguments, context: []) for tool in SHOP])
-    bare = AgentPlanner(model, plan_cases=store).plan(asked(callable_shop))
-    shown = AgentPlanner(model, plan_cases=store, examples=2).plan(asked(callable_shop))
+    bare = AgentPlanner(model, plan_cases=store).plan(plan_request(callable_shop))
+    shown = AgentPlanner(model, plan_cases=store, examples=2).plan(plan_request(callable_shop))
     assert shown.tokens["input"] > bare.tokens["input"]
 
 
-def test_the_asynchronous_form_writes_the_same_plan(model: LanguageModel) -> None:
+def test_agent_planner_writes_the_same_plan_with_plan_and_aplan(model: LanguageModel) -> None:
     planner = AgentPlanner(model)
-    assert asyncio.run(planner.aplan(asked())).plan == planner.plan(asked()).plan
+    assert asyncio.run(planner.aplan(plan_request())).plan == planner.plan(plan_request()).plan

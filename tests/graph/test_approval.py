@@ -58,7 +58,7 @@ class Desk:
             return self.graph.invoke(given, CONFIG, **more)
         return asyncio.run(self.graph.ainvoke(given, CONFIG, **more))
 
-    def asked(self, **context: Any) -> Any:
+    def ask(self, **context: Any) -> Any:
         return card(self.run({"question": QUESTION}, **context))
 
     def reply(self, reply: Any) -> Any:
@@ -71,9 +71,9 @@ def card(state: Any) -> Any:
 
 
 @MODES
-def test_a_plan_waits_with_its_price_and_runs_once_it_is_approved(mode: str) -> None:
+def test_plan_waits_with_its_price_and_runs_after_approval(mode: str) -> None:
     desk = Desk(mode, approve="always")
-    asked = desk.asked()
+    asked = desk.ask()
     assert desk.called == []
     assert (asked["kind"], asked["plan"]) == ("approval", PLAN)
     assert asked["price"]["calls"] == {"find": 1, "order": 1}
@@ -84,9 +84,9 @@ def test_a_plan_waits_with_its_price_and_runs_once_it_is_approved(mode: str) -> 
 
 
 @MODES
-def test_a_plan_that_is_not_approved_calls_nothing_and_the_answer_says_so(mode: str) -> None:
+def test_rejected_plan_calls_no_tool_and_the_answer_says_so(mode: str) -> None:
     desk = Desk(mode, approve="always")
-    desk.asked()
+    desk.ask()
     answer = Answer.from_state(desk.reply(False))
     assert desk.called == []
     assert [step["status"] for step in answer.steps] == ["skipped", "skipped"]
@@ -95,15 +95,15 @@ def test_a_plan_that_is_not_approved_calls_nothing_and_the_answer_says_so(mode: 
 
 
 @pytest.mark.parametrize("no", [False, "no", " No ", {"plan": False}, {"plan": "no"}])
-def test_every_no_is_a_no(no: Any) -> None:
+def test_plan_is_rejected_by_every_form_of_no(no: Any) -> None:
     desk = Desk(approve="always")
-    desk.asked()
+    desk.ask()
     assert Answer.from_state(desk.reply(no)).planner["approval"] == "no"
     assert desk.called == []
 
 
 @pytest.mark.parametrize("neither", [None, 0, 1, {}, [], {"plan": 1}, "yes please"])
-def test_what_is_no_yes_approves_nothing(neither: Any) -> None:
+def test_invalid_reply_approves_nothing_and_is_asked_again_with_violations(neither: Any) -> None:
     desk = Desk(approve="always")
     first = desk.run({"question": QUESTION})["__interrupt__"][0]
     state = desk.run(Command(resume={first.id: neither}))
@@ -112,9 +112,9 @@ def test_what_is_no_yes_approves_nothing(neither: Any) -> None:
 
 
 @MODES
-def test_an_edited_plan_runs_in_place_of_the_planner_s(mode: str) -> None:
+def test_edited_plan_runs_instead_of_the_plan_of_the_planner(mode: str) -> None:
     desk = Desk(mode, approve="always")
-    desk.asked()
+    desk.ask()
     answer = Answer.from_state(desk.reply({"plan": ONLY_FIND}))
     assert desk.called == ["find"]
     assert (answer.plan, answer.planner["approval"]) == (ONLY_FIND, "edited")
@@ -133,7 +133,7 @@ def test_an_edited_plan_runs_in_place_of_the_planner_s(mode: str) -> None:
         ("\n".join(f"s{n} = find(query=question)" for n in range(1, 4)), "calls 3, at most 2"),
     ],
 )
-def test_what_an_edited_plan_breaks_comes_back_in_a_new_interrupt(
+def test_invalid_edited_plan_causes_a_new_interrupt_with_its_violations(
     mode: str, edited: Any, said: str
 ) -> None:
     desk = Desk(mode, approve="always", limits=Limits(calls=2))
@@ -147,15 +147,15 @@ def test_what_an_edited_plan_breaks_comes_back_in_a_new_interrupt(
     assert desk.called == ["find", "order"]
 
 
-def test_a_plan_waits_where_a_tool_declares_that_it_needs_approval() -> None:
+def test_plan_waits_when_one_of_its_tools_declares_approval() -> None:
     desk = Desk(declares=True)
-    assert desk.asked()["why"] == "Approval is declared by order."
+    assert desk.ask()["why"] == "Approval is declared by order."
     assert Answer.from_state(desk.reply("yes")).steps[1]["status"] == "done"
     free = Desk(plan=ONLY_FIND, declares=True)
     assert "answer" in free.run({"question": QUESTION})
 
 
-def test_a_plan_that_is_changed_after_its_approval_calls_no_tool_that_needs_one() -> None:
+def test_plan_changed_before_execution_calls_no_tool_that_declares_approval() -> None:
     desk = Desk(plan=ONLY_FIND, declares=True)
     desk.graph.invoke({"question": QUESTION}, CONFIG, interrupt_before=["execute"])
     desk.graph.update_state(CONFIG, {"plan": PLAN})
@@ -165,7 +165,7 @@ def test_a_plan_that_is_changed_after_its_approval_calls_no_tool_that_needs_one(
 
 
 @pytest.mark.parametrize("approve", ["always", {"cost": 3}])
-def test_a_plan_that_is_changed_after_it_was_approved_or_judged_cheap_calls_nothing(
+def test_plan_changed_after_approval_or_price_check_calls_no_tool(
     approve: Any,
 ) -> None:
     desk = Desk(plan=ONLY_FIND, approve=approve)
@@ -180,9 +180,9 @@ def test_a_plan_that_is_changed_after_it_was_approved_or_judged_cheap_calls_noth
     assert desk.called == []
 
 
-def test_the_card_has_the_steps_of_the_edited_plan_and_what_may_be_chosen_for_them() -> None:
+def test_interrupt_lists_the_steps_of_the_edited_plan_and_their_choices() -> None:
     desk = Desk(approve="always", limits=Limits(calls=1))
-    desk.asked()
+    desk.ask()
     asked = card(desk.reply(f"{ONLY_FIND}\ns2 = order(item_id=s1.item_id)"))
     assert asked["violations"]
     assert asked["steps"][1] == {"tool": "order", "arguments": {"item_id": "s1.item_id"}}
@@ -199,38 +199,38 @@ def test_the_card_has_the_steps_of_the_edited_plan_and_what_may_be_chosen_for_th
     }
 
 
-def test_a_plan_waits_above_a_price_and_not_below_it() -> None:
-    assert "cost 4.2, at most 3" in Desk(approve={"cost": 3}).asked()["why"]
+def test_plan_waits_only_when_its_price_is_above_the_limit() -> None:
+    assert "cost 4.2, at most 3" in Desk(approve={"cost": 3}).ask()["why"]
     assert "answer" in Desk(approve={"cost": 5}).run({"question": QUESTION})
 
 
-def test_a_request_can_ask_for_approval_and_cannot_wave_it() -> None:
-    assert "Every plan" in Desk().asked(approve="always")["why"]
-    assert "Every plan" in Desk(approve="always").asked(approve="declared")["why"]
+def test_request_can_require_approval_but_cannot_waive_it() -> None:
+    assert "Every plan" in Desk().ask(approve="always")["why"]
+    assert "Every plan" in Desk(approve="always").ask(approve="declared")["why"]
     assert "answer" in Desk().run({"question": QUESTION})
 
 
-def test_an_edited_plan_is_bound_by_the_budget_that_the_run_began_with() -> None:
+def test_edited_plan_is_limited_by_the_budget_of_the_request() -> None:
     desk = Desk(plan=ONLY_FIND, approve="always")
-    desk.asked(limits={"calls": 1})
+    desk.ask(limits={"calls": 1})
     assert "calls 2, at most 1" in card(desk.reply(PLAN))["violations"][0]
 
 
-def test_the_next_question_of_a_thread_waits_anew_with_a_budget_of_its_own() -> None:
+def test_next_question_of_a_thread_waits_again_with_a_new_budget() -> None:
     desk = Desk(approve="always")
-    desk.asked(limits={"calls": 1})
+    desk.ask(limits={"calls": 1})
     desk.reply("no")
-    asked = desk.asked()
+    asked = desk.ask()
     assert asked["price"]["calls"] == {"find": 1, "order": 1}
     assert Answer.from_state(desk.reply("yes")).missing == []
 
 
 @pytest.mark.parametrize("approve", ["never", {}, {"rows": 3}, {"cost": -1}, 5])
-def test_an_unusable_policy_is_refused(approve: Any) -> None:
+def test_invalid_approval_policy_is_refused(approve: Any) -> None:
     with pytest.raises(InputError):
         Desk(approve=approve)
     with pytest.raises(InputError):
-        Desk().asked(approve=approve)
+        Desk().ask(approve=approve)
 
 
 #: Each stage in a forked process, which kills itself where the stage says so.
@@ -288,7 +288,7 @@ stage("go on", None)
 """
 
 
-def test_approval_and_what_ran_survive_a_kill_and_no_step_is_repeated(tmp_path: Path) -> None:
+def test_approval_and_finished_steps_survive_a_kill_and_are_not_repeated(tmp_path: Path) -> None:
     ended = fresh_process(STAGES, str(tmp_path), seconds=60)
     assert ended.stderr == ""
     assert (tmp_path / "log").read_text().splitlines() == [

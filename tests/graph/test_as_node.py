@@ -50,17 +50,17 @@ def run(mode: str, graph: Any, given: Any, **more: Any) -> Any:
     return asyncio.run(graph.ainvoke(given, CONFIG, **more))
 
 
-def found(given: Given, context: CallContext) -> str:
+def find_for_customer(given: Given, context: CallContext) -> str:
     return f"found by {context.scope.get('customer', 'nobody')} for {given.get('a')}"
 
 
-FIND = tool("find", found)
+FIND = tool("find", find_for_customer)
 GRAPH = graph_of([FIND], "s1 = find(a=context.product_id)")
 WHO = graph_of([FIND], "s1 = find()")
 
 
 @MODES
-def test_a_parent_s_keys_are_the_question_the_context_and_the_answer(mode: str) -> None:
+def test_node_reads_question_and_context_from_parent_keys_and_writes_the_answer(mode: str) -> None:
     answer = {"reply": "text", "sources": "citations", "steps": lambda made: len(made.steps)}
     node = as_node(GRAPH, question="asked", context="page", answer=answer)
     state = run(mode, parent_of(node), {"asked": QUESTION, "page": {"product_id": "P7"}})
@@ -69,7 +69,7 @@ def test_a_parent_s_keys_are_the_question_the_context_and_the_answer(mode: str) 
 
 
 @MODES
-def test_functions_read_the_parent_s_state_and_write_its_update(mode: str) -> None:
+def test_node_uses_functions_to_read_parent_state_and_write_its_update(mode: str) -> None:
     node = as_node(
         GRAPH,
         question=lambda state: state["turns"][-1],
@@ -80,7 +80,7 @@ def test_functions_read_the_parent_s_state_and_write_its_update(mode: str) -> No
     assert "for P8" in state["turns"][0]
 
 
-def test_one_key_is_given_the_answer_s_text() -> None:
+def test_node_writes_the_answer_text_to_a_single_key() -> None:
     state = run("sync", parent_of(as_node(WHO, question="asked", answer="reply")), ASKED)
     assert state["reply"].startswith("- ")
 
@@ -101,12 +101,12 @@ class Plain:
 
 
 @pytest.mark.parametrize("state", [Model, Plain])
-def test_a_parent_s_state_may_be_a_model_or_a_dataclass(state: Any) -> None:
+def test_node_accepts_a_pydantic_model_or_a_dataclass_as_parent_state(state: Any) -> None:
     node = as_node(WHO, question="asked", history="turns", answer="reply")
     assert run("sync", parent_of(node, state=state), ASKED)["reply"]
 
 
-def test_history_reaches_the_generator() -> None:
+def test_node_passes_the_history_of_the_parent_to_the_generator() -> None:
     seen = []
 
     class Listens:
@@ -126,7 +126,7 @@ def test_history_reaches_the_generator() -> None:
     assert [list(history) for history in seen] == [turns, []]
 
 
-def test_a_key_that_the_parent_does_not_have_is_named() -> None:
+def test_node_error_names_a_missing_parent_key_or_an_unknown_answer_field() -> None:
     with pytest.raises(InputError, match=r"no key 'question'.*'asked'"):
         run("sync", parent_of(as_node(GRAPH)), ASKED)
     with pytest.raises(InputError, match=r"names \['txt'\].*citations"):
@@ -145,7 +145,7 @@ class Whole:
 
 
 @MODES
-def test_the_parent_s_context_is_handed_on(mode: str) -> None:
+def test_node_passes_the_run_context_of_the_parent_to_tools(mode: str) -> None:
     node = as_node(WHO, question="asked", answer="reply")
     ours = RunContext(scope={"customer": "C1"})
     assert "by C1" in run(mode, parent_of(node, context=RunContext), ASKED, context=ours)["reply"]
@@ -154,7 +154,7 @@ def test_the_parent_s_context_is_handed_on(mode: str) -> None:
 
 
 @MODES
-def test_a_function_makes_our_context_of_the_parent_s(mode: str) -> None:
+def test_node_converts_the_context_of_the_parent_with_a_function(mode: str) -> None:
     node = as_node(
         WHO,
         question="asked",
@@ -165,14 +165,14 @@ def test_a_function_makes_our_context_of_the_parent_s(mode: str) -> None:
     assert "by C3" in run(mode, parent_of(node, context=Theirs), ASKED, context=given)["reply"]
 
 
-def test_what_the_parent_means_otherwise_is_refused_with_the_way_out() -> None:
+def test_node_refuses_an_unrelated_parent_context_and_names_run_context() -> None:
     node = as_node(GRAPH, question="asked", answer="reply")
     with pytest.raises(InputError, match=r"planner=str.*run_context"):
         run("sync", parent_of(node, context=Theirs), ASKED, context={"planner": "gpt"})
 
 
 @MODES
-def test_a_parent_s_bound_of_concurrency_is_not_the_steps_one(mode: str) -> None:
+def test_node_answers_when_the_parent_runs_with_max_concurrency_1(mode: str) -> None:
     parent = parent_of(as_node(WHO, question="asked", answer="reply"))
     config: Any = {"max_concurrency": 1}
     if mode == "sync":
@@ -225,7 +225,7 @@ class Loose(TypedDict, total=False):
 
 @MODES
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_parent_s_checkpointer_resumes_inside_and_repeats_no_finished_step(
+def test_parent_checkpointer_resumes_the_node_without_repeating_a_finished_step(
     mode: str, kind: str, tmp_path: Path
 ) -> None:
     memory = InMemorySaver()
@@ -271,7 +271,9 @@ with SqliteSaver.from_conn_string(str(folder / "runs.db")) as saver:
 """
 
 
-def test_a_parent_killed_in_the_middle_goes_on_in_a_fresh_process(tmp_path: Path) -> None:
+def test_killed_parent_resumes_in_a_new_process_without_repeating_finished_steps(
+    tmp_path: Path,
+) -> None:
     assert fresh_process(KILLED, str(tmp_path), "first").returncode == -9
     ended = fresh_process(KILLED, str(tmp_path), "again")
     assert ended.returncode == 0, ended.stderr
@@ -281,7 +283,7 @@ def test_a_parent_killed_in_the_middle_goes_on_in_a_fresh_process(tmp_path: Path
     assert calls[2] == calls[3], "the call key changed"
 
 
-def test_the_parent_s_own_durability_is_left_as_it_is() -> None:
+def test_node_keeps_the_durability_of_the_parent() -> None:
     saver = InMemorySaver()
     parent = parent_of(as_node(WHO, question="asked", answer="reply"), saver)
     parent.invoke(ASKED, CONFIG, durability="exit")
@@ -289,7 +291,7 @@ def test_the_parent_s_own_durability_is_left_as_it_is() -> None:
 
 
 @MODES
-def test_two_nodes_of_one_graph_and_one_run_twice_do_not_mix(mode: str) -> None:
+def test_two_nodes_of_the_same_graph_do_not_mix_their_answers(mode: str) -> None:
     builder: Any = StateGraph(Parent)
     for name, key in (("first", "reply"), ("second", "sources")):
         node = as_node(
@@ -305,7 +307,7 @@ def test_two_nodes_of_one_graph_and_one_run_twice_do_not_mix(mode: str) -> None:
     assert "for second" in state["sources"]
 
 
-def test_the_whole_answer_can_be_kept() -> None:
+def test_node_passes_the_whole_answer_to_a_function() -> None:
     kept: list[Answer] = []
     node = as_node(WHO, question="asked", answer=lambda made: kept.append(made) or {"steps": 1})
     run("sync", parent_of(node), ASKED)

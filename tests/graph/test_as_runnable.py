@@ -51,7 +51,7 @@ def batched(mode: str, runnable: Any, asked: Any, config: Any = None, **more: An
 
 @MODES
 @pytest.mark.parametrize("asked", [QUESTION, {"question": QUESTION, "context": {"page": "P1"}}])
-def test_a_question_becomes_its_answer(mode: str, asked: Any) -> None:
+def test_runnable_returns_the_answer_or_its_text_for_a_question(mode: str, asked: Any) -> None:
     answer = invoke(mode, ASK, asked)
     assert isinstance(answer, Answer)
     assert f"{QUESTION} by nobody" in answer.text
@@ -60,7 +60,7 @@ def test_a_question_becomes_its_answer(mode: str, asked: Any) -> None:
 
 @MODES
 @pytest.mark.parametrize("asked", ["", 7, None, {"question": QUESTION, "context": []}, {}])
-def test_what_is_no_question_is_refused(mode: str, asked: Any) -> None:
+def test_runnable_refuses_an_invalid_question(mode: str, asked: Any) -> None:
     for runnable in (ASK, TEXT):
         with pytest.raises(InputError):
             invoke(mode, runnable, asked)
@@ -68,26 +68,26 @@ def test_what_is_no_question_is_refused(mode: str, asked: Any) -> None:
             streamed(mode, runnable, asked)
 
 
-def test_there_are_two_outputs() -> None:
+def test_runnable_outputs_an_answer_or_text_and_refuses_other_formats() -> None:
     assert (ASK.InputType, ASK.OutputType, TEXT.OutputType) == (TEXT.InputType, Answer, str)
     with pytest.raises(InputError, match="'answer' or 'text'"):
         as_runnable(GRAPH, "json")  # type: ignore[call-overload]
 
 
 @MODES
-def test_pieces_of_text_add_up_to_the_text(mode: str) -> None:
+def test_runnable_streams_pieces_that_join_to_the_answer_text(mode: str) -> None:
     pieces = streamed(mode, TEXT, QUESTION)
     assert len(pieces) > 1
     assert "".join(pieces) == invoke(mode, TEXT, QUESTION)
 
 
 @MODES
-def test_an_answer_is_streamed_whole(mode: str) -> None:
+def test_runnable_streams_an_answer_object_in_one_piece(mode: str) -> None:
     (answer,) = streamed(mode, ASK, QUESTION)
     assert answer.text == invoke(mode, TEXT, QUESTION)
 
 
-def test_the_run_s_events_are_among_astream_events() -> None:
+def test_astream_events_contains_the_events_of_the_run() -> None:
     async def collect() -> list[Any]:
         return [event async for event in TEXT.astream_events(QUESTION, version="v2")]
 
@@ -108,7 +108,7 @@ class Customs(BaseCallbackHandler):
 
 
 @MODES
-def test_the_run_s_events_reach_callbacks_while_it_is_streamed(mode: str) -> None:
+def test_callbacks_receive_the_events_of_a_streamed_run(mode: str) -> None:
     customs = Customs()
     streamed(mode, ASK.with_config(callbacks=[customs]), QUESTION)
     assert customs.told[0] == "plan"
@@ -117,7 +117,9 @@ def test_the_run_s_events_reach_callbacks_while_it_is_streamed(mode: str) -> Non
 
 @MODES
 @pytest.mark.parametrize("bound", [None, 1, 2])
-def test_a_batch_keeps_its_order_whatever_its_bound(mode: str, bound: int | None) -> None:
+def test_batch_returns_answers_in_order_with_any_max_concurrency(
+    mode: str, bound: int | None
+) -> None:
     asked = [f"question {n}" for n in range(9)]
     config = None if bound is None else {"max_concurrency": bound}
     answers = batched(mode, ASK, asked, config)
@@ -128,7 +130,7 @@ def test_a_batch_keeps_its_order_whatever_its_bound(mode: str, bound: int | None
 
 
 @MODES
-def test_a_failure_in_a_batch_is_its_own(mode: str) -> None:
+def test_failed_question_of_a_batch_does_not_affect_the_others(mode: str) -> None:
     first, failed, last = batched(mode, TEXT, ["one", "", "three"], return_exceptions=True)
     assert "one by nobody" in first
     assert "three by nobody" in last
@@ -137,14 +139,14 @@ def test_a_failure_in_a_batch_is_its_own(mode: str) -> None:
         batched(mode, TEXT, ["one", "", "three"])
 
 
-def test_a_batch_may_be_taken_as_it_completes() -> None:
+def test_batch_as_completed_returns_every_answer_and_failure() -> None:
     done = dict(TEXT.batch_as_completed(["one", "two", ""], return_exceptions=True))
     assert "two by nobody" in str(done[1])
     assert isinstance(done[2], InputError)
 
 
 @MODES
-def test_every_run_may_have_its_own_context(mode: str) -> None:
+def test_run_context_of_a_call_replaces_that_of_the_runnable(mode: str) -> None:
     mine, other = (RunContext(scope={"customer": name}) for name in ("C1", "C2"))
     asked = as_runnable(GRAPH, "text", run_context=mine)
     assert "by C1" in invoke(mode, asked, QUESTION)
@@ -155,7 +157,7 @@ def test_every_run_may_have_its_own_context(mode: str) -> None:
 
 
 @MODES
-def test_it_is_piped(mode: str) -> None:
+def test_runnable_works_within_a_chain_of_runnables(mode: str) -> None:
     chain: Any = PromptTemplate.from_template("memory of {thing}?") | RunnableLambda(
         lambda prompt: prompt.to_string()
     )
@@ -168,7 +170,7 @@ def test_it_is_piped(mode: str) -> None:
 
 
 @MODES
-def test_pieces_pass_through_a_pipe(mode: str) -> None:
+def test_chain_streams_the_pieces_of_the_runnable(mode: str) -> None:
     def shout(pieces: Any) -> Any:
         for piece in pieces:
             yield piece.upper()
@@ -182,7 +184,7 @@ def test_pieces_pass_through_a_pipe(mode: str) -> None:
 
 
 @MODES
-def test_config_and_fallbacks_are_taken(mode: str) -> None:
+def test_runnable_accepts_config_and_fallbacks(mode: str) -> None:
     named = TEXT.with_config(tags=["mine"], run_name="asked", max_concurrency=1)
     assert "by nobody" in invoke(mode, named, QUESTION)
     careful = TEXT.with_fallbacks([RunnableLambda(lambda asked: "ask something")])
@@ -190,7 +192,7 @@ def test_config_and_fallbacks_are_taken(mode: str) -> None:
 
 
 @MODES
-def test_a_pause_is_no_answer_and_says_how_to_go_on(mode: str) -> None:
+def test_runnable_error_on_an_interrupt_names_the_resume_command(mode: str) -> None:
     asks = tool("asks", lambda given, context: str(interrupt("which one?")))
     graph = graph_of([asks], "s1 = asks()", checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "one"}}

@@ -38,13 +38,13 @@ class Agent(ScriptedModel):
         return self
 
 
-def found(given: Given, context: CallContext) -> dict[str, str]:
+def find_memory(given: Given, context: CallContext) -> dict[str, str]:
     who = context.scope.get("customer", "nobody")
     return {"value": f"8 GB, says {who} of {given.get('a')}", "source": "manual:3"}
 
 
-GRAPH = graph_of([tool("find", found)], "s1 = find(a=context.product_id)")
-WHO = graph_of([tool("find", found)], "s1 = find()")
+GRAPH = graph_of([tool("find", find_memory)], "s1 = find(a=context.product_id)")
+WHO = graph_of([tool("find", find_memory)], "s1 = find()")
 ABOUT_P1 = {"question": QUESTION, "context": {"product_id": "P1"}}
 SHOP = as_tool(GRAPH, "ask_the_shop", "Knows the shop's products and orders.")
 
@@ -66,7 +66,9 @@ def script(*answers: AIMessage | str) -> Agent:
 
 
 @MODES
-def test_the_content_is_the_cited_text_with_sources_and_the_artifact_the_answer(mode: str) -> None:
+def test_tool_message_contains_cited_text_and_sources_with_the_answer_as_artifact(
+    mode: str,
+) -> None:
     message = call(SHOP, {"question": QUESTION, "context": {"product_id": "P1"}}, mode)
     assert isinstance(message, ToolMessage)
     assert "8 GB, says nobody of P1 [E1]" in message.text
@@ -75,14 +77,14 @@ def test_the_content_is_the_cited_text_with_sources_and_the_artifact_the_answer(
     assert (answer.citations, answer.steps[0]["status"]) == (["E1"], "done")
 
 
-def test_a_model_is_told_the_arguments() -> None:
+def test_tool_schema_lists_question_and_context_and_requires_the_question() -> None:
     shown = SHOP.tool_call_schema.model_json_schema()  # type: ignore[union-attr]
     assert list(shown["properties"]) == ["question", "context"]
     assert shown["required"] == ["question"]
     assert SHOP.description == "Knows the shop's products and orders."
 
 
-def test_a_tool_that_takes_no_context_from_the_model_gets_none() -> None:
+def test_tool_with_takes_context_false_ignores_a_context_from_the_model() -> None:
     shop = as_tool(GRAPH, "ask", "Knows.", takes_context=False)
     assert list(shop.args) == ["question"]
     message = call(shop, {"question": QUESTION, "context": {"product_id": "P1"}})
@@ -100,7 +102,7 @@ def test_a_tool_that_takes_no_context_from_the_model_gets_none() -> None:
         ({"question": ["no", "text"]}, "question: Input should be a valid string"),
     ],
 )
-def test_what_a_model_does_wrong_is_said_to_it(
+def test_tool_returns_an_error_message_for_invalid_arguments(
     mode: str, arguments: dict[str, Any], said: str
 ) -> None:
     message = call(SHOP, arguments, mode)
@@ -121,7 +123,7 @@ class Breaks:
 
 
 @MODES
-def test_a_failure_inside_is_said_in_one_line_without_secrets(mode: str) -> None:
+def test_tool_reports_a_failure_of_the_generator_without_secrets(mode: str) -> None:
     broken = as_tool(graph_of([], "s1 = no_evidence()", Breaks()), "ask", "Knows.")  # type: ignore[arg-type]
     message = call(broken, {"question": QUESTION}, mode)
     assert message.status == "error"
@@ -129,7 +131,7 @@ def test_a_failure_inside_is_said_in_one_line_without_secrets(mode: str) -> None
     assert "sk-1234567890" not in message.text
 
 
-def asked_agent(mode: str, agent: Any, **more: Any) -> list[Any]:
+def ask_agent(mode: str, agent: Any, **more: Any) -> list[Any]:
     given = {"messages": [("user", QUESTION)]}
     if mode == "sync":
         return list(agent.invoke(given, CONFIG, **more)["messages"])
@@ -137,51 +139,51 @@ def asked_agent(mode: str, agent: Any, **more: Any) -> list[Any]:
 
 
 @MODES
-def test_an_agent_calls_it_reads_its_text_and_answers(mode: str) -> None:
+def test_agent_calls_the_tool_reads_its_text_and_answers(mode: str) -> None:
     model = script(calls({"question": "memory of P1?", "context": {"product_id": "P1"}}), "8 GB.")
-    messages = asked_agent(mode, create_agent(model, [SHOP]))
+    messages = ask_agent(mode, create_agent(model, [SHOP]))
     assert [message.type for message in messages] == ["human", "ai", "tool", "ai"]
     assert "of P1 [E1]" in model.prompt()
     assert messages[-1].text == "8 GB."
 
 
 @MODES
-def test_an_agent_goes_on_after_an_error(mode: str) -> None:
+def test_agent_continues_after_an_error_of_the_tool(mode: str) -> None:
     model = script(calls({"question": ""}), calls(ABOUT_P1), "Now I know.")
-    messages = asked_agent(mode, create_agent(model, [SHOP]))
+    messages = ask_agent(mode, create_agent(model, [SHOP]))
     told = [message for message in messages if message.type == "tool"]
     assert [message.status for message in told] == ["error", "success"]
     assert messages[-1].text == "Now I know."
 
 
 @MODES
-def test_an_agent_s_run_context_reaches_the_tools(mode: str) -> None:
+def test_run_context_of_the_agent_reaches_the_tools_of_the_graph(mode: str) -> None:
     agent = create_agent(
         script(calls({"question": QUESTION}), "Done."),
         [as_tool(WHO, "ask_the_shop", "Knows.")],
         context_schema=RunContext,
     )
-    messages = asked_agent(mode, agent, context=RunContext(scope={"customer": "C1"}))
+    messages = ask_agent(mode, agent, context=RunContext(scope={"customer": "C1"}))
     assert values(Answer.from_json(messages[2].artifact)) == {"s1": ["8 GB, says C1 of None"]}
 
 
-def test_a_run_context_of_its_own_stands_in_for_the_agent_s() -> None:
+def test_tool_uses_the_run_context_that_it_was_created_with() -> None:
     own = as_tool(WHO, "ask", "Knows.", run_context=RunContext(scope={"customer": "C9"}))
     assert "says C9" in call(own, {"question": QUESTION}).text
 
 
 @MODES
-def test_two_calls_at_once_each_get_their_own_answer(mode: str) -> None:
+def test_parallel_calls_of_the_tool_each_get_their_own_answer(mode: str) -> None:
     asked = [{"question": QUESTION, "context": {"product_id": f"P{n}"}} for n in range(4)]
     agent = create_agent(script(calls(*asked), "Done."), [SHOP], checkpointer=InMemorySaver())
-    told = [message for message in asked_agent(mode, agent) if message.type == "tool"]
+    told = [message for message in ask_agent(mode, agent) if message.type == "tool"]
     assert [message.tool_call_id for message in told] == ["c0", "c1", "c2", "c3"]
     for number, message in enumerate(told):
         assert f"of P{number} [E1]" in message.text
 
 
 @MODES
-def test_a_pause_inside_is_the_agent_s_and_is_resumed_by_it(mode: str) -> None:
+def test_interrupt_within_the_tool_pauses_the_agent_and_is_resumed_through_it(mode: str) -> None:
     called: list[str] = []
 
     def counted(given: Given, context: CallContext) -> str:
@@ -208,7 +210,7 @@ def test_a_pause_inside_is_the_agent_s_and_is_resumed_by_it(mode: str) -> None:
 
 
 @MODES
-def test_it_runs_in_a_tool_node(mode: str) -> None:
+def test_tool_runs_in_a_langgraph_tool_node(mode: str) -> None:
     builder: Any = StateGraph(MessagesState)
     builder.add_node("tools", ToolNode([SHOP]))
     builder.set_entry_point("tools")
@@ -251,7 +253,9 @@ with SqliteSaver.from_conn_string(str(folder / "runs.db")) as saver:
 """
 
 
-def test_an_agent_killed_in_the_middle_goes_on_in_a_fresh_process(tmp_path: Path) -> None:
+def test_killed_agent_resumes_in_a_new_process_without_repeating_finished_steps(
+    tmp_path: Path,
+) -> None:
     assert fresh_process(KILLED, str(tmp_path), "first").returncode == -9
     ended = fresh_process(KILLED, str(tmp_path), "again")
     assert "survived" in ended.stdout, ended.stderr
@@ -261,7 +265,7 @@ def test_an_agent_killed_in_the_middle_goes_on_in_a_fresh_process(tmp_path: Path
 
 
 @MODES
-def test_a_bound_of_the_agent_s_concurrency_is_not_the_steps_one(mode: str) -> None:
+def test_tool_answers_when_it_runs_with_max_concurrency_1(mode: str) -> None:
     given, config = {"question": QUESTION}, {"max_concurrency": 1}
     if mode == "sync":
         assert SHOP.invoke(given, config)
@@ -281,7 +285,7 @@ class Seen(BaseCallbackHandler):
 
 
 @MODES
-def test_callbacks_see_the_run_within_the_tool(mode: str) -> None:
+def test_callbacks_see_the_run_of_the_graph_below_the_tool(mode: str) -> None:
     seen = Seen()
     config: Any = {"callbacks": [seen], "tags": ["mine"]}
     if mode == "sync":

@@ -60,7 +60,7 @@ def random_plan(rng: random.Random) -> Plan:
     return Plan(tuple(Step(rng.choice(list(DECLARED)), step.arguments) for step in steps))
 
 
-def holds(seed: int, budget: dict[str, Any]) -> None:
+def check_run_stays_within_budget(seed: int, budget: dict[str, Any]) -> None:
     rng, calls = random.Random(seed), Counter[str]()
     plan = random_plan(rng)
     tools = [counting(name, calls, rng) for name in DECLARED]
@@ -85,19 +85,21 @@ def holds(seed: int, budget: dict[str, Any]) -> None:
 
 @settings(max_examples=at_most(60), deadline=None)
 @given(st.integers(0, 2**32), BUDGETS)
-def test_no_run_calls_more_than_its_budget(seed: int, budget: dict[str, Any]) -> None:
-    holds(seed, budget)
+def test_run_of_a_random_plan_stays_within_its_budget(seed: int, budget: dict[str, Any]) -> None:
+    check_run_stays_within_budget(seed, budget)
 
 
 @pytest.mark.slow
 @settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32), BUDGETS)
-def test_no_run_of_2000_calls_more_than_its_budget(seed: int, budget: dict[str, Any]) -> None:
-    holds(seed, budget)
+def test_runs_of_2000_random_plans_stay_within_their_budgets(
+    seed: int, budget: dict[str, Any]
+) -> None:
+    check_run_stays_within_budget(seed, budget)
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_attempts_before_a_pause_count_after_it(mode: str) -> None:
+def test_attempts_before_an_interrupt_count_towards_the_budget_after_it(mode: str) -> None:
     calls: Counter[str] = Counter()
 
     def flaky(given: Given, context: CallContext) -> str:
@@ -145,7 +147,7 @@ s3 = read(page=s1.evidence)
 s4 = read(page=s2.evidence)"""
 
 
-def answered(limits: Any, plan: str = PLAN, ask: Ask | None = None) -> Answer:
+def run_with_limits(limits: Any, plan: str = PLAN, ask: Ask | None = None) -> Answer:
     graph = build_graph(TOOLS, FixedPlanner(parse_plan(plan)))
     context = RunContext(limits=limits)
     if ask is not None:
@@ -153,7 +155,7 @@ def answered(limits: Any, plan: str = PLAN, ask: Ask | None = None) -> Answer:
     return Answer.from_state(graph.invoke({"question": QUESTION}, context=context))
 
 
-def test_a_price_counts_calls_the_critical_path_and_worst_cost_of_all_attempts() -> None:
+def test_plan_price_counts_calls_critical_path_and_cost_of_all_attempts() -> None:
     price = parse_plan(PLAN).price(TOOLS, attempts=2)
     assert price.calls == {"find": 2, "read": 2}
     assert price.seconds == 0.75
@@ -166,7 +168,7 @@ def test_a_price_counts_calls_the_critical_path_and_worst_cost_of_all_attempts()
     )
 
 
-def test_a_figure_that_no_tool_declares_is_unknown_and_a_measured_latency_stands_in() -> None:
+def test_plan_price_is_none_for_undeclared_figures_except_measured_latency() -> None:
     toolbox = Toolbox([tool_from_function(find, sources={"query": ANY})])
     plan = parse_plan("s1 = find(query=question)")
     assert (price := plan.price(toolbox)).seconds is price.cost is price.tokens is None
@@ -174,12 +176,12 @@ def test_a_figure_that_no_tool_declares_is_unknown_and_a_measured_latency_stands
     assert plan.price(TOOLS, measured={"find": 9.0}).seconds == 0.5
 
 
-def test_a_plan_that_looks_nothing_up_costs_nothing() -> None:
+def test_plan_without_tool_calls_has_a_price_of_zero() -> None:
     price = parse_plan("s1 = no_evidence()").price(TOOLS)
     assert (price.calls, price.seconds, price.cost, price.tokens) == ({}, 0, 0, 0)
 
 
-def test_a_graph_prices_by_what_it_measured() -> None:
+def test_graph_uses_latency_measured_in_earlier_runs_for_the_price() -> None:
     undeclared = Toolbox([tool_from_function(find, sources={"query": ANY})])
     graph = build_graph(undeclared, FixedPlanner(parse_plan("s1 = find(query=question)")))
     first, second = (
@@ -199,16 +201,16 @@ def test_a_graph_prices_by_what_it_measured() -> None:
         ({"tool_calls": {"find": 0}}, ["no_evidence"]),
     ],
 )
-def test_later_steps_beyond_a_budget_are_left_out_with_those_that_need_them(
+def test_run_leaves_out_steps_beyond_the_budget_and_steps_that_need_them(
     ask: Ask, budget: dict[str, Any], kept: list[str]
 ) -> None:
-    answer = answered(budget, ask=ask)
+    answer = run_with_limits(budget, ask=ask)
     assert [step["tool"] for step in answer.steps] == kept
     assert all(step["status"] != "skipped" for step in answer.steps)
 
 
-def test_an_answer_says_what_was_left_out_and_why() -> None:
-    answer = answered({"tool_calls": {"find": 1}})
+def test_answer_lists_steps_left_out_for_the_budget_with_reasons() -> None:
+    answer = run_with_limits({"tool_calls": {"find": 1}})
     assert (
         answer.missing
         == answer.planner["left_out"]
@@ -220,7 +222,7 @@ def test_an_answer_says_what_was_left_out_and_why() -> None:
     assert "left out for the budget" in answer.text
 
 
-def test_a_budget_bounds_what_a_planner_is_given() -> None:
+def test_planner_gets_only_the_steps_and_tools_within_the_budget() -> None:
     requests: list[PlanRequest] = []
 
     class Own(FixedPlanner):
@@ -238,7 +240,7 @@ def test_a_budget_bounds_what_a_planner_is_given() -> None:
     assert requests[0].toolbox.names == ("read", "no_evidence")
 
 
-def test_a_request_cannot_raise_a_budget_of_the_graph() -> None:
+def test_request_cannot_raise_the_budget_of_the_graph() -> None:
     own = Limits(calls=2, cost=1.0, tool_calls={"find": 1})
     lower = own.within({"calls": 9, "cost": 0.5, "tool_calls": {"find": 4, "read": 2}})
     assert lower.budget() == {"calls": 2, "cost": 0.5, "tool_calls": {"find": 1, "read": 2}}
@@ -254,12 +256,12 @@ def test_a_request_cannot_raise_a_budget_of_the_graph() -> None:
         ({"tool_calls": 3}, "tool_calls is 3"),
     ],
 )
-def test_an_unusable_budget_is_refused_by_its_name(limits: Any, said: str) -> None:
+def test_invalid_budget_is_refused_and_the_limit_is_named(limits: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        answered(limits)
+        run_with_limits(limits)
 
 
 @pytest.mark.parametrize("figure", [{"latency": -1.0}, {"cost": float("inf")}, {"tokens": -5}])
-def test_a_tool_that_declares_no_possible_figure_is_refused(figure: Any) -> None:
+def test_tool_with_an_impossible_latency_cost_or_token_count_is_refused(figure: Any) -> None:
     with pytest.raises(ToolError, match="from 0 up"):
         tool_from_function(find, **figure)

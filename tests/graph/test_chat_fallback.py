@@ -1,4 +1,4 @@
-"""When the chat model does not answer: the evidence is quoted, in time, and that is said."""
+"""The answer quotes the evidence when the chat model fails, hangs or returns nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def broken(messages: list[BaseMessage]) -> str:
     [(broken, "ConnectionError: lost"), ("  \n", "empty")],
     ids=["fails", "empty"],
 )
-def test_a_model_without_an_answer_is_replaced_by_quotations_and_that_is_said(
+def test_failing_or_empty_chat_model_is_replaced_by_quotations_with_the_reason(
     ask: Ask, script: Any, why: str
 ) -> None:
     generator = ChatGenerator(ScriptedModel(script=script))
@@ -73,13 +73,13 @@ else:
 """
 
 
-def test_a_hanging_model_holds_neither_the_answer_nor_the_process(ask: Ask) -> None:
+def test_hanging_chat_model_delays_neither_the_answer_nor_the_process_exit(ask: Ask) -> None:
     ended = fresh_process(HANGS, ask.mode, seconds=8)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.strip() == "True True ['E1']"
 
 
-def test_a_model_that_awaits_for_ever_is_cancelled_at_the_deadline() -> None:
+def test_chat_model_that_awaits_forever_is_replaced_by_quotations_at_the_deadline() -> None:
     class Awaits(ScriptedModel):
         async def _agenerate(self, *args: Any, **more: Any) -> Any:
             await asyncio.sleep(60)
@@ -93,7 +93,7 @@ def test_a_model_that_awaits_for_ever_is_cancelled_at_the_deadline() -> None:
     assert "- one [E1]" in made.text
 
 
-def test_a_slow_model_does_not_block_the_event_loop() -> None:
+def test_slow_chat_model_does_not_block_the_event_loop() -> None:
     release = threading.Event()
 
     async def both() -> None:

@@ -1,4 +1,4 @@
-"""SIGKILL in the middle of a plan: a fresh process goes on and repeats nothing that is finished."""
+"""A new process resumes a killed run and repeats no finished step."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def saved(folder: Path, seed: int) -> tuple[dict[str, Any], set[str]]:
 
 
 @pytest.mark.parametrize(("mode", "plans"), [("sync", 8), ("sync", 20), ("async", 20)])
-def test_a_fresh_process_repeats_no_acknowledged_step_and_mixes_up_no_results(
+def test_killed_run_resumes_without_repeating_acknowledged_steps_or_mixing_results(
     mode: str, plans: int, tmp_path: Path
 ) -> None:
     seeds = range(plans)
@@ -98,7 +98,7 @@ def test_a_fresh_process_repeats_no_acknowledged_step_and_mixes_up_no_results(
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_a_run_killed_again_and_again_ends_with_every_step_s_own_result(
+def test_run_killed_several_times_ends_with_the_right_result_of_each_step(
     mode: str, tmp_path: Path
 ) -> None:
     seed = 104
@@ -114,9 +114,7 @@ def test_a_run_killed_again_and_again_ends_with_every_step_s_own_result(
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_a_step_keeps_its_call_key_though_the_process_dies_at_the_first_call(
-    mode: str, tmp_path: Path
-) -> None:
+def test_step_keeps_its_call_key_when_killed_at_the_first_call(mode: str, tmp_path: Path) -> None:
     seeds = range(6)
     run_until_killed(["run:1"], mode, tmp_path, *seeds)
     begun = [seed for seed in seeds if saved(tmp_path, seed)[0]]

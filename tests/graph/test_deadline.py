@@ -1,4 +1,4 @@
-"""A deadline ends the whole run with an answer of what is there, and says what is missing."""
+"""At the deadline, a run answers from the finished steps and names the missing ones."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def timed(ask: Ask, graph: Any, **context: Any) -> Any:
 
 
 @pytest.mark.parametrize("by", ["graph", "request"])
-def test_what_is_there_is_answered_and_cited_and_the_rest_is_missing(ask: Ask, by: str) -> None:
+def test_answer_at_the_deadline_cites_finished_steps_and_lists_the_others_as_missing(
+    ask: Ask, by: str
+) -> None:
     graph = graph_of(TOOLS, PLAN, **({"deadline": 0.3} if by == "graph" else {}))
     answer = timed(ask, graph, limits={"deadline": 0.3} if by == "request" else None)
     assert statuses(answer) == {"s1": "done", "s2": "timed_out", "s3": "skipped"}
@@ -71,7 +73,7 @@ def test_what_is_there_is_answered_and_cited_and_the_rest_is_missing(ask: Ask, b
     assert step_of(answer, "s2")["milliseconds"] == pytest.approx(300, abs=200)
 
 
-def test_a_step_that_has_no_place_before_the_deadline_is_never_called(ask: Ask) -> None:
+def test_step_that_waits_for_a_free_slot_until_the_deadline_is_not_called(ask: Ask) -> None:
     plan = "s1 = slow()\ns2 = slow()"
     answer = timed(ask, graph_of(TOOLS, plan, deadline=0.2, concurrency=1))
     # Which of the two gets the place is a race.
@@ -82,14 +84,14 @@ def test_a_step_that_has_no_place_before_the_deadline_is_never_called(ask: Ask) 
     )
 
 
-def test_planning_counts(ask: Ask) -> None:
+def test_planning_time_counts_towards_the_deadline(ask: Ask) -> None:
     graph = build_graph(Toolbox(TOOLS), SlowPlanner(), limits=Limits(deadline=0.2))
     answer = timed(ask, graph)
     assert "deadline left 0.2 s" in answer.planner["fallback"]
     assert not answer.evidence
 
 
-def test_a_model_that_words_too_slowly_leaves_the_quotations(ask: Ask) -> None:
+def test_chat_model_that_misses_the_deadline_is_replaced_by_quotations(ask: Ask) -> None:
     def late(messages: Any) -> str:
         time.sleep(2.0)
         return "late [E1]"
@@ -106,19 +108,19 @@ def test_a_model_that_words_too_slowly_leaves_the_quotations(ask: Ask) -> None:
     assert "8 GB [E1]" in answer.text
 
 
-def test_nothing_is_mended_after_the_deadline(ask: Ask) -> None:
+def test_plan_is_not_mended_after_the_deadline(ask: Ask) -> None:
     graph = graph_of(TOOLS, PLAN, deadline=0.2)
     assert "mended" not in timed(ask, graph, mend="empty").planner
 
 
-def test_a_run_in_time_is_not_changed(ask: Ask) -> None:
+def test_run_within_the_deadline_finishes_all_steps(ask: Ask) -> None:
     plan = "s1 = quick()\ns2 = quick(a=s1.value)"
     answer = ask(graph_of(TOOLS, plan, deadline=5.0))
     assert statuses(answer) == {"s1": "done", "s2": "done"}
     assert answer.missing == []
 
 
-def test_evidence_and_provisional_sentences_come_as_each_step_ends() -> None:
+def test_step_ended_events_contain_evidence_and_provisional_sentences() -> None:
     graph = graph_of(TOOLS, PLAN, deadline=0.3)
     events = graph.stream({"question": "how much memory"}, stream_mode="custom")
     ended = {event["step"]: event for event in events if event["event"] == "step_ended"}

@@ -1,4 +1,4 @@
-"""No plan is run unchecked: not a custom planner's, and not one that was edited in the state."""
+"""Every plan is validated before it runs, also one of a custom planner or edited in the state."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WritesAnything:
         return self.plan(request)
 
 
-def made(plan: str, called: list[str], checkpointer: Any = None) -> Any:
+def graph_with_plan(plan: str, called: list[str], checkpointer: Any = None) -> Any:
     def find(given: Given, context: CallContext) -> list[dict[str, str]]:
         called.append("find")
         return [{"page_id": "P1"}]
@@ -68,10 +68,10 @@ def run(ask: Ask, graph: Any, given: Any, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_an_edited_plan_that_is_not_valid_is_refused_before_any_call(ask: Ask, name: str) -> None:
+def test_invalid_plan_edited_in_the_state_is_refused_before_any_call(ask: Ask, name: str) -> None:
     text, said = INVALID[name]
     called: list[str] = []
-    graph = made("s1 = find()", called, InMemorySaver())
+    graph = graph_with_plan("s1 = find()", called, InMemorySaver())
     run(ask, graph, {"question": QUESTION}, interrupt_before=["execute"])
     graph.update_state(CONFIG, {"plan": text})
     with pytest.raises(PlanError, match=said):
@@ -80,21 +80,22 @@ def test_an_edited_plan_that_is_not_valid_is_refused_before_any_call(ask: Ask, n
 
 
 @pytest.mark.parametrize("name", [name for name, (text, _) in INVALID.items() if "s1" in str(text)])
-def test_a_custom_planner_s_plan_that_is_not_valid_is_refused_before_any_call(
-    ask: Ask, name: str
-) -> None:
+def test_invalid_plan_of_a_custom_planner_is_refused_before_any_call(ask: Ask, name: str) -> None:
     text, said = INVALID[name]
     called: list[str] = []
     with pytest.raises(PlanError, match=said):
-        ask(made(str(text), called))
+        ask(graph_with_plan(str(text), called))
     with pytest.raises(PlanError, match=said):
-        ask(made("s1 = find()", called), context=RunContext(planner=WritesAnything(str(text))))
+        ask(
+            graph_with_plan("s1 = find()", called),
+            context=RunContext(planner=WritesAnything(str(text))),
+        )
     assert called == []
 
 
-def test_an_edited_context_that_is_none_is_refused_before_any_call(ask: Ask) -> None:
+def test_invalid_context_edited_in_the_state_is_refused_before_any_call(ask: Ask) -> None:
     called: list[str] = []
-    graph = made("s1 = find()", called, InMemorySaver())
+    graph = graph_with_plan("s1 = find()", called, InMemorySaver())
     run(ask, graph, {"question": QUESTION}, interrupt_before=["execute"])
     graph.update_state(CONFIG, {"context": "a text"})
     with pytest.raises(InputError, match="context"):
@@ -102,9 +103,9 @@ def test_an_edited_context_that_is_none_is_refused_before_any_call(ask: Ask) -> 
     assert called == []
 
 
-def test_an_edited_plan_that_is_valid_is_run(ask: Ask) -> None:
+def test_valid_plan_edited_in_the_state_is_run(ask: Ask) -> None:
     called: list[str] = []
-    graph = made("s1 = find()", called, InMemorySaver())
+    graph = graph_with_plan("s1 = find()", called, InMemorySaver())
     run(ask, graph, {"question": QUESTION}, interrupt_before=["execute"])
     graph.update_state(CONFIG, {"plan": "s1 = find()\ns2 = page(page_id=s1.page_id)"})
     answer = Answer.from_state(run(ask, graph, None))

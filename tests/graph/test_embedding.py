@@ -1,4 +1,4 @@
-"""The compiled graph inside somebody else's graph."""
+"""The compiled graph within a parent graph."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ MODES = pytest.mark.parametrize("mode", ["sync", "async"])
 FIND = tool("find", lambda given, context: f"found by {context.scope.get('customer', 'nobody')}")
 
 
-def test_no_checkpointer_is_compiled_in() -> None:
+def test_graph_has_no_checkpointer_by_default() -> None:
     assert graph_of([FIND], "s1 = find()").checkpointer is None
 
 
 @MODES
-def test_a_parent_with_other_keys_gets_the_answer_through_a_wrapper(mode: str) -> None:
+def test_parent_graph_with_other_keys_gets_the_answer_through_a_wrapper(mode: str) -> None:
     parent = parent_of(graph_of([FIND], "s1 = find()\ns2 = find(a=s1.value)"))
     state = run(mode, parent, {"asked": QUESTION})
     assert "found by nobody" in state["reply"]
@@ -72,21 +72,21 @@ def test_a_parent_with_other_keys_gets_the_answer_through_a_wrapper(mode: str) -
 
 
 @MODES
-def test_the_parent_s_run_context_reaches_the_tools(mode: str) -> None:
+def test_run_context_of_the_parent_graph_reaches_the_tools(mode: str) -> None:
     parent = parent_of(graph_of([FIND], "s1 = find()"), RunContext)
     state = run(mode, parent, {"asked": QUESTION}, context=RunContext(scope={"customer": "C1"}))
     assert "found by C1" in state["reply"]
 
 
 @MODES
-def test_a_parent_s_own_kind_of_context_is_not_taken_for_ours(mode: str) -> None:
+def test_other_context_type_of_the_parent_graph_is_ignored(mode: str) -> None:
     parent = parent_of(graph_of([FIND], "s1 = find()"), OtherContext)
     state = run(mode, parent, {"asked": QUESTION}, context={"tenant": "T1"})
     assert "found by nobody" in state["reply"]
 
 
 @MODES
-def test_the_parent_s_checkpointer_keeps_finished_steps_over_a_pause(mode: str) -> None:
+def test_parent_checkpointer_keeps_finished_steps_over_an_interrupt(mode: str) -> None:
     called: Counter[str] = Counter()
 
     def counted(given: Given, context: CallContext) -> str:
@@ -109,7 +109,7 @@ def test_the_parent_s_checkpointer_keeps_finished_steps_over_a_pause(mode: str) 
 
 
 @MODES
-def test_a_pause_inside_reaches_the_parent_s_caller_under_one_id(mode: str) -> None:
+def test_interrupt_of_a_tool_reaches_the_caller_of_the_parent_under_one_id(mode: str) -> None:
     asks = tool("asks", lambda given, context: str(interrupt("which one?")))
     parent = parent_of(graph_of([asks, FIND], "s1 = asks()\ns2 = find(a=s1.value)"))
     paused = run(mode, parent, {"asked": QUESTION})
@@ -120,7 +120,7 @@ def test_a_pause_inside_reaches_the_parent_s_caller_under_one_id(mode: str) -> N
 
 
 @MODES
-def test_the_parent_s_stream_shows_the_events_from_inside(mode: str) -> None:
+def test_parent_stream_with_subgraphs_contains_the_events_of_the_run(mode: str) -> None:
     parent = parent_of(graph_of([FIND], "s1 = find()"))
     given, how = {"asked": QUESTION}, {"stream_mode": "custom", "subgraphs": True}
 
@@ -133,7 +133,7 @@ def test_the_parent_s_stream_shows_the_events_from_inside(mode: str) -> None:
 
 
 @MODES
-def test_as_a_node_of_a_parent_with_the_same_keys_it_needs_no_wrapper(mode: str) -> None:
+def test_graph_needs_no_wrapper_in_a_parent_with_the_same_keys(mode: str) -> None:
     class Shared(TypedDict, total=False):
         question: str
         answer: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What a feedback loop is made of, and what it says where that cannot be used."""
+"""Arguments of a feedback loop, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -35,14 +35,12 @@ def store() -> CaseStore:
 @pytest.mark.parametrize(
     "judge", [Nameless(), Misnamed(), None, lambda request: None], ids=["a", "b", "c", "d"]
 )
-def test_a_judge_that_is_none_is_refused_before_anything_is_searched(
-    store: CaseStore, judge: Any
-) -> None:
+def test_invalid_judge_is_refused_before_any_search(store: CaseStore, judge: Any) -> None:
     with pytest.raises(InputError, match="The judge"):
         build_feedback(store, judge)
 
 
-def test_a_strategy_store_or_limits_that_are_none_are_refused(store: CaseStore) -> None:
+def test_invalid_strategy_store_or_limits_are_refused(store: CaseStore) -> None:
     with pytest.raises(InputError, match="The strategy"):
         build_feedback(store, Scripted(), "rocchio")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="CaseStore"):
@@ -52,25 +50,27 @@ def test_a_strategy_store_or_limits_that_are_none_are_refused(store: CaseStore) 
 
 
 @pytest.mark.parametrize("seconds", [1e300, float("inf"), float("nan"), 0, "3", True])
-def test_seconds_that_no_clock_takes_are_refused(seconds: Any) -> None:
+def test_invalid_seconds_are_refused(seconds: Any) -> None:
     with pytest.raises(InputError, match="seconds"):
         FeedbackLimits(seconds=seconds)
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("text", [lambda case: None, lambda case: 1 / 0], ids=["none", "raises"])
-def test_a_text_that_cannot_be_made_is_named(store: CaseStore, mode: str, text: Any) -> None:
+def test_text_function_that_fails_is_reported_with_its_case(
+    store: CaseStore, mode: str, text: Any
+) -> None:
     with pytest.raises(InputError, match="The text of case"):
         loop(mode, store, Scripted(), text=text)
 
 
-def test_a_loop_that_waits_for_a_person_has_no_result_yet() -> None:
+def test_result_of_a_loop_that_waits_for_a_reply_is_refused() -> None:
     with pytest.raises(InputError, match="waits for a reply"):
         FeedbackResult.from_state({})
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_a_store_that_is_closed_meanwhile_loses_no_verdict(mode: str) -> None:
+def test_loop_keeps_its_verdicts_when_the_store_is_closed_meanwhile(mode: str) -> None:
     own = note_store()
 
     def close(request: Any) -> Verdicts:
@@ -83,7 +83,7 @@ def test_a_store_that_is_closed_meanwhile_loses_no_verdict(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_verdicts_that_are_made_while_they_are_read_end_in_time(
+def test_loop_ends_at_its_deadline_when_the_verdicts_are_endless(
     store: CaseStore, mode: str
 ) -> None:
     def endless() -> Any:
@@ -98,13 +98,13 @@ def test_verdicts_that_are_made_while_they_are_read_end_in_time(
     assert result.reason == "deadline"
 
 
-def test_ids_given_as_a_text_are_no_ids(store: CaseStore) -> None:
+def test_verdict_ids_given_as_one_text_are_ignored_with_a_note(store: CaseStore) -> None:
     result = loop("sync", store, Scripted(lambda r: Verdicts(r.candidates[0].id)))
     assert result.reason == "nothing_relevant"
     assert "is a text" in result.rounds[0]["note"]
 
 
-def test_a_question_is_embedded_once_in_a_whole_loop() -> None:
+def test_loop_embeds_the_question_once() -> None:
     encoder = HashingEncoder()
     own = CaseStore(CaseSchema("once", (text_facet("question", encoder),)))
     own.add([note(f"the river number {n}") for n in range(30)])
@@ -114,7 +114,7 @@ def test_a_question_is_embedded_once_in_a_whole_loop() -> None:
     assert encoder.calls == [[QUESTION]]
 
 
-def test_one_search_serves_several_threads(store: CaseStore) -> None:
+def test_feedback_search_returns_the_same_hits_in_several_threads(store: CaseStore) -> None:
     search = FeedbackSearch(store, Scripted(), RocchioStrategy())
     found: list[list[str]] = []
 
@@ -131,7 +131,7 @@ def test_one_search_serves_several_threads(store: CaseStore) -> None:
     assert all(one == found[0] for one in found)
 
 
-def test_a_first_search_that_hangs_is_a_store_error() -> None:
+def test_hanging_first_search_raises_a_store_error() -> None:
     class Hanging(HashingEncoder):
         def embed(self, texts: Any) -> Any:
             if list(texts) == [QUESTION]:

@@ -78,7 +78,7 @@ GARBAGE: list[Script] = [
 ]
 
 
-def randomly(seed: int) -> Script:
+def random_script(seed: int) -> Script:
     rng = random.Random(seed)
 
     def script(request: JudgeRequest) -> Any:
@@ -88,7 +88,7 @@ def randomly(seed: int) -> Script:
     return script
 
 
-def wait_for_folder(scripts: Sequence[Script]) -> Script:
+def answer_in_turn(scripts: Sequence[Script]) -> Script:
     turns = iter(scripts)
     return lambda request: next(turns)(request)
 
@@ -96,7 +96,7 @@ def wait_for_folder(scripts: Sequence[Script]) -> Script:
 SCRIPTS = st.one_of(
     st.just(all_relevant),
     st.just(no_verdicts),
-    st.integers(0, 99).map(randomly),
+    st.integers(0, 99).map(random_script),
     st.sampled_from(GARBAGE),
 )
 
@@ -113,7 +113,7 @@ SCRIPTS = st.one_of(
     candidates=st.integers(1, 30),
     tokens=st.sampled_from([5, 60, 200, 100_000]),
 )
-def test_the_loop_ends_within_its_bounds_by_the_right_reason(
+def test_loop_ends_within_its_limits_with_the_right_reason(
     store: CaseStore,
     mode: str,
     kind: type[Scripted],
@@ -121,7 +121,7 @@ def test_the_loop_ends_within_its_bounds_by_the_right_reason(
     strategy: Any,
     **limits: int,
 ) -> None:
-    judge = kind(wait_for_folder([*scripts, *[scripts[-1]] * 10]))
+    judge = kind(answer_in_turn([*scripts, *[scripts[-1]] * 10]))
     result = loop(mode, store, judge, strategy, limits=limits)
     judged = [one for one in result.rounds if one["judged"]]
 
@@ -167,9 +167,11 @@ def right_reason(result: FeedbackResult, limits: dict[str, int]) -> str:
 
 @MODES
 @pytest.mark.parametrize("at", range(len(GARBAGE)))
-def test_a_nonsensical_answer_is_read_as_nothing_more(store: CaseStore, mode: str, at: int) -> None:
+def test_nonsensical_verdicts_mark_no_candidate_as_relevant(
+    store: CaseStore, mode: str, at: int
+) -> None:
     for turns in ([], [all_relevant]):
-        result = loop(mode, store, Scripted(wait_for_folder([*turns, GARBAGE[at]])))
+        result = loop(mode, store, Scripted(answer_in_turn([*turns, GARBAGE[at]])))
         assert result.reason == ("settled" if turns else "nothing_relevant")
         assert len(result.hits) == 4
         assert result.confirmed == bool(turns)
@@ -192,7 +194,7 @@ FAILURES = [
 @MODES
 @JUDGES
 @pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
-def test_a_judge_that_raises_ends_the_loop_and_loses_nothing(
+def test_judge_that_raises_ends_the_loop_without_losing_hits(
     store: CaseStore, mode: str, kind: type[Scripted], error: BaseException
 ) -> None:
     for rounds_before in (0, 1):
@@ -215,9 +217,7 @@ def test_a_judge_that_raises_ends_the_loop_and_loses_nothing(
 
 
 @MODES
-def test_verdicts_that_failed_end_the_loop_as_an_exception_does(
-    store: CaseStore, mode: str
-) -> None:
+def test_failed_verdicts_end_the_loop_as_an_exception_does(store: CaseStore, mode: str) -> None:
     def script(request: JudgeRequest) -> Any:
         if request.relevant:
             known = frozenset(one.id for one in request.candidates)
@@ -256,7 +256,7 @@ def hangs(request: JudgeRequest) -> Verdicts:
     ],
     ids=["sync", "async thread", "async sleep", "async swallow"],
 )
-def test_a_judge_that_hangs_ends_the_loop_within_its_time(
+def test_hanging_judge_ends_the_loop_at_its_deadline(
     store: CaseStore, mode: str, judge: Scripted
 ) -> None:
     inner = judge.script
@@ -274,7 +274,7 @@ def test_a_judge_that_hangs_ends_the_loop_within_its_time(
 
 
 @MODES
-def test_no_judge_is_asked_when_no_time_is_left(store: CaseStore, mode: str) -> None:
+def test_judge_is_not_called_when_no_time_is_left(store: CaseStore, mode: str) -> None:
     judge = Awaited()
     result = loop(mode, store, judge, limits={"seconds": 1e-6})
     assert (result.reason, judge.asked) == ("deadline", [])
@@ -283,14 +283,16 @@ def test_no_judge_is_asked_when_no_time_is_left(store: CaseStore, mode: str) -> 
 
 @MODES
 @JUDGES
-def test_no_judge_is_asked_about_nothing(store: CaseStore, mode: str, kind: type[Scripted]) -> None:
+def test_judge_is_not_called_when_no_candidate_fits_the_token_limit(
+    store: CaseStore, mode: str, kind: type[Scripted]
+) -> None:
     judge = kind()
     result = loop(mode, store, judge, limits={"tokens": 1})
     assert (result.reason, judge.asked) == ("tokens", [])
     assert (len(result.hits), result.confirmed) == (4, False)
 
 
-def test_a_judges_own_count_of_tokens_is_what_counts(store: CaseStore) -> None:
+def test_token_limit_uses_the_token_counts_of_the_judge(store: CaseStore) -> None:
     def script(request: JudgeRequest) -> Any:
         known = frozenset(one.id for one in request.candidates)
         return Verdicts(known, tokens={"input": 90, "output": 10})
@@ -300,7 +302,9 @@ def test_a_judges_own_count_of_tokens_is_what_counts(store: CaseStore) -> None:
     assert result.reason == "tokens"
 
 
-def test_hits_stand_by_probability_where_the_judge_tells_it_of_all(store: CaseStore) -> None:
+def test_hits_are_sorted_by_probability_when_the_judge_gives_all_probabilities(
+    store: CaseStore,
+) -> None:
     def script(request: JudgeRequest) -> Any:
         known = {one.id: 1 - one.nearness / 9 for one in request.candidates}
         return Verdicts(frozenset(known), known)

@@ -1,4 +1,4 @@
-"""The judge with a chat model: what the model is shown, and what becomes of what it says."""
+"""The judge with a chat model: its prompt, and how it reads the model's text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def request(*texts: str, relevant: tuple[str, ...] = (), **more: Any) -> JudgeRe
     return JudgeRequest("where is the key?", known, asked, **more)
 
 
-def judged(mode: str, judge: ChatJudge, asked: JudgeRequest) -> Verdicts:
+def verdicts_of(mode: str, judge: ChatJudge, asked: JudgeRequest) -> Verdicts:
     return judge.judge(asked) if mode == "sync" else asyncio.run(judge.ajudge(asked))
 
 
@@ -65,11 +65,11 @@ def numbers(verdicts: Verdicts) -> list[int]:
     ],
     ids=["object", "mended", "list", "cut", "unknown", "words", "empty"],
 )
-def test_an_answer_is_about_the_candidates_that_were_asked_about(
+def test_verdicts_apply_only_to_the_candidates_of_the_request(
     mode: str, said: str, relevant: list[int], note: str
 ) -> None:
     judge = ChatJudge(ScriptedModel(script=said), numbering=Unshuffled())
-    verdicts = judged(mode, judge, request("a", "b", "c", relevant=("d",)))
+    verdicts = verdicts_of(mode, judge, request("a", "b", "c", relevant=("d",)))
     assert numbers(verdicts) == relevant
     assert note in verdicts.note
     assert bool(verdicts.note) == bool(note)
@@ -77,7 +77,7 @@ def test_an_answer_is_about_the_candidates_that_were_asked_about(
     assert judge.name == "chat:ScriptedModel"
 
 
-def test_what_is_relevant_is_shown_as_context_and_only_the_unseen_is_numbered() -> None:
+def test_prompt_shows_relevant_hits_as_context_and_numbers_only_candidates() -> None:
     model = ScriptedModel(script="{}")
     ChatJudge(model).judge(request("one", "two", relevant=("head", "tail")))
     system, human = (str(message.text) for message in model.asked[0])
@@ -92,7 +92,7 @@ def test_what_is_relevant_is_shown_as_context_and_only_the_unseen_is_numbered() 
     assert "never instructions" in system
 
 
-def test_delimiters_and_numbers_are_drawn_anew_for_every_request() -> None:
+def test_delimiters_and_candidate_numbers_differ_between_requests() -> None:
     model = ScriptedModel(script="{}")
     judge = ChatJudge(model)
     texts = [f"text {n}" for n in range(12)]
@@ -106,7 +106,7 @@ def test_delimiters_and_numbers_are_drawn_anew_for_every_request() -> None:
     assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(texts))}
 
 
-def test_a_seed_makes_the_numbers_the_same_again() -> None:
+def test_candidate_numbers_are_equal_for_the_same_seed() -> None:
     model = ScriptedModel(script="{}")
     for _ in range(2):
         ChatJudge(model, numbering=random.Random(3)).judge(request(*"abcdefgh"))
@@ -127,14 +127,14 @@ def reads(messages: list[BaseMessage]) -> str:
     return f"{{{', '.join(told)}}}"
 
 
-def test_verdicts_are_of_the_candidate_whose_number_was_told() -> None:
+def test_verdict_applies_to_the_candidate_with_its_number() -> None:
     texts = [f"{'key' if n % 3 else 'door'} {n}" for n in range(20)]
     for _ in range(3):
         verdicts = ChatJudge(ScriptedModel(script=reads)).judge(request(*texts))
         assert numbers(verdicts) == [n for n in range(20) if n % 3]
 
 
-def test_tokens_are_counted_as_the_model_tells_them() -> None:
+def test_verdicts_contain_the_token_counts_of_the_model() -> None:
     usage: Any = {"input_tokens": 7, "output_tokens": 2, "total_tokens": 9}
     said = AIMessage('{"0": true}', usage_metadata=usage)
     verdicts = ChatJudge(ScriptedModel(script=said)).judge(request("a"))
@@ -145,9 +145,9 @@ def test_tokens_are_counted_as_the_model_tells_them() -> None:
 
 
 @MODES
-def test_nothing_to_judge_asks_no_model(mode: str) -> None:
+def test_judge_does_not_call_the_model_without_candidates(mode: str) -> None:
     model = ScriptedModel(script="[0]")
-    assert judged(mode, ChatJudge(model), request(relevant=("d",))) == Verdicts(frozenset())
+    assert verdicts_of(mode, ChatJudge(model), request(relevant=("d",))) == Verdicts(frozenset())
     assert model.asked == []
 
 
@@ -171,11 +171,9 @@ def failing(error: BaseException) -> Any:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_model_that_fails_raises_nothing_and_ends_the_loop(
-    mode: str, error: BaseException
-) -> None:
+def test_failing_model_ends_the_loop_without_an_exception(mode: str, error: BaseException) -> None:
     judge = ChatJudge(ScriptedModel(script=failing(error)))
-    verdicts = judged(mode, judge, request("a"))
+    verdicts = verdicts_of(mode, judge, request("a"))
     assert verdicts.failed
     assert verdicts.relevant == frozenset()
     assert type(error).__name__ in verdicts.note
@@ -195,17 +193,19 @@ def sleeps(messages: list[BaseMessage]) -> str:
 @pytest.mark.parametrize(
     ("seconds", "left"), [(0.1, 30.0), (30.0, 0.1)], ids=["its own", "the request's"]
 )
-def test_a_model_that_hangs_is_abandoned_in_time(mode: str, seconds: float, left: float) -> None:
+def test_hanging_model_is_abandoned_at_the_time_limit(
+    mode: str, seconds: float, left: float
+) -> None:
     judge = ChatJudge(ScriptedModel(script=sleeps), seconds=seconds)
     started = time.perf_counter()
-    verdicts = judged(mode, judge, request("a", seconds=left))
+    verdicts = verdicts_of(mode, judge, request("a", seconds=left))
     assert time.perf_counter() - started < 0.8
     assert verdicts.failed
     assert verdicts.note == "The model gave no verdicts within 0.1 s."
 
 
 @MODES
-def test_a_loop_tells_its_own_deadline_from_the_models(mode: str) -> None:
+def test_loop_distinguishes_its_deadline_from_the_time_limit_of_the_model(mode: str) -> None:
     with note_store() as store:
         slow = ScriptedModel(script=sleeps)
         own = loop(mode, store, ChatJudge(slow, seconds=0.1))
@@ -227,7 +227,7 @@ def test_a_loop_tells_its_own_deadline_from_the_models(mode: str) -> None:
     ],
     ids=["none", "name", "class", "negative", "zero", "nan", "endless", "text"],
 )
-def test_a_judge_without_model_or_deadline_is_an_input_error(
+def test_judge_with_an_invalid_model_or_time_limit_is_an_input_error(
     model: Any, seconds: Any, word: str
 ) -> None:
     with pytest.raises(InputError, match=word):

@@ -21,7 +21,7 @@ def retriever(judge: Scripted, **more: object) -> FeedbackRetriever:
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_documents_say_in_which_round_they_were_found_and_who_confirmed_them(mode: str) -> None:
+def test_document_metadata_contains_round_confirmation_and_stop_reason(mode: str) -> None:
     made = retriever(Scripted(), k=20)
     documents = made.invoke(QUESTION) if mode == "sync" else asyncio.run(made.ainvoke(QUESTION))
     assert [one.metadata["round"] for one in documents] == [1] * 4 + [2] * 3 + [3] * 3
@@ -30,25 +30,25 @@ def test_documents_say_in_which_round_they_were_found_and_who_confirmed_them(mod
     assert all(one.metadata["case_id"] == one.id for one in documents)
 
 
-def test_unconfirmed_documents_say_so() -> None:
+def test_document_metadata_marks_unconfirmed_documents() -> None:
     documents = retriever(Scripted(lambda request: Verdicts(frozenset())), k=3).invoke(QUESTION)
     assert len(documents) == 3
     assert not any(one.metadata["confirmed"] for one in documents)
     assert documents[0].metadata["stopped"] == "nothing_relevant"
 
 
-def test_a_condition_holds_for_every_document() -> None:
+def test_where_condition_holds_for_every_document() -> None:
     documents = retriever(Scripted(), k=20, where={"even": True}).invoke(QUESTION)
     assert documents
     assert all(one.metadata["even"] for one in documents)
 
 
-def test_a_question_that_is_none_is_refused() -> None:
+def test_blank_question_is_refused() -> None:
     with pytest.raises(InputError):
         retriever(Scripted()).invoke("   ")
 
 
 @pytest.mark.parametrize("setting", [{"k": 0}, {"many": 3}], ids=["k of 0", "unknown"])
-def test_settings_that_cannot_be_used_are_refused(setting: dict[str, object]) -> None:
+def test_invalid_retriever_settings_are_refused(setting: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         retriever(Scripted(), **setting)

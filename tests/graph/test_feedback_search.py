@@ -1,4 +1,4 @@
-"""What a loop searches: unseen cases that may be seen, whatever becomes of store and strategy."""
+"""Searches of a feedback loop: conditions, tenants, deleted cases and failing strategies."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def store() -> Iterator[CaseStore]:
 
 @MODES
 @EACH
-def test_the_condition_holds_in_every_round(
+def test_where_condition_holds_in_every_round(
     store: CaseStore, mode: str, strategy: Strategy
 ) -> None:
     judge = Scripted()
@@ -70,7 +70,7 @@ def test_the_condition_holds_in_every_round(
 
 @MODES
 @EACH
-def test_a_tenant_sees_its_own_cases_in_every_round(mode: str, strategy: Strategy) -> None:
+def test_loop_finds_only_cases_of_its_tenant_in_every_round(mode: str, strategy: Strategy) -> None:
     with CaseStore(note_schema("owned", tenanted=True), tenant="ann") as ann:
         ann.add([note(text) for text in TEXTS[:9]])
         with ann.for_tenant("bob") as bob:
@@ -83,7 +83,7 @@ def test_a_tenant_sees_its_own_cases_in_every_round(mode: str, strategy: Strateg
 
 
 @MODES
-def test_an_empty_store_is_no_error(mode: str) -> None:
+def test_loop_over_an_empty_store_returns_no_hits(mode: str) -> None:
     with CaseStore(note_schema("empty")) as empty:
         judge = Scripted()
         result = loop(mode, empty, judge)
@@ -92,7 +92,7 @@ def test_an_empty_store_is_no_error(mode: str) -> None:
 
 
 @MODES
-def test_a_condition_that_nothing_meets_finds_nothing(store: CaseStore, mode: str) -> None:
+def test_where_condition_that_no_case_meets_returns_no_hits(store: CaseStore, mode: str) -> None:
     result = run(mode, build_feedback(store, Scripted()), where={"even": "never"})
     assert (result.hits, result.reason) == ([], "exhausted")
 
@@ -103,7 +103,7 @@ def test_a_condition_that_nothing_meets_finds_nothing(store: CaseStore, mode: st
     [{"question": "  "}, {"question": 7}, {"where": {"even": object()}}],
     ids=["empty", "number", "where"],
 )
-def test_what_cannot_be_asked_is_an_input_error(
+def test_invalid_question_or_where_condition_is_an_input_error(
     store: CaseStore, mode: str, given: dict[str, Any]
 ) -> None:
     with pytest.raises(InputError):
@@ -112,7 +112,7 @@ def test_what_cannot_be_asked_is_an_input_error(
 
 @MODES
 @pytest.mark.parametrize("which", ["relevant", "unseen", "all"])
-def test_a_case_that_is_deleted_meanwhile_is_left_out(mode: str, which: str) -> None:
+def test_case_deleted_during_the_loop_is_left_out(mode: str, which: str) -> None:
     with note_store() as own:
         gone: list[str] = []
 
@@ -221,7 +221,7 @@ class Searches:
         "cancelled",
     ],
 )
-def test_whatever_a_strategy_does_what_was_found_is_returned(
+def test_loop_returns_its_hits_when_a_strategy_misbehaves(
     store: CaseStore, mode: str, by: Any, reason: str
 ) -> None:
     judge = Scripted()
@@ -237,7 +237,7 @@ def test_whatever_a_strategy_does_what_was_found_is_returned(
 
 
 @MODES
-def test_a_strategy_that_hangs_ends_the_loop_within_its_time(store: CaseStore, mode: str) -> None:
+def test_hanging_strategy_ends_the_loop_at_its_deadline(store: CaseStore, mode: str) -> None:
     started = time.perf_counter()
     result = loop(
         mode, store, Scripted(), Searches(lambda *given: time.sleep(1.5)), limits={"seconds": 0.4}
@@ -246,7 +246,9 @@ def test_a_strategy_that_hangs_ends_the_loop_within_its_time(store: CaseStore, m
     assert (result.reason, len(result.hits), result.confirmed) == ("deadline", 4, True)
 
 
-def test_the_judge_reads_what_it_is_told_to_read_of_a_case(store: CaseStore) -> None:
+def test_judge_reads_the_text_of_the_text_function_cut_to_the_character_limit(
+    store: CaseStore,
+) -> None:
     judge = Scripted()
     loop(
         "sync",
@@ -262,7 +264,7 @@ def test_the_judge_reads_what_it_is_told_to_read_of_a_case(store: CaseStore) -> 
 
 @pytest.mark.parametrize("bad", [0, -1, True, 2.5, float("inf"), float("nan"), "4"], ids=repr)
 @pytest.mark.parametrize("name", ["rounds", "seconds"])
-def test_limits_are_above_0(name: str, bad: Any) -> None:
+def test_feedback_limits_refuse_values_that_are_not_above_0(name: str, bad: Any) -> None:
     if name == "seconds" and bad == 2.5:
         assert FeedbackLimits(seconds=bad).seconds == bad
         return

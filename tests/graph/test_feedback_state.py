@@ -1,4 +1,4 @@
-"""What is kept of a loop, and how it goes on: checkpoints, crashes, parents, streams."""
+"""Checkpoints, resumption, parent graphs and streams of a feedback loop."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def plain_all_through(value: Any) -> bool:
 
 
 @MODES
-def test_every_state_that_is_kept_is_plain_json(store: CaseStore, mode: str) -> None:
+def test_checkpointed_states_of_a_loop_are_plain_json(store: CaseStore, mode: str) -> None:
     def script(request: JudgeRequest) -> Any:
         known = frozenset(one.id for one in request.candidates)
         tokens: Any = {"input": 2**80, "output": 1.5}
@@ -86,7 +86,7 @@ with note_store() as store:
 """
 
 
-def test_a_strict_checkpointer_keeps_a_loop() -> None:
+def test_loop_runs_with_strict_msgpack_checkpoints() -> None:
     ended = fresh_process(STRICT, LANGGRAPH_STRICT_MSGPACK="true")
     assert (ended.stdout, ended.stderr) == ("rounds True\n", "")
 
@@ -96,7 +96,7 @@ class Crash(BaseException):
 
 
 @MODES
-def test_a_loop_that_crashed_goes_on_where_it_was(store: CaseStore, mode: str) -> None:
+def test_crashed_loop_resumes_in_the_round_where_it_stopped(store: CaseStore, mode: str) -> None:
     def script(request: JudgeRequest) -> Any:
         if len(judge.asked) == 2:
             raise Crash
@@ -121,7 +121,7 @@ def resumed(graph: Any, given: Any = None) -> Any:
 
 
 @MODES
-def test_a_second_question_on_a_thread_starts_anew(store: CaseStore, mode: str) -> None:
+def test_second_question_on_a_thread_starts_a_new_loop(store: CaseStore, mode: str) -> None:
     graph = build_feedback(store, Scripted(), limits=LIMITS, checkpointer=saver())
     run(mode, graph, CONFIG, question="fish and salt")
     again = run(mode, graph, CONFIG)
@@ -130,7 +130,7 @@ def test_a_second_question_on_a_thread_starts_anew(store: CaseStore, mode: str) 
     assert [one["round"] for one in again.rounds] == [1, 2, 3]
 
 
-def test_a_person_may_be_the_judge(store: CaseStore) -> None:
+def test_judge_can_ask_a_person_with_an_interrupt(store: CaseStore) -> None:
     def script(request: JudgeRequest) -> Any:
         return Verdicts(frozenset(interrupt([one.id for one in request.candidates])))
 
@@ -156,7 +156,9 @@ class Parent(TypedDict, total=False):
 
 @MODES
 @pytest.mark.parametrize("checkpointed", [False, True], ids=["plain", "checkpointed"])
-def test_a_loop_is_a_node_of_another_graph(store: CaseStore, mode: str, checkpointed: bool) -> None:
+def test_loop_as_a_node_leaves_other_keys_of_the_parent_unchanged(
+    store: CaseStore, mode: str, checkpointed: bool
+) -> None:
     graph = StateGraph(Parent)
     graph.add_node("feedback", build_feedback(store, Scripted(), limits=LIMITS))
     graph.add_edge(START, "feedback")
@@ -174,7 +176,7 @@ def test_a_loop_is_a_node_of_another_graph(store: CaseStore, mode: str, checkpoi
         assert ids(result) == ids(loop(mode, store, Scripted(), limits={"rounds": 3}))
 
 
-def test_every_round_is_streamed_once_as_it_is_kept(store: CaseStore) -> None:
+def test_stream_contains_each_round_once_and_equals_the_result(store: CaseStore) -> None:
     graph = build_feedback(store, Scripted(), RocchioStrategy(), limits=LIMITS)
     events: list[Any] = []
     state: Any = {}
@@ -193,7 +195,7 @@ def test_every_round_is_streamed_once_as_it_is_kept(store: CaseStore) -> None:
     assert [one["total"] for one in rounds] == [4, 7, 10]
 
 
-def test_every_round_is_streamed_when_awaited_too(store: CaseStore) -> None:
+def test_astream_contains_each_round_and_the_error_of_a_failed_judge(store: CaseStore) -> None:
     async def events(script: Any) -> list[Any]:
         graph = build_feedback(store, Scripted(script), limits=LIMITS)
         told = [one async for one in graph.astream({"question": QUESTION}, stream_mode="custom")]

@@ -1,4 +1,4 @@
-"""A feedback loop inside of a step of a plan: what it finds, and what the step tells of it."""
+"""A feedback loop as the search of a plan's step: its results and reports."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def first_of_each(request: JudgeRequest) -> Verdicts:
     return Verdicts(frozenset(one.id for one in request.candidates[:1]))
 
 
-def looping(store: CaseStore, judge: Any, *, k: int = 8, **more: Any) -> ToolSpec:
+def tool_with_loop(store: CaseStore, judge: Any, *, k: int = 8, **more: Any) -> ToolSpec:
     search = FeedbackSearch(store, judge, RocchioStrategy(), limits=LIMITS, **more)
     return tool_from_store(store, name="notes", description="Notes.", k=k, search=search)
 
 
-def test_step_returns_what_was_confirmed_and_keeps_a_report_of_every_round(
-    ask: Ask, store: CaseStore
-) -> None:
-    answer = ask(graph_of([looping(store, Scripted(first_of_each))], PLAN), {"question": QUESTION})
+def test_step_returns_confirmed_cases_and_reports_every_round(ask: Ask, store: CaseStore) -> None:
+    answer = ask(
+        graph_of([tool_with_loop(store, Scripted(first_of_each))], PLAN), {"question": QUESTION}
+    )
     (step,) = answer.steps
     assert len(step["rows"]) == 3
     *rounds, ended = step["reports"]
@@ -44,28 +44,30 @@ def test_step_returns_what_was_confirmed_and_keeps_a_report_of_every_round(
     assert (ended["reason"], ended["judge"]) == ("rounds", "scripted")
 
 
-def test_without_a_confirmed_case_the_step_returns_what_a_single_search_finds(
+def test_step_returns_hits_of_a_single_search_when_no_case_is_confirmed(
     ask: Ask, store: CaseStore
 ) -> None:
     plain = tool_from_store(store, name="notes", description="Notes.", k=4)
     single = ask(graph_of([plain], PLAN), {"question": QUESTION})
     judge = Scripted(lambda request: Verdicts(frozenset()))
-    looped = ask(graph_of([looping(store, judge, k=4)], PLAN), {"question": QUESTION})
+    looped = ask(graph_of([tool_with_loop(store, judge, k=4)], PLAN), {"question": QUESTION})
     assert looped.steps[0]["rows"] == single.steps[0]["rows"]
     assert single.steps[0]["reports"] == []
 
 
-def test_without_a_fallback_a_step_that_confirms_nothing_is_empty(
+def test_step_without_fallback_is_empty_when_no_case_is_confirmed(
     ask: Ask, store: CaseStore
 ) -> None:
     judge = Scripted(lambda request: Verdicts(frozenset()))
-    answer = ask(graph_of([looping(store, judge, fallback=False)], PLAN), {"question": QUESTION})
+    answer = ask(
+        graph_of([tool_with_loop(store, judge, fallback=False)], PLAN), {"question": QUESTION}
+    )
     assert answer.steps[0]["status"] == "empty"
     assert answer.steps[0]["reports"][-1]["reason"] == "nothing_relevant"
 
 
-def test_rounds_are_events_of_the_run_while_it_runs(store: CaseStore) -> None:
-    graph = graph_of([looping(store, Scripted(first_of_each))], PLAN)
+def test_stream_contains_the_rounds_as_step_reports(store: CaseStore) -> None:
+    graph = graph_of([tool_with_loop(store, Scripted(first_of_each))], PLAN)
     events = list(graph.stream({"question": QUESTION}, stream_mode="custom"))
     kinds = [event["event"] for event in events]
     assert kinds.index("step_started") < kinds.index("step_report") < kinds.index("step_ended")
@@ -73,7 +75,7 @@ def test_rounds_are_events_of_the_run_while_it_runs(store: CaseStore) -> None:
     assert [one.get("round") for one in told] == [1, 2, 3, None]
 
 
-def test_a_judge_that_hangs_holds_the_step_no_longer_than_the_loops_time(
+def test_hanging_judge_delays_the_step_no_longer_than_the_loop_deadline(
     ask: Ask, store: CaseStore
 ) -> None:
     judge = Scripted(lambda request: time.sleep(5))
@@ -86,7 +88,7 @@ def test_a_judge_that_hangs_holds_the_step_no_longer_than_the_loops_time(
     assert answer.steps[0]["reports"][-1]["reason"] == "deadline"
 
 
-def test_a_scope_that_a_tool_binds_holds_in_every_round(ask: Ask, store: CaseStore) -> None:
+def test_filter_of_the_tool_holds_in_every_round(ask: Ask, store: CaseStore) -> None:
     judge = Scripted()
     search = FeedbackSearch(store, judge, RocchioStrategy(), limits=LIMITS)
     tool = tool_from_store(
@@ -99,11 +101,11 @@ def test_a_scope_that_a_tool_binds_holds_in_every_round(ask: Ask, store: CaseSto
     assert all(seen)
 
 
-def test_a_loop_in_a_step_takes_no_part_in_the_runs_checkpoints(store: CaseStore) -> None:
+def test_loop_within_a_step_writes_no_checkpoints(store: CaseStore) -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
     saver = InMemorySaver()
-    graph = graph_of([looping(store, Scripted(first_of_each))], PLAN, checkpointer=saver)
+    graph = graph_of([tool_with_loop(store, Scripted(first_of_each))], PLAN, checkpointer=saver)
     config: Any = {"configurable": {"thread_id": "one"}}
     graph.invoke({"question": QUESTION}, config)
     spaces = {saved.config["configurable"]["checkpoint_ns"] for saved in saver.list(None)}

@@ -1,4 +1,4 @@
-"""What is read of a chat model's answer about candidates, however it is written."""
+"""Verdicts are read from a chat model's text in any format."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ PIECES = [
         ("I refuse [1]", {}),
     ],
 )
-def test_what_is_meant_is_read_and_nothing_else(text: str, read: dict[int, bool]) -> None:
+def test_answer_of_any_known_format_is_read_as_verdicts(text: str, read: dict[int, bool]) -> None:
     assert read_verdicts(text, 2) == read
 
 
@@ -90,7 +90,7 @@ def test_what_is_meant_is_read_and_nothing_else(text: str, read: dict[int, bool]
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)), st.integers(0, 4))
 @example("٣: true", 4)
 @example('{"00": true}', 1)
-def test_any_text_is_read_as_verdicts_on_the_closed_list(text: str, count: int) -> None:
+def test_any_text_yields_boolean_verdicts_on_listed_candidates_only(text: str, count: int) -> None:
     read = read_verdicts(text, count)
     assert set(read) <= set(range(count))
     assert all(type(verdict) is bool for verdict in read.values())
@@ -103,7 +103,7 @@ def test_any_text_is_read_as_verdicts_on_the_closed_list(text: str, count: int) 
     st.sampled_from(["{}", "```json\n{}\n```", "Thinking of it, {} it is.", "1. {}"]),
     st.integers(0, 99),
 )
-def test_an_object_is_read_as_it_was_written_and_cut_off_as_far_as_it_goes(
+def test_json_object_is_read_whole_or_up_to_where_it_is_cut_off(
     verdicts: dict[int, bool], indent: int | None, around: str, kept: int
 ) -> None:
     written = json.dumps(verdicts, indent=indent)
@@ -139,7 +139,7 @@ HOSTILE = [
 ]
 
 
-def test_long_answers_of_any_shape_are_read_at_once() -> None:
+def test_long_hostile_answers_are_read_within_two_seconds() -> None:
     started = time.process_time()
     for piece in HOSTILE:
         read_verdicts(piece * (200_000 // len(piece)), 5)
@@ -148,13 +148,13 @@ def test_long_answers_of_any_shape_are_read_at_once() -> None:
     assert time.process_time() - started < 2
 
 
-def test_of_a_long_answer_the_end_is_read() -> None:
+def test_long_answer_is_read_at_its_end_only() -> None:
     thought = "So it is. " * MAX_CHARACTERS
     assert read_verdicts(thought + '{"0": true, "1": false}', 2) == BOTH
     assert read_verdicts('{"0": true, "1": false}' + thought, 2) == {}
 
 
-def test_no_answer_takes_long_to_read() -> None:
+def test_each_answer_of_maximum_length_is_read_within_two_seconds() -> None:
     for piece in ["{", "{//", '["', "{'", '{"a":1,', "[1,", "\n[1] x", "0 : ", '{"\\"', " "]:
         started = time.perf_counter()
         read_verdicts(piece * MAX_CHARACTERS, 5)

@@ -1,4 +1,4 @@
-"""Sentences of a worded answer that its evidence bears out, and those that it does not."""
+"""Sentences of an answer that the evidence does not support are marked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ITEMS = [evidence(1, KETTLE), evidence(2, TEA)]
         "No toasters found.",
     ],
 )
-def test_a_sentence_that_its_evidence_bears_out_stays_as_it_is(text: str) -> None:
+def test_supported_sentence_stays_unchanged(text: str) -> None:
     assert mark_unsupported(text, ITEMS, ["No toasters found."]) == text
 
 
@@ -42,13 +42,11 @@ def test_a_sentence_that_its_evidence_bears_out_stays_as_it_is(text: str) -> Non
     ],
     ids=["other words", "other numbers", "other evidence", "no evidence"],
 )
-def test_one_that_it_does_not_bear_out_is_marked_and_cites_nothing(
-    text: str, expected: str
-) -> None:
+def test_unsupported_sentence_is_marked_and_loses_its_citation(text: str, expected: str) -> None:
     assert mark_unsupported(text, ITEMS) == expected
 
 
-def test_without_evidence_there_is_nothing_to_check_by() -> None:
+def test_sentence_is_not_marked_without_evidence() -> None:
     assert mark_unsupported("Dogs like bones.", []) == "Dogs like bones."
 
 
@@ -62,7 +60,7 @@ def test_sentences_keep_their_citations() -> None:
     ]
 
 
-def test_a_chat_model_s_sentences_are_marked_where_that_is_asked_for() -> None:
+def test_chat_generator_marks_unsupported_sentences_only_with_marks_true() -> None:
     said = "Tea is served at four [E2]. Dogs like bones [E1][E9]."
     for marks, text in (
         (False, said),

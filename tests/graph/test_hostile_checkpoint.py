@@ -1,4 +1,4 @@
-"""A checkpoint is data: whatever it names, none of it is called."""
+"""A checkpoint is data: no function that it names is called."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def named(module: str, function: str, argument: str) -> ormsgpack.Ext:
 
 @pytest.mark.parametrize("serde", [JsonPlusSerializer(), EncryptedSerializer(Plain())])
 @pytest.mark.parametrize("table", ["checkpoints", "writes"])
-def test_no_function_that_a_checkpoint_names_is_called(
+def test_graph_calls_no_function_that_a_checkpoint_names(
     tmp_path: Path, serde: Any, table: str
 ) -> None:
     file = tmp_path / "threads.db"
@@ -67,7 +67,7 @@ def test_no_function_that_a_checkpoint_names_is_called(
         assert saver.serde is serde
 
 
-def test_types_that_a_team_lists_itself_are_read_as_before() -> None:
+def test_graph_keeps_a_serializer_with_listed_types() -> None:
     saver = InMemorySaver(
         serde=JsonPlusSerializer(allowed_msgpack_modules=[("fractions", "Fraction")])
     )

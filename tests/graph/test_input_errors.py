@@ -1,4 +1,4 @@
-"""What cannot be answered is refused at once, with an error of ours."""
+"""Invalid questions, contexts and limits are refused with an error before any call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNUSABLE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", UNUSABLE)
-def test_an_unusable_question_context_or_history_is_an_input_error_and_calls_nothing(
+def test_invalid_question_context_or_history_is_an_input_error_before_any_call(
     ask: Ask, kind: str
 ) -> None:
     called: list[str] = []
@@ -50,20 +50,20 @@ def test_an_unusable_question_context_or_history_is_an_input_error_and_calls_not
 
 
 @pytest.mark.parametrize("context", [None, {}, {"page": None}, {"a": {"b": [1, "c"]}}])
-def test_no_context_or_any_json_object_will_do(ask: Ask, context: Any) -> None:
+def test_context_may_be_absent_or_any_json_object(ask: Ask, context: Any) -> None:
     graph = graph_of([tool("t", lambda given, context: "there")], "s1 = t()")
     assert ask(graph, {"question": QUESTION, "context": context}).citations == ["E1"]
 
 
 @pytest.mark.parametrize("name", ["steps", "step_seconds", "concurrency", "rows", "characters"])
 @pytest.mark.parametrize("value", [0, -1])
-def test_a_budget_that_is_not_positive_is_refused_by_its_name(name: str, value: int) -> None:
+def test_limit_that_is_not_positive_is_refused_and_named(name: str, value: int) -> None:
     budget: Any = {name: value}
     with pytest.raises(InputError, match=f"Limits.{name} is {value}"):
         replace(Limits(), **budget)
 
 
-def test_a_plan_of_a_field_that_the_context_lacks_is_refused(ask: Ask) -> None:
+def test_plan_with_a_field_that_the_context_lacks_is_refused(ask: Ask) -> None:
     called: list[str] = []
     tools = [tool("t", lambda given, context: called.append(context.step))]
     graph = graph_of(tools, "s1 = t(a=context.page)\ns2 = t()")

@@ -203,7 +203,7 @@ class Runs(RuleBasedStateMachine):
         assert answer["text"]
 
 
-def played(examples: int, steps: int) -> None:
+def run_state_machine(examples: int, steps: int) -> None:
     run_state_machine_as_test(
         Runs,
         settings=settings(
@@ -216,15 +216,15 @@ def played(examples: int, steps: int) -> None:
 
 
 def test_no_order_of_events_repeats_a_step_mixes_results_or_exceeds_a_budget() -> None:
-    played(at_most(60), 20)
+    run_state_machine(at_most(60), 20)
 
 
 @pytest.mark.slow
 def test_no_long_order_of_events_repeats_a_step_mixes_results_or_exceeds_a_budget() -> None:
-    played(1500, 60)
+    run_state_machine(1500, 60)
 
 
-def test_a_step_is_called_again_where_what_it_was_given_was_not_kept() -> None:
+def test_skipped_step_runs_after_all_when_its_input_was_not_saved() -> None:
     run = Runs()
     run.begin(plan="s1 = works()\ns2 = works(a=s1.value)\ns3 = works()", concurrency=1)
     run.goes_on(reply=False)

@@ -24,7 +24,7 @@ def run(mode: str, graph: Any, given: Any) -> Any:
     return asyncio.run(graph.ainvoke(given, CONFIG))
 
 
-def made(plan: str) -> tuple[Any, Counter[str], list[str]]:
+def graph_and_calls(plan: str) -> tuple[Any, Counter[str], list[str]]:
     called: Counter[str] = Counter()
     keys: list[str] = []
 
@@ -42,10 +42,10 @@ def made(plan: str) -> tuple[Any, Counter[str], list[str]]:
 
 
 @MODES
-def test_a_question_to_the_user_pauses_the_run_once_and_its_answer_is_the_result(
+def test_interrupt_pauses_the_run_once_and_the_reply_is_the_result(
     mode: str,
 ) -> None:
-    graph, called, keys = made(
+    graph, called, keys = graph_and_calls(
         "s1 = counted()\ns2 = asks(a=s1.value)\ns3 = counted()\ns4 = counted(a=s2.value)"
     )
     paused = run(mode, graph, {"question": QUESTION})
@@ -63,16 +63,16 @@ def test_a_question_to_the_user_pauses_the_run_once_and_its_answer_is_the_result
 
 
 @MODES
-def test_steps_that_do_not_wait_for_the_user_finish_before_the_pause(mode: str) -> None:
-    graph, called, _ = made("s1 = asks()\ns2 = counted()\ns3 = counted(a=s2.value)")
+def test_steps_independent_of_an_interrupt_finish_before_the_run_pauses(mode: str) -> None:
+    graph, called, _ = graph_and_calls("s1 = asks()\ns2 = counted()\ns3 = counted(a=s2.value)")
     run(mode, graph, {"question": QUESTION})
     run(mode, graph, Command(resume="blue"))
     assert called == {"s2": 1, "s3": 1}
 
 
 @MODES
-def test_two_questions_to_the_user_can_be_answered_one_after_the_other(mode: str) -> None:
-    graph, _, _ = made("s1 = asks()\ns2 = asks()\ns3 = counted(a=s1.value, b=s2.value)")
+def test_two_interrupts_can_be_answered_one_after_the_other(mode: str) -> None:
+    graph, _, _ = graph_and_calls("s1 = asks()\ns2 = asks()\ns3 = counted(a=s1.value, b=s2.value)")
     state = run(mode, graph, {"question": QUESTION})
     asked = []
     while "answer" not in state:
@@ -86,8 +86,8 @@ def test_two_questions_to_the_user_can_be_answered_one_after_the_other(mode: str
 
 
 @MODES
-def test_two_questions_to_the_user_are_both_shown_and_can_be_answered_at_once(mode: str) -> None:
-    graph, _, _ = made("s1 = asks()\ns2 = asks()\ns3 = counted(a=s1.value)")
+def test_two_interrupts_are_both_shown_and_can_be_answered_together(mode: str) -> None:
+    graph, _, _ = graph_and_calls("s1 = asks()\ns2 = asks()\ns3 = counted(a=s1.value)")
     paused = run(mode, graph, {"question": QUESTION})["__interrupt__"]
     assert sorted(pause.value["step"] for pause in paused) == ["s1", "s2"]
     resume = {pause.id: f"answer to {pause.value['step']}" for pause in paused}
@@ -99,10 +99,10 @@ def test_two_questions_to_the_user_are_both_shown_and_can_be_answered_at_once(mo
 
 
 @MODES
-def test_with_one_question_open_a_bare_answer_is_enough_though_another_comes_later(
+def test_single_open_interrupt_accepts_a_reply_without_its_id(
     mode: str,
 ) -> None:
-    graph, _, _ = made("s1 = asks()\ns2 = asks(a=s1.value)\ns3 = counted(a=s2.value)")
+    graph, _, _ = graph_and_calls("s1 = asks()\ns2 = asks(a=s1.value)\ns3 = counted(a=s2.value)")
     run(mode, graph, {"question": QUESTION})
     run(mode, graph, Command(resume="one"))
     steps = run(mode, graph, Command(resume="two"))["answer"]["steps"]

@@ -46,7 +46,7 @@ AWAITED = [f"{how} {value}" for how in ("ainvoke", "astream") for value in (1, 2
 
 
 @pytest.fixture(scope="module")
-def tried() -> dict[str, Any]:
+def outcomes_of_runs() -> dict[str, Any]:
     """What came of each way and value: the steps' statuses, or our error's text."""
     ended = fresh_process(TRY, *REFUSED, *FEW, *AWAITED, seconds=20)
     assert ended.returncode == 0, ended.stderr
@@ -55,24 +55,26 @@ def tried() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("run", REFUSED)
-def test_too_few_threads_are_refused_rather_than_waited_for(
-    tried: dict[str, Any], run: str
+def test_blocking_run_with_max_concurrency_1_or_2_is_refused(
+    outcomes_of_runs: dict[str, Any], run: str
 ) -> None:
-    told = tried[run]
+    told = outcomes_of_runs[run]
     assert isinstance(told, str), f"it ran: {told}"
     assert told.startswith(f"max_concurrency={run.split()[1]} ")
     assert "Limits(concurrency=" in told
 
 
 @pytest.mark.parametrize("run", FEW)
-def test_few_threads_are_enough_or_refused_and_never_a_hang(
-    tried: dict[str, Any], run: str
+def test_blocking_run_with_max_concurrency_3_to_5_finishes_or_is_refused(
+    outcomes_of_runs: dict[str, Any], run: str
 ) -> None:
-    told = tried[run]
+    told = outcomes_of_runs[run]
     assert told == ["done"] * 5 or told.startswith(f"max_concurrency={run.split()[1]} ")
 
 
 @pytest.mark.parametrize("run", AWAITED)
-def test_an_async_run_works_or_is_refused_and_never_hangs(tried: dict[str, Any], run: str) -> None:
-    told = tried[run]
+def test_async_run_with_low_max_concurrency_finishes_or_is_refused(
+    outcomes_of_runs: dict[str, Any], run: str
+) -> None:
+    told = outcomes_of_runs[run]
     assert told == ["done"] * 5 or told.startswith(f"max_concurrency={run.split()[1]} ")

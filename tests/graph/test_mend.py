@@ -1,4 +1,4 @@
-"""One replanning of the steps that are left, where steps found nothing or failed."""
+"""Mending: the remaining steps are planned once more after steps that failed or found nothing."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def mending(shop: Shop, planner: Any, mend: Any = "empty", **options: Any) -> An
     return build_graph(shop.toolbox, planner, mend=mend, **options)
 
 
-def test_steps_are_added_behind_those_that_have_run_and_none_runs_twice(ask: Ask) -> None:
+def test_mending_adds_steps_after_those_that_ran_and_repeats_none(ask: Ask) -> None:
     shop, planner = Shop(find=nothing), TwoPlans(PLAN, NEXT)
     answer = ask(mending(shop, planner))
     assert answer.plan == f"{PLAN}\ns4 = search(a=question)\ns5 = work(a=s4.value)"
@@ -80,7 +80,7 @@ def test_steps_are_added_behind_those_that_have_run_and_none_runs_twice(ask: Ask
         ("empty", fails, True),
     ],
 )
-def test_the_mode_says_after_what_is_replanned(
+def test_mend_mode_determines_whether_empty_or_failed_steps_are_replanned(
     ask: Ask, mend: str, end: Callable[[], Any], again: bool
 ) -> None:
     graph = mending(Shop(find=end), TwoPlans(PLAN, NEXT), mend)
@@ -90,31 +90,31 @@ def test_the_mode_says_after_what_is_replanned(
     assert ("mended" in other.planner) == again
 
 
-def test_a_plan_is_mended_once_at_most(ask: Ask) -> None:
+def test_plan_is_mended_at_most_once(ask: Ask) -> None:
     planner = TwoPlans(PLAN, NEXT)
     answer = ask(mending(Shop(find=nothing, search=nothing), planner))
     assert len(planner.requests) == 2
     assert statuses(answer)["s5"] == "skipped"
 
 
-def test_a_planner_that_repeats_the_call_without_results_adds_nothing(ask: Ask) -> None:
+def test_mending_adds_no_step_that_repeats_a_call_without_results(ask: Ask) -> None:
     answer = ask(mending(Shop(find=nothing), TwoPlans(PLAN, PLAN)))
     assert answer.plan == PLAN
     assert len(answer.missing) == 2
 
 
-def test_steps_beyond_the_budget_are_not_added(ask: Ask) -> None:
+def test_mending_adds_no_steps_beyond_the_step_limit(ask: Ask) -> None:
     graph = mending(Shop(find=nothing), TwoPlans(PLAN, NEXT), limits=Limits(steps=4))
     assert ask(graph).plan == PLAN
 
 
-def test_a_planner_is_not_asked_again_where_no_step_may_be_added(ask: Ask) -> None:
+def test_planner_is_not_called_again_when_no_step_may_be_added(ask: Ask) -> None:
     planner = TwoPlans(PLAN, NEXT)
     ask(mending(Shop(find=nothing), planner, limits=Limits(steps=3)))
     assert len(planner.requests) == 1
 
 
-def test_a_planner_is_told_what_was_called_in_our_words_and_not_a_tool_s(ask: Ask) -> None:
+def test_planner_gets_failed_calls_with_fixed_reasons_instead_of_tool_errors(ask: Ask) -> None:
     planner = TwoPlans(PLAN, NEXT)
     ask(mending(Shop(find=fails), planner))
     (rest,) = planner.requests[1:]
@@ -126,14 +126,14 @@ def test_a_planner_is_told_what_was_called_in_our_words_and_not_a_tool_s(ask: As
     assert "find" in empty.requests[1].toolbox, "with other arguments it may find something"
 
 
-def test_an_unknown_mode_is_refused(ask: Ask) -> None:
+def test_unknown_mend_mode_is_refused(ask: Ask) -> None:
     with pytest.raises(InputError, match=r"mend is 'always'\. Give one of off, empty, failure"):
         build_graph(Toolbox([]), TwoPlans(PLAN, NEXT), mend="always")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="mend is 3"):
         ask(mending(Shop(), TwoPlans(PLAN, NEXT)), context={"mend": 3})
 
 
-def test_the_answer_of_the_next_question_on_a_thread_is_its_own(ask: Ask) -> None:
+def test_next_question_of_a_thread_is_mended_independently(ask: Ask) -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
     shop = Shop(find=nothing)
@@ -153,7 +153,7 @@ def test_the_answer_of_the_next_question_on_a_thread_is_its_own(ask: Ask) -> Non
         ({}, None),
     ],
 )
-def test_what_a_mended_run_taught_is_retained(
+def test_retain_gets_the_plan_of_a_successfully_mended_run(
     ask: Ask, ends: Mapping[str, Any], kept: str | None
 ) -> None:
     records: list[Mapping[str, Any]] = []
@@ -165,7 +165,7 @@ def test_what_a_mended_run_taught_is_retained(
         assert str(AnnotatedQuery.read(record).plan) == answer.planner["mended"]["retained"]
 
 
-def test_an_answer_does_not_depend_on_what_retains(ask: Ask) -> None:
+def test_run_answers_when_retain_raises(ask: Ask) -> None:
     def full(record: Any) -> None:
         raise OSError("no space left")
 
@@ -179,7 +179,7 @@ def typed(name: str, description: str, run: Any) -> ToolSpec:
     return ToolSpec(name, description, (takes,), ("value",), run=run)
 
 
-def test_the_case_planner_replans_with_its_own_readings(ask: Ask) -> None:
+def test_case_planner_replans_with_another_tool_after_a_failure(ask: Ask) -> None:
     lines = {"how warm is the mill": "gauge", "how warm is the saw": "gauge"}
     cases = [
         {"query": text, "plan": f"s1 = {call}(query=question)"} for text, call in lines.items()
@@ -195,7 +195,7 @@ def test_the_case_planner_replans_with_its_own_readings(ask: Ask) -> None:
     assert "61 °C" in ask(build_graph(toolbox, planner, mend="failure"), asked).text
 
 
-def test_a_chat_model_is_shown_what_has_run_and_may_not_repeat_a_failed_call(ask: Ask) -> None:
+def test_chat_planner_shows_finished_steps_and_refuses_a_repeated_failed_call(ask: Ask) -> None:
     answers = iter([PLAN, PLAN, NEXT])
     model = ScriptedModel(script=lambda messages: next(answers))
     answer = ask(mending(Shop(find=nothing), ChatPlanner(model)))
@@ -206,7 +206,7 @@ def test_a_chat_model_is_shown_what_has_run_and_may_not_repeat_a_failed_call(ask
     assert "repeats a call without results" in model.prompt(2)
 
 
-def test_killed_while_the_added_steps_run_a_fresh_process_repeats_none_that_ended(
+def test_run_killed_in_an_added_step_resumes_without_repeating_finished_steps(
     tmp_path: Path,
 ) -> None:
     command = [sys.executable, "-m", "tests.graph.mend_worker", str(tmp_path)]

@@ -1,4 +1,4 @@
-"""Steps that mending adds are bounded and approved as those of the first plan are."""
+"""Steps that mending adds have the same budget and approval as the first plan."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Bench:
         return self.graph.invoke(Command(resume=text), CONFIG)
 
 
-def test_an_added_step_whose_tool_declares_approval_waits_for_it() -> None:
+def test_added_step_waits_when_its_tool_declares_approval() -> None:
     bench = Bench(declares="search")
     (pause,) = bench.ask()["__interrupt__"]
     assert pause.value["why"] == "Approval is declared by search."
@@ -73,7 +73,7 @@ def test_an_added_step_whose_tool_declares_approval_waits_for_it() -> None:
     assert bench.calls == {"find": 1, "work": 2, "search": 1}, "no step ran twice"
 
 
-def test_a_no_to_added_steps_keeps_what_was_found_before() -> None:
+def test_rejected_added_steps_leave_earlier_evidence_in_the_answer() -> None:
     bench = Bench(declares="search")
     bench.ask()
     answer = bench.reply("no")["answer"]
@@ -83,7 +83,7 @@ def test_a_no_to_added_steps_keeps_what_was_found_before() -> None:
     assert bench.calls["search"] == 0
 
 
-def test_an_edit_of_a_longer_plan_cannot_change_the_steps_that_have_run() -> None:
+def test_edited_plan_cannot_change_the_steps_that_have_run() -> None:
     bench = Bench(declares="search")
     bench.ask()
     (pause,) = bench.reply("s1 = work(a=question)")["__interrupt__"]
@@ -95,7 +95,7 @@ def test_an_edit_of_a_longer_plan_cannot_change_the_steps_that_have_run() -> Non
     assert bench.calls == {"find": 1, "work": 2}
 
 
-def test_a_plan_that_was_approved_is_mended_without_another_question() -> None:
+def test_approved_plan_is_mended_without_another_approval() -> None:
     bench = Bench(declares="find")
     (pause,) = bench.ask()["__interrupt__"]
     assert pause.value["plan"] == PLAN
@@ -103,14 +103,14 @@ def test_a_plan_that_was_approved_is_mended_without_another_question() -> None:
     assert bench.calls == {"find": 1, "work": 2, "search": 1}
 
 
-def test_added_steps_above_the_price_of_approval_wait() -> None:
+def test_added_steps_wait_when_their_price_exceeds_the_approval_limit() -> None:
     bench = Bench(approve={"calls": 4})
     (pause,) = bench.ask()["__interrupt__"]
     assert "exceeds the limit without approval: calls" in pause.value["why"]
     assert bench.calls == {"find": 1, "work": 1}
 
 
-def test_retries_of_the_first_steps_count_against_the_budget_of_added_ones() -> None:
+def test_retries_of_first_steps_count_towards_the_budget_of_added_steps() -> None:
     bench = Bench(fails=1, limits=Limits(calls=4))
     answer = bench.ask()["answer"]
     assert bench.calls["find"] == 2, "the first call failed"
@@ -121,7 +121,7 @@ def test_retries_of_the_first_steps_count_against_the_budget_of_added_ones() -> 
     assert more.calls.total() <= 5
 
 
-def test_the_rest_is_planned_within_what_the_first_steps_left_of_the_budget() -> None:
+def test_replanning_gets_the_budget_that_the_first_steps_left() -> None:
     bench = Bench(limits=Limits(calls=4, tool_calls={"find": 1}))
     bench.ask()
     rest = bench.planner.requests[1]
@@ -132,7 +132,7 @@ def test_the_rest_is_planned_within_what_the_first_steps_left_of_the_budget() ->
     assert "calls 5, at most 4" in rest.beyond(Plan((*three.steps, three.steps[0])))
 
 
-def test_added_steps_beyond_the_budget_are_left_out_from_the_end() -> None:
+def test_last_added_steps_are_left_out_beyond_the_budget() -> None:
     bench = Bench(limits=Limits(calls=4))
     answer = bench.ask()["answer"]
     assert answer["plan"] == f"{PLAN}\ns4 = search(a=question)"

@@ -1,4 +1,4 @@
-"""Random plans whose steps misbehave at random: what every run must come to."""
+"""Random plans with randomly failing steps end with the expected outcomes."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def run_one(mode: Blocking | Awaiting, plan: Sequence[Doing]) -> Answer:
 
 @settings(max_examples=at_most(30), deadline=None)
 @given(doings())
-def test_every_step_of_any_plan_ends_in_the_one_right_way_sync_and_async(
+def test_steps_of_random_plans_end_as_expected_in_sync_and_async_runs(
     plan: list[Doing],
 ) -> None:
     right = expected(plan)

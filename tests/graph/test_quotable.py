@@ -34,20 +34,20 @@ CODE = "Oil it:\n\n```python\noil()\n\nstop()\n```"
         ("", []),
     ],
 )
-def test_parts_are_sentences_whole_lists_rows_with_their_head_and_whole_code(
+def test_quotable_parts_are_sentences_lists_table_rows_and_code_blocks(
     text: str, parts: list[str]
 ) -> None:
     assert [part.text for part in quotables(text)] == parts
 
 
-def test_a_long_lists_items_are_parts_by_themselves_with_what_introduces_them() -> None:
+def test_items_of_a_long_list_are_separate_parts_with_the_introduction() -> None:
     items = "\n".join(f"- wheel {number} " + "turns " * 20 for number in range(9))
     parts = quotables(f"It has:\n{items}")
     assert len(parts) == 9
     assert all(part.text.startswith(f"It has: wheel {n}") for n, part in enumerate(parts))
 
 
-def test_parts_know_the_heading_above_them() -> None:
+def test_quotable_parts_have_the_heading_above_them() -> None:
     parts = quotables("# Mill\n\nIt turns.\n\n## `speed`\n\nTwelve.")
     assert [(part.heading, part.text) for part in parts] == [
         ("Mill", "It turns."),

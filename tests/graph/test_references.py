@@ -30,7 +30,7 @@ LOOK_ALIKES = [
 
 
 @pytest.mark.parametrize("text", [text for text in LOOK_ALIKES if text])
-def test_a_result_that_looks_like_a_reference_or_a_plan_is_passed_on_verbatim(
+def test_result_that_looks_like_a_reference_or_plan_is_passed_on_verbatim(
     ask: Ask, text: str
 ) -> None:
     got: list[Any] = []
@@ -51,7 +51,7 @@ def test_a_result_that_looks_like_a_reference_or_a_plan_is_passed_on_verbatim(
 
 
 @pytest.mark.parametrize("text", LOOK_ALIKES)
-def test_a_literal_or_a_context_field_that_looks_like_a_reference_is_passed_on_verbatim(
+def test_literal_or_context_field_like_a_reference_is_passed_on_verbatim(
     ask: Ask, text: str
 ) -> None:
     echo = tool("echo", lambda given, context: {"value": [given["a"], given["b"]]})
@@ -60,7 +60,7 @@ def test_a_literal_or_a_context_field_that_looks_like_a_reference_is_passed_on_v
     assert values(answer)["s1"] == [[text, text]]
 
 
-def test_values_keep_their_types(ask: Ask) -> None:
+def test_argument_values_keep_their_types(ask: Ask) -> None:
     row = {"value": {"deep": [1, 2.5, True, None, "x"]}}
     tools = [tool("t", lambda g, c: row), tool("echo", lambda g, c: {"value": dict(g)})]
     plan = 's1 = t()\ns2 = echo(a=s1.value, b=[1, 1.5, true, "1"], c=false)'
@@ -70,7 +70,7 @@ def test_values_keep_their_types(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("value", [0, False, "", []])
-def test_a_false_or_empty_field_is_a_value_and_not_missing(ask: Ask, value: Any) -> None:
+def test_false_or_empty_field_is_passed_on_as_a_value(ask: Ask, value: Any) -> None:
     tools = [
         tool("t", lambda g, c: {"value": value}),
         tool("echo", lambda g, c: {"value": [g["a"]]}),
@@ -80,7 +80,7 @@ def test_a_false_or_empty_field_is_a_value_and_not_missing(ask: Ask, value: Any)
     assert values(answer)["s2"] == [[value]]
 
 
-def test_an_index_takes_that_result_and_one_too_many_skips_the_step(ask: Ask) -> None:
+def test_indexed_reference_takes_that_result_or_skips_the_step_without_it(ask: Ask) -> None:
     tools = [tool("t", lambda g, c: ["a", "b"]), tool("echo", lambda g, c: {"value": g["a"]})]
     plan = "s1 = t()\ns2 = echo(a=s1[1].value)\ns3 = echo(a=s1[2].value)"
     answer = ask(graph_of(tools, plan))
@@ -89,7 +89,7 @@ def test_an_index_takes_that_result_and_one_too_many_skips_the_step(ask: Ask) ->
     assert step_of(answer, "s3")["error"] == "It needs result 2 of s1 (t), which returned 2."
 
 
-def test_no_error_of_a_tool_becomes_data_for_another_step(ask: Ask) -> None:
+def test_error_of_a_tool_is_not_passed_to_another_step(ask: Ask) -> None:
     got: list[Any] = []
 
     def fails(given: Given, context: CallContext) -> None:
@@ -102,7 +102,7 @@ def test_no_error_of_a_tool_becomes_data_for_another_step(ask: Ask) -> None:
     assert step_of(answer, "s2")["error"] == "It needs s1 (fails), which ended failed."
 
 
-def test_of_a_step_that_others_needed_only_what_they_used_is_evidence(ask: Ask) -> None:
+def test_only_used_results_of_an_intermediate_step_become_evidence(ask: Ask) -> None:
     tools = [tool("t", lambda g, c: ["a", "b", "c"]), tool("echo", lambda g, c: {"value": g["a"]})]
     answer = ask(graph_of(tools, "s1 = t()\ns2 = echo(a=s1[1].value)"))
     kept = [(item["id"], item["step"], item["text"], item["final"]) for item in answer.evidence]

@@ -1,4 +1,4 @@
-"""What tools tell of themselves while they work."""
+"""Reports that tools make while they run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.graph.helpers import QUESTION, Ask, Given, graph_of, tool
 ONE = "s1 = work()"
 
 
-def test_reports_of_the_last_attempt_are_kept_with_the_step(ask: Ask) -> None:
+def test_step_keeps_the_reports_of_its_last_attempt(ask: Ask) -> None:
     attempts: list[int] = []
 
     def work(given: Given, context: CallContext) -> str:
@@ -25,7 +25,7 @@ def test_reports_of_the_last_attempt_are_kept_with_the_step(ask: Ask) -> None:
     assert answer.steps[0]["reports"] == [{"attempt": 2}]
 
 
-def test_what_an_abandoned_call_reports_is_heard_by_nobody(ask: Ask) -> None:
+def test_reports_of_an_abandoned_call_are_ignored(ask: Ask) -> None:
     def work(given: Given, context: CallContext) -> str:
         context.report({"said": "in time"})
         time.sleep(0.3)
@@ -38,7 +38,7 @@ def test_what_an_abandoned_call_reports_is_heard_by_nobody(ask: Ask) -> None:
     assert answer.steps[0]["reports"] == [{"said": "in time"}]
 
 
-def test_a_report_that_json_cannot_hold_fails_the_step_and_says_so(ask: Ask) -> None:
+def test_step_fails_with_a_reason_when_a_report_is_not_json(ask: Ask) -> None:
     def work(given: Given, context: CallContext) -> str:
         context.report({"what": object()})
         return "done"
@@ -48,7 +48,7 @@ def test_a_report_that_json_cannot_hold_fails_the_step_and_says_so(ask: Ask) -> 
     assert "reported what JSON cannot hold" in answer.steps[0]["error"]
 
 
-def test_a_date_that_a_tool_returns_or_reports_is_text(ask: Ask) -> None:
+def test_date_in_a_result_or_report_becomes_text(ask: Ask) -> None:
     def work(given: Given, context: CallContext) -> date:
         context.report({"until": date(2024, 2, 28)})
         return date(2024, 2, 29)
@@ -59,7 +59,7 @@ def test_a_date_that_a_tool_returns_or_reports_is_text(ask: Ask) -> None:
     assert [row["value"] for row in step["rows"]] == ["2024-02-29"]
 
 
-def test_a_tool_that_reports_without_end_fills_no_state(ask: Ask) -> None:
+def test_step_keeps_at_most_as_many_reports_as_rows(ask: Ask) -> None:
     def work(given: Given, context: CallContext) -> str:
         for number in range(500):
             context.report({"number": number})

@@ -1,4 +1,4 @@
-"""A request may lower the budgets, and never raise them; its tenant is nobody's to change."""
+"""A request can lower limits but not raise them; no plan can change the tenant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.graph.helpers import QUESTION, Ask, Given, graph_of, statuses, tool, 
 from tests.support.encoders import HashingEncoder
 
 
-def many(given: Given, context: CallContext) -> list[str]:
+def find_nine_rows(given: Given, context: CallContext) -> list[str]:
     return ["long text"] * 9
 
 
@@ -28,7 +28,7 @@ def slow(given: Given, context: CallContext) -> str:
     return "late"
 
 
-MANY = tool("many", many)
+MANY = tool("many", find_nine_rows)
 
 
 def rows_of(ask: Ask, limits: Any, **own: Any) -> list[Any]:
@@ -37,27 +37,27 @@ def rows_of(ask: Ask, limits: Any, **own: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("limits", [Limits(rows=2), {"rows": 2}])
-def test_a_request_s_smaller_budget_counts(ask: Ask, limits: Any) -> None:
+def test_request_can_lower_a_limit(ask: Ask, limits: Any) -> None:
     assert len(rows_of(ask, limits)) == 2
 
 
 @pytest.mark.parametrize("limits", [Limits(rows=40, characters=900), {"rows": 40}, None, {}])
-def test_a_request_cannot_raise_a_budget(ask: Ask, limits: Any) -> None:
+def test_request_cannot_raise_a_limit(ask: Ask, limits: Any) -> None:
     assert rows_of(ask, limits, rows=3, characters=4) == ["long …"] * 3
 
 
-def test_a_budget_that_is_not_named_stays_the_graph_s(ask: Ask) -> None:
+def test_limit_that_the_request_omits_is_that_of_the_graph(ask: Ask) -> None:
     assert rows_of(ask, {"characters": 6}, rows=5) == ["long t …"] * 5
 
 
-def test_seconds_of_a_step_are_a_request_s_to_lower(ask: Ask) -> None:
+def test_request_can_lower_the_seconds_of_a_step(ask: Ask) -> None:
     graph = graph_of([tool("slow", slow)], "s1 = slow()")
     answer = ask(graph, context=RunContext(limits={"step_seconds": 0.05}))
     assert statuses(answer) == {"s1": "timed_out"}
     assert statuses(ask(graph)) == {"s1": "done"}
 
 
-def test_steps_are_the_planner_s_to_keep(ask: Ask) -> None:
+def test_planner_gets_the_lower_step_limit_of_request_and_graph(ask: Ask) -> None:
     asked: list[int] = []
 
     class Counts:
@@ -78,7 +78,7 @@ def test_steps_are_the_planner_s_to_keep(ask: Ask) -> None:
     assert asked == [2, 6, 6]
 
 
-def test_of_retries_a_request_lowers_the_attempts_alone() -> None:
+def test_request_can_lower_only_the_attempts_of_the_retry_policy() -> None:
     own = Limits(retry=RetryPolicy(max_attempts=3, initial_interval=0.5))
     lower = own.within(Limits(retry=RetryPolicy(max_attempts=1, initial_interval=9.0)))
     assert (lower.retry.max_attempts, lower.retry.initial_interval) == (1, 0.5)
@@ -101,7 +101,7 @@ def test_of_retries_a_request_lowers_the_attempts_alone() -> None:
         (3, "limits=int"),
     ],
 )
-def test_a_wrong_budget_is_refused_by_its_name(ask: Ask, limits: Any, message: str) -> None:
+def test_invalid_limit_is_refused_and_named(ask: Ask, limits: Any, message: str) -> None:
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         rows_of(ask, limits)
 
@@ -117,7 +117,7 @@ def test_a_wrong_budget_is_refused_by_its_name(ask: Ask, limits: Any, message: s
         ({"tenant": "a", "scope": {"tenant": "b"}}, "'a' as tenant and 'b' in the scope"),
     ],
 )
-def test_a_context_that_is_none_is_refused(ask: Ask, given: Any, message: str) -> None:
+def test_invalid_run_context_is_refused(ask: Ask, given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         ask(graph_of([MANY], "s1 = many()"), context=RunContext(**given))
 
@@ -126,7 +126,7 @@ def who(given: Given, context: CallContext) -> str:
     return f"{context.scope.get('tenant')} {context.scope.get('customer')}"
 
 
-def test_the_tenant_is_in_every_tool_s_scope(ask: Ask) -> None:
+def test_scope_of_every_tool_contains_the_tenant(ask: Ask) -> None:
     graph = graph_of([tool("who", who)], "s1 = who()")
     for context in (
         RunContext(tenant="acme", scope={"customer": "C1"}),
@@ -171,27 +171,27 @@ def check(tenant: str, answer: Answer) -> None:
         assert all(tenant in row["evidence"] for row in step["rows"]), (tenant, step["rows"])
 
 
-def given(tenant: str) -> dict[str, Any]:
+def request_naming_other_tenants(tenant: str) -> dict[str, Any]:
     # What a request says of other tenants is nothing but words.
     return {"question": "code word of bolt", "context": {"hint": "acme word", "tenant": "bolt"}}
 
 
-def test_tenants_of_one_graph_never_see_each_other_s_cases(store: CaseStore) -> None:
+def test_tenants_of_one_graph_find_only_their_own_cases_in_threads(store: CaseStore) -> None:
     graph = graph_of([find_in(store)], PLAN)
 
     def one(tenant: str) -> None:
-        ran = graph.invoke(given(tenant), context=RunContext(tenant=tenant))
+        ran = graph.invoke(request_naming_other_tenants(tenant), context=RunContext(tenant=tenant))
         check(tenant, Answer.from_state(ran))
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(one, TENANTS * 6))
 
 
-def test_tenants_of_one_graph_never_see_each_other_s_cases_on_one_loop(store: CaseStore) -> None:
+def test_tenants_of_one_graph_find_only_their_own_cases_on_one_event_loop(store: CaseStore) -> None:
     graph = graph_of([find_in(store)], PLAN)
 
     async def one(tenant: str) -> None:
-        ran = await graph.ainvoke(given(tenant), context={"tenant": tenant})
+        ran = await graph.ainvoke(request_naming_other_tenants(tenant), context={"tenant": tenant})
         check(tenant, Answer.from_state(ran))
 
     async def everybody() -> None:
@@ -200,18 +200,22 @@ def test_tenants_of_one_graph_never_see_each_other_s_cases_on_one_loop(store: Ca
     asyncio.run(everybody())
 
 
-def test_a_request_without_a_tenant_sees_no_case(ask: Ask, store: CaseStore) -> None:
+def test_step_fails_when_a_request_without_tenant_searches_a_tenanted_store(
+    ask: Ask, store: CaseStore
+) -> None:
     answer = ask(graph_of([find_in(store)], "s1 = find(query=question)"))
     assert statuses(answer) == {"s1": "failed"}
     assert "has no tenant" in answer.missing[0]
 
 
-def test_a_tenant_without_cases_finds_none(ask: Ask, store: CaseStore) -> None:
+def test_tenant_without_cases_finds_no_case(ask: Ask, store: CaseStore) -> None:
     graph = graph_of([find_in(store)], "s1 = find(query=question)")
     assert statuses(ask(graph, context=RunContext(tenant="new"))) == {"s1": "empty"}
 
 
-def test_a_store_opened_for_one_tenant_is_searched_for_no_other(ask: Ask, store: CaseStore) -> None:
+def test_store_opened_for_one_tenant_is_not_searched_for_another(
+    ask: Ask, store: CaseStore
+) -> None:
     with store.for_tenant("acme") as acme:
         graph = graph_of([find_in(acme, per_tenant=False)], "s1 = find(query=question)")
         assert statuses(ask(graph, context=RunContext(tenant="acme"))) == {"s1": "done"}
@@ -222,7 +226,7 @@ def test_a_store_opened_for_one_tenant_is_searched_for_no_other(ask: Ask, store:
         assert "acme" not in answer.text
 
 
-def test_a_store_of_nobody_s_cases_is_everybody_s(ask: Ask) -> None:
+def test_store_without_tenants_is_searched_for_every_tenant(ask: Ask) -> None:
     schema = CaseSchema("manuals", (text_facet("text", HashingEncoder(64)),))
     with CaseStore(schema) as manuals:
         manuals.add([Case({"text": "memory of a phone"}, "8 GB")])
@@ -230,13 +234,13 @@ def test_a_store_of_nobody_s_cases_is_everybody_s(ask: Ask) -> None:
         assert statuses(ask(graph, context=RunContext(tenant="acme"))) == {"s1": "done"}
 
 
-def test_no_plan_can_name_the_tenant(store: CaseStore) -> None:
+def test_plan_cannot_name_the_tenant(store: CaseStore) -> None:
     assert [parameter.name for parameter in find_in(store).parameters] == ["query"]
     with pytest.raises(ToolError, match="filter by 'tenant'"):
         find_in(store, filters=("tenant",))
 
 
-def test_a_search_of_one_s_own_is_told_whose_cases_it_may_find(ask: Ask, store: CaseStore) -> None:
+def test_custom_search_gets_the_tenant_in_its_where_condition(ask: Ask, store: CaseStore) -> None:
     asked: list[Any] = []
 
     def search(query: str, k: int, where: Any, context: CallContext) -> list[Any]:

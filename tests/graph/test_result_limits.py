@@ -1,4 +1,4 @@
-"""What is kept of oversized results, and of errors."""
+"""Limits of the results and errors that a step keeps."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from casewright.tools import tool_from_langchain
 from tests.graph.helpers import Ask, graph_of, statuses, step_of, tool, values
 
 
-def test_no_more_rows_are_kept_than_allowed(ask: Ask) -> None:
+def test_step_keeps_no_more_rows_than_the_limit(ask: Ask) -> None:
     tools = [tool("t", lambda g, c: [str(n) for n in range(500)])]
     answer = ask(graph_of(tools, "s1 = t()\ns2 = t(a=s1[6].value)\ns3 = t(a=s1[7].value)", rows=7))
     assert values(answer)["s1"] == list("0123456")
     assert statuses(answer) == {"s1": "done", "s2": "done", "s3": "skipped"}
 
 
-def test_long_texts_are_cut_and_marked_and_short_ones_are_not(ask: Ask) -> None:
+def test_only_texts_beyond_the_character_limit_are_cut_and_marked(ask: Ask) -> None:
     row = {"value": "x" * 101, "other": "y" * 100, "source": "z" * 500}
     tools = [tool("t", lambda g, c: row, results=("value", "other"))]
     answer = ask(graph_of(tools, "s1 = t()", characters=100))
@@ -33,20 +33,20 @@ def test_long_texts_are_cut_and_marked_and_short_ones_are_not(ask: Ask) -> None:
     [["x" * 50_000], {"deep": {"deeper": "x" * 50_000}}],
     ids=["text in a list", "text in a mapping"],
 )
-def test_a_nested_result_is_no_way_around_the_limit(ask: Ask, value: Any) -> None:
+def test_nested_texts_are_cut_to_the_character_limit(ask: Ask, value: Any) -> None:
     tools = [tool("t", lambda g, c: {"value": value})]
     answer = ask(graph_of(tools, "s1 = t()", characters=100))
     assert len(json.dumps(answer.to_json())) < 5_000
 
 
-def test_what_is_passed_on_is_the_cut_result(ask: Ask) -> None:
+def test_next_step_gets_the_cut_result(ask: Ask) -> None:
     tools = [tool("t", lambda g, c: "x" * 500), tool("size", lambda g, c: {"value": len(g["a"])})]
     answer = ask(graph_of(tools, "s1 = t()\ns2 = size(a=s1.value)", characters=100))
     assert values(answer)["s2"] == [102]
 
 
 @pytest.mark.parametrize("error", [ValueError, ToolError])
-def test_an_error_is_told_briefly_in_one_line_and_without_secrets(ask: Ask, error: Any) -> None:
+def test_error_of_a_step_is_one_short_line_without_secrets(ask: Ask, error: Any) -> None:
     def fails(given: Any, context: Any) -> None:
         raise error("refused\nwith token=sk-abcdefgh1234\n" + "x" * 50_000)
 
@@ -57,7 +57,7 @@ def test_an_error_is_told_briefly_in_one_line_and_without_secrets(ask: Ask, erro
     assert "abcdefgh1234" not in told
 
 
-def test_the_error_that_a_langchain_tool_words_itself_holds_no_secrets(ask: Ask) -> None:
+def test_error_text_of_a_langchain_tool_contains_no_secrets(ask: Ask) -> None:
     def fails(query: str) -> str:
         raise ToolException("refused with token=sk-abcdefgh1234")
 
@@ -71,13 +71,13 @@ def test_the_error_that_a_langchain_tool_words_itself_holds_no_secrets(ask: Ask)
     assert "abcdefgh1234" not in json.dumps(answer.to_json())
 
 
-def test_a_result_without_any_declared_field_fails_and_says_which_there_were(ask: Ask) -> None:
+def test_step_fails_and_names_the_fields_when_no_result_field_is_declared(ask: Ask) -> None:
     answer = ask(graph_of([tool("t", lambda g, c: {"price": 3})], "s1 = t()"))
     assert statuses(answer) == {"s1": "failed"}
     assert "['price']" in answer.steps[0]["error"]
 
 
-def test_undeclared_fields_are_left_out_and_missing_ones_are_null(ask: Ask) -> None:
+def test_result_leaves_out_undeclared_fields_and_sets_missing_ones_to_null(ask: Ask) -> None:
     tools = [tool("t", lambda g, c: {"value": 1, "extra": 2}, results=("value", "other"))]
     answer = ask(graph_of(tools, "s1 = t()\ns2 = t(a=s1.other)"))
     assert step_of(answer, "s1")["rows"] == [{"value": 1, "other": None}]

@@ -1,4 +1,4 @@
-"""Which errors are worth another attempt, and what stays the same between attempts."""
+"""Which errors are retried, and what stays equal between attempts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def one_step(failing: Failing, native: bool = False, **limits: Any) -> Any:
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["blocking tool", "async tool"])
-def test_a_lost_connection_is_tried_again_until_it_succeeds(ask: Ask, native: bool) -> None:
+def test_step_is_retried_after_a_connection_error_until_it_succeeds(ask: Ask, native: bool) -> None:
     failing = Failing(ConnectionError("reset"), 2)
     answer = ask(one_step(failing, native))
     assert values(answer) == {"s1": ["there"]}
@@ -47,7 +47,7 @@ def test_a_lost_connection_is_tried_again_until_it_succeeds(ask: Ask, native: bo
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["blocking tool", "async tool"])
-def test_no_more_attempts_are_made_than_the_policy_allows(ask: Ask, native: bool) -> None:
+def test_step_makes_no_more_attempts_than_the_policy_allows(ask: Ask, native: bool) -> None:
     failing = Failing(ConnectionError("reset"), 99)
     answer = ask(one_step(failing, native))
     assert statuses(answer) == {"s1": "failed"}
@@ -68,7 +68,7 @@ def test_no_more_attempts_are_made_than_the_policy_allows(ask: Ask, native: bool
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_that_another_attempt_cannot_mend_fails_at_once(
+def test_step_is_not_retried_after_a_permanent_error(
     ask: Ask, error: Exception, native: bool
 ) -> None:
     failing = Failing(error, 99)
@@ -77,7 +77,7 @@ def test_an_error_that_another_attempt_cannot_mend_fails_at_once(
     assert len(failing.keys) == 1
 
 
-def test_a_tool_that_calls_exit_fails_its_step_only(ask: Ask) -> None:
+def test_tool_that_raises_system_exit_fails_only_its_step(ask: Ask) -> None:
     tools = [tool("leaves", Failing(SystemExit(3), 9).run), tool("find", lambda g, c: "there")]
     try:
         answer = ask(graph_of(tools, "s1 = leaves()\ns2 = find()"))
@@ -86,7 +86,7 @@ def test_a_tool_that_calls_exit_fails_its_step_only(ask: Ask) -> None:
     assert statuses(answer) == {"s1": "failed", "s2": "done"}
 
 
-def test_a_tool_error_is_not_retried_even_where_the_policy_names_it(ask: Ask) -> None:
+def test_tool_error_is_not_retried_even_when_the_policy_names_it(ask: Ask) -> None:
     failing = Failing(ToolError("wrongly declared"), 1)
     policy = RetryPolicy(max_attempts=3, initial_interval=0.01, retry_on=ToolError)
     assert statuses(ask(one_step(failing, retry=policy))) == {"s1": "failed"}
@@ -98,7 +98,7 @@ def test_a_tool_error_is_not_retried_even_where_the_policy_names_it(ask: Ask) ->
     [KeyError, (OSError, KeyError), lambda error: "reset" in str(error)],
     ids=["a class", "several", "a function"],
 )
-def test_the_policy_says_which_errors_are_retried(ask: Ask, retry_on: Any) -> None:
+def test_retry_policy_determines_which_errors_are_retried(ask: Ask, retry_on: Any) -> None:
     policy = RetryPolicy(max_attempts=2, initial_interval=0.01, retry_on=retry_on)
     again, at_once = Failing(KeyError("reset"), 1), Failing(ValueError("bad"), 1)
     assert statuses(ask(one_step(again, retry=policy))) == {"s1": "done"}
@@ -107,7 +107,7 @@ def test_the_policy_says_which_errors_are_retried(ask: Ask, retry_on: Any) -> No
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["blocking tool", "async tool"])
-def test_waits_between_attempts_grow_as_the_policy_says(ask: Ask, native: bool) -> None:
+def test_waits_between_attempts_follow_the_retry_policy(ask: Ask, native: bool) -> None:
     failing = Failing(ConnectionError("reset"), 3)
     policy = RetryPolicy(
         max_attempts=4, initial_interval=0.1, backoff_factor=4.0, max_interval=0.3, jitter=False
@@ -120,7 +120,7 @@ def test_waits_between_attempts_grow_as_the_policy_says(ask: Ask, native: bool) 
     assert all(0.299 < wait < 1.2 for wait in waits[1:])
 
 
-def test_the_call_key_is_one_over_attempts_and_differs_between_steps_and_runs(ask: Ask) -> None:
+def test_call_key_is_equal_across_attempts_and_differs_between_steps_and_runs(ask: Ask) -> None:
     failing = Failing(ConnectionError("reset"), 2)
     other = Failing(ConnectionError("reset"), 0)
     tools = [tool("t", failing.run), tool("u", other.run)]

@@ -19,7 +19,7 @@ from casewright.tools import CallContext
 from tests.graph.helpers import Ask, Given, graph_of, statuses, step_of, tool, values
 
 
-def test_a_step_starts_when_its_inputs_are_there_while_an_unrelated_step_still_runs(
+def test_step_starts_as_soon_as_its_inputs_are_available(
     ask: Ask,
 ) -> None:
     third_ran = threading.Event()
@@ -38,7 +38,7 @@ def test_a_step_starts_when_its_inputs_are_there_while_an_unrelated_step_still_r
     assert values(answer)["s4"] == ["s4 after s3 after s2 after None"]
 
 
-def test_wall_time_is_close_to_the_critical_path(ask: Ask) -> None:
+def test_run_time_is_close_to_the_critical_path(ask: Ask) -> None:
     rng = random.Random(5)
     over = []
     for _ in range(5):
@@ -75,7 +75,7 @@ class Counter:
 
 @pytest.mark.parametrize("native", [False, True], ids=["blocking tool", "async tool"])
 @pytest.mark.parametrize("cap", [1, 3, 12])
-def test_no_more_steps_run_at_once_than_the_cap_and_so_many_do(
+def test_exactly_as_many_steps_run_at_once_as_concurrency_allows(
     ask: Ask, cap: int, native: bool
 ) -> None:
     counter = Counter()
@@ -107,7 +107,7 @@ def test_no_more_steps_run_at_once_than_the_cap_and_so_many_do(
     assert counter.most == cap
 
 
-def test_a_langgraph_config_does_not_lift_the_cap(ask: Ask) -> None:
+def test_langgraph_max_concurrency_does_not_raise_the_concurrency_limit(ask: Ask) -> None:
     counter = Counter()
 
     def work(given: Given, context: CallContext) -> str:
@@ -121,7 +121,7 @@ def test_a_langgraph_config_does_not_lift_the_cap(ask: Ask) -> None:
     assert counter.most == 2
 
 
-def test_waiting_for_inputs_or_for_a_place_costs_a_step_none_of_its_time(ask: Ask) -> None:
+def test_waiting_for_inputs_or_a_free_slot_does_not_count_as_step_time(ask: Ask) -> None:
     def work(given: Given, context: CallContext) -> str:
         time.sleep(0.3)
         return context.step
@@ -134,7 +134,7 @@ def test_waiting_for_inputs_or_for_a_place_costs_a_step_none_of_its_time(ask: As
     assert step_of(answer, "s3")["started"] > 550
 
 
-def test_a_step_that_timed_out_gives_its_place_back(ask: Ask) -> None:
+def test_timed_out_step_frees_its_slot(ask: Ask) -> None:
     release = threading.Event()
 
     def hang(given: Given, context: CallContext) -> str:
@@ -148,7 +148,7 @@ def test_a_step_that_timed_out_gives_its_place_back(ask: Ask) -> None:
     assert statuses(answer) == {"s1": "timed_out", "s2": "timed_out", "s3": "done"}
 
 
-def test_a_plan_with_as_many_steps_as_allowed_all_waiting_on_the_first_ends(ask: Ask) -> None:
+def test_chain_of_as_many_steps_as_allowed_ends_with_concurrency_1(ask: Ask) -> None:
     size = 40
     lines = ["s1 = work()", *(f"s{n} = work(a=s{n - 1}.value)" for n in range(2, size + 1))]
     tools = [tool("work", lambda given, context: context.step)]

@@ -1,4 +1,4 @@
-"""Who asks reaches the tools, and nothing but the caller can say who that is."""
+"""The scope reaches the tools, and only the caller can set it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TOOLS = [
 
 @pytest.mark.parametrize("name", ["orders", "own_orders"])
 @pytest.mark.parametrize("form", [RunContext, dict], ids=["object", "mapping"])
-def test_the_scope_reaches_the_tools(ask: Ask, form: Any, name: str) -> None:
+def test_scope_of_the_run_context_reaches_the_tools(ask: Ask, form: Any, name: str) -> None:
     graph = graph_of(TOOLS, f"s1 = {name}(query=question)")
     for customer, order in ORDERS.items():
         answer = ask(graph, context=form(scope={"customer": customer}))
@@ -52,14 +52,14 @@ def test_the_scope_reaches_the_tools(ask: Ask, form: Any, name: str) -> None:
     ['s1 = orders(query=question, customer="C2")', 's1 = own_orders(query=question, who="C2")'],
     ids=["injected argument", "call context"],
 )
-def test_no_plan_can_write_the_scope(ask: Ask, plan: str) -> None:
+def test_plan_cannot_write_the_scope(ask: Ask, plan: str) -> None:
     with pytest.raises(PlanError, match="no parameter"):
         PlanRequest(QUESTION, Toolbox(TOOLS)).validate(parse_plan(plan))
     with pytest.raises(PlanError, match="no parameter"):
         ask(graph_of(TOOLS, plan), context=RunContext(scope={"customer": "C1"}))
 
 
-def test_neither_question_nor_context_nor_results_can_change_the_scope(ask: Ask) -> None:
+def test_question_context_and_results_cannot_change_the_scope(ask: Ask) -> None:
     hostile = tool("hostile", lambda given, context: {"value": '{"scope": {"customer": "C2"}}'})
     plan = "s1 = hostile()\ns2 = own_orders(query=s1.value)\ns3 = orders(query=context.scope)"
     asked = {"question": "scope: customer = C2", "context": {"scope": "C2", "customer": "C2"}}
@@ -68,7 +68,7 @@ def test_neither_question_nor_context_nor_results_can_change_the_scope(ask: Ask)
     assert values(answer)["s2"] == values(answer)["s3"] == ["order of C1"]
 
 
-def test_a_tool_that_changes_its_scope_changes_no_other_step_s(ask: Ask) -> None:
+def test_tool_cannot_change_the_scope_of_another_step(ask: Ask) -> None:
     def spoils(given: Given, context: CallContext) -> str:
         context.scope["customer"] = "C2"  # type: ignore[index]
         return "done"
@@ -97,7 +97,7 @@ def check(runs: list[tuple[str, Answer]]) -> None:
     assert len({answer.run_id for _, answer in runs}) == len(runs)
 
 
-def test_concurrent_runs_never_mix_their_scopes() -> None:
+def test_concurrent_runs_do_not_mix_their_scopes() -> None:
     graph = graph_of([tool("who", who_waits)], "s1 = who()\ns2 = who()\ns3 = who(a=s1.value)")
 
     def one(customer: str) -> tuple[str, Answer]:
@@ -109,7 +109,7 @@ def test_concurrent_runs_never_mix_their_scopes() -> None:
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["blocking tool", "async tool"])
-def test_concurrent_async_runs_never_mix_their_scopes(native: bool) -> None:
+def test_concurrent_async_runs_do_not_mix_their_scopes(native: bool) -> None:
     who = tool("who", who_waits, who_awaits if native else None)
     graph = graph_of([who], "s1 = who()\ns2 = who()\ns3 = who(a=s1.value)")
 
@@ -123,7 +123,7 @@ def test_concurrent_async_runs_never_mix_their_scopes(native: bool) -> None:
     check(asyncio.run(everybody()))
 
 
-def test_the_caller_may_bring_another_toolbox_and_planner_for_one_run(ask: Ask) -> None:
+def test_run_context_replaces_toolbox_and_planner_for_one_run(ask: Ask) -> None:
     graph = graph_of([tool("mine", lambda given, context: "mine")], "s1 = mine()")
     theirs = Toolbox([tool("theirs", lambda given, context: "theirs")])
     planner = FixedPlanner(parse_plan("s1 = theirs()"), "brought along")

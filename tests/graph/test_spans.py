@@ -78,7 +78,7 @@ RUN = {
 
 
 @pytest.mark.parametrize("awaited", [False, True])
-def test_a_run_is_a_span_above_those_of_plan_tools_searches_and_answer(
+def test_run_span_is_the_parent_of_plan_tool_search_and_answer_spans(
     spans: Any, awaited: bool
 ) -> None:
     compiled, asked = graph(PLAN), {"question": SECRET}
@@ -97,7 +97,7 @@ def test_a_run_is_a_span_above_those_of_plan_tools_searches_and_answer(
     assert attributes(spans, "execute_tool broken")["error.type"] == "tool_error"
 
 
-def test_two_runs_at_once_are_two_traces(spans: Any) -> None:
+def test_two_concurrent_runs_have_separate_traces(spans: Any) -> None:
     async def both() -> None:
         compiled = graph(PLAN)
         await asyncio.gather(*(compiled.ainvoke({"question": "a film"}) for _ in range(2)))
@@ -107,7 +107,7 @@ def test_two_runs_at_once_are_two_traces(spans: Any) -> None:
     assert sorted(map(traces.count, set(traces))) == [len(RUN), len(RUN)]
 
 
-def test_no_question_plan_argument_or_result_is_recorded_unless_content_is_wanted(
+def test_spans_contain_question_plan_and_results_only_with_content_capture(
     spans: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def recorded() -> str:
@@ -125,7 +125,7 @@ def test_no_question_plan_argument_or_result_is_recorded_unless_content_is_wante
         assert text in recorded()
 
 
-def test_a_run_that_waits_for_a_reply_is_no_error_and_one_that_fails_is(spans: Any) -> None:
+def test_spans_have_an_error_for_a_failed_but_not_a_waiting_run(spans: Any) -> None:
     compiled = graph("s1 = asks(query=question)", checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     compiled.invoke({"question": "a film"}, config)

@@ -65,7 +65,7 @@ def sqlite(tmp_path: Path) -> Iterator[SqliteSaver]:
 
 
 @pytest.mark.parametrize("kind", RETURNED)
-def test_the_checkpointed_state_is_plain_json_whatever_a_tool_returns(
+def test_checkpointed_state_is_plain_json_for_any_tool_result(
     sqlite: SqliteSaver, kind: str
 ) -> None:
     tools = [tool("t", lambda given, context: RETURNED[kind]), tool("u", lambda g, c: g["a"])]
@@ -78,14 +78,14 @@ def test_the_checkpointed_state_is_plain_json_whatever_a_tool_returns(
     assert graph.get_state(CONFIG).values["answer"] == answer.to_json()
 
 
-def test_a_number_in_the_context_that_no_checkpointer_can_hold_is_refused() -> None:
+def test_context_with_an_integer_above_64_bits_is_refused() -> None:
     tools = [tool("t", lambda given, context: {"value": str(given["a"])})]
     graph = graph_of(tools, "s1 = t(a=context.number)")
     with pytest.raises(InputError, match="64 bits"):
         graph.invoke({"question": QUESTION, "context": {"number": 2**70}})
 
 
-def test_state_holds_the_documented_keys_and_nothing_else(ask: Ask) -> None:
+def test_state_has_exactly_the_documented_keys(ask: Ask) -> None:
     graph = graph_of([tool("t", lambda g, c: "x")], "s1 = t()", checkpointer=InMemorySaver())
     asked = {
         "question": QUESTION,
@@ -100,7 +100,7 @@ def test_state_holds_the_documented_keys_and_nothing_else(ask: Ask) -> None:
     assert json.loads(json.dumps(kept)) == kept
 
 
-def test_who_asks_is_never_checkpointed(ask: Ask) -> None:
+def test_scope_is_not_checkpointed(ask: Ask) -> None:
     saver = InMemorySaver()
     graph = graph_of([tool("t", lambda g, c: "x")], "s1 = t()", checkpointer=saver)
     ask(graph, None, CONFIG, RunContext(scope={"customer": "customer-4711"}))
@@ -108,7 +108,7 @@ def test_who_asks_is_never_checkpointed(ask: Ask) -> None:
     assert QUESTION in repr([*saver.list(CONFIG)])
 
 
-def test_a_tool_that_changes_its_arguments_changes_nobody_s_record(ask: Ask) -> None:
+def test_tool_that_changes_an_argument_changes_no_recorded_value(ask: Ask) -> None:
     def spoils(given: Given, context: CallContext) -> Any:
         given["a"].append(context.step)
         return [len(given["a"])]
@@ -121,7 +121,7 @@ def test_a_tool_that_changes_its_arguments_changes_nobody_s_record(ask: Ask) -> 
     assert answer.steps[2]["arguments"] == {"a": ["one"], "b": 2}
 
 
-def test_a_tool_that_writes_into_its_arguments_leaves_the_state_plain(ask: Ask) -> None:
+def test_tool_that_adds_an_argument_leaves_recorded_arguments_plain(ask: Ask) -> None:
     def writes(given: Given, context: CallContext) -> str:
         given["later"] = object()  # type: ignore[index]
         return "written"
@@ -164,9 +164,7 @@ print(json.dumps([step["status"] for step in kept["outcomes"]]))
 """
 
 
-def test_a_checkpointed_run_works_where_only_plain_types_may_be_read_back(
-    ask: Ask, tmp_path: Path
-) -> None:
+def test_run_works_with_strict_msgpack_checkpoints(ask: Ask, tmp_path: Path) -> None:
     ended = fresh_process(
         STRICT, ask.mode, str(tmp_path / "runs.db"), LANGGRAPH_STRICT_MSGPACK="true"
     )
@@ -175,7 +173,7 @@ def test_a_checkpointed_run_works_where_only_plain_types_may_be_read_back(
     assert json.loads(ended.stdout) == ["done", "failed", "done"]
 
 
-def test_a_later_question_of_a_thread_is_a_run_of_its_own(ask: Ask) -> None:
+def test_later_question_of_a_thread_starts_a_new_run(ask: Ask) -> None:
     tools = [tool("t", lambda given, context: f"{context.question} {given.get('a')}")]
     graph = graph_of(tools, "s1 = t()", checkpointer=InMemorySaver())
     first = ask(graph, {"question": "first"}, CONFIG)

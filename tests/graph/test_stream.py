@@ -1,4 +1,4 @@
-"""What a run says while it runs."""
+"""Events that a run streams."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def fails(given: Given, context: CallContext) -> str:
     raise ValueError("no luck")
 
 
-def made(**limits: Any) -> Any:
+def streaming_graph(**limits: Any) -> Any:
     tools = [
         tool("work", work, takes=("seconds", "a")),
         tool("fails", fails),
@@ -59,8 +59,8 @@ def made(**limits: Any) -> Any:
     return graph_of(tools, PLAN, step_seconds=0.3, **limits)
 
 
-def test_the_plan_comes_first_and_the_answer_last(stream: Stream) -> None:
-    events = stream(made(), "custom")
+def test_stream_starts_with_the_plan_and_ends_with_the_answer(stream: Stream) -> None:
+    events = stream(streaming_graph(), "custom")
     kinds = [event["event"] for event in events]
     assert kinds[0] == "plan"
     assert events[0]["plan"] == PLAN
@@ -71,10 +71,10 @@ def test_the_plan_comes_first_and_the_answer_last(stream: Stream) -> None:
     json.dumps(events)
 
 
-def test_every_step_that_runs_starts_once_and_every_step_ends_once_in_that_order(
+def test_stream_contains_start_and_end_of_each_step_once_in_order(
     stream: Stream,
 ) -> None:
-    events = stream(made(), "custom")
+    events = stream(streaming_graph(), "custom")
     order = [(event["event"], event.get("step")) for event in events]
     for number in range(1, 7):
         name = f"s{number}"
@@ -87,8 +87,8 @@ def test_every_step_that_runs_starts_once_and_every_step_ends_once_in_that_order
     assert order.index(("step_ended", "s1")) < order.index(("step_started", "s3"))
 
 
-def test_the_events_agree_with_the_answer(stream: Stream) -> None:
-    chunks = stream(made(), ["custom", "values"])
+def test_streamed_events_agree_with_the_answer(stream: Stream) -> None:
+    chunks = stream(streaming_graph(), ["custom", "values"])
     events = [chunk for mode, chunk in chunks if mode == "custom"]
     answer = [chunk for mode, chunk in chunks if mode == "values"][-1]["answer"]
     ended = {event["step"]: event for event in events if event["event"] == "step_ended"}
@@ -111,8 +111,8 @@ def test_the_events_agree_with_the_answer(stream: Stream) -> None:
     assert events[-1]["citations"] == answer["citations"]
 
 
-def test_events_arrive_while_the_plan_still_runs() -> None:
-    events = made().stream({"question": QUESTION}, stream_mode="custom")
+def test_stream_yields_events_while_the_plan_runs() -> None:
+    events = streaming_graph().stream({"question": QUESTION}, stream_mode="custom")
     at = {}
     for event in events:
         at[event["event"], event.get("step")] = time.perf_counter()
@@ -120,10 +120,10 @@ def test_events_arrive_while_the_plan_still_runs() -> None:
     assert at["step_ended", "s6"] - at["step_started", "s6"] > 0.25
 
 
-def test_events_arrive_while_the_plan_still_runs_async() -> None:
+def test_astream_yields_events_while_the_plan_runs() -> None:
     async def collect() -> dict[Any, float]:
         at = {}
-        async for event in made().astream({"question": QUESTION}, stream_mode="custom"):
+        async for event in streaming_graph().astream({"question": QUESTION}, stream_mode="custom"):
             at[event["event"], event.get("step")] = time.perf_counter()
         return at
 

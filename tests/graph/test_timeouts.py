@@ -54,7 +54,7 @@ async def swallows(given: Given, context: CallContext) -> str:
     [(sleeps, None), (hangs, None), (None, awaits), (hangs, awaits), (None, swallows)],
     ids=["sleeps", "hangs for ever", "async", "both", "swallows its cancellation"],
 )
-def test_a_slow_step_ends_timed_out_in_time_and_the_other_branches_answer(
+def test_slow_step_times_out_and_the_other_steps_are_answered(
     ask: Ask, run: Any, run_async: Any
 ) -> None:
     graph = graph_of([tool("find", find), tool("slow", run, run_async)], PLAN, step_seconds=0.3)
@@ -84,7 +84,7 @@ async def _timed(graph: Any) -> tuple[float, Any]:
     return time.perf_counter() - began, Answer.from_state(state)
 
 
-def test_retries_do_not_add_to_a_step_s_time(ask: Ask) -> None:
+def test_step_time_limit_includes_retries(ask: Ask) -> None:
     calls: list[float] = []
 
     def fails(given: Given, context: CallContext) -> str:
@@ -135,7 +135,7 @@ print(statuses(Answer.from_state(state)))
 
 
 @pytest.mark.parametrize("kind", ["hangs", "cancels", "swallows"])
-def test_a_process_with_a_hanging_tool_exits_after_the_answer(ask: Ask, kind: str) -> None:
+def test_process_exits_after_the_answer_when_a_tool_hangs(ask: Ask, kind: str) -> None:
     ended = fresh_process(EXITS, ask.mode, kind, seconds=8)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.strip() == "{'s1': 'timed_out', 's2': 'done'}"
@@ -162,13 +162,13 @@ time.sleep(0.8)
 """
 
 
-def test_calls_that_end_after_their_timeout_disturb_nobody(ask: Ask) -> None:
+def test_calls_that_end_after_their_timeout_write_no_error(ask: Ask) -> None:
     ended = fresh_process(LATE, ask.mode)
     assert ended.stdout.strip() == "{'s1': 'timed_out', 's2': 'timed_out'}"
     assert ended.stderr == ""
 
 
-def test_a_step_that_timed_out_between_two_attempts_is_not_called_again(ask: Ask) -> None:
+def test_step_that_times_out_between_two_attempts_is_not_called_again(ask: Ask) -> None:
     calls: list[str] = []
 
     def fails(given: Given, context: CallContext) -> str:

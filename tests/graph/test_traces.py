@@ -1,4 +1,4 @@
-"""What a callback handler sees of a run: names, tags and metadata, and nobody's secrets there."""
+"""Names, tags and metadata of a run in a callback handler, without secrets."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def traced(ask: Ask, graph: Any, config: Any = None, **scope: str) -> tuple[Trac
     return trace, answer
 
 
-def test_every_run_within_the_graph_has_the_tag(ask: Ask) -> None:
+def test_every_traced_run_has_the_tag_casewright(ask: Ask) -> None:
     trace, _ = traced(ask, graph_of([FIND], PLAN))
     assert {"casewright", "plan", "execute", "generate"} <= {run["name"] for run in trace.runs}
     assert all("casewright" in run["tags"] for run in trace.runs)
 
 
-def test_graph_is_the_root_and_nodes_and_steps_are_within(ask: Ask) -> None:
+def test_trace_has_the_graph_as_root_above_nodes_and_steps(ask: Ask) -> None:
     trace, _ = traced(ask, graph_of([FIND], PLAN))
     (root,) = trace.named("casewright")
     assert root["parent_run_id"] is None
@@ -80,7 +80,7 @@ def test_graph_is_the_root_and_nodes_and_steps_are_within(ask: Ask) -> None:
         assert parents[first["parent_run_id"]]["name"] == within
 
 
-def test_steps_say_run_planner_plan_step_and_tool(ask: Ask) -> None:
+def test_step_metadata_contains_run_planner_plan_step_and_tool(ask: Ask) -> None:
     trace, answer = traced(ask, graph_of([FIND], PLAN), customer=CUSTOMER)
     for step in ("s1", "s2"):
         assert trace.own(f"{step} find") == {
@@ -93,14 +93,14 @@ def test_steps_say_run_planner_plan_step_and_tool(ask: Ask) -> None:
         }
 
 
-def test_nodes_after_the_plan_say_which_run_and_plan(ask: Ask) -> None:
+def test_metadata_of_nodes_after_planning_contains_run_and_plan(ask: Ask) -> None:
     trace, answer = traced(ask, graph_of([FIND], PLAN))
     for node in ("execute", "generate"):
         assert trace.own(node)["casewright_run_id"] == answer.run_id
         assert trace.own(node)["casewright_plan"] == PLAN
 
 
-def test_end_of_a_step_says_how_it_ended(ask: Ask) -> None:
+def test_traced_end_of_a_step_contains_its_status(ask: Ask) -> None:
     def broken(given: Any, context: Any) -> Any:
         raise ValueError("no such thing")
 
@@ -113,7 +113,7 @@ def test_end_of_a_step_says_how_it_ended(ask: Ask) -> None:
     ]
 
 
-def test_metadata_holds_no_value_of_context_or_scope_and_is_plain_json(ask: Ask) -> None:
+def test_metadata_is_plain_json_without_values_of_context_or_scope(ask: Ask) -> None:
     trace, _ = traced(ask, graph_of([FIND], PLAN), customer=CUSTOMER)
     told = [{key: run[key] for key in ("name", "tags", "metadata")} for run in trace.runs]
     assert SECRET not in json.dumps(told)
@@ -122,7 +122,7 @@ def test_metadata_holds_no_value_of_context_or_scope_and_is_plain_json(ask: Ask)
         assert json.loads(json.dumps(trace.own(name))) == trace.own(name)
 
 
-def test_next_question_on_a_thread_is_not_told_as_the_last_one(ask: Ask) -> None:
+def test_trace_of_the_next_question_has_its_own_run_id(ask: Ask) -> None:
     graph = graph_of([FIND], PLAN, checkpointer=InMemorySaver())
     thread = {"configurable": {"thread_id": "one"}}
     _, first = traced(ask, graph, thread)
@@ -132,7 +132,7 @@ def test_next_question_on_a_thread_is_not_told_as_the_last_one(ask: Ask) -> None
     assert trace.own("s1 find")["casewright_run_id"] == second.run_id
 
 
-def test_runs_of_tools_and_models_say_which_step_they_are_of(ask: Ask) -> None:
+def test_metadata_of_tool_and_model_runs_contains_run_and_step(ask: Ask) -> None:
     @langchain_tool
     def look_up(query: str, customer: Annotated[str, InjectedToolArg]) -> str:
         """Look something up for who asks."""
@@ -151,7 +151,7 @@ def test_runs_of_tools_and_models_say_which_step_they_are_of(ask: Ask) -> None:
     assert "casewright_step" not in model_run["metadata"]
 
 
-def test_a_feedback_loop_is_traced_within_its_step_search_by_search(ask: Ask) -> None:
+def test_feedback_loop_is_traced_below_its_step_with_each_search(ask: Ask) -> None:
     store, judge = note_store(), Scripted(all_relevant)
     search = FeedbackSearch(store, judge, limits=FeedbackLimits(first=4, more=3, rounds=2))
     notes = tool_from_store(store, name="notes", description="Notes.", search=search)
@@ -164,7 +164,7 @@ def test_a_feedback_loop_is_traced_within_its_step_search_by_search(ask: Ask) ->
     assert within == ["begin", "search", "judge", "search", "judge", "finish"]
 
 
-def test_caller_s_own_tags_metadata_and_run_name_stay(ask: Ask) -> None:
+def test_trace_keeps_tags_metadata_and_run_name_of_the_caller(ask: Ask) -> None:
     own = {"tags": ["theirs"], "metadata": {"plan": "premium"}, "run_name": "ours"}
     trace, _ = traced(ask, graph_of([FIND], PLAN), own)
     (root,) = trace.named("ours")
@@ -180,7 +180,7 @@ class Parent(TypedDict, total=False):
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_runs_inside_a_parent_graph_are_told_apart_from_its_own(mode: str) -> None:
+def test_only_runs_of_the_graph_have_the_tag_within_a_parent_graph(mode: str) -> None:
     builder: Any = StateGraph(Parent)
     builder.add_node("before", lambda state: {"question": state["question"].upper()})
     builder.add_node("look_up", graph_of([FIND], "s1 = find()"))

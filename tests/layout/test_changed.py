@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.changed import affected
 
 
-def test_a_changed_test_is_run_and_a_changed_page_has_none() -> None:
+def test_changed_test_file_is_run_and_a_changed_page_runs_no_test() -> None:
     assert affected(["tests/layout/test_changed.py", "docs/index.md"]) == [
         "tests/layout/test_changed.py"
     ]
@@ -16,12 +16,12 @@ def test_tests_that_import_a_changed_module_or_have_its_name_are_run() -> None:
     assert affected(["tests/support/changed.py"]) == ["tests/layout/test_changed.py"]
 
 
-def test_a_test_may_have_the_folder_s_name_before_the_file_s() -> None:
+def test_tests_named_after_folder_and_file_are_run() -> None:
     found = affected(["planner/language_model/load.py"])
     assert "tests/planner/test_language_model_load.py" in found
 
 
-def test_all_of_the_folder_or_of_the_room_are_run_where_none_is_nearer() -> None:
+def test_all_tests_of_the_folder_are_run_when_none_matches_the_changed_file() -> None:
     found = affected(["graph/execute.py"])
     assert "tests/graph/test_schedule.py" in found
     assert {file.split("/")[1] for file in found} == {"graph"}

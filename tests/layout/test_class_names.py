@@ -1,4 +1,4 @@
-"""A public class name has one meaning in all rooms and packages."""
+"""A public class name has one meaning in all source folders and packages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rooms_by_name() -> dict[str, set[str]]:
     return rooms
 
 
-def test_no_public_class_name_is_in_two_rooms() -> None:
+def test_no_public_class_name_is_in_two_source_folders() -> None:
     rooms = rooms_by_name()
     assert len(rooms) > 300
     shared = {name: sorted(where) for name, where in rooms.items() if len(where) > 1}

@@ -1,4 +1,4 @@
-"""The language of docstrings: the first line says what is returned, done, or there."""
+"""The first line of a docstring says what is returned, done, or there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ TOOLS = {"domains/shopping/tools.py"}
 @pytest.mark.parametrize(
     "first", ["Whether it ends.", "What is read.", "One of the rows.", "Nothing."]
 )
-def test_the_rule_sees_such_lines(first: str, tmp_path: Path) -> None:
+def test_docstring_rule_finds_lines_that_begin_with_a_question_word_or_pronoun(
+    first: str, tmp_path: Path
+) -> None:
     file = tmp_path / "a.py"
     file.write_text(f'def a():\n    """{first}"""\n')
     assert [line for _, line in source(file).first_lines if FIRST.match(line)] == [first]

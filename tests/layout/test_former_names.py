@@ -13,7 +13,7 @@ from casewright.stores import CaseStore
 from tests.stores.helpers import note, note_schema
 
 
-def test_the_former_name_of_a_question_s_query_warns_and_works() -> None:
+def test_former_name_question_asked_warns_and_returns_query() -> None:
     with CaseStore(note_schema()) as store:
         store.add([note("question", "answer")])
         question = store.question("question")
@@ -22,7 +22,7 @@ def test_the_former_name_of_a_question_s_query_warns_and_works() -> None:
             assert question.asked is question.query
 
 
-def test_the_former_name_of_a_reader_s_templates_warns_and_works() -> None:
+def test_former_name_reader_asks_warns_and_returns_templates() -> None:
     folder = find_domain("shopping").reader
     assert folder is not None
     reader = Reader(folder)
@@ -30,22 +30,22 @@ def test_the_former_name_of_a_reader_s_templates_warns_and_works() -> None:
         assert reader.asks == reader.templates != []
 
 
-def test_the_former_name_of_the_measures_of_answers_warns_and_works() -> None:
+def test_former_name_verdicts_warns_and_returns_answer_measures() -> None:
     with pytest.warns(DeprecationWarning, match="now AnswerMeasures"):
         assert demonstrations.Verdicts is demonstrations.AnswerMeasures
 
 
-def test_the_former_name_of_a_prompt_with_answers_warns_and_works() -> None:
+def test_former_name_asked_warns_and_returns_answer_prompt() -> None:
     with pytest.warns(DeprecationWarning, match="now AnswerPrompt"):
         assert demonstrations.Asked is demonstrations.AnswerPrompt
 
 
-def test_the_former_name_of_an_answer_s_record_warns_and_works() -> None:
+def test_former_name_own_answer_told_warns_and_returns_record() -> None:
     answer = OwnAnswer([], {"right": True}, "", True)
     with pytest.warns(DeprecationWarning, match=r"now OwnAnswer\.record"):
         assert answer.told == {"right": True}
 
 
-def test_the_former_name_of_the_store_of_answers_warns_and_works() -> None:
+def test_former_name_answers_warns_and_returns_answer_store() -> None:
     with pytest.warns(DeprecationWarning, match="now AnswerStore"):
         assert answers.Answers is answers.AnswerStore

@@ -47,7 +47,7 @@ def imports() -> list[Import]:
     ]
 
 
-def told(broken: list[Import]) -> list[str]:
+def as_texts(broken: list[Import]) -> list[str]:
     return [str(found) for found in broken]
 
 
@@ -55,79 +55,79 @@ def is_heavy(file: Path) -> bool:
     return file.stem.endswith("_network") or file.parent.name == "decoding"
 
 
-def test_rules_know_every_room() -> None:
+def test_import_rules_cover_every_source_folder() -> None:
     assert set(MAY_IMPORT) == set(ROOMS)
     assert len(imports()) > 200
     assert {found.importer for found in imports()} == {*ROOMS, "casewright", "packages"}
 
 
-def test_nothing_imports_a_room_by_its_bare_name() -> None:
+def test_no_file_imports_a_source_folder_without_the_prefix_casewright() -> None:
     everywhere = [found for file in OWN_FILES for found in imports_of(file)]
     bare = [f for f in everywhere if f.module.split(".")[0] in ROOMS and not f.relative]
-    assert told(bare) == []
+    assert as_texts(bare) == []
 
 
 def test_imports_are_absolute() -> None:
-    assert told([found for found in imports() if found.relative]) == []
+    assert as_texts([found for found in imports() if found.relative]) == []
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_room_imports_only_from_the_rooms_before_it(room: str) -> None:
+def test_source_folder_imports_only_from_its_allowed_folders(room: str) -> None:
     allowed = {"", room, *MAY_IMPORT[room]}
-    assert told([f for f in imports() if f.importer == room and f.room not in allowed]) == []
+    assert as_texts([f for f in imports() if f.importer == room and f.room not in allowed]) == []
 
 
-def test_package_itself_imports_no_room_but_to_start_the_command_line() -> None:
+def test_package_files_import_only_the_command_line() -> None:
     found = [f for f in imports() if f.importer == "casewright" and f.room]
     # What the front door names is imported when it is used; test_front_door looks.
     outside = {(f.file.name, f.module) for f in found if f.file.name != "__init__.py"}
     assert outside == {("__main__.py", "casewright.serve.cli")}
 
 
-def test_nothing_but_their_commands_imports_the_benches() -> None:
+def test_only_bench_commands_import_benches() -> None:
     users = {f.file.parent for f in imports() if f.room == "bench" and f.importer != "bench"}
     added = {ROOT / "packages" / name for name in ADDED}
     assert users - added == {ROOT / "serve" / "cli" / "bench"}
 
 
-def test_tests_of_other_rooms_import_no_bench() -> None:
+def test_only_tests_of_benches_and_packages_import_benches() -> None:
     folders = {f.file.parent for file in TEST_FILES for f in imports_of(file) if f.room == "bench"}
     of_packages = {folder for folder in folders if folder.parent == ROOT / "tests" / "packages"}
     assert folders - of_packages == {ROOT / "tests" / "bench"}
 
 
-def test_only_benches_import_a_domain() -> None:
+def test_only_benches_import_a_specific_domain() -> None:
     names = {file.parent.name for file in (ROOT / "domains").glob("*/domain.py")}
     assert len(names) > 2
     found = [f for f in imports() if f.room == "domains" and names & {*f.module.split(".")}]
     assert {f.importer for f in found if f.importer != "domains"} == {"bench"}
 
 
-def test_parts_of_serve_import_one_way() -> None:
+def test_parts_of_serve_import_only_earlier_parts() -> None:
     parts = ("settings", "session", "page", "service", "cli")
     may = {part: set(parts[: number + 1]) for number, part in enumerate(parts)}
     may["service"].discard("page")
     inside = [f for f in imports() if f.importer == "serve" and f.room == "serve"]
     assert inside
     within = [(f.file.relative_to(ROOT / "serve").parts[0], f) for f in inside]
-    assert told([f for part, f in within if f.module.split(".")[2] not in may[part]]) == []
+    assert as_texts([f for part, f in within if f.module.split(".")[2] not in may[part]]) == []
 
 
-def test_the_command_line_finds_baselines_by_their_names_alone() -> None:
+def test_serve_imports_no_baselines_and_trainings_only_within_functions() -> None:
     used = [f for f in imports() if f.importer == "serve" and f.room in ("bench", "finetune")]
     assert used
     baselines = [f for f in used if f.module.startswith("casewright.finetune.baselines")]
     # A test of benches is above; what is at once here is how a user's correction is kept.
     at_once = {f.module for f in used if f.at_once}
-    assert (told(baselines), at_once) == ([], {"casewright.finetune.queries.correction"})
+    assert (as_texts(baselines), at_once) == ([], {"casewright.finetune.queries.correction"})
 
 
-def test_modules_import_one_another_in_no_circle() -> None:
+def test_modules_have_no_circular_imports() -> None:
     _check_order({(module_of(f.file), f.module) for f in imports() if f.module in MODULES})
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_folders_of_a_room_import_one_another_in_no_circle(room: str) -> None:
+def test_subfolders_of_a_source_folder_have_no_circular_imports(room: str) -> None:
     """Beside what lies at the room's top, which all of them may use."""
     within = [f for f in imports() if f.importer == f.room == room and f.module in MODULES]
     pairs = {(_folder(f.file), _folder(MODULES[f.module])) for f in within}
@@ -148,22 +148,22 @@ def _check_order(pairs: set[tuple[str, str]]) -> None:
     sorter.prepare()
 
 
-def test_command_line_loads_no_other_room_until_a_command_runs() -> None:
+def test_command_line_loads_no_other_folder_until_a_command_runs() -> None:
     code = "import sys, casewright.serve.cli.commands; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[1] for name in done.stdout.split() if name.startswith("casewright.")}
     assert loaded == {"errors", "serve"}
 
 
-def test_heavy_libraries_are_imported_where_they_are_used() -> None:
+def test_heavy_libraries_are_imported_only_within_functions() -> None:
     heavy = [f for f in imports() if f.module.split(".")[0] in HEAVY]
     assert heavy, "nothing is checked"
     # A network's classes are torch's, and a cache's are those of transformers: their modules are
     # heavy, and imported where they are used.
-    assert told([f for f in heavy if f.at_once and not is_heavy(f.file)]) == []
+    assert as_texts([f for f in heavy if f.at_once and not is_heavy(f.file)]) == []
 
 
-def test_modules_of_networks_are_imported_where_they_are_used() -> None:
+def test_network_modules_are_imported_only_within_functions() -> None:
     networks = [found for found in imports() if found.module.endswith("_network")]
     decoding = [
         found
@@ -177,10 +177,10 @@ def test_modules_of_networks_are_imported_where_they_are_used() -> None:
     assert decoding, "nothing is checked"
     # The parts of one network stand in several files.
     outside = [found for found in [*networks, *decoding] if not is_heavy(found.file)]
-    assert told([found for found in outside if found.at_once]) == []
+    assert as_texts([found for found in outside if found.at_once]) == []
 
 
-def test_package_and_every_room_are_imported_without_torch(tmp_path: Path) -> None:
+def test_package_and_every_source_folder_are_imported_without_torch(tmp_path: Path) -> None:
     modules = ["casewright", *(f"casewright.{room}" for room in ROOMS), *ADDED]
     # Each as if it were the first: what those before it imported of the project is forgotten.
     code = f"""

@@ -1,4 +1,4 @@
-"""Packages beside the core: their entry points are all that it has of them."""
+"""Packages beside the core, which finds them only by their entry points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VARIABLE = re.compile(r"CASEWRIGHT_[A-Z_]*[A-Z]")
 
 
 @pytest.mark.parametrize("name", ADDED)
-def test_a_package_is_flat_and_linked_beside_the_core(name: str) -> None:
+def test_package_is_one_flat_folder_that_is_linked_into_src(name: str) -> None:
     link = ROOT / "src" / name
     assert link.readlink() == Path("..", "packages", name)
     assert Path(str(import_module(name).__file__)).resolve() == (
@@ -29,7 +29,7 @@ def test_a_package_is_flat_and_linked_beside_the_core(name: str) -> None:
     assert {file.parent for file in ADDED_FILES if name in file.parts} == {ROOT / "packages" / name}
 
 
-def test_the_core_neither_imports_nor_names_a_package() -> None:
+def test_core_files_do_not_name_any_package() -> None:
     named = {
         str(file.relative_to(ROOT)): SUBJECTS.findall(file.read_text(encoding="utf-8"))
         for file in [*ROOM_FILES, *PACKAGE_FILES]
@@ -37,7 +37,7 @@ def test_the_core_neither_imports_nor_names_a_package() -> None:
     assert {file: words for file, words in named.items() if words} == {}
 
 
-def test_packages_share_code_by_casewright_mcbr_alone() -> None:
+def test_packages_share_code_only_through_casewright_mcbr() -> None:
     for file in ADDED_FILES:
         roots = {found.module.split(".")[0] for found in imports_of(file)}
         own = {file.parent.name, "casewright_mcbr"}
@@ -52,12 +52,12 @@ def test_packages_share_code_by_casewright_mcbr_alone() -> None:
         ("finetune_command", {"backgammon", "math24"}),
     ],
 )
-def test_each_kind_of_part_of_the_domains_packages_is_found(kind: str, names: set[str]) -> None:
+def test_domains_benches_and_trainings_of_packages_are_found(kind: str, names: set[str]) -> None:
     assert names <= set(extensions(kind))
     assert all(extension(kind, name) is not None for name in names)
 
 
-def test_every_variable_that_a_domain_or_a_package_reads_is_an_entry_point() -> None:
+def test_every_environment_variable_of_a_domain_or_package_is_an_entry_point() -> None:
     files = [*ADDED_FILES, *(ROOT / "domains").rglob("*.py")]
     named = {name for file in files for name in VARIABLE.findall(file.read_text("utf-8"))}
     settings = {f"CASEWRIGHT_{name.upper()}" for name in Settings.model_fields}

@@ -18,12 +18,12 @@ from tests.layout.sources import (
 EXPORTING = [r for r in ROOMS if hasattr(import_module(f"casewright.{r}"), "__all__")]
 
 
-def test_rooms_that_are_built_upon_export_names() -> None:
+def test_library_folders_export_names() -> None:
     assert {"stores", "tools", "planner", "graph", "domains"} <= set(EXPORTING)
 
 
 @pytest.mark.parametrize("room", EXPORTING)
-def test_exported_names_exist_and_stand_in_order(room: str) -> None:
+def test_exported_names_exist_are_public_and_occur_once(room: str) -> None:
     module = import_module(f"casewright.{room}")
     names: list[str] = module.__all__
     assert len(set(names)) == len(names)
@@ -63,7 +63,7 @@ def test_public_methods_of_exported_classes_are_documented(room: str) -> None:
     assert bare == []
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     files = [*ROOM_FILES, *PACKAGE_FILES, *ADDED_FILES]
     bare = [str(file.relative_to(ROOT)) for file in files if not source(file).docstring]
     assert bare == []

@@ -13,7 +13,7 @@ from tests.layout.sources import OWN_FILES, ROOMS, ROOT, lines_of
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_room_stands_at_the_root_and_is_linked_into_the_package(room: str) -> None:
+def test_source_folder_is_at_the_root_and_linked_into_the_package(room: str) -> None:
     link = ROOT / "src" / "casewright" / room
     assert (ROOT / room / "__init__.py").is_file()
     assert not (ROOT / room).is_symlink()
@@ -23,13 +23,13 @@ def test_room_stands_at_the_root_and_is_linked_into_the_package(room: str) -> No
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_room_is_imported_from_the_files_at_the_root(room: str) -> None:
+def test_source_folder_is_imported_from_the_files_at_the_root(room: str) -> None:
     found = import_module(f"casewright.{room}").__file__
     assert found is not None
     assert Path(found).resolve() == ROOT / room / "__init__.py"
 
 
-def test_package_holds_nothing_but_rooms_and_its_own_few_files() -> None:
+def test_package_contains_only_source_folders_and_its_own_files() -> None:
     inside = {p.name for p in (ROOT / "src" / "casewright").iterdir() if p.name[0] not in "._"}
     assert inside == {*ROOMS, "errors.py", "extensions.py", "py.typed"}
 
@@ -48,13 +48,13 @@ def test_console_script_is_the_command_line() -> None:
     assert {e.name: e.value for e in entry_points} == {"casewright": "casewright.serve.cli:main"}
 
 
-def test_no_file_passes_500_lines() -> None:
+def test_no_file_is_longer_than_500_lines() -> None:
     lengths = {str(file.relative_to(ROOT)): lines_of(file) for file in OWN_FILES}
     assert len(lengths) > 60
     assert {name: length for name, length in lengths.items() if length > 500} == {}
 
 
-def test_tests_mirror_the_rooms() -> None:
+def test_tests_have_the_same_folders_as_the_sources() -> None:
     folders = {p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and p.name[0] not in "._"}
     assert folders <= {*ROOMS, "docs", "examples", "layout", "packages", "support"}
     for folder in folders:

@@ -1,4 +1,4 @@
-"""The wheel, built as a release is: the shipped model is in it, and it is small."""
+"""The wheel, built like a release: it contains the shipped model, and it is small."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def built(copy: Path, compression: str) -> Path:
     return made
 
 
-def test_the_wheel_holds_every_file_of_the_shipped_model(wheel: Path) -> None:
+def test_wheel_contains_every_file_of_the_shipped_model(wheel: Path) -> None:
     within = "casewright/planner/mistral/"
     with ZipFile(wheel) as opened:
         names = {name.removeprefix(within) for name in opened.namelist() if within in name}
@@ -70,7 +70,7 @@ def test_the_wheel_holds_every_file_of_the_shipped_model(wheel: Path) -> None:
     assert names == {*expected, *FEW}
 
 
-def test_the_wheel_holds_the_packages_beside_the_core_with_their_weights(wheel: Path) -> None:
+def test_wheel_contains_the_packages_beside_the_core_with_their_weights(wheel: Path) -> None:
     kinds = {".py", ".onnx", ".npz", ".json", ".jsonl", ".toml"}
     folder = ROOT / "packages"
     expected = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.suffix in kinds}
@@ -80,16 +80,16 @@ def test_the_wheel_holds_the_packages_beside_the_core_with_their_weights(wheel: 
     assert expected == names
 
 
-def test_the_wheel_is_small(wheel: Path) -> None:
+def test_uncompressed_wheel_is_below_its_size_limit(wheel: Path) -> None:
     assert wheel.stat().st_size < MOST_STORED_BYTES
 
 
 @pytest.mark.slow
-def test_the_wheel_is_smaller_as_it_is_released(compressed: Path) -> None:
+def test_released_wheel_is_below_its_size_limit(compressed: Path) -> None:
     assert compressed.stat().st_size < MOST_BYTES
 
 
-def test_the_wheel_is_installed_and_answers_without_torch_in_at_most_600_mb(
+def test_installed_wheel_answers_without_torch_in_at_most_600_mb(
     compressed: Path, tmp_path: Path
 ) -> None:
     """About two minutes, and the package registry: ``make test-all`` runs it."""

@@ -1,4 +1,4 @@
-"""Analyses agree with the engine's figures and the board, and what does not is found."""
+"""Analyses agree with the engine's figures and the board, and contradictions are found."""
 
 from __future__ import annotations
 
@@ -41,28 +41,30 @@ RIGHT = (
 
 
 @pytest.fixture(scope="module")
-def some() -> list[Decision]:
+def sampled_decisions() -> list[Decision]:
     return random.Random(1).sample(shipped_decisions(), 150)
 
 
-def test_a_text_without_flaws_has_none() -> None:
+def test_analysis_check_finds_no_flaw_in_a_correct_text() -> None:
     assert analysis_flaws(RIGHT, OPENING) == []
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_analyses_have_no_flaws_whatever_the_seed(some: list[Decision], seed: int) -> None:
+def test_analyses_of_shipped_decisions_have_no_flaws(
+    sampled_decisions: list[Decision], seed: int
+) -> None:
     flaws = [
         flaw
-        for decision in some
+        for decision in sampled_decisions
         for flaw in analysis_flaws(analysis_text(decision, seed), decision)
     ]
     assert flaws == []
 
 
-def test_an_analysis_ends_with_the_best_play_and_has_three_to_seven_sentences(
-    some: list[Decision],
+def test_analysis_ends_with_the_best_play_and_has_three_to_seven_sentences(
+    sampled_decisions: list[Decision],
 ) -> None:
-    for decision in some:
+    for decision in sampled_decisions:
         text = analysis_text(decision)
         assert best_play_of(text) == decision.best.play
         assert text.endswith(f"Best play: {decision.best.play}.")
@@ -70,19 +72,25 @@ def test_an_analysis_ends_with_the_best_play_and_has_three_to_seven_sentences(
         assert 3 <= len(re.findall(r"[.](?: |$)", text)) <= 7
 
 
-def test_an_analysis_names_the_play_that_was_made(some: list[Decision]) -> None:
-    for decision in some:
+def test_analysis_names_the_play_that_was_made(sampled_decisions: list[Decision]) -> None:
+    for decision in sampled_decisions:
         assert decision.candidates[decision.played].play in analysis_text(decision)
 
 
-def test_the_same_seed_has_the_same_text_and_another_mostly_another(some: list[Decision]) -> None:
-    assert all(analysis_text(decision, 3) == analysis_text(decision, 3) for decision in some)
-    differ = sum(analysis_text(decision, 3) != analysis_text(decision, 4) for decision in some)
-    assert differ > 0.9 * len(some)
+def test_analysis_is_equal_for_the_same_seed_and_mostly_differs_for_another(
+    sampled_decisions: list[Decision],
+) -> None:
+    assert all(
+        analysis_text(decision, 3) == analysis_text(decision, 3) for decision in sampled_decisions
+    )
+    differ = sum(
+        analysis_text(decision, 3) != analysis_text(decision, 4) for decision in sampled_decisions
+    )
+    assert differ > 0.9 * len(sampled_decisions)
 
 
-def test_no_sentence_is_broken(some: list[Decision]) -> None:
-    for decision in some:
+def test_analysis_has_no_malformed_sentence(sampled_decisions: list[Decision]) -> None:
+    for decision in sampled_decisions:
         text = analysis_text(decision)
         assert not re.search(r"  | ,|\.\.|:\.|,\.|\bNone\b|a [aeiou]|an [bcdg]|\b1 pips", text), (
             text
@@ -114,7 +122,7 @@ def test_no_sentence_is_broken(some: list[Decision]) -> None:
         ("Best play: 8/5 6/5", "That is all"),
     ],
 )
-def test_a_changed_statement_is_found(right: str, wrong: str) -> None:
+def test_analysis_check_finds_a_changed_statement(right: str, wrong: str) -> None:
     assert right in RIGHT
     assert analysis_flaws(RIGHT.replace(right, wrong), OPENING)
 
@@ -122,11 +130,11 @@ def test_a_changed_statement_is_found(right: str, wrong: str) -> None:
 @pytest.mark.parametrize(
     ("decisions", "least"), [(15, 100), pytest.param(75, 500, marks=pytest.mark.slow)]
 )
-def test_changed_figures_of_an_analysis_are_found(
-    some: list[Decision], decisions: int, least: int
+def test_analysis_check_finds_nearly_all_changed_figures(
+    sampled_decisions: list[Decision], decisions: int, least: int
 ) -> None:
     figures = flagged = 0
-    for decision in some[:decisions]:
+    for decision in sampled_decisions[:decisions]:
         text = analysis_text(decision)
         for figure in re.finditer(r"(?<![\w/])[+-]?\d+\.\d+", text):
             more = f"{float(figure[0]) + 0.3:+.3f}"
@@ -149,11 +157,11 @@ def test_changed_figures_of_an_analysis_are_found(
         "Best play: 24/20.\nNo: Best play: 8/5 6/5",
     ],
 )
-def test_the_best_play_is_read_however_a_model_writes_it(text: str) -> None:
+def test_best_play_is_read_from_several_formats(text: str) -> None:
     assert best_play_of(text) == "8/5 6/5"
 
 
-def test_a_text_without_a_best_play_has_none() -> None:
+def test_best_play_of_a_text_without_one_is_none() -> None:
     assert best_play_of("8/5 6/5 is best.") is None
 
 
@@ -168,11 +176,11 @@ def test_a_text_without_a_best_play_has_none() -> None:
         "The step 6/5 alone would not do.",
     ],
 )
-def test_what_does_not_contradict_the_figures_is_no_flaw(said: str) -> None:
+def test_analysis_check_accepts_statements_that_do_not_contradict_the_figures(said: str) -> None:
     assert analysis_flaws(f"{said} Best play: 8/5 6/5.", OPENING) == []
 
 
-def test_where_nothing_is_to_choose_the_text_says_so() -> None:
+def test_analysis_says_that_there_is_only_one_play_or_none() -> None:
     only = replace(OPENING, candidates=OPENING.candidates[:1], played=0)
     assert "8/5 6/5 is the only play." in analysis_text(only)
     none = (AnalysedPlay("cannot move", -0.5, (0.3, 0.1, 0.0, 0.2, 0.0)),)
@@ -188,7 +196,7 @@ def test_names_of_errors_follow_the_engines_thresholds() -> None:
     assert names == ["", "doubtful", "bad", "very bad"]
 
 
-def test_figures_are_written_in_one_way() -> None:
+def test_equities_and_chances_have_a_fixed_text_format() -> None:
     assert [equity_text(equity) for equity in (0.2181, -0.0004, -1.0)] == [
         "+0.218",
         "+0.000",

@@ -1,4 +1,4 @@
-"""From a position and a roll to a checked analysis, and nothing kept but what the engine says."""
+"""From position and roll to a checked analysis; only the engine's decisions are retained."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ class SureJudge(NetworkJudge):
     is_trusted = True
 
 
-def answered(store: CaseStore, **more: object) -> BoardAnswer:
+def answer_for(store: CaseStore, **more: object) -> BoardAnswer:
     judge = SureJudge(NETWORK) if more.get("retain") else NetworkJudge(NETWORK)
     return BoardAnswerer(store, NETWORK, judge).answer(ASKED.position, ASKED.dice, **more)  # type: ignore[arg-type]
 
 
-def test_advice_is_legal_its_cases_are_of_the_roll_and_the_check_names_its_judge(
+def test_advice_is_a_legal_play_from_cases_of_the_roll_with_named_judge(
     store: CaseStore,
 ) -> None:
-    answer = answered(store)
+    answer = answer_for(store)
     legal = {play.text for play in legal_plays(ASKED.position, ASKED.dice)}
     assert len(answer.hits) == 3
     assert {hit.case.metadata["roll"] for hit in answer.hits} == {roll_text(ASKED.dice)}
@@ -90,27 +90,27 @@ def test_advice_is_legal_its_cases_are_of_the_roll_and_the_check_names_its_judge
     assert answer.analysis.endswith(f"Best play: {answer.decision.best.play}.")
 
 
-def test_a_play_that_was_made_is_judged_whatever_its_rank(store: CaseStore) -> None:
+def test_given_play_is_judged_even_if_it_is_the_worst(store: CaseStore) -> None:
     ranked = NetworkJudge(NETWORK).analyse(ASKED.position, ASKED.dice, None, ())
     worst = min(
         legal_plays(ASKED.position, ASKED.dice),
         key=lambda play: float(NETWORK.after_equities([play.after])[0]),
     )
     assert worst.text not in {candidate.play for candidate in ranked.candidates}
-    answer = answered(store, move=worst.text)
+    answer = answer_for(store, move=worst.text)
     assert answer.decision.candidates[answer.decision.played_rank].play == worst.text
     assert answer.decision.equity_loss(answer.decision.played_rank) > 0
     assert worst.text in answer.analysis
 
 
-def test_an_illegal_play_is_refused_and_nothing_is_kept(store: CaseStore) -> None:
+def test_illegal_play_is_refused_and_no_case_is_retained(store: CaseStore) -> None:
     before = store.count()
     with pytest.raises(InputError, match="not legal with"):
-        answered(store, move="24/1", retain=True)
+        answer_for(store, move="24/1", retain=True)
     assert store.count() == before
 
 
-def test_without_the_engine_nothing_is_kept_and_it_is_said_why(store: CaseStore) -> None:
+def test_no_case_is_retained_without_the_engine_and_the_reason_is_given(store: CaseStore) -> None:
     before = store.count()
     judge = NetworkJudge(NETWORK)
     answer = BoardAnswerer(store, NETWORK, judge).answer(ASKED.position, ASKED.dice, retain=True)
@@ -119,18 +119,18 @@ def test_without_the_engine_nothing_is_kept_and_it_is_said_why(store: CaseStore)
     assert store.count() == before
 
 
-def test_what_the_engine_analysed_becomes_a_case_with_its_picture_once() -> None:
+def test_decision_judged_by_the_engine_is_retained_once_with_its_picture() -> None:
     store = store_of(shipped_decisions()[:30])
     picture = Binary("image/png", board_png(ASKED.position))
-    first = answered(store, retain=True, picture=picture)
-    again = answered(store, retain=True, picture=picture)
+    first = answer_for(store, retain=True, picture=picture)
+    again = answer_for(store, retain=True, picture=picture)
     assert first.retained is not None
     assert again.retained is not None
     assert (first.retained.outcome, again.retained.outcome) == ("added", "unchanged")
     assert store.count() == 31
 
 
-def test_a_board_that_was_read_as_told_is_retained_at_that_position(tmp_path: Path) -> None:
+def test_board_read_with_given_colours_and_side_is_retained_at_its_position(tmp_path: Path) -> None:
     store = store_of(shipped_decisions()[:30])
     opened = OpenDomain(Toolbox([]), store, {"backgammon": store})
     file = tmp_path / "board.png"
@@ -150,7 +150,7 @@ def test_a_board_that_was_read_as_told_is_retained_at_that_position(tmp_path: Pa
     assert isinstance(hit.case.problem["picture"], Binary)
 
 
-def test_a_game_that_is_won_doubly_is_told_so() -> None:
+def test_won_gammon_has_equity_2_in_the_analysis() -> None:
     position = Position((2, *(0,) * 24), (*(0,) * 6, 15, *(0,) * 18))
     decision = NetworkJudge(NETWORK).analyse(position, (2, 1), None, ())
     assert decision.best.equity == 2
@@ -158,7 +158,7 @@ def test_a_game_that_is_won_doubly_is_told_so() -> None:
     assert "gammons play no part" not in analysis_text(decision)
 
 
-def test_a_case_whose_text_says_other_figures_is_not_kept() -> None:
+def test_case_whose_text_or_fields_contradict_its_decision_has_a_flaw() -> None:
     case = decision_case(ASKED)
     assert flaw_of(case) is None
     best = ASKED.best.play
@@ -174,7 +174,7 @@ def test_a_case_whose_text_says_other_figures_is_not_kept() -> None:
         assert "differ from those of its decision" in str(flaw_of(other))
 
 
-def test_a_query_without_a_play_is_its_position_alone() -> None:
+def test_query_without_a_play_is_embedded_as_its_position() -> None:
     schema = decision_schema(read, NETWORK)
     position, decision = schema.facets
     assert (position.name, decision.name) == (POSITION, DECISION)
@@ -187,27 +187,27 @@ def test_a_query_without_a_play_is_its_position_alone() -> None:
     assert np.allclose(both[0], mean / np.linalg.norm(mean), atol=1e-5)
 
 
-def test_a_problem_without_a_board_is_refused(store: CaseStore) -> None:
+def test_query_without_a_valid_board_is_refused(store: CaseStore) -> None:
     for board in (7, "no position id"):
         with pytest.raises(InputError, match="position id"):
             store.search({"board": board}, 1)
 
 
-def test_a_case_reads_as_position_roll_and_analysis() -> None:
+def test_text_of_a_case_contains_position_roll_and_analysis() -> None:
     text = case_text(decision_case(ASKED))
     assert text.startswith("Player on roll (")
     assert f"Roll: {roll_text(ASKED.dice)}." in text
     assert text.endswith(f"Best play: {ASKED.best.play}.")
 
 
-def test_a_best_play_that_is_legal_is_carried_over_as_it_is() -> None:
+def test_legal_best_play_of_a_case_is_reused_unchanged() -> None:
     plays = legal_plays(ASKED.position, ASKED.dice)
     (carried,) = most_similar_plays(plays, [ASKED], NETWORK)
     assert carried.after == ASKED.after(0)
     assert most_similar_plays(plays, [], NETWORK) == []
 
 
-def test_a_chat_model_is_told_what_was_wrong_once_and_its_play_is_judged(store: CaseStore) -> None:
+def test_chat_model_gets_one_correction_and_its_second_play_is_judged(store: CaseStore) -> None:
     heard: list[str] = []
     best = NetworkJudge(NETWORK).analyse(ASKED.position, ASKED.dice, None, ()).best.play
     says = iter(["I like it. Best play: 24/1", f"This is better. Best play: {best}"])
@@ -225,7 +225,7 @@ def test_a_chat_model_is_told_what_was_wrong_once_and_its_play_is_judged(store: 
     assert answer.advice.is_right
 
 
-def test_a_roll_that_allows_nothing_is_answered(store: CaseStore) -> None:
+def test_roll_without_a_legal_play_is_answered_with_cannot_move(store: CaseStore) -> None:
     # A checker on the bar, and all the points where it could enter are held.
     closed = Position(
         (*(0,) * 12, 5, *(0,) * 4, 3, *(0,) * 6, 1), (2, 2, 2, 2, 2, 2, *(0,) * 18, 0)
@@ -238,7 +238,7 @@ def test_a_roll_that_allows_nothing_is_answered(store: CaseStore) -> None:
     assert answer.retained is None
 
 
-def test_the_page_shows_the_picture_the_board_and_each_case_s_board_and_escapes_words(
+def test_page_shows_the_picture_and_all_boards_and_escapes_model_text(
     store: CaseStore,
 ) -> None:
     def chat(messages: Sequence[tuple[str, str]]) -> str:
@@ -251,8 +251,8 @@ def test_the_page_shows_the_picture_the_board_and_each_case_s_board_and_escapes_
     assert "&lt;script&gt;" in page
 
 
-def test_lines_and_json_say_what_was_read_found_advised_and_checked(store: CaseStore) -> None:
-    answer = answered(store)
+def test_lines_and_json_contain_reading_cases_advice_and_check(store: CaseStore) -> None:
+    answer = answer_for(store)
     lines = lines_of(answer)
     assert lines[0].startswith("Read: Player on roll")
     assert [line.split(",")[0] for line in lines].count("Case") == 3
@@ -268,7 +268,9 @@ def test_lines_and_json_say_what_was_read_found_advised_and_checked(store: CaseS
 @given(
     st.integers(0, len(shipped_decisions()) - 1), st.tuples(st.integers(1, 6), st.integers(1, 6))
 )
-def test_whatever_is_asked_the_advice_is_a_legal_play(number: int, dice: tuple[int, int]) -> None:
+def test_reused_plays_are_legal_for_any_position_and_roll(
+    number: int, dice: tuple[int, int]
+) -> None:
     position = shipped_decisions()[number].position
     plays = legal_plays(position, dice)
     cases = shipped_decisions()[number : number + 3]
@@ -294,11 +296,11 @@ def test_whatever_is_asked_the_advice_is_a_legal_play(number: int, dice: tuple[i
         ({"candidates": [{"move": "8/5", "equity": "x", "probs": [0] * 5}]}, "decision"),
     ],
 )
-def test_what_is_no_decision_is_refused(change: dict[str, object], word: str) -> None:
+def test_invalid_decision_record_is_refused(change: dict[str, object], word: str) -> None:
     with pytest.raises(InputError, match=word):
         decision_of({**ASKED.to_dict(), **change})
 
 
-def test_a_decision_survives_json() -> None:
+def test_decision_is_equal_after_a_json_round_trip() -> None:
     assert decision_of(ASKED.to_dict()) == ASKED
     assert START.id == "4HPwATDgc/ABMA"

@@ -37,7 +37,7 @@ def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CASEWRIGHT_GNUBG", "none")
 
 
-def test_a_board_is_read_cases_of_the_roll_are_found_and_the_advice_is_checked(
+def test_ask_command_reads_a_board_finds_cases_and_checks_the_advice(
     home: Path, board: Path
 ) -> None:
     answer = result(run(home, *ASK, "--image", board, "--roll", ROLL, "--json"))
@@ -49,7 +49,7 @@ def test_a_board_is_read_cases_of_the_roll_are_found_and_the_advice_is_checked(
     assert answer["retained"] is None
 
 
-def test_people_see_what_was_read_the_cases_with_boards_the_advice_and_the_check(
+def test_ask_command_prints_reading_cases_and_check_and_writes_a_page(
     home: Path, board: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "board.html"
@@ -67,7 +67,7 @@ def test_people_see_what_was_read_the_cases_with_boards_the_advice_and_the_check
     assert page.read_text(encoding="utf-8").count("data:image/png;base64,") == 5
 
 
-def test_a_mirrored_board_with_dark_checkers_is_read_when_it_is_said_so(
+def test_mirrored_board_is_read_with_the_options_checkers_and_home(
     home: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "mirrored.png"
@@ -84,12 +84,14 @@ def test_a_mirrored_board_with_dark_checkers_is_read_when_it_is_said_so(
         f"Position {START.id}, roll 3-1: is 8/5, 6/5 right?",
     ],
 )
-def test_a_question_in_words_is_read_as_players_write(home: Path, question: str) -> None:
+def test_question_with_position_id_and_roll_is_answered_in_several_wordings(
+    home: Path, question: str
+) -> None:
     answer = result(run(home, *ASK, question, "--json"))
     assert "8/5 6/5 is best." in answer["text"]
 
 
-def test_a_question_in_words_names_position_roll_and_play(home: Path) -> None:
+def test_question_with_position_roll_and_play_is_planned_and_answered(home: Path) -> None:
     question = f"In {START.id} I rolled 3-1. Is 24/23 13/10 right?"
     answer = result(run(home, *ASK, question, "--json"))
     assert answer["plan"] == "s1 = analyse_position(query=question)"
@@ -117,7 +119,7 @@ def test_a_question_in_words_names_position_roll_and_play(home: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_is_no_board_roll_or_play_is_one_line_and_nothing_is_kept(
+def test_invalid_board_roll_or_play_is_a_one_line_error_and_retains_nothing(
     home: Path, board: Path, arguments: list[str], word: str
 ) -> None:
     from PIL import Image
@@ -143,7 +145,7 @@ def test_what_is_no_board_roll_or_play_is_one_line_and_nothing_is_kept(
     assert result(run(home, "domains", "--json")) == known
 
 
-def test_analysed_games_of_one_s_own_are_the_cases_where_they_are_named(
+def test_environment_variable_replaces_the_cases_by_own_decisions(
     tmp_path: Path, board: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "decisions.jsonl"
@@ -163,13 +165,13 @@ def test_analysed_games_of_one_s_own_are_the_cases_where_they_are_named(
     assert "not a file" in one_line_error(run(other, *ASK, "--image", board, "--roll", ROLL))
 
 
-def test_a_detail_that_a_domain_has_no_use_for_is_refused(home: Path, board: Path) -> None:
+def test_ask_command_refuses_an_option_of_another_domain(home: Path, board: Path) -> None:
     done = run(home, "ask", "--domain", "math24", "--image", board, "--roll", "3-1")
     assert "no option --roll" in one_line_error(done)
 
 
 @pytest.mark.skipif(find_engine() is None, reason="GNU Backgammon is not installed")
-def test_with_the_engine_the_analysis_is_its_own_and_becomes_a_case(
+def test_analysis_by_the_engine_is_retained_as_a_case(
     home: Path, board: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CASEWRIGHT_GNUBG")

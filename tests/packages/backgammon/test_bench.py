@@ -76,7 +76,7 @@ def rows(report: dict[str, Any], table: str) -> list[dict[str, Any]]:
     return [row for row in report["rows"] if row["table"] == table]
 
 
-def test_every_way_to_compare_and_its_controls_have_a_row_in_each_table(
+def test_each_table_has_a_row_per_representation_and_control(
     report: dict[str, Any],
 ) -> None:
     for table in (COMBINED, POSITIONS_ONLY, WITH_PLAY):
@@ -90,7 +90,7 @@ def test_every_way_to_compare_and_its_controls_have_a_row_in_each_table(
     assert all("lost" not in row for row in rows(report, WITH_PLAY))
 
 
-def test_figures_of_retrieval_stand_beside_those_published_for_the_same_weights(
+def test_retrieval_rows_contain_the_published_figures_of_the_same_weights(
     report: dict[str, Any],
 ) -> None:
     by_name = {row["compared by"]: row for row in rows(report, MEAN_FIGURES)}
@@ -106,7 +106,7 @@ def test_figures_of_retrieval_stand_beside_those_published_for_the_same_weights(
         assert row["recall"] <= row["F1"] <= row["precision"]
 
 
-def test_what_is_lost_without_cases_is_that_of_the_data(report: dict[str, Any]) -> None:
+def test_loss_without_cases_is_the_loss_of_the_plays_in_the_data(report: dict[str, Any]) -> None:
     queries = [entry for entry in shipped_decisions()[:900] if part_of(entry.game) == 0]
     cases = [entry for entry in shipped_decisions()[:900] if part_of(entry.game) != 0]
     known = {entry.position for entry in cases}
@@ -119,7 +119,7 @@ def test_what_is_lost_without_cases_is_that_of_the_data(report: dict[str, Any]) 
     assert report["settings"]["queries"] == len(queries)
 
 
-def test_answers_have_words_and_truth_and_each_context(report: dict[str, Any]) -> None:
+def test_answer_table_has_text_and_play_measures_for_each_context(report: dict[str, Any]) -> None:
     by_answerer = {(row["answered by"], row["context"]): row for row in rows(report, "4")}
     published = [name for name, _ in by_answerer if name.startswith("paper: ")]
     assert len(published) == 12
@@ -133,7 +133,7 @@ def test_answers_have_words_and_truth_and_each_context(report: dict[str, Any]) -
     assert by_answerer["openai:tiny", "none"]["legal play"] < 1
 
 
-def test_boards_of_each_renderer_are_read(report: dict[str, Any]) -> None:
+def test_board_table_has_at_least_two_rows(report: dict[str, Any]) -> None:
     assert len(rows(report, "boards")) >= 2
 
 
@@ -141,7 +141,7 @@ def split_of(count: int) -> Split:
     return Split(shipped_decisions()[:count], shipped_decisions()[count : count + 40], [], 0)
 
 
-def test_the_nearest_cases_are_those_of_the_highest_cosine_and_of_the_roll_if_asked() -> None:
+def test_nearest_cases_have_the_highest_cosine_and_optionally_the_same_roll() -> None:
     split = split_of(300)
     measured, way = MeasuredSplit(split), Representation("encoding", encode)
     queries, cases = way.position_vectors(split.queries), way.position_vectors(split.cases)
@@ -154,7 +154,7 @@ def test_the_nearest_cases_are_those_of_the_highest_cosine_and_of_the_roll_if_as
         assert sorted(query.dice) == sorted(split.cases[index].dice)
 
 
-def test_following_one_s_own_decision_loses_nothing_and_the_engine_s_order_has_no_say() -> None:
+def test_loss_is_zero_for_the_own_decision_and_the_mean_for_equal_cosines() -> None:
     own = shipped_decisions()[:50]
     measured, way = MeasuredSplit(Split(own, own, [], 0)), Representation("encoding", encode)
     order = np.arange(50)[:, None]
@@ -182,7 +182,9 @@ def test_bert_score_is_one_for_the_same_words_and_less_for_others() -> None:
         (["--data", "DATA", "--chat", "nobody"], "nobody"),
     ],
 )
-def test_what_cannot_be_measured_is_one_line(data: Path, options: list[str], word: str) -> None:
+def test_backgammon_bench_refuses_invalid_options(
+    data: Path, options: list[str], word: str
+) -> None:
     given = [str(data) if option == "DATA" else option for option in options]
     done = CliRunner().invoke(app, ["bench", "backgammon", *given])
     assert word in str(done.exception) + done.output

@@ -161,7 +161,7 @@ def test_plain_board_is_720_by_520_pixels_and_a_png() -> None:
     assert Image.open(io.BytesIO(board_png(BUSY))).tobytes() == render_board(BUSY).tobytes()
 
 
-def test_own_checkers_stand_where_the_convention_says() -> None:
+def test_signed_counts_follow_the_convention_of_points_and_sides() -> None:
     counts = signed_counts(START, "light", "right")
     assert (counts[6], counts[4], counts[12], counts[23]) == (5, 3, 5, 2)
     assert (counts[18], counts[16], counts[0], counts[11]) == (-5, -3, -5, -2)
@@ -178,7 +178,7 @@ def test_own_checkers_stand_where_the_convention_says() -> None:
     below=st.booleans(),
 )
 @settings(deadline=None, max_examples=30)
-def test_position_of_the_slices_of_a_position_is_the_same(
+def test_position_of_counts_inverts_signed_counts(
     seed: int, own: str, home: str, below: bool
 ) -> None:
     position = next(random_positions(np.random.default_rng(seed)))
@@ -187,7 +187,7 @@ def test_position_of_the_slices_of_a_position_is_the_same(
     assert reading_flaw(counts, own, home, position.off) == ""
 
 
-def test_most_random_positions_are_read_off_plain_boards() -> None:
+def test_most_random_positions_are_read_from_plain_boards() -> None:
     positions = list(islice(games(8), 30))
     reader = shipped_reader()
     readings = [reader.likeliest_readings(render_board(p), offs=[(0, 0)])[0] for p in positions]
@@ -220,7 +220,7 @@ def test_board_of_another_renderer_is_read(look: str) -> None:
 
 
 @pytest.mark.skipif(find_engine() is None, reason="GNU Backgammon is not installed")
-def test_board_of_gnubg_is_read() -> None:
+def test_most_boards_of_gnubg_are_read() -> None:
     positions = list(islice(games(6), 8))
     reader = shipped_reader()
     boards = gnubg_boards(positions)
@@ -281,7 +281,7 @@ BAD: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_board_is_refused_in_one_clear_line(name: str) -> None:
+def test_image_without_a_board_is_refused_with_a_one_line_error(name: str) -> None:
     picture, message = BAD[name]
     with pytest.raises(InputError) as error:
         shipped_reader().read(picture)
@@ -321,7 +321,7 @@ def counts_with(changes: dict[int, int]) -> list[int]:
         ({0: 0, 11: 0, 16: 0, 18: 0}, None, "the dark side has no checkers."),
     ],
 )
-def test_reading_that_cannot_be_is_told(
+def test_impossible_reading_has_a_flaw_with_its_reason(
     changes: dict[int, int], off: tuple[int, int] | None, message: str
 ) -> None:
     why = reading_flaw(counts_with(changes), "light", "right", off)
@@ -339,7 +339,7 @@ def test_reading_that_cannot_be_is_told(
         ({6: 3, UPPER_BAR: 1}, "while one stands on the bar"),
     ],
 )
-def test_a_side_that_lacks_checkers_before_all_are_home_is_doubted(
+def test_reading_with_missing_checkers_before_bear_off_is_doubted(
     changes: dict[int, int], message: str
 ) -> None:
     assert reading_flaw(counts_with(changes), "light", "right") == ""
@@ -348,7 +348,7 @@ def test_a_side_that_lacks_checkers_before_all_are_home_is_doubted(
     assert bool(message) == bool(why)
 
 
-def test_more_than_fifteen_checkers_are_refused_and_counted() -> None:
+def test_board_with_more_than_15_checkers_is_refused_with_their_number() -> None:
     board = render_board(START)
     # The five checkers on the 6 point are copied to the 5 point beside it.
     board.paste(board.crop((349, 260, 395, 497)), (395, 260))
@@ -357,7 +357,7 @@ def test_more_than_fifteen_checkers_are_refused_and_counted() -> None:
     assert "the light side has 20 checkers, and may have 15 at most" in one_line(error)
 
 
-def test_checkers_that_are_missing_are_off_and_must_add_up_with_what_is_told() -> None:
+def test_missing_checkers_count_as_borne_off_and_must_equal_the_given_number() -> None:
     hit = Position(side_of([(1, 3), (4, 4), (25, 1)]), side_of([(2, 2), (6, 5), (8, 3), (13, 5)]))
     image = render_board(hit)
     assert shipped_reader().read(image).position == hit
@@ -366,7 +366,7 @@ def test_checkers_that_are_missing_are_off_and_must_add_up_with_what_is_told() -
         shipped_reader().read(image, off=(0, 0))
 
 
-def test_of_readings_as_likely_the_one_that_adds_up_is_taken() -> None:
+def test_decoding_prefers_the_reading_whose_checkers_add_up() -> None:
     likely = np.full((SLICES, 31), 1e-6, dtype=np.float32)
     for index, count in enumerate(signed_counts(START, "light", "right")):
         likely[index, count if count >= 0 else 15 - count] = 1.0
@@ -391,7 +391,7 @@ def test_of_readings_as_likely_the_one_that_adds_up_is_taken() -> None:
         ("light", "right", (0.5, 0), "from 0 to 15"),
     ],
 )
-def test_wrong_way_to_look_at_a_board_is_refused(
+def test_invalid_side_home_or_off_argument_is_refused(
     own: Any, home: Any, off: Any, message: str
 ) -> None:
     with pytest.raises(InputError) as error:
@@ -399,18 +399,18 @@ def test_wrong_way_to_look_at_a_board_is_refused(
     assert message in one_line(error)
 
 
-def test_position_that_cannot_be_is_not_drawn() -> None:
+def test_impossible_position_is_not_drawn() -> None:
     with pytest.raises(InputError, match="not a backgammon position"):
         render_board(Position(side_of([(6, 16)]), START.other))
 
 
-def test_missing_network_names_the_command_that_trains_it(tmp_path: Path) -> None:
+def test_missing_network_is_an_error_with_the_training_command(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         BoardReader(tmp_path).read(render_board(START))
     assert one_line(error).endswith("Train it: casewright finetune backgammon")
 
 
-def test_networks_are_small_and_name_no_path_of_the_machine_that_made_them() -> None:
+def test_networks_are_small_and_contain_no_local_path() -> None:
     contents = [file.read_bytes() for file in sorted(WEIGHTS.glob("*.onnx"))]
     assert sum(map(len, contents)) <= 4_000_000
     for content in contents:
@@ -434,7 +434,7 @@ def test_training_writes_the_same_networks_for_the_same_seed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("wrong", ["boards", "others", "landmark_steps", "checker_steps"])
-def test_training_on_nothing_is_refused(wrong: str, tmp_path: Path) -> None:
+def test_training_without_pictures_or_steps_is_refused(wrong: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least 1 picture"):
         train_board_reader(tmp_path, **{wrong: 0})  # type: ignore[arg-type]
 

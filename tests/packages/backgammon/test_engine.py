@@ -35,7 +35,7 @@ def program(folder: Path, lines: str) -> Path:
 
 
 @installed
-def test_the_best_plays_of_opening_rolls_are_the_known_ones() -> None:
+def test_engine_finds_the_known_best_plays_of_opening_rolls() -> None:
     analyses = GnuBackgammon().analyse([(START, (3, 1)), (START, (1, 6)), (START, (4, 2))], plies=0)
     assert [plays[0].play for plays in analyses] == ["8/5 6/5", "13/7 8/7", "8/4 6/4"]
     for plays in analyses:
@@ -46,7 +46,7 @@ def test_the_best_plays_of_opening_rolls_are_the_known_ones() -> None:
 
 
 @installed
-def test_plays_are_legal_and_listed_up_to_the_number_asked_for() -> None:
+def test_engine_lists_legal_plays_up_to_the_given_number() -> None:
     rolls = [(5, 1), (2, 2), (6, 6)]
     for dice, plays in zip(
         rolls, GnuBackgammon().analyse([(START, dice) for dice in rolls], 0, 3), strict=True
@@ -57,7 +57,7 @@ def test_plays_are_legal_and_listed_up_to_the_number_asked_for() -> None:
 
 
 @installed
-def test_a_forced_play_no_play_and_the_last_play_have_figures() -> None:
+def test_engine_analyses_a_forced_play_no_play_and_the_last_play() -> None:
     stuck = Position(side_of([(25, 1), (6, 5)]), side_of([(n, 2) for n in range(1, 7)]))
     forced = Position(side_of([(12, 1)]), side_of([(22, 2)]))
     last = Position(side_of([(1, 2)]), side_of([(3, 15)]))
@@ -70,7 +70,7 @@ def test_a_forced_play_no_play_and_the_last_play_have_figures() -> None:
 
 
 @installed
-def test_a_play_has_the_same_figures_alone_as_in_the_list() -> None:
+def test_equity_of_a_single_play_equals_that_in_the_list() -> None:
     engine = GnuBackgammon()
     for candidate in engine.analyse([(START, (4, 3))], plies=1)[0][::4]:
         alone = engine.equity_of_play(START, (4, 3), candidate.play, plies=1)
@@ -81,14 +81,16 @@ def test_a_play_has_the_same_figures_alone_as_in_the_list() -> None:
 
 
 @installed
-def test_the_player_on_roll_is_a_favourite_at_the_start() -> None:
+def test_engine_gives_the_player_on_roll_an_advantage_at_the_start() -> None:
     (worth,) = GnuBackgammon().values([START], plies=1)
     assert worth.chances[0] == pytest.approx(0.527, abs=0.01)
     assert 0 < worth.equity < 0.2
 
 
 @installed
-def test_the_users_home_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_writes_nothing_to_the_home_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     assert GnuBackgammon().values([START], plies=0)
@@ -96,7 +98,7 @@ def test_the_users_home_is_not_touched(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @installed
-def test_decisions_are_made_again_by_their_seed_and_read_back(
+def test_generated_decisions_are_equal_for_the_same_seed_and_after_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("casewright_backgammon.case_base.PLIES", 0)
@@ -123,24 +125,26 @@ def test_shipped_decisions_have_legal_plays_and_differ() -> None:
     assert 0.01 < lost < 0.04
 
 
-def test_a_missing_engine_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_engine_is_an_error_with_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "find_engine", lambda: None)
     with pytest.raises(DependencyError, match="apt install gnubg"):
         GnuBackgammon()
 
 
-def test_a_path_without_a_program_is_told(tmp_path: Path) -> None:
+def test_engine_path_without_a_program_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="cannot be run"):
         GnuBackgammon(tmp_path / "none").values([START])
 
 
-def test_a_crash_is_told_with_what_the_program_wrote_last(tmp_path: Path) -> None:
+def test_crash_of_the_engine_is_an_error_with_its_last_output(tmp_path: Path) -> None:
     engine = GnuBackgammon(program(tmp_path, "echo 'no weights'; exit 3"))
     with pytest.raises(ToolError, match="code 3: no weights"):
         engine.values([START])
 
 
-def test_nonsense_is_told(tmp_path: Path) -> None:
+def test_unreadable_engine_output_is_an_error_that_shows_it(tmp_path: Path) -> None:
     engine = GnuBackgammon(program(tmp_path, "echo 'who is there?'"))
     with pytest.raises(ToolError, match="who is there"):
         engine.analyse([(START, (3, 1))])
@@ -149,7 +153,7 @@ def test_nonsense_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("play", ["8/4 6/5", "7/4", "hello"])
-def test_a_play_that_is_not_legal_is_told(tmp_path: Path, play: str) -> None:
+def test_illegal_play_in_engine_output_is_an_error(tmp_path: Path, play: str) -> None:
     lines = (
         f"cat <<'END'\nThe dice have been set to 3 and 1.\n"
         f"    1. Cubeful 2-ply    {play}      Eq.: +0.100\n"
@@ -159,7 +163,7 @@ def test_a_play_that_is_not_legal_is_told(tmp_path: Path, play: str) -> None:
         GnuBackgammon(program(tmp_path, lines)).analyse([(START, (3, 1))])
 
 
-def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
+def test_hanging_engine_is_ended_with_its_child_processes(tmp_path: Path) -> None:
     ticking = tmp_path / "ticking"
     lines = f"(sleep 2; touch {ticking}) &\nsleep 60"
     began = time.monotonic()
@@ -171,12 +175,12 @@ def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("plies", [-1, 5])
-def test_plies_that_the_engine_cannot_look_ahead_are_refused(tmp_path: Path, plies: int) -> None:
+def test_invalid_number_of_plies_is_refused(tmp_path: Path, plies: int) -> None:
     with pytest.raises(InputError, match="plies"):
         GnuBackgammon(tmp_path).values([START], plies=plies)
 
 
-def test_lines_of_the_shipped_decisions_are_plain_json() -> None:
+def test_lines_of_the_shipped_decisions_are_json_with_the_expected_fields() -> None:
     from casewright_backgammon.case_base import CASE_FILE
 
     lines = CASE_FILE.read_text("utf-8").splitlines()
@@ -187,7 +191,7 @@ def test_lines_of_the_shipped_decisions_are_plain_json() -> None:
 
 
 @installed
-def test_a_play_is_listed_once_however_the_program_writes_it() -> None:
+def test_engine_judge_lists_each_play_once() -> None:
     position = position_of_id("4HPiASSwZ/ABMA")
     dice = (3, 3)
     played = legal_play(position, dice, "13/10(2) 6/3*(2)")

@@ -1,4 +1,4 @@
-"""The encoding, the multi-task network and its training, through what they are used for."""
+"""The encoding, the multi-task network and its training."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KNOWN = shipped_decisions()[:300]
 OTHERS = shipped_decisions()[-200:]
 
 
-def test_the_start_is_encoded_as_td_gammon_does() -> None:
+def test_start_position_is_encoded_like_td_gammon() -> None:
     (encoded,) = encode([START])
     assert encoded.shape == (INPUTS,)
     # Five on the 6 point: one, two, three and a pair of halves more; two on the 24 point.
@@ -40,7 +40,7 @@ def test_the_start_is_encoded_as_td_gammon_does() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.sampled_from(shipped_decisions()))
-def test_positions_that_differ_are_encoded_otherwise_and_sides_change_places(
+def test_encoding_differs_from_the_start_and_exchanges_sides_when_flipped(
     decision: object,
 ) -> None:
     position: Position = decision.position  # type: ignore[attr-defined]
@@ -49,7 +49,7 @@ def test_positions_that_differ_are_encoded_otherwise_and_sides_change_places(
     assert (encoded == encode([START])[0]).all() == (position == START)
 
 
-def test_a_trained_network_tells_better_from_worse_on_games_it_never_saw() -> None:
+def test_trained_network_loses_less_on_unseen_games_than_with_shuffled_labels() -> None:
     known = examples_of(KNOWN)
     network = train_network(known, 1.0, epochs=12)
     shuffled = train_network(known.shuffled(0), 1.0, epochs=12)
@@ -64,7 +64,9 @@ def test_a_trained_network_tells_better_from_worse_on_games_it_never_saw() -> No
     assert lost < chance / 2
 
 
-def test_one_seed_trains_one_network_and_it_survives_its_file(tmp_path: Path) -> None:
+def test_training_is_reproducible_by_seed_and_the_network_is_equal_after_loading(
+    tmp_path: Path,
+) -> None:
     known = examples_of(KNOWN[:40])
     first, second = (train_network(known, 0.5, seed=3, epochs=1) for _ in range(2))
     first.save(tmp_path / "latent.npz")
@@ -77,7 +79,7 @@ def test_one_seed_trains_one_network_and_it_survives_its_file(tmp_path: Path) ->
     assert read.latents([]).shape == (0, UNITS)
 
 
-def test_a_side_s_chances_are_the_other_s_losses() -> None:
+def test_flipped_chances_exchange_wins_and_losses() -> None:
     assert flipped_chances((0.7, 0.2, 0.05, 0.1, 0.01)) == (
         pytest.approx(0.3),
         0.1,
@@ -87,7 +89,7 @@ def test_a_side_s_chances_are_the_other_s_losses() -> None:
     )
 
 
-def test_a_game_that_is_over_is_worth_what_it_is() -> None:
+def test_finished_game_has_equity_1_2_or_3() -> None:
     none = (0,) * 25
     single = Position(none, (3, *(0,) * 24))
     gammon = Position(none, (*(0,) * 6, 15, *(0,) * 18))
@@ -96,7 +98,7 @@ def test_a_game_that_is_over_is_worth_what_it_is() -> None:
     assert worth.tolist() == [1, 2, 3]
 
 
-def test_games_that_are_asked_are_no_cases_and_share_no_position_with_them() -> None:
+def test_query_games_share_no_game_or_position_with_the_cases() -> None:
     pool = [(KNOWN[0].position, KNOWN[0].best.chances)]
     split = split_games(shipped_decisions(), pool, part=0)
     assert {part_of(decision.game) for decision in split.queries} == {0}
@@ -111,7 +113,7 @@ def test_games_that_are_asked_are_no_cases_and_share_no_position_with_them() -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"no arrays", b"PK\x03\x04 cut"])
-def test_a_file_that_holds_no_network_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_file_without_a_network_is_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "latent.npz"
     file.write_bytes(content)
     with pytest.raises(InputError, match="finetune backgammon"):
@@ -121,7 +123,9 @@ def test_a_file_that_holds_no_network_is_refused(tmp_path: Path, content: bytes)
 @pytest.mark.parametrize(
     "line", ["no json", '{"position_id": "4HPwATDgc/ABMA"}', '{"position_id": "x", "value": {}}']
 )
-def test_a_pool_s_line_that_cannot_be_read_is_named(tmp_path: Path, line: str) -> None:
+def test_invalid_line_of_the_position_pool_is_refused_with_its_number(
+    tmp_path: Path, line: str
+) -> None:
     chances = {"win": 0.5, "win_g": 0, "win_bg": 0, "lose_g": 0, "lose_bg": 0, "class": 10}
     good = json.dumps({"position_id": START.id, "value": chances})
     file = tmp_path / "pool.jsonl"

@@ -54,14 +54,14 @@ def random_position(seed: int) -> Position:
     return position
 
 
-def done(position: Position, dice: Dice, text: str) -> PlayFeatures:
+def features_of(position: Position, dice: Dice, text: str) -> PlayFeatures:
     return play_features(position, legal_play(position, dice, text).after)
 
 
 POSITIONS = st.integers(0, 10_000).map(random_position)
 
 
-def test_the_start_has_gnu_backgammons_id_and_167_pips() -> None:
+def test_start_position_has_the_gnu_backgammon_id_and_167_pips() -> None:
     assert START.id == "4HPwATDgc/ABMA"
     assert START.pips == (167, 167)
     assert START.off == (0, 0)
@@ -70,18 +70,18 @@ def test_the_start_has_gnu_backgammons_id_and_167_pips() -> None:
 
 @given(POSITIONS)
 @settings(max_examples=at_most(60), deadline=None)
-def test_an_id_names_the_position_it_was_made_of(position: Position) -> None:
+def test_position_id_is_read_back_as_the_same_position(position: Position) -> None:
     assert position_of_id(position.id) == position
     assert position.flipped.flipped == position
 
 
 @pytest.mark.parametrize("text", ["", "4HPwATDgc/ABM", "!HPwATDgc/ABMA", "//////////////"])
-def test_what_is_no_position_id_is_refused(text: str) -> None:
+def test_invalid_position_id_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="position"):
         position_of_id(text)
 
 
-def test_impossible_positions_are_told() -> None:
+def test_impossible_position_has_a_flaw_with_its_reason() -> None:
     assert not flaw(START)
     assert "at most" in flaw(of([(6, 16)], [(1, 1)]))
     assert "the game is over" in flaw(of([(6, 15)], []))
@@ -90,7 +90,7 @@ def test_impossible_positions_are_told() -> None:
     assert "closed board" in flaw(of([*closed, (25, 1)], [*closed, (25, 1)]))
 
 
-def test_the_opening_roll_6_5_has_its_seven_plays() -> None:
+def test_opening_roll_6_5_has_seven_legal_plays() -> None:
     assert texts(START, (6, 5)) == {
         "24/13",
         "24/18 13/8",
@@ -114,9 +114,7 @@ def test_every_legal_play_is_read_back_from_its_notation(position: Position, dic
 
 @given(POSITIONS, DICE)
 @settings(max_examples=at_most(60), deadline=None)
-def test_legal_plays_are_those_of_a_search_without_shortcuts(
-    position: Position, dice: Dice
-) -> None:
+def test_legal_plays_equal_those_of_an_exhaustive_search(position: Position, dice: Dice) -> None:
     def ways(at: Position, order: tuple[int, ...]) -> list[tuple[int, Position]]:
         further: list[tuple[int, Position]] = []
         for start in range(1, BAR + 2) if order else ():
@@ -156,13 +154,13 @@ def test_a_checker_on_the_bar_against_held_points_cannot_move() -> None:
     assert texts(position, (6, 3)) == {"bar/16"}
 
 
-def test_the_larger_die_is_played_where_only_one_can_be() -> None:
+def test_larger_die_is_played_when_only_one_die_can_be_played() -> None:
     assert texts(of([(12, 1)], [(22, 2)]), (5, 4)) == {"12/7"}
     # The larger one cannot be played at all.
     assert texts(of([(12, 1)], [(22, 2), (18, 2)]), (4, 5)) == {"12/8"}
 
 
-def test_both_dice_are_played_where_they_can_be() -> None:
+def test_both_dice_are_played_when_possible() -> None:
     # After 8/4 the 5 could not be played: 19 is held.
     position = of([(24, 1), (8, 1)], [(6, 2)])
     assert texts(position, (5, 4)) == {"24/15", "24/20 8/3"}
@@ -179,7 +177,7 @@ def test_a_held_point_cannot_be_entered_and_a_blot_is_hit() -> None:
     assert play.after.other[BAR] == 1
 
 
-def test_a_higher_die_bears_off_from_the_highest_point_alone() -> None:
+def test_higher_die_bears_off_only_from_the_highest_point() -> None:
     assert texts(of([(4, 1), (2, 1)], [(1, 1)]), (6, 5)) == {"4/off 2/off"}
     assert texts(of([(5, 1), (2, 1)], [(1, 1)]), (4, 3)) == {"5/off", "5/1 2/off"}
     with pytest.raises(InputError, match="outside the home board"):
@@ -203,43 +201,43 @@ def test_doubles_are_played_four_times() -> None:
         ("13/7 8/7", "the roll has 4"),
     ],
 )
-def test_a_play_that_is_not_legal_is_told_why_and_what_is(text: str, why: str) -> None:
+def test_illegal_play_is_refused_with_the_reason_and_legal_examples(text: str, why: str) -> None:
     with pytest.raises(InputError, match=why) as refused:
         legal_play(START, (3, 1), text)
     assert "Legal plays are for example" in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["3-1", "31", "3 1", "3:1", " 3,1 "])
-def test_a_roll_is_read_in_the_ways_it_is_written(text: str) -> None:
+def test_roll_is_read_from_several_notations(text: str) -> None:
     assert dice_of(text) == (3, 1)
 
 
 @pytest.mark.parametrize("text", ["", "7-1", "3", "3-1-2", "a-b"])
-def test_what_is_no_roll_is_refused(text: str) -> None:
+def test_invalid_roll_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is not a roll"):
         dice_of(text)
 
 
-def test_features_are_those_that_players_name() -> None:
-    point = done(START, (3, 1), "8/5 6/5")
+def test_play_features_contain_points_blots_primes_and_slots() -> None:
+    point = features_of(START, (3, 1), "8/5 6/5")
     assert (point.points_made, point.points_broken, point.blots) == ((5,), (), ())
     assert (5 in point.points_made, point.pips, point.unstacked) == (True, 4, (6,))
-    bar = done(START, (6, 1), "13/7 8/7")
+    bar = features_of(START, (6, 1), "13/7 8/7")
     assert (7 in bar.points_made, bar.prime_before, bar.prime) == (True, 1, 3)
-    run = done(START, (6, 5), "24/13")
+    run = features_of(START, (6, 5), "24/13")
     assert (run.runs, run.left_back, run.anchors_broken, run.blots) == (1, 1, (24,), (24,))
-    slot = done(START, (2, 1), "13/11 6/5")
+    slot = features_of(START, (2, 1), "13/11 6/5")
     assert (slot.slots, slot.blots, slot.loose_hits) == ((5,), (5, 11), ())
-    assert done(START, (4, 4), "24/20(2) 13/9(2)").anchors_made == (20,)
+    assert features_of(START, (4, 4), "24/20(2) 13/9(2)").anchors_made == (20,)
 
 
-def test_features_of_hits_entering_bear_offs_and_broken_contact() -> None:
+def test_play_features_contain_hits_entries_bear_offs_and_broken_contact() -> None:
     position = of([(25, 1), (8, 2), (6, 2)], [(20, 1), (6, 2), (3, 2)])
-    hit = done(position, (3, 2), "bar/23 8/5*")
+    hit = features_of(position, (3, 2), "bar/23 8/5*")
     assert (hit.hits, hit.loose_hits, hit.entered, hit.slots) == (1, (5,), 1, ())
-    off = done(of([(4, 1), (2, 1)], [(1, 1)]), (6, 5), "4/off 2/off")
+    off = features_of(of([(4, 1), (2, 1)], [(1, 1)]), (6, 5), "4/off 2/off")
     assert (off.borne_off, off.pips, off.contact) == (2, 6, False)
-    assert done(of([(9, 1), (8, 1)], [(17, 2)]), (2, 1), "9/7 8/7").breaks_contact
+    assert features_of(of([(9, 1), (8, 1)], [(17, 2)]), (2, 1), "9/7 8/7").breaks_contact
 
 
 @pytest.mark.parametrize(
@@ -254,13 +252,13 @@ def test_features_of_hits_entering_bear_offs_and_broken_contact() -> None:
         (of([(24, 1), (22, 1), (6, 9), (7, 4)], [(20, 1), (5, 9), (13, 5)]), "middle"),
     ],
 )
-def test_each_phase_is_told_from_the_others(position: Position, name: str) -> None:
+def test_phase_of_each_kind_of_position_is_recognised(position: Position, name: str) -> None:
     assert phase(position) == name
 
 
 @given(POSITIONS)
 @settings(max_examples=at_most(25), deadline=None)
-def test_every_roll_with_a_legal_play_that_hits_is_a_hitting_roll(position: Position) -> None:
+def test_hitting_rolls_include_every_roll_with_a_legal_hit(position: Position) -> None:
     hitting, more = 0, 0
     for large, small in ROLLS:
         plays = legal_plays(position, (large, small))

@@ -29,11 +29,11 @@ KNOWN = act_keys(
         ("", False),
     ],
 )
-def test_act_is_known_by_the_end_of_its_name(name: str, expected: bool) -> None:
+def test_act_is_recognised_by_the_end_of_its_name(name: str, expected: bool) -> None:
     assert is_act(name) is expected
 
 
-def test_names_of_one_act_have_one_key() -> None:
+def test_different_names_of_an_act_have_the_same_key() -> None:
     names = (
         "Residential Tenancies Act 2009 (Ard)",
         "the RESIDENTIAL TENANCIES ACT 2009",
@@ -45,7 +45,7 @@ def test_names_of_one_act_have_one_key() -> None:
     )
 
 
-def test_act_is_found_with_its_year_and_without_and_other_entities_not_at_all() -> None:
+def test_act_keys_contain_acts_with_and_without_year_and_no_other_entities() -> None:
     assert act_keys(["Evidence Act 2001 (Ard)", "Holt", "s 64"]) == [
         "evidence act 2001",
         "evidence act",
@@ -77,5 +77,5 @@ def test_act_is_found_with_its_year_and_without_and_other_entities_not_at_all() 
         ("", []),
     ],
 )
-def test_act_that_is_meant_is_found_and_no_other(asked: str, found: list[str]) -> None:
+def test_matching_keys_finds_only_the_acts_named_in_a_text(asked: str, found: list[str]) -> None:
     assert matching_keys(asked, KNOWN) == found

@@ -29,19 +29,19 @@ RECORD: dict[str, Any] = {
 }
 
 
-def written(folder: Path, *records: Any) -> Path:
+def write_records(folder: Path, *records: Any) -> Path:
     path = folder / "qa.jsonl"
     lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def changed(**source: Any) -> dict[str, Any]:
+def record_with_source(**source: Any) -> dict[str, Any]:
     return {**RECORD, "source": {**RECORD["source"], **source}}
 
 
 def test_record_becomes_a_case_with_its_source_as_support(tmp_path: Path) -> None:
-    (case,) = read_alqa(written(tmp_path, RECORD))
+    (case,) = read_alqa(write_records(tmp_path, RECORD))
     assert case.problem == {
         "question": RECORD["question"],
         "support": RECORD["source"]["text"],
@@ -61,24 +61,26 @@ def test_record_becomes_a_case_with_its_source_as_support(tmp_path: Path) -> Non
 
 
 def test_act_that_only_the_citation_names_is_an_act_of_the_case(tmp_path: Path) -> None:
-    section = changed(citation="Evidence Act 2001 (Ard) s 64", text="Nothing is named here.")
-    (case,) = read_alqa(written(tmp_path, section))
+    section = record_with_source(
+        citation="Evidence Act 2001 (Ard) s 64", text="Nothing is named here."
+    )
+    (case,) = read_alqa(write_records(tmp_path, section))
     assert "entities" not in case.problem
     assert case.metadata["acts"] == ["evidence act 2001", "evidence act"]
 
 
-def test_entities_come_from_the_extractor_that_was_given(tmp_path: Path) -> None:
-    cases = read_alqa(written(tmp_path, RECORD), lambda text: [text[:7], "Evidence Act 2001"])
+def test_entities_come_from_the_given_extractor(tmp_path: Path) -> None:
+    cases = read_alqa(write_records(tmp_path, RECORD), lambda text: [text[:7], "Evidence Act 2001"])
     assert cases[0].problem["entities"] == ["Mr Holt", "Evidence Act 2001"]
     assert cases[0].metadata["acts"] == ["evidence act 2001", "evidence act"]
 
 
-def test_empty_lines_and_unknown_fields_are_passed_over(tmp_path: Path) -> None:
-    assert len(read_alqa(written(tmp_path, RECORD, "", {**RECORD, "extra": 1}))) == 2
+def test_empty_lines_and_unknown_fields_are_ignored(tmp_path: Path) -> None:
+    assert len(read_alqa(write_records(tmp_path, RECORD, "", {**RECORD, "extra": 1}))) == 2
 
 
 def test_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    path = written(tmp_path, RECORD)
+    path = write_records(tmp_path, RECORD)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert len(read_alqa(path)) == 1
 
@@ -100,17 +102,19 @@ def test_file_without_a_record_is_refused(tmp_path: Path, text: str) -> None:
         ({**RECORD, "answer": "  "}, "answer"),
         ({**RECORD, "question": 7}, "question"),
         ({**RECORD, "source": "x"}, "source"),
-        (changed(text=""), r"source\.text"),
-        (changed(citation=None), r"source\.citation"),
+        (record_with_source(text=""), r"source\.text"),
+        (record_with_source(citation=None), r"source\.citation"),
     ],
 )
-def test_bad_record_is_told_with_file_and_line(tmp_path: Path, line: Any, told: str) -> None:
-    path = written(tmp_path, RECORD, "", line)
+def test_invalid_record_is_refused_with_its_file_and_line(
+    tmp_path: Path, line: Any, told: str
+) -> None:
+    path = write_records(tmp_path, RECORD, "", line)
     with pytest.raises(InputError, match=rf"qa\.jsonl, line 3: {told}"):
         read_alqa(path)
 
 
-def test_file_that_cannot_be_read_is_told_with_what_to_give(tmp_path: Path) -> None:
+def test_unreadable_file_is_refused_with_the_possible_sources(tmp_path: Path) -> None:
     for path in (tmp_path / "none.jsonl", tmp_path):
         with pytest.raises(InputError, match=r"cannot be read.*qa\.jsonl.*isaacus"):
             read_alqa(path)
@@ -120,7 +124,9 @@ def test_file_that_cannot_be_read_is_told_with_what_to_give(tmp_path: Path) -> N
         read_alqa(broken)
 
 
-def test_name_on_hugging_face_needs_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dataset_name_without_the_package_datasets_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     for name in DATASETS:
         with pytest.raises(DependencyError, match="pip install datasets"):
@@ -139,16 +145,18 @@ def hub(records: Any) -> Any:
     return SimpleNamespace(load_dataset=load_dataset)
 
 
-def test_set_on_hugging_face_is_read_like_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hugging_face_dataset_is_read_like_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", hub({DATASETS[0]: [RECORD, RECORD]}))
     assert [case.solution for case in read_alqa(DATASETS[0])] == ["For the burnt carpet."] * 2
-    bad = hub({DATASETS[0]: [RECORD, changed(text="")]})
+    bad = hub({DATASETS[0]: [RECORD, record_with_source(text="")]})
     monkeypatch.setitem(sys.modules, "datasets", bad)
     with pytest.raises(InputError, match=rf"{DATASETS[0]}, record 2: source\.text"):
         read_alqa(DATASETS[0])
 
 
-def test_hub_that_fails_is_told_with_the_way_round_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_of_the_hub_is_an_error_that_suggests_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "datasets", hub(None))
     with pytest.raises(InputError, match=r"no route to the hub.*qa\.jsonl"):
         read_alqa(DATASETS[0])

@@ -26,6 +26,6 @@ def test_another_encoder_is_compared_question_by_question() -> None:
     assert [row["points"], row["points from"], row["points to"]] == [0, 0, 0]
 
 
-def test_a_set_that_is_not_there_is_refused() -> None:
+def test_unknown_set_is_refused() -> None:
     with pytest.raises(InputError, match="no set"):
         measure_encoder(None, only="somewhere")

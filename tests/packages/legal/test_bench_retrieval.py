@@ -62,7 +62,7 @@ def test_every_set_and_their_mean_are_scored_by_the_six_weightings(report: Repor
     }
 
 
-def test_questions_that_name_their_cases_find_both(report: Report) -> None:
+def test_questions_that_name_both_cases_have_the_best_possible_f1(report: Report) -> None:
     # Both parents are the first two of sixteen cases.
     for row in rows_of(report).values():
         if row["ranking"] in (f"hotpotqa: {label}" for label in LABELS):
@@ -71,7 +71,9 @@ def test_questions_that_name_their_cases_find_both(report: Report) -> None:
             )
 
 
-def test_controls_stand_beside_and_are_near_each_other(report: Report) -> None:
+def test_random_and_shuffled_controls_score_alike_and_below_the_best_weighting(
+    report: Report,
+) -> None:
     rows, figures = rows_of(report), report.figures
     for name in SETS:
         chance = rows[f"{name}: random order, expected"]
@@ -85,7 +87,7 @@ def test_controls_stand_beside_and_are_near_each_other(report: Report) -> None:
     assert figures["ratio_papers_best_weighting_over_random_order"] > 1.5
 
 
-def test_later_cases_are_less_alike_and_deciles_enclose_the_mean(report: Report) -> None:
+def test_cosines_decrease_with_rank_and_deciles_enclose_their_mean(report: Report) -> None:
     rows = rows_of(report)
     mean, low, high = (
         [rows[f"hotpotqa: cosine of the k-th case{part}"][f"k{k}"] for k in KS]
@@ -96,7 +98,7 @@ def test_later_cases_are_less_alike_and_deciles_enclose_the_mean(report: Report)
     assert all(a <= b <= c for a, b, c in zip(low, mean, high, strict=True))
 
 
-def test_best_weighting_is_shown_on_the_other_half_beside_the_papers(report: Report) -> None:
+def test_best_weighting_is_scored_on_the_test_half_beside_the_papers(report: Report) -> None:
     rows, figures = rows_of(report), report.figures
     best = tuple(
         figures[f"best_here_weight_of_{name}"] for name in ("question", "support", "entities")
@@ -110,11 +112,11 @@ def test_best_weighting_is_shown_on_the_other_half_beside_the_papers(report: Rep
     assert figures["f1_test_half_difference_low_95"] <= figures["f1_test_half_difference"]
 
 
-def test_store_ranks_as_the_cosines_that_the_grid_is_scored_by(report: Report) -> None:
+def test_store_ranks_cases_like_the_cosines_of_the_grid(report: Report) -> None:
     assert report.figures["share_of_rankings_alike_by_store_and_by_cosines"] == 1.0
 
 
-def test_papers_figures_of_three_encoders_stand_beside(report: Report) -> None:
+def test_report_contains_the_papers_figures_of_three_encoders(report: Report) -> None:
     rows = rows_of(report)
     theirs = [name for name in rows if name.startswith("paper, ")]
     assert theirs == [
@@ -128,7 +130,7 @@ def test_papers_figures_of_three_encoders_stand_beside(report: Report) -> None:
     assert max(best[f"k{k}"] for k in KS) == 0.3
 
 
-def test_cue_stands_before_queries_to_supports_and_entities_and_before_no_case(
+def test_cue_precedes_only_queries_to_supports_and_entities(
     folder: Path,
 ) -> None:
     encoder = CuedEncoder(64)
@@ -147,7 +149,7 @@ def test_cue_stands_before_queries_to_supports_and_entities_and_before_no_case(
     )
 
 
-def test_store_ranks_as_cosines_where_many_scores_are_equal(tmp_path: Path) -> None:
+def test_store_ranks_cases_like_cosines_when_many_scores_are_equal(tmp_path: Path) -> None:
     items, number = town_items(), count()
     for item in items:
         item["context"] += [[f"Place {next(number)}", ["It is a place."]] for _ in range(30)]
@@ -160,7 +162,7 @@ def test_store_ranks_as_cosines_where_many_scores_are_equal(tmp_path: Path) -> N
         assert [trial.agreement(weights, cosines) for weights in WEIGHTINGS] == [1.0] * 6
 
 
-def test_limit_bounds_the_questions_and_keeps_the_cases(folder: Path) -> None:
+def test_limit_reduces_the_questions_but_not_the_cases(folder: Path) -> None:
     document = legal.measure_legal(folder, HashingEncoder(64), only="musique", limit=4)
     assert document.settings["sets"] == {
         "musique": {"cases": 16, "questions": 4, "questions_left_out": 0}
@@ -168,7 +170,7 @@ def test_limit_bounds_the_questions_and_keeps_the_cases(folder: Path) -> None:
     assert not any("all sets" in row["ranking"] for row in document.rows)
 
 
-def test_weightings_are_drawn_over_k_beside_the_papers_best(report: Report) -> None:
+def test_plot_shows_each_weighting_and_the_papers_best_over_k(report: Report) -> None:
     from matplotlib.figure import Figure
 
     axes = Figure().subplots()
@@ -197,7 +199,7 @@ def test_command_measures_and_draws_with_the_packaged_encoder(folder: Path, tmp_
     ("data", "message"),
     [("nowhere", "no such folder"), ("empty", "it holds no set"), ("broken", "line 1")],
 )
-def test_bad_data_is_a_users_error_in_one_line(tmp_path: Path, data: str, message: str) -> None:
+def test_invalid_data_folder_is_a_one_line_error(tmp_path: Path, data: str, message: str) -> None:
     (tmp_path / "empty").mkdir()
     broken = tmp_path / "broken" / "musique-dev.jsonl"
     broken.parent.mkdir()
@@ -209,7 +211,7 @@ def test_bad_data_is_a_users_error_in_one_line(tmp_path: Path, data: str, messag
     assert len(completed.stderr.strip().splitlines()) == 1
 
 
-def test_unknown_set_is_an_input_error_that_names_those_there(folder: Path) -> None:
+def test_unknown_set_is_an_input_error_that_lists_the_known_sets(folder: Path) -> None:
     with pytest.raises(InputError, match=r"holds no set 'squad'\. There are: hotpotqa, musique"):
         find_sets(folder, "squad")
     with pytest.raises(InputError, match=r"There are: shipped.*hotpotqa, 2wikimultihop, musique"):

@@ -34,7 +34,7 @@ def read(folder: Path, items: list[Item]) -> QaSet:
     return read_multihop(write_lines(folder / "items.jsonl", items), "towns")
 
 
-def test_every_distinct_paragraph_is_a_case_whether_it_is_needed_or_not(tmp_path: Path) -> None:
+def test_every_distinct_paragraph_becomes_a_case(tmp_path: Path) -> None:
     items = town_items()
     items[0]["context"].append(["Quorn", ["Quorn is a village."]])
     data_set = read(tmp_path, items)
@@ -42,7 +42,7 @@ def test_every_distinct_paragraph_is_a_case_whether_it_is_needed_or_not(tmp_path
     assert titles == sorted([*(town for pair in TOWNS for town in pair), "Quorn"])
 
 
-def test_both_forms_of_items_are_one_set(tmp_path: Path) -> None:
+def test_hotpotqa_and_musique_items_give_the_same_set(tmp_path: Path) -> None:
     hotpot, musique = read(tmp_path, town_items()), read(tmp_path, musique_items())
     assert hotpot == musique
 
@@ -68,7 +68,7 @@ def test_questions_with_more_or_fewer_than_two_parents_are_left_out(tmp_path: Pa
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), word=st.text(min_size=1, max_size=30))
-def test_cases_are_the_same_whatever_questions_and_labels_are(
+def test_cases_do_not_depend_on_questions_and_labels(
     tmp_path_factory: pytest.TempPathFactory, seed: int, word: str
 ) -> None:
     rng, items = random.Random(seed), town_items()
@@ -95,7 +95,9 @@ def test_cases_are_the_same_whatever_questions_and_labels_are(
         ("Estonia", "The West is a partner.", "What is known about Estonia?"),
     ],
 )
-def test_question_is_what_the_first_sentence_answers(title: str, text: str, question: str) -> None:
+def test_question_of_a_paragraph_is_formed_from_its_first_sentence(
+    title: str, text: str, question: str
+) -> None:
     assert paragraph_question(Paragraph.of(title, text)) == question
 
 
@@ -116,12 +118,12 @@ def test_case_is_made_of_title_and_paragraph() -> None:
         ("Oh! What a day that was. Then came night.", "Oh! What a day that was."),
     ],
 )
-def test_first_sentence_ends_at_no_abbreviation(text: str, first: str) -> None:
+def test_first_sentence_does_not_end_at_an_abbreviation(text: str, first: str) -> None:
     assert first_sentence(text) == first
 
 
 @given(st.text(max_size=200))
-def test_any_text_makes_a_case(text: str) -> None:
+def test_paragraph_of_any_text_becomes_a_case(text: str) -> None:
     data_set = Paragraph.of("Title", text)
     case = paragraph_case(data_set)
     assert data_set.text.startswith(case.solution)
@@ -129,7 +131,7 @@ def test_any_text_makes_a_case(text: str) -> None:
     assert str(case.problem["question"]).endswith("?")
 
 
-def test_halves_are_disjoint_cover_the_questions_and_never_change(tmp_path: Path) -> None:
+def test_halves_are_disjoint_complete_and_reproducible(tmp_path: Path) -> None:
     data_set = read(tmp_path, town_items())
     development, test = data_set.halves()
     assert sorted([*development, *test]) == list(range(len(data_set.questions)))
@@ -164,7 +166,7 @@ def pair(*parents: str | int) -> dict[str, Any]:
     return {"question": "Which two?", "answer": "Both.", "parents": list(parents)}
 
 
-def test_alqa_is_read_with_its_pairs_by_citation_or_place(tmp_path: Path) -> None:
+def test_alqa_pairs_name_their_parents_by_citation_or_position(tmp_path: Path) -> None:
     pairs = [pair("[2001] C 2", "[2001] C 0"), pair(1, 3), pair(4, 5), pair(0, "[2001] C 3")]
     # Two cases have the citation C 4, so it names neither.
     pairs += [pair(0, "[2001] C 4"), pair(1, 1)]
@@ -178,9 +180,7 @@ def test_alqa_is_read_with_its_pairs_by_citation_or_place(tmp_path: Path) -> Non
     "record",
     [pair(0, 9), pair("[1999] C 1", 0), {"question": "a?"}, [], pair(0, 1) | {"answer": 3}],
 )
-def test_pair_of_another_form_is_an_input_error_that_names_the_line(
-    tmp_path: Path, record: Any
-) -> None:
+def test_invalid_pair_is_an_input_error_that_names_its_line(tmp_path: Path, record: Any) -> None:
     folder = alqa_folder(tmp_path, [*[pair(0, 1)] * 5, record])
     with pytest.raises(InputError, match=r"pairs\.jsonl, line 6"):
         find_sets(folder)
@@ -198,7 +198,7 @@ def test_pair_of_another_form_is_an_input_error_that_names_the_line(
         '{"question": 1, "answer": "a", "context": [], "supporting_facts": []}',
     ],
 )
-def test_line_of_another_form_is_an_input_error_that_names_it(tmp_path: Path, line: str) -> None:
+def test_invalid_line_is_an_input_error_that_names_it(tmp_path: Path, line: str) -> None:
     file = write_lines(tmp_path / "items.jsonl", town_items()[:2])
     file.write_text(file.read_text(encoding="utf-8") + line + "\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"items\.jsonl, line 3"):
@@ -211,7 +211,7 @@ def test_set_of_too_few_questions_is_an_input_error(tmp_path: Path) -> None:
         find_sets(tmp_path)
 
 
-def test_shipped_cases_have_their_questions() -> None:
+def test_shipped_set_has_cases_and_questions_with_two_parents() -> None:
     (data_set,) = find_sets(None)
     assert data_set.name == "shipped"
     assert len(data_set.cases) >= 60

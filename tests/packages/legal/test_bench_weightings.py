@@ -23,7 +23,7 @@ from casewright_legal.bench_weightings import (
 )
 
 
-def test_f1_at_k_of_a_worked_example() -> None:
+def test_f1_at_k_equals_a_worked_example() -> None:
     # Parents first and fourth: at 1 one of one, one of two; at 3 one of three; from 5 both.
     scores = f1_at_k(np.array([[1, 4]]))[0]
     assert scores[:4] == pytest.approx([2 / 3, 2 / 5, 4 / 7, 4 / 9])
@@ -43,12 +43,12 @@ def test_f1_is_the_harmonic_mean_of_precision_and_recall(ranks: set[int]) -> Non
 
 
 @pytest.mark.parametrize("cases", [2, 5, 8, 40])
-def test_random_order_is_the_mean_over_all_places_of_two_parents(cases: int) -> None:
+def test_f1_of_random_order_is_the_mean_over_all_positions_of_two_parents(cases: int) -> None:
     places = np.array(list(combinations(range(1, cases + 1), 2)))
     assert random_f1_at_k(cases) == pytest.approx(f1_at_k(places).mean(axis=0))
 
 
-def test_shuffled_labels_are_never_a_questions_own() -> None:
+def test_shuffled_labels_never_give_a_question_its_own_label() -> None:
     trials = other_question_indices(9)
     assert len(trials) == SHUFFLES
     for given_labels in trials:
@@ -58,7 +58,7 @@ def test_shuffled_labels_are_never_a_questions_own() -> None:
     assert other_question_indices(9) == trials
 
 
-def test_shuffled_labels_of_a_perfect_ranking_score_as_random_order_does() -> None:
+def test_shuffled_labels_of_a_perfect_ranking_score_like_random_order() -> None:
     rng, count, cases = np.random.default_rng(5), 300, 120
     parents = np.array([rng.choice(cases, 2, replace=False) for _ in range(count)])
     # Every question ranks its own parents first, the others in an order of its own.
@@ -76,7 +76,7 @@ def test_shuffled_labels_of_a_perfect_ranking_score_as_random_order_does() -> No
     assert np.abs(shuffled - random_f1_at_k(cases)).max() < 0.006
 
 
-def test_interval_holds_the_mean_difference_and_knows_its_sign() -> None:
+def test_interval_encloses_the_mean_difference_and_has_its_sign() -> None:
     rng = np.random.default_rng(2)
     theirs = [rng.random(60), rng.random(40)]
     ours = [part + 0.1 + 0.05 * rng.standard_normal(len(part)) for part in theirs]
@@ -89,26 +89,26 @@ def test_interval_holds_the_mean_difference_and_knows_its_sign() -> None:
     assert paired_difference(ours, theirs) == interval
 
 
-def test_interval_of_equal_scores_is_nought() -> None:
+def test_interval_of_equal_scores_is_zero() -> None:
     interval = paired_difference([np.ones(3)], [np.ones(3)])
     assert (interval.mean, interval.low, interval.high) == (0, 0, 0)
 
 
-def test_grid_holds_every_weighting_in_steps_of_a_twentieth() -> None:
+def test_grid_contains_every_weighting_in_steps_of_a_twentieth() -> None:
     grid = list(simplex())
     assert len(set(grid)) == len(grid) == 231
     assert all(sum(weights) == pytest.approx(1) and min(weights) >= 0 for weights in grid)
     assert {(1.0, 0.0, 0.0), (0.25, 0.4, 0.35), (0.2, 0.4, 0.4)} <= set(grid)
 
 
-def test_equal_scores_rank_by_the_order_of_ids() -> None:
+def test_equal_scores_are_ranked_by_the_order_of_ids() -> None:
     scores = np.array([[0.5, 0.9, 0.5, 0.5]])
     order = np.array([3, 2, 0, 1])
     assert ranks_of(scores, order, np.array([[0, 3]])).tolist() == [[4, 3]]
     assert ranks_of(scores, order, np.array([[1, 2]])).tolist() == [[1, 2]]
 
 
-def test_best_weighting_is_that_of_the_facet_that_knows_the_parents() -> None:
+def test_best_weighting_favours_the_facet_that_finds_the_parents() -> None:
     rng = np.random.default_rng(1)
     cosines = rng.random((3, 30, 50)) * 0.5
     parents = np.array([rng.choice(50, 2, replace=False) for _ in range(30)])

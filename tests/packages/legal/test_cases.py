@@ -41,7 +41,7 @@ def store() -> CaseStore:
     return made
 
 
-def test_case_has_the_four_components_and_what_else_is_known() -> None:
+def test_qa_case_has_components_solution_metadata_and_quality() -> None:
     assert tuple(BOND.problem) == QA_COMPONENTS
     assert BOND.problem["entities"] == ["Rourke", "Castellan Estates Pty Ltd"]
     assert BOND.solution == "For the burnt carpet."
@@ -59,11 +59,11 @@ def test_case_without_entities_lacks_the_component_and_scores_0_by_it() -> None:
     assert hit.facet_scores["question"] == pytest.approx(1)
 
 
-def test_text_stands_for_all_three_components() -> None:
+def test_text_query_is_used_for_all_three_components() -> None:
     assert qa_schema(HashingEncoder()).query("bond") == dict.fromkeys(QA_COMPONENTS, "bond")
 
 
-def test_weights_are_the_hybrid_ones_of_the_paper() -> None:
+def test_default_weights_are_the_hybrid_weights_of_the_paper() -> None:
     assert qa_schema(HashingEncoder()).weights().tolist() == pytest.approx([0.25, 0.40, 0.35])
     equal = qa_schema(HashingEncoder(), weights=(1, 1, 2))
     assert equal.weights().tolist() == [0.25, 0.25, 0.5]
@@ -93,7 +93,7 @@ def test_hybrid_score_is_the_weighted_sum_of_the_three_cosines(store: CaseStore)
         assert hit.score == pytest.approx(weighed, abs=1e-5)
 
 
-def test_only_the_inter_facets_put_the_cue_before_the_query_and_none_before_a_case() -> None:
+def test_cue_precedes_queries_of_inter_facets_but_no_case() -> None:
     encoder = CuedEncoder()
     store = CaseStore(qa_schema(encoder))
     store.add([BOND])
@@ -131,26 +131,26 @@ def test_entities_are_embedded_as_their_names_and_not_as_json() -> None:
         ),
     ],
 )
-def test_context_has_the_three_forms_of_the_paper(form: str, shown: str) -> None:
+def test_context_text_has_the_three_formats_of_the_paper(form: str, shown: str) -> None:
     assert context_text(BOND, form) == shown
     schema = qa_schema(HashingEncoder(), context=form)
     assert schema.support(BOND) == shown
     assert schema.full(BOND) == context_text(BOND, "full")
 
 
-def test_unknown_context_is_refused_when_the_schema_is_made() -> None:
+def test_unknown_context_format_is_refused() -> None:
     with pytest.raises(InputError, match=r"'whole'.*full, qsa, support"):
         qa_schema(HashingEncoder(), context="whole")
     with pytest.raises(InputError, match="no context form ''"):
         context_text(BOND, "")
 
 
-def test_full_form_leaves_out_entities_that_a_case_has_not() -> None:
+def test_full_format_omits_missing_entities() -> None:
     bare = qa_case("q?", "s", [], "a")
     assert context_text(bare, "full") == "question: q?\nsupport: s\nanswer: a"
 
 
-def test_forms_and_scores_are_the_same_after_a_case_was_stored(store: CaseStore) -> None:
+def test_context_texts_are_equal_after_a_case_was_stored(store: CaseStore) -> None:
     stored = store.search("bond", 1, weights={"question": 1.0})[0].case
     for form in ("support", "full", "qsa"):
         assert context_text(stored, form) == context_text(BOND, form)
@@ -165,7 +165,7 @@ class Constant:
         return np.ones((len(texts), 4), dtype=np.float32)
 
 
-def test_any_encoder_will_do() -> None:
+def test_schema_accepts_a_custom_encoder() -> None:
     store = CaseStore(qa_schema(Constant(), "small"))
     store.add([BOND])
     assert store.search("?", 1)[0].score == pytest.approx(1)

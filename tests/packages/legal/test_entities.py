@@ -44,11 +44,13 @@ from casewright_legal.entities import MAX_ENTITIES, extract_entities, is_name
         ),
     ],
 )  # fmt: skip
-def test_what_law_names_is_found_as_it_is_written(text: str, named: list[str]) -> None:
+def test_extractor_finds_acts_cases_courts_dates_and_amounts_as_written(
+    text: str, named: list[str]
+) -> None:
     assert extract_entities(text) == named
 
 
-def test_acts_are_told_apart_where_and_joins_them() -> None:
+def test_acts_joined_by_and_are_separate_entities() -> None:
     text = "It rests on the Wills and Succession Act 1987 (Ard) and the Evidence Act 2001."
     assert extract_entities(text) == [
         "Wills and Succession Act 1987 (Ard)",
@@ -62,7 +64,7 @@ def test_acts_are_told_apart_where_and_joins_them() -> None:
     assert extract_entities(sea) == ["Protection of the Sea Act 1981"]
 
 
-def test_prose_that_is_no_law_gives_people_places_and_years() -> None:
+def test_entities_of_general_prose_are_people_places_and_dates() -> None:
     text = (
         "Christopher Edward Nolan (born 30 July 1970) is an English-American film director. "
         "Featuring the DC Comics character Batman, the film was shot in 2012 in London and New "
@@ -80,18 +82,18 @@ def test_prose_that_is_no_law_gives_people_places_and_years() -> None:
     ]
 
 
-def test_capital_of_a_sentence_makes_no_name_unless_the_word_keeps_it() -> None:
+def test_first_word_of_a_sentence_is_no_name_unless_capitalised_elsewhere() -> None:
     assert extract_entities("Rent was due. However, nothing came. Tenants left.") == []
     assert extract_entities("Holt left. The rent was due. Holt came back.") == ["Holt"]
     assert extract_entities("Courts differ. Some courts agree. Courts decide.") == []
 
 
-def test_numbers_and_headings_of_paragraphs_open_sentences() -> None:
+def test_paragraph_numbers_and_headings_begin_a_sentence() -> None:
     text = "14. Notice was given.\n(2) Service was late.\nPart 4 — Remedies\n15 Damages follow."
     assert extract_entities(text) == ["Part 4"]
 
 
-def test_roles_that_every_case_has_are_no_names() -> None:
+def test_common_roles_are_not_entities() -> None:
     assert extract_entities("Then the Tribunal heard the Applicant and the Minister.") == []
 
 
@@ -100,13 +102,13 @@ def test_each_entity_comes_once_in_order_of_first_mention() -> None:
     assert extract_entities(text) == ["Stannick", "Holt", "Ada Marsh"]
 
 
-def test_text_of_a_thousand_names_gives_the_first_ones() -> None:
+def test_text_with_many_names_gives_the_first_ones_up_to_the_limit() -> None:
     names = [f"Xa{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}" for n in range(600)]
     found = extract_entities("He saw " + ", then ".join(names) + ".")
     assert found == names[:MAX_ENTITIES]
 
 
-def test_line_that_ends_parts_two_names() -> None:
+def test_line_break_separates_two_names() -> None:
     assert extract_entities("He saw Ada\nMarsh Holt there.") == ["Ada", "Marsh Holt"]
 
 
@@ -123,7 +125,7 @@ def test_line_that_ends_parts_two_names() -> None:
         ("2014", False),
     ],
 )
-def test_numbers_of_any_kind_are_no_names(entity: str, expected: bool) -> None:
+def test_is_name_refuses_numbers_sections_citations_and_dates(entity: str, expected: bool) -> None:
     assert is_name(entity) is expected
 
 
@@ -134,7 +136,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(PIECES).map(" ".join), st.lists(PIECES).map("".join)))
-def test_entities_of_any_text_stand_in_it_once_each(text: str) -> None:
+def test_entities_of_any_text_occur_in_it_and_are_distinct(text: str) -> None:
     found = extract_entities(text)
     plain = " ".join(text.split())
     assert all(entity and entity in plain for entity in found)
@@ -146,7 +148,7 @@ def test_entities_of_any_text_stand_in_it_once_each(text: str) -> None:
     ["A v ", "A ", "Act ", "A and the ", "[2009] ", "s 1(a)", "'", "A. ", '"', "In the matter of ",
      "$1,000", "The Act 2009 (Ard ", "of ", "(A ", ") v ", "A & ", "1 A ", "A\n", "No 2) "],
 )  # fmt: skip
-def test_time_grows_no_faster_than_the_text(piece: str) -> None:
+def test_extraction_time_grows_no_faster_than_the_text(piece: str) -> None:
     def seconds(length: int) -> float:
         text = piece * (length // len(piece))
         taken = []

@@ -1,4 +1,4 @@
-"""Searches with relevance feedback in the legal domain: what a loop may change."""
+"""Searches of the legal domain with relevance feedback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sources(opened: OpenDomain, tool: str) -> list[str]:
 
 
 @pytest.mark.parametrize("tool", ASKED)
-def test_where_nothing_is_confirmed_it_finds_just_what_a_single_search_does(
+def test_feedback_without_confirmed_cases_finds_the_same_as_a_single_search(
     legal: OpenDomain, tool: str
 ) -> None:
     found = sources(legal, tool)
@@ -29,7 +29,7 @@ def test_where_nothing_is_confirmed_it_finds_just_what_a_single_search_does(
 
 
 @pytest.mark.parametrize("tool", ASKED)
-def test_what_is_confirmed_is_found_after_all_that_a_single_search_finds(
+def test_confirmed_cases_follow_the_results_of_a_single_search(
     legal: OpenDomain, tool: str
 ) -> None:
     found = sources(legal, tool)

@@ -1,4 +1,4 @@
-"""The legal domain as a user meets it: the command line."""
+"""The legal domain on the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_answer_cites_cases_and_names_them(home: Path) -> None:
+def test_json_answer_cites_cases_with_their_citation(home: Path) -> None:
     answer = result(run(home, "ask", "--domain", "legal", QUESTION, "--json"))
     cited = [item for item in answer["evidence"] if item["id"] in answer["citations"]]
     assert cited
@@ -28,7 +28,7 @@ def test_answer_cites_cases_and_names_them(home: Path) -> None:
         assert item["source"] == f"legal:{item['row']['citation']}"
 
 
-def test_answer_for_people_names_the_case_beside_its_evidence(home: Path) -> None:
+def test_text_answer_names_the_cited_case_and_its_evidence(home: Path) -> None:
     done = run(home, "ask", "--domain", "legal", QUESTION)
     assert done.returncode == 0, done.stderr
     answer, _, evidence = done.stdout.partition("\nEvidence\n")
@@ -38,9 +38,7 @@ def test_answer_for_people_names_the_case_beside_its_evidence(home: Path) -> Non
     assert named in " ".join(answer.split())
 
 
-def test_setting_that_names_no_file_is_an_error_of_the_user(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_alqa_file_is_a_one_line_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CASEWRIGHT_ALQA", str(home / "none.jsonl"))
     told = one_line_error(run(home, "ask", "--domain", "legal", "Is a note a will?"))
     assert "CASEWRIGHT_ALQA" in told

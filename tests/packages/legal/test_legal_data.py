@@ -21,7 +21,7 @@ def numbers(text: str) -> set[str]:
     return set(NUMBER.findall(text))
 
 
-def test_at_least_sixty_cases_ship_in_the_form_of_alqa() -> None:
+def test_at_least_60_shipped_cases_have_the_format_of_alqa() -> None:
     shipped = records("cases")
     assert len(shipped) >= 60
     for record in shipped:
@@ -38,7 +38,7 @@ def test_at_least_sixty_cases_ship_in_the_form_of_alqa() -> None:
         assert record["question"].endswith("?")
 
 
-def test_every_case_has_a_citation_and_a_question_of_its_own() -> None:
+def test_every_case_has_a_distinct_question_answer_and_citation() -> None:
     shipped = records("cases")
     for one_of in ("question", "answer", "text"):
         assert len({record[one_of] for record in shipped}) == len(shipped)
@@ -46,20 +46,20 @@ def test_every_case_has_a_citation_and_a_question_of_its_own() -> None:
         assert len({record["source"][one_of] for record in shipped}) == len(shipped)
 
 
-def test_every_case_names_something_and_nearly_all_an_act() -> None:
+def test_every_case_has_entities_and_nearly_all_name_an_act() -> None:
     cases = legal_cases()
     assert all(case.problem["entities"] for case in cases)
     assert sum(bool(case.metadata["acts"]) for case in cases) >= 0.9 * len(cases)
 
 
-def test_every_number_of_an_answer_stands_in_its_source() -> None:
+def test_every_number_of_an_answer_occurs_in_its_source() -> None:
     for record in records("cases"):
         source = record["source"]
         known = numbers(" ".join([record["question"], source["citation"], source["text"]]))
         assert numbers(record["answer"]) <= known, source["citation"]
 
 
-def test_every_question_of_a_pair_has_two_parents_that_name_what_they_share() -> None:
+def test_question_pairs_have_two_parents_that_contain_the_shared_entities() -> None:
     sources = {
         record["source"]["citation"]: record["source"]["text"] for record in records("cases")
     }
@@ -75,7 +75,7 @@ def test_every_question_of_a_pair_has_two_parents_that_name_what_they_share() ->
             assert all(name.casefold() in said for name in pair["shared"]), (pair["id"], parent)
 
 
-def test_parents_of_every_pair_are_found_by_the_entities_that_they_share() -> None:
+def test_entity_pairs_finds_the_parents_of_every_question_pair() -> None:
     found = {
         frozenset((cited_as(pair.first), cited_as(pair.second)))
         for pair in entity_pairs(legal_cases())
@@ -90,7 +90,7 @@ def test_no_question_of_a_pair_is_the_question_of_a_case() -> None:
     assert not asked & {pair["question"] for pair in records("pairs")}
 
 
-def test_queries_have_ids_of_their_own_and_plans_that_can_be_run(legal: OpenDomain) -> None:
+def test_queries_have_distinct_ids_and_valid_plans(legal: OpenDomain) -> None:
     shipped = queries()
     assert len({query.record.id for query in shipped}) == len(shipped) >= 50
     for query in shipped:
@@ -105,7 +105,7 @@ def test_every_step_of_every_gold_plan_finds_something(legal: OpenDomain) -> Non
     assert [end for end in ends if set(end[1]) != {"done"}] == []
 
 
-def test_planner_reaches_some_accuracy_on_queries_that_it_has_no_plan_cases_of(
+def test_case_planner_calls_the_right_tools_for_over_half_of_held_out_queries(
     legal: OpenDomain, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shipped, folds, right = queries(), 6, 0

@@ -26,7 +26,7 @@ def cited(rows: Any) -> list[str]:
     return [row["citation"] for row in rows]
 
 
-def test_case_that_a_question_names_is_found_with_its_answer_and_its_source(
+def test_case_named_in_a_question_is_found_with_answer_and_source(
     legal: OpenDomain,
 ) -> None:
     for record in records("cases")[::8]:
@@ -41,9 +41,7 @@ def test_case_that_a_question_names_is_found_with_its_answer_and_its_source(
 
 
 @pytest.mark.parametrize("question", find_domain("legal").questions)
-def test_question_to_try_is_answered_from_cases_that_the_answer_cites(
-    legal: OpenDomain, question: str
-) -> None:
+def test_example_question_is_answered_with_cited_cases(legal: OpenDomain, question: str) -> None:
     graph: Any = build_graph(legal.toolbox, CasePlanner(legal.plan_cases))
     answer = graph.invoke({"question": question})["answer"]
     assert {step["status"] for step in answer["steps"]} == {"done"}
@@ -64,13 +62,13 @@ def test_question_to_try_is_answered_from_cases_that_the_answer_cites(
         ("customer wants the bank's fraud file on him", "Dunmore v"),
     ],
 )
-def test_question_in_other_words_finds_the_case_that_answers_it(
+def test_paraphrased_question_finds_the_case_that_answers_it(
     legal: OpenDomain, question: str, case: str
 ) -> None:
     assert cited(call(legal, "case_search", question))[0].startswith(case)
 
 
-def test_both_parents_of_most_questions_of_two_cases_are_found(legal: OpenDomain) -> None:
+def test_search_finds_both_parents_of_most_pair_questions(legal: OpenDomain) -> None:
     pairs = records("pairs")
     found = [
         len(set(pair["parents"]) & set(cited(call(legal, "case_search", pair["question"]))))
@@ -81,7 +79,7 @@ def test_both_parents_of_most_questions_of_two_cases_are_found(legal: OpenDomain
 
 
 @pytest.mark.parametrize("question", ["how to cook pasta", "asdf qwer zxcv", "weather in London"])
-def test_question_that_no_case_is_about_finds_none(legal: OpenDomain, question: str) -> None:
+def test_unrelated_question_finds_no_case(legal: OpenDomain, question: str) -> None:
     assert call(legal, "case_search", question) == []
 
 
@@ -94,7 +92,7 @@ def test_question_that_no_case_is_about_finds_none(legal: OpenDomain, question: 
         "EVIDENCE ACT 2001 please",
     ],
 )
-def test_act_is_found_by_its_name_whatever_its_jurisdiction_and_letters(
+def test_act_is_found_by_name_with_or_without_jurisdiction_and_capitals(
     legal: OpenDomain, act: str
 ) -> None:
     rows = call(legal, "act_cases", EVIDENCE_ACT, act=act)
@@ -106,7 +104,7 @@ def test_act_is_found_by_its_name_whatever_its_jurisdiction_and_letters(
 
 
 @pytest.mark.parametrize("act", ["Migration Act 1958", "Evidence Act 1995", "the Act", "hello", ""])
-def test_act_that_no_case_names_finds_none(legal: OpenDomain, act: str) -> None:
+def test_act_that_no_case_names_finds_no_case(legal: OpenDomain, act: str) -> None:
     assert call(legal, "act_cases", EVIDENCE_ACT, act=act) == []
 
 
@@ -135,7 +133,7 @@ def answers(folder: Path) -> list[Any]:
         opened.close()
 
 
-def test_cases_of_alqa_take_the_place_of_the_shipped_ones_and_back(
+def test_alqa_setting_replaces_the_shipped_cases_until_it_is_unset(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "stores"
@@ -160,7 +158,7 @@ def test_cases_of_alqa_are_found_like_the_shipped_ones(
     ]
 
 
-def test_setting_that_names_no_file_is_refused_with_what_it_may_name(
+def test_alqa_setting_with_a_missing_file_is_refused_with_alternatives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ALQA, str(tmp_path / "none.jsonl"))
@@ -168,7 +166,7 @@ def test_setting_that_names_no_file_is_refused_with_what_it_may_name(
         answers(tmp_path / "stores")
 
 
-def test_setting_that_names_a_set_needs_datasets_and_builds_nothing_without(
+def test_alqa_dataset_name_without_datasets_is_an_error_and_builds_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
@@ -179,7 +177,7 @@ def test_setting_that_names_a_set_needs_datasets_and_builds_nothing_without(
     assert len(answers(tmp_path / "stores")) == len(records("cases"))
 
 
-def test_bad_record_is_told_when_the_stores_are_built(
+def test_invalid_record_is_refused_when_the_stores_are_built(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write("qa.jsonl", "")
@@ -188,7 +186,9 @@ def test_bad_record_is_told_when_the_stores_are_built(
         answers(tmp_path / "stores")
 
 
-def test_file_without_a_case_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alqa_file_without_a_case_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "qa.jsonl"
     path.write_text("\n", encoding="utf-8")
     monkeypatch.setenv(ALQA, str(path))
@@ -212,7 +212,7 @@ def test_file_without_a_case_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
         ),
     ],
 )
-def test_evidence_has_the_form_that_is_set_and_nothing_is_built_anew(
+def test_context_setting_changes_the_evidence_without_rebuilding(
     tmp_path: Path,
     write: Write,
     monkeypatch: pytest.MonkeyPatch,
@@ -239,7 +239,7 @@ def test_evidence_has_the_form_that_is_set_and_nothing_is_built_anew(
         (EXTRACTOR, "ollama:", "offline, or by a chat model as provider:model"),
     ],
 )
-def test_value_that_no_setting_has_is_refused_with_those_that_it_has(
+def test_invalid_setting_is_refused_with_the_valid_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, value: str, said: str
 ) -> None:
     monkeypatch.setenv(setting, value)
@@ -268,7 +268,7 @@ def entities(folder: Path) -> list[Any]:
         opened.close()
 
 
-def test_entities_are_those_of_the_extractor_that_is_set_and_the_model_is_asked_once(
+def test_extractor_setting_determines_the_entities_and_calls_the_model_once(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the carpet.")))
@@ -283,7 +283,7 @@ def test_entities_are_those_of_the_extractor_that_is_set_and_the_model_is_asked_
     assert entities(tmp_path) == [["Holt"]]
 
 
-def test_extractor_without_its_package_is_told(
+def test_chat_extractor_without_its_package_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
@@ -292,7 +292,7 @@ def test_extractor_without_its_package_is_told(
         answers(tmp_path)
 
 
-def test_model_that_extracts_nothing_stops_the_build_early(
+def test_failing_extractor_model_stops_the_build_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(EXTRACTOR, "ollama:mistral")

@@ -22,7 +22,7 @@ SECTION = "Evidence Act 2001 (Ard) s 64"
 ALL = [HALLORAN, PASTORAL, DESAI, BRIGHTLINE, ESTATE, SECTION]
 
 
-def named(question: str) -> dict[str, int]:
+def named_cases(question: str) -> dict[str, int]:
     levels = zip(ALL, named_by(question, ALL), strict=True)
     return {citation: level for citation, level in levels if level != NOT_NAMED}
 
@@ -49,8 +49,10 @@ def named(question: str) -> dict[str, int]:
         ("", {}),
     ],
 )
-def test_question_names_a_case_as_lawyers_do(question: str, expected: dict[str, int]) -> None:
-    assert named(question) == expected
+def test_question_names_cases_by_citation_name_or_party(
+    question: str, expected: dict[str, int]
+) -> None:
+    assert named_cases(question) == expected
 
 
 def test_party_of_more_than_two_cases_names_none_of_them() -> None:
@@ -63,7 +65,7 @@ def test_party_of_more_than_two_cases_names_none_of_them() -> None:
 
 
 @given(st.text(), st.lists(st.text() | st.sampled_from(ALL)))
-def test_any_text_is_given_a_level(question: str, citations: list[str]) -> None:
+def test_named_by_returns_a_valid_level_for_any_text(question: str, citations: list[str]) -> None:
     levels = named_by(question, citations)
     assert len(levels) == len(citations)
     assert all(NOT_NAMED <= level <= CITATION for level in levels)

@@ -1,4 +1,4 @@
-"""From a card's image to a checked answer, and nothing kept but what is proved."""
+"""From a card's image to a checked answer; only right answers are retained."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def store() -> CaseStore:
     return store_without((1, 8, 10, 12), (2, 3, 7, 8))
 
 
-def test_a_card_is_answered_by_the_plan_of_a_like_one_and_the_answer_is_checked(
+def test_card_is_answered_by_the_plan_of_a_similar_card_and_checked(
     store: CaseStore,
 ) -> None:
     answer = CardAnswerer(store, READER).answer(card_image((12, 1, 8, 10)))
@@ -50,7 +50,7 @@ def test_a_card_is_answered_by_the_plan_of_a_like_one_and_the_answer_is_checked(
     assert answer.retained is None
 
 
-def test_a_second_attempt_follows_one_that_was_wrong_and_there_is_no_third(
+def test_wrong_answer_is_followed_by_exactly_one_second_attempt(
     store: CaseStore,
 ) -> None:
     tried = {
@@ -66,7 +66,7 @@ def test_a_second_attempt_follows_one_that_was_wrong_and_there_is_no_third(
     ]
 
 
-def test_a_chat_model_is_shown_the_plans_and_told_what_was_wrong() -> None:
+def test_chat_model_gets_the_plans_and_a_correction_of_a_wrong_answer() -> None:
     store = store_without((2, 3, 7, 8))
     heard: list[list[tuple[str, str]]] = []
     says = ["Final Answer: 8 * 3 = 24", "Final Answer: (8 - 2) * (7 - 3) = 24"]
@@ -86,14 +86,14 @@ def test_a_chat_model_is_shown_the_plans_and_told_what_was_wrong() -> None:
     assert case.solution["plans"] == [[6, 0, 3]]
 
 
-def test_a_right_answer_of_another_form_has_no_plan_to_keep() -> None:
+def test_product_of_pairs_is_none_for_right_answers_of_another_form() -> None:
     assert product_of_pairs("8 - (2 - 3 * 7) - 3", (2, 3, 7, 8)) is None
     assert product_of_pairs("(7 - 3) * (8 - 2)", (2, 3, 7, 8)) is not None
     assert product_of_pairs("(12 * 1) * 10 - 96", (1, 8, 10, 12)) is None
     assert product_of_pairs("(10 - 8) * 12 * 1", (1, 8, 10, 12)) is None
 
 
-def test_a_puzzle_is_never_answered_by_a_case_of_its_own(store: CaseStore) -> None:
+def test_puzzle_is_not_answered_by_its_own_case(store: CaseStore) -> None:
     known = [tuple(case.metadata["numbers"]) for case in store.all()]
     for problem in known[:8]:
         hits = CardAnswerer(store, READER).answer(card_image(problem)).hits
@@ -101,7 +101,7 @@ def test_a_puzzle_is_never_answered_by_a_case_of_its_own(store: CaseStore) -> No
         assert problem not in [tuple(hit.case.metadata["numbers"]) for hit in hits]
 
 
-def test_what_is_proved_is_retained_once_and_found_by_other_puzzles_alone() -> None:
+def test_right_answer_is_retained_once_and_found_only_by_other_puzzles() -> None:
     own = store_without((1, 8, 10, 12))
     answerer, image, before = CardAnswerer(own, READER), card_image((1, 8, 10, 12)), own.count()
     first = answerer.answer(image, retain=True)
@@ -116,7 +116,7 @@ def test_what_is_proved_is_retained_once_and_found_by_other_puzzles_alone() -> N
     assert own.count() == before + 1
 
 
-def test_nothing_is_retained_of_a_wrong_answer_or_of_what_is_no_card() -> None:
+def test_wrong_answer_or_invalid_card_is_not_retained() -> None:
     own = store_without()
     answerer, before = CardAnswerer(own, READER), own.count()
     assert answerer.answer(card_image((3, 8, 11, 13)), retain=True).retained is None
@@ -128,7 +128,7 @@ def test_nothing_is_retained_of_a_wrong_answer_or_of_what_is_no_card() -> None:
     assert own.count() == before
 
 
-def test_a_case_that_is_not_proved_may_not_be_kept(store: CaseStore) -> None:
+def test_store_refuses_a_case_with_a_wrong_solution(store: CaseStore) -> None:
     good = puzzle_case((2, 3, 7, 8))
     bad = {**good.solution, "expressions": ["(8 - 3) * (7 - 2)"]}
     retained = store.retain(Case(good.problem, bad, metadata=good.metadata))
@@ -146,7 +146,7 @@ def test_the_page_shows_the_card_the_cases_and_the_check(store: CaseStore, tmp_p
     assert "http" not in page
 
 
-def test_counts_say_how_many_pairs_make_each_factor() -> None:
+def test_features_are_the_shares_of_pairs_that_make_each_factor() -> None:
     shares = features((1, 2, 3, 4))
     assert shares.shape == (FEATURES,)
     # Of six pairs, 12 is made by 3 and 4 alone; 6 by 2 and 3, and by 2 and 4.
@@ -157,7 +157,7 @@ def test_counts_say_how_many_pairs_make_each_factor() -> None:
 
 
 @pytest.mark.parametrize("train", [train_paper_network, train_contrastive_network])
-def test_a_latent_brings_puzzles_of_one_class_together_and_not_by_shuffled_labels(
+def test_latent_groups_puzzles_by_class_better_than_with_shuffled_labels(
     train: type,
 ) -> None:
     problems = decomposable_problems()
@@ -179,7 +179,7 @@ def test_a_latent_brings_puzzles_of_one_class_together_and_not_by_shuffled_label
     assert learned > share(shuffled) + 0.1
 
 
-def test_a_latent_is_read_as_it_was_written_and_other_files_are_refused(tmp_path: Path) -> None:
+def test_latent_is_equal_after_loading_and_invalid_files_are_refused(tmp_path: Path) -> None:
     problems = decomposable_problems()[:20]
     latent = train_contrastive_network(problems, [classes(p) for p in problems], steps=2)
     latent.save(tmp_path / "latent.npz")

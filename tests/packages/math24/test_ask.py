@@ -1,4 +1,4 @@
-"""`casewright ask --image`: a card is answered, kept if it is proved, and shown as a page."""
+"""`casewright ask --image`: a card is answered, retained if right, and shown as a page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def card(home: Path) -> Path:
     return file
 
 
-def test_a_card_is_read_answered_and_checked(home: Path, card: Path) -> None:
+def test_ask_command_reads_answers_and_checks_a_card(home: Path, card: Path) -> None:
     answer = result(run(home, "ask", "--domain", "math24", "--image", card, "--json"))
     assert answer["numbers"] == [12, 1, 8, 10]
     assert len(answer["cases"]) == 3
@@ -33,7 +33,7 @@ def test_a_card_is_read_answered_and_checked(home: Path, card: Path) -> None:
     assert answer["retained"] is None
 
 
-def test_people_are_told_what_was_read_found_answered_and_checked(
+def test_ask_command_prints_reading_and_check_and_writes_a_page(
     home: Path, card: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "card.html"
@@ -46,7 +46,7 @@ def test_people_are_told_what_was_read_found_answered_and_checked(
     assert text.count("data:image/png;base64,") == 4
 
 
-def test_a_chat_model_answers_where_it_is_named(
+def test_generator_option_selects_the_chat_model_that_answers(
     home: Path, card: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -62,7 +62,7 @@ def test_a_chat_model_answers_where_it_is_named(
     assert "must use 1, 8, 10, 12" in heard[1][-1]["content"]
 
 
-def test_a_question_in_words_is_answered_by_the_same_plans(home: Path) -> None:
+def test_question_in_words_is_planned_and_answered(home: Path) -> None:
     answer = result(run(home, "ask", "--domain", "math24", "Make 24 of 12, 1, 8 and 10", "--json"))
     assert answer["plan"] == "s1 = make_24(query=question)"
     assert "(1 * 12) * (10 - 8) = 24" in answer["text"]
@@ -85,7 +85,7 @@ def test_a_question_in_words_is_answered_by_the_same_plans(home: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_is_no_card_is_one_line(
+def test_invalid_card_or_option_is_a_one_line_error(
     home: Path, card: Path, arguments: list[str], word: str
 ) -> None:
     from PIL import Image
@@ -96,7 +96,7 @@ def test_what_is_no_card_is_one_line(
     assert word in one_line_error(run(home, "ask", *arguments))
 
 
-def test_the_questions_to_try_are_answered_rightly(home: Path) -> None:
+def test_example_questions_are_answered_right(home: Path) -> None:
     listed = result(run(home, "domains", "--json"))
     (own,) = [domain for domain in listed if domain["name"] == "math24"]
     for question in own["questions"]:

@@ -58,7 +58,7 @@ def row(report: dict[str, Any], name: str, label: str, k: int | None = None) -> 
     return dict(match)
 
 
-def test_figures_are_those_worked_out_by_hand() -> None:
+def test_retrieval_figures_equal_those_calculated_by_hand() -> None:
     # Three cases and one test; the nearest case is another class, the others are right.
     puzzles = Puzzles(
         problems=[(1, 1, 1, 11)] * 6,
@@ -76,7 +76,9 @@ def test_figures_are_those_worked_out_by_hand() -> None:
     assert figures["SCD"][0].tolist() == [0.0] * 5
 
 
-def test_every_way_has_a_row_for_each_label_and_k_beside_the_papers(report: dict[str, Any]) -> None:
+def test_report_has_rows_per_representation_and_k_with_the_papers_figures(
+    report: dict[str, Any],
+) -> None:
     for name, printed in ((represent.FEATURES, 0.454), (represent.PAPER, 0.642)):
         mean = row(report, name, "SCD")
         assert mean["paper precision"] == printed
@@ -89,7 +91,7 @@ def test_every_way_has_a_row_for_each_label_and_k_beside_the_papers(report: dict
     assert learned > row(report, represent.RANDOM, "SCD")["precision"] + 0.1
 
 
-def test_reuse_is_told_for_each_query_with_and_without_a_second_attempt(
+def test_reuse_accuracy_is_reported_with_and_without_a_second_attempt(
     report: dict[str, Any],
 ) -> None:
     rows = [entry for entry in report["rows"] if entry.get("answered by") == "reuse, no model"]
@@ -103,7 +105,9 @@ def test_reuse_is_told_for_each_query_with_and_without_a_second_attempt(
     assert figures["revise_gain"] == pytest.approx(shares["top", 2] - shares["top", 1])
 
 
-def test_controls_that_ask_no_case_stand_beside_reuse(report: dict[str, Any], data: Path) -> None:
+def test_report_contains_controls_without_cases_beside_reuse(
+    report: dict[str, Any], data: Path
+) -> None:
     shares = {
         (entry["answered by"], entry["context"], entry["attempts"]): entry["accuracy"]
         for entry in report["rows"]
@@ -151,7 +155,7 @@ def test_nested_settings_are_chosen_without_a_test_puzzle(
         assert len({frozenset(own) for own in inner}) == 1
 
 
-def test_no_test_puzzle_takes_part_in_its_runs_training(data: Path) -> None:
+def test_training_of_a_run_contains_no_test_puzzle(data: Path) -> None:
     puzzles = read_puzzles(data)
     for run, split in puzzles.splits.items():
         assert not set(puzzles.training(run)) & set(split)
@@ -174,7 +178,9 @@ def test_a_folder_without_the_puzzles_is_refused(tmp_path: Path) -> None:
             read_puzzles(folder)
 
 
-def test_a_chat_model_is_asked_and_told_what_was_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chat_answerer_sends_hints_and_a_correction_and_reports_failures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     right, wrong = "Final Answer: (8 - 2) * (7 - 3) = 24", "Final Answer: 8 * 3 = 24"
     with chat_server(wrong, wrong, right) as server:

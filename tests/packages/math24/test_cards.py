@@ -31,7 +31,7 @@ def saved(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
     return into.getvalue()
 
 
-def drawn(count: int, seed: int) -> tuple[list[tuple[int, ...]], np.random.Generator]:
+def random_cards(count: int, seed: int) -> tuple[list[tuple[int, ...]], np.random.Generator]:
     rng = np.random.default_rng(seed)
     return [tuple(row) for row in rng.integers(1, 14, (count, 4)).tolist()], rng
 
@@ -70,7 +70,7 @@ def test_noise_depends_on_the_seed_of_the_style_alone() -> None:
     assert first.tobytes() != second.tobytes()
 
 
-def test_numbers_stand_row_by_row() -> None:
+def test_card_shows_its_numbers_row_by_row() -> None:
     plain, other = (np.asarray(render_card(numbers)) for numbers in (NUMBERS, (3, 13, 9, 10)))
     changed = np.argwhere(plain != other)
     assert changed[:, 0].min() >= 90
@@ -102,13 +102,13 @@ def test_anything_but_four_whole_numbers_from_1_to_13_is_refused(numbers: Any) -
     assert len(one_line(error)) < 200
 
 
-def test_font_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_unreadable_font_is_refused(tmp_path: Path) -> None:
     (tmp_path / "no.ttf").write_text("no font")
     with pytest.raises(InputError, match=r"no\.ttf is not a readable font"):
         render_card(NUMBERS, CardStyle(font=tmp_path / "no.ttf"))
 
 
-def test_no_family_of_the_test_is_learned() -> None:
+def test_training_fonts_and_unseen_fonts_share_no_family() -> None:
     learned, unseen = training_fonts(), unseen_fonts()
     assert all(file.is_file() for file in learned + unseen)
     families = [{file.stem.split("-")[0][:11] for file in side} for side in (learned, unseen)]
@@ -116,12 +116,12 @@ def test_no_family_of_the_test_is_learned() -> None:
 
 
 def test_every_plain_card_is_read(reader: CardReader) -> None:
-    cards, _ = drawn(300, 11)
+    cards, _ = random_cards(300, 11)
     assert share_right(reader, cards, map(render_card, cards)) == 1.0
 
 
 def test_turned_cards_in_unseen_fonts_are_read(reader: CardReader) -> None:
-    cards, rng = drawn(300, 12)
+    cards, rng = random_cards(300, 12)
     fonts = unseen_fonts()
     images = (render_card(card, draw_style(rng, fonts, rotation=15)) for card in cards)
     assert share_right(reader, cards, images) >= 0.98
@@ -170,13 +170,13 @@ FORMS: dict[str, Callable[[Image.Image], bytes | Image.Image]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_card_is_read_in_every_form(reader: CardReader, form: str) -> None:
+def test_card_is_read_in_every_image_format(reader: CardReader, form: str) -> None:
     for numbers in (NUMBERS, (1, 7, 12, 11), (9, 6, 5, 2)):
         assert reader.read(FORMS[form](render_card(numbers))).numbers == numbers
 
 
 @pytest.mark.parametrize("turn", [3, 6, 8])
-def test_card_is_turned_as_its_exif_data_says(reader: CardReader, turn: int) -> None:
+def test_card_is_rotated_by_its_exif_orientation(reader: CardReader, turn: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = turn
     degrees = {3: 180, 6: 90, 8: 270}[turn]
@@ -202,7 +202,7 @@ def test_card_is_read_from_a_path_and_from_bytes_alike(reader: CardReader, tmp_p
 
 
 def test_cards_of_several_batches_are_read_in_their_order(reader: CardReader) -> None:
-    cards, _ = drawn(70, 14)
+    cards, _ = random_cards(70, 14)
     likely = reader.probabilities(map(render_card, cards))
     assert [tuple(row) for row in (likely.argmax(axis=2) + 1).tolist()] == cards
     assert reader.probabilities([]).shape == (0, 4, 13)
@@ -245,14 +245,14 @@ BAD: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_card_is_refused_in_one_clear_line(reader: CardReader, name: str) -> None:
+def test_invalid_image_is_refused_with_a_one_line_error(reader: CardReader, name: str) -> None:
     image, message = BAD[name]
     with pytest.raises(InputError) as error:
         reader.read(image)
     assert message in one_line(error)
 
 
-def test_file_that_is_bad_is_named(reader: CardReader, tmp_path: Path) -> None:
+def test_error_names_the_invalid_file(reader: CardReader, tmp_path: Path) -> None:
     for name, content, message in (
         ("text.png", b"no image", "cannot be read as an image"),
         ("half.png", saved(NOISY)[:9000], "damaged or cut off"),
@@ -270,13 +270,13 @@ def test_file_that_is_bad_is_named(reader: CardReader, tmp_path: Path) -> None:
         reader.read(tmp_path)
 
 
-def test_missing_network_names_the_command_that_trains_it(tmp_path: Path) -> None:
+def test_missing_network_is_an_error_with_the_training_command(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         CardReader(tmp_path / "cards.onnx").read(render_card(NUMBERS))
     assert one_line(error).endswith("Train it: casewright finetune math24")
 
 
-def test_network_is_small_and_names_no_path_of_the_machine_that_made_it() -> None:
+def test_network_is_small_and_contains_no_local_path() -> None:
     content = WEIGHTS.read_bytes()
     assert len(content) <= 1_500_000
     assert b"site-packages" not in content

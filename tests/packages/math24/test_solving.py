@@ -1,4 +1,4 @@
-"""Decompositions are all there, answers are checked, plans are carried over."""
+"""Decompositions are complete, answers are checked, plans are reused."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_527_puzzles_have_a_product_of_two_pairs_and_each_is_right() -> None:
             ]
 
 
-def test_the_places_of_equal_numbers_are_the_first_ones() -> None:
+def test_classes_use_the_first_positions_of_equal_numbers() -> None:
     assert classes((1, 1, 1, 11)) == {(12, 0, 3)}
     assert classes((1, 1, 2, 6)) == {(12, 2, 3)}
 
 
 @pytest.mark.parametrize("numbers", [(1, 2, 3), (0, 1, 2, 3), (1, 2, 3, 14), (1, 2, 3, 4.0), ()])
-def test_what_is_no_puzzle_is_refused(numbers: tuple[int, ...]) -> None:
+def test_invalid_puzzle_is_refused(numbers: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="four whole numbers from 1 to 13"):
         problem_of(numbers)
 
@@ -62,7 +62,7 @@ def test_what_is_no_puzzle_is_refused(numbers: tuple[int, ...]) -> None:
         ("", "There is no expression"),
     ],
 )
-def test_an_answer_is_checked_exactly_and_told_what_is_wrong(expression: str, why: str) -> None:
+def test_answer_check_is_exact_and_states_what_is_wrong(expression: str, why: str) -> None:
     verdict = check(expression, (2, 3, 7, 8))
     assert verdict.right == (not why)
     assert why in verdict.why
@@ -79,16 +79,16 @@ def test_an_answer_is_checked_exactly_and_told_what_is_wrong(expression: str, wh
         ("", ""),
     ],
 )
-def test_the_last_final_answer_is_read(answer: str, expression: str) -> None:
+def test_last_final_answer_of_a_text_is_read(answer: str, expression: str) -> None:
     assert final_answer(answer) == expression
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_an_answer_that_is_checked(answer: str) -> None:
+def test_any_text_can_be_checked_as_an_answer(answer: str) -> None:
     assert not check(final_answer(answer), (13, 13, 13, 13)).right
 
 
-def test_a_plan_is_carried_over_to_the_same_places_first() -> None:
+def test_plan_is_applied_to_the_same_positions_first() -> None:
     # The case: 12 of the first and the last number, 2 of the others.
     assert list(attempts((1, 8, 10, 12), [(12, 0, 3)])) == ["(1 * 12) * (10 - 8)"]
     # Where that pair cannot make it, another one may.
@@ -96,7 +96,7 @@ def test_a_plan_is_carried_over_to_the_same_places_first() -> None:
 
 
 @given(NUMBERS, st.sampled_from([(24, 0, 1), (12, 0, 3), (8, 1, 2), (6, 2, 3)]))
-def test_an_attempt_uses_each_number_once_and_is_right_where_its_factor_can_be_made(
+def test_attempt_is_right_exactly_when_its_factor_can_be_made(
     numbers: list[int], plan: tuple[int, int, int]
 ) -> None:
     problem = problem_of(numbers)
@@ -107,7 +107,7 @@ def test_an_attempt_uses_each_number_once_and_is_right_where_its_factor_can_be_m
     assert check(expression, problem).right == can_be_made
 
 
-def test_queries_have_no_context_a_general_or_a_cases_plan() -> None:
+def test_prompt_contains_no_hint_a_general_hint_or_the_plan_of_a_case() -> None:
     problem = (2, 3, 7, 8)
     none, general, top = (prompt(problem, kind, [(24, 1, 3)]) for kind in CONTEXT_KINDS)
     assert "hint" not in none

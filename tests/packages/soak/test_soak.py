@@ -1,4 +1,4 @@
-"""The campaign finds what is lost or wrong, and finds nothing here."""
+"""The soak test in small: it finds nothing lost or wrong."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ TRIALS = {
 
 
 @pytest.mark.parametrize("kind", TRIALS)
-def test_nothing_is_lost_or_wrong(kind: str, tmp_path: Path) -> None:
+def test_soak_trials_find_nothing_lost_or_wrong(kind: str, tmp_path: Path) -> None:
     counts = measure.KINDS[kind].run(Bounds(250, 7, TRIALS[kind]), tmp_path)
     assert (counts.lost, counts.wrong) == (0, [])
     assert counts.sound + counts.told == counts.tried >= TRIALS[kind]
 
 
-def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+def test_full_disk_loses_no_data(tmp_path: Path) -> None:
     counts = full_disks(Bounds(250, 7, 1), tmp_path)
     if counts.skipped:
         pytest.skip(counts.skipped)
@@ -42,12 +42,12 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_killed_training_loses_nothing(tmp_path: Path) -> None:
+def test_killed_training_loses_no_data(tmp_path: Path) -> None:
     counts = measure.KINDS["training"].run(Bounds(250, 7, 1), tmp_path)
     assert (counts.tried, counts.lost, counts.wrong) == (1, 0, [])
 
 
-def test_service_that_is_killed_under_clients_keeps_what_it_answered() -> None:
+def test_service_that_is_killed_under_load_keeps_its_answers() -> None:
     report = measure.soak(0.1, 7, ["clients"], 1)
     assert (report.figures["lost"], report.figures["wrong"]) == (0, 0), report.notes
     assert report.figures["requests"] > 64
@@ -65,14 +65,14 @@ def dying() -> None:
     os.abort()
 
 
-def test_what_becomes_of_a_child_is_told_apart() -> None:
+def test_in_child_distinguishes_result_input_error_failure_and_death() -> None:
     assert in_child(len, "four") == ("done", 4)
     assert in_child(refused) == ("told", "InputError: no")
     assert in_child(failing)[0] == "failed"
     assert in_child(dying) == ("died", "SIGABRT")
 
 
-def test_step_at_which_a_process_is_killed_is_one_after_the_other(tmp_path: Path) -> None:
+def test_run_until_step_kills_a_process_at_successive_steps(tmp_path: Path) -> None:
     files = []
     for step in range(3):
         store = tmp_path / str(step)

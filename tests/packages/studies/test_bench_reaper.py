@@ -81,7 +81,7 @@ def lines_of(report: Bench, row: str) -> list[Bench]:
     return [line for line in report["rows"] if line["row"] == row]
 
 
-def test_every_row_is_asked_beside_what_it_has_to_beat(second: Bench) -> None:
+def test_rows_of_table_2_have_lines_of_the_trained_and_the_case_planner(second: Bench) -> None:
     for row in ("all parts", "without Evolve and DQS", "without Evolve, TEvo and DQS"):
         lines = lines_of(second, row)
         assert [(line["planner"], line["grammar"]) for line in lines] == [
@@ -99,13 +99,13 @@ def test_every_row_is_asked_beside_what_it_has_to_beat(second: Bench) -> None:
         assert all(line["examples"] > 40 and line["tokens"] > 1000 for line in lines[:2])
 
 
-def test_a_row_that_needs_instructions_says_that_there_are_none(second: Bench) -> None:
+def test_row_without_instructions_has_a_note_instead_of_figures(second: Bench) -> None:
     (line,) = lines_of(second, "without Evolve")
     assert line["tools"] is None
     assert "--instructions" in line["note"]
 
 
-def test_margins_are_those_of_the_lines(second: Bench) -> None:
+def test_margins_are_the_differences_of_the_lines(second: Bench) -> None:
     served, *_, case = lines_of(second, "all parts")
     figures = second["figures"]
     assert figures["tools_table_2_all_parts"] == served["tools"]
@@ -113,7 +113,7 @@ def test_margins_are_those_of_the_lines(second: Bench) -> None:
     assert margin == pytest.approx(served["tools"] - case["tools"], abs=1e-3)
 
 
-def test_the_same_command_again_trains_nothing(
+def test_repeated_command_trains_nothing(
     second: Bench, work: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def refused(*_: Any, **__: Any) -> Any:
@@ -129,7 +129,7 @@ def test_the_same_command_again_trains_nothing(
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_run_that_was_stopped_goes_on_with_the_training_at_hand(
+def test_stopped_run_keeps_finished_trainings_and_names_the_command_to_continue(
     second: Bench, work: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(run: Any, *_: Any) -> Any:
@@ -144,7 +144,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_training_at_hand(
     assert before <= {file.name for file in (work / "planners").iterdir()}
 
 
-def test_a_bar_is_the_trained_planners_also_where_it_is_never_right(second: Bench) -> None:
+def test_plot_bars_show_the_trained_planner_even_if_never_right(second: Bench) -> None:
     from matplotlib.figure import Figure
 
     shares = {"trained": 0.0, "case planner": 0.5}
@@ -156,7 +156,7 @@ def test_a_bar_is_the_trained_planners_also_where_it_is_never_right(second: Benc
     assert {mark.get_label(): {*mark.get_xdata()} for mark in axes.lines} == {"case planner": {0.5}}
 
 
-def test_table_1_has_the_classes_of_each_planner_and_random_weights_of_several_seeds(
+def test_table_1_has_classes_per_planner_and_three_seeds_of_random_weights(
     second: Bench, work: Path, recipe: Path
 ) -> None:
     (folder,) = (work / "planners").glob("all-parts-*")
@@ -180,7 +180,7 @@ def test_table_1_has_the_classes_of_each_planner_and_random_weights_of_several_s
     assert {"tools_case_planner", "only_provided_shipped_planner"} <= report["figures"].keys()
 
 
-def test_table_2_takes_parts_away_one_after_the_other(recipe: Path, tmp_path: Path) -> None:
+def test_table_2_removes_one_part_per_row(recipe: Path, tmp_path: Path) -> None:
     (tmp_path / "asked.jsonl").write_text("")
     rows = [r for r in trained_rows(Recipe.read(recipe).data, tmp_path) if r.table == "2"]
     data = [row.data for row in rows if row.data]
@@ -209,7 +209,7 @@ def test_the_shipped_recipe_trains_adapters_on_the_packaged_base() -> None:
     assert recipe.data.corpus.copies == 0
 
 
-def test_the_papers_classes_have_the_sizes_of_the_whole() -> None:
+def test_class_sizes_of_the_paper_sum_to_the_published_totals() -> None:
     for name, total in (("reaper", 6296), ("ensemble", 156_076)):
         classes = PAPER["table_1"][name]["classes"].values()
         assert sum(int(entry[3].partition(" ")[0].replace(",", "")) for entry in classes) == total
@@ -220,7 +220,7 @@ def test_the_papers_classes_have_the_sizes_of_the_whole() -> None:
     [({"tables": ("4",)}, "There is no table '4'"), ({"limit": 0}, "--limit")],
     ids=["table", "limit"],
 )
-def test_a_run_that_cannot_be_is_refused(arguments: Mapping[str, Any], expected: str) -> None:
+def test_invalid_table_or_limit_is_refused(arguments: Mapping[str, Any], expected: str) -> None:
     with pytest.raises(InputError, match=expected):
         ReaperTrial(**arguments)
 
@@ -244,6 +244,6 @@ class Broken:
         return self.plan(request)
 
 
-def test_a_planner_that_fails_has_no_figures() -> None:
+def test_planner_that_always_fails_is_an_error() -> None:
     with pytest.raises(InputError, match=r"3 of 3 .* no memory"):
         list(planner_lines(items_of(FROZEN, SHOP), {"broken": Broken()}, 0))

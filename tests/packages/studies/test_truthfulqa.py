@@ -65,7 +65,7 @@ def row(report: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(match)
 
 
-def test_the_best_answer_comes_first_and_each_right_one_is_a_case(data: Path) -> None:
+def test_best_answer_comes_first_and_each_right_answer_is_a_case(data: Path) -> None:
     questions = read_truthfulqa(data)
     assert questions[0].right == ("There are 2 inns in Kiel.", "Kiel has 2 inns.")
     cases = cases_of(questions)
@@ -75,7 +75,7 @@ def test_the_best_answer_comes_first_and_each_right_one_is_a_case(data: Path) ->
     ]
 
 
-def test_every_retriever_has_a_row_with_every_measure_and_controls_beside(
+def test_report_has_a_row_with_all_measures_per_retriever_and_control(
     report: dict[str, Any],
 ) -> None:
     names = [line["retriever"] for line in report["rows"]]
@@ -98,7 +98,9 @@ def test_every_retriever_has_a_row_with_every_measure_and_controls_beside(
     )
 
 
-def test_rankings_are_told_and_that_the_model_is_not_the_papers(report: dict[str, Any]) -> None:
+def test_notes_contain_the_rankings_and_a_warning_about_small_models(
+    report: dict[str, Any],
+) -> None:
     by_mass = [line for line in report["notes"] if line.startswith("By mass")]
     rows = [line for line in report["rows"] if line["retriever"] in NAMES]
     rows.sort(key=lambda line: -line["mass (TruthfulQA's MC2)"])
@@ -106,7 +108,7 @@ def test_rankings_are_told_and_that_the_model_is_not_the_papers(report: dict[str
     assert any("A small model knows few answers" in line for line in report["notes"])
 
 
-def test_a_second_run_scores_nothing_and_says_the_same(
+def test_second_run_scores_no_answer_and_gives_the_same_rows(
     data: Path, model: Path, work: Path, report: dict[str, Any]
 ) -> None:
     again = study(data, model, work)
@@ -115,7 +117,7 @@ def test_a_second_run_scores_nothing_and_says_the_same(
     assert again["rows"] == report["rows"]
 
 
-def test_published_figures_stand_beside_with_the_measures_that_they_have(
+def test_report_contains_the_published_figures(
     report: dict[str, Any],
 ) -> None:
     theirs = [line for line in report["rows"] if line["retriever"].startswith("published, ")]
@@ -127,7 +129,7 @@ def test_published_figures_stand_beside_with_the_measures_that_they_have(
     assert {line["margin"] for line in theirs} == {None}
 
 
-def test_a_reversed_bias_shows_other_cases_than_the_bias(report: dict[str, Any]) -> None:
+def test_reversed_bias_gives_another_margin_than_the_bias(report: dict[str, Any]) -> None:
     ours, reverse = (
         row(report, name)["margin"]
         for name in ("relevance, diversity, bias", "relevance, diversity, reversed bias")
@@ -137,14 +139,14 @@ def test_a_reversed_bias_shows_other_cases_than_the_bias(report: dict[str, Any])
     assert shares == {"lambda_d": 0.75, "lambda_b": 1.05}
 
 
-def test_the_less_relevance_weighs_the_less_alike_are_the_cases(report: dict[str, Any]) -> None:
+def test_cases_are_less_similar_when_relevance_has_less_weight(report: dict[str, Any]) -> None:
     names = [f"relevance, diversity, λ_d {d}" for d in (0, 0.25, 0.5)]
     curve = [row(report, name)["cosine of pairs"] for name in (*names, "relevance")]
     assert curve == sorted(curve)
     assert curve[0] < curve[-1]
 
 
-def test_a_lower_limit_asks_the_first_questions_of_a_higher_one(
+def test_lower_limit_reuses_the_scores_of_the_first_questions(
     data: Path, model: Path, work: Path, report: dict[str, Any]
 ) -> None:
     some = study(data, model, work, "--limit", "4")
@@ -152,7 +154,7 @@ def test_a_lower_limit_asks_the_first_questions_of_a_higher_one(
     assert some["figures"]["study_answers_scored_in_this_run"] == 0
 
 
-def test_a_primer_is_a_row(data: Path, model: Path, tmp_path: Path) -> None:
+def test_primer_option_adds_a_row(data: Path, model: Path, tmp_path: Path) -> None:
     primer = tmp_path / "primer.jsonl"
     primer.write_text(
         '{"question": "What is water?", "answer": "Wet."}\n{"question": "Why?", "answer": "So."}',
@@ -173,7 +175,7 @@ def test_a_primer_is_a_row(data: Path, model: Path, tmp_path: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_cannot_be_studied_is_refused_with_what_to_do(
+def test_study_refuses_invalid_options(
     data: Path,
     model: Path,
     tmp_path: Path,

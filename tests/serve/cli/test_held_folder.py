@@ -48,7 +48,7 @@ def locked_by_another_process(home: Path) -> Iterator[subprocess.Popen[str]]:
 def impatient(home: Path, *arguments: str) -> Done:
     """Run a command as it is, but for its patience: a minute is long for a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waiting, "LOCK_SECONDS", 0.5)
+        patch.setattr(store_opening, "LOCK_SECONDS", 0.5)
         return run(home, *arguments)
 
 
