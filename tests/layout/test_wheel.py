@@ -26,7 +26,7 @@ FEW = ("casewright.json", "adapter_model.safetensors", "log.jsonl")
 #: The trained parser has 28 MB of it, the adapter 20 MB, data and code the rest.
 MOST_BYTES = 62_000_000
 #: And before it is compressed, which takes most of the time of a build.
-MOST_STORED_BYTES = 90_500_000
+MOST_STORED_BYTES = 92_000_000
 
 
 @pytest.fixture(scope="module")
