@@ -33,7 +33,7 @@ def items(*plans: tuple[str, str]) -> list[EvaluationItem]:
     return items_of([annotated(n, *plan) for n, plan in enumerate(plans)], TOOLS)
 
 
-class Told:
+class ScriptedPlanner:
     """A planner that answers by a function, and keeps its requests."""
 
     def __init__(self, answer: Callable[[PlanRequest], PlanResult], name: str = "told") -> None:
@@ -49,13 +49,15 @@ class Told:
         return self.plan(request)
 
 
-def always(plan: str | Plan, **more: Any) -> Told:
+def always(plan: str | Plan, **more: Any) -> ScriptedPlanner:
     """A planner that answers every question by one plan."""
     parsed = parse_plan(plan) if isinstance(plan, str) else plan
-    return Told(lambda request: PlanResult(parsed, "told", **more))
+    return ScriptedPlanner(lambda request: PlanResult(parsed, "told", **more))
 
 
-def gold(of: Sequence[EvaluationItem]) -> Told:
+def gold(of: Sequence[EvaluationItem]) -> ScriptedPlanner:
     """A planner that knows every gold plan, whatever tools it is given."""
     plans = {item.query.query: item.query.plan for item in of}
-    return Told(lambda request: PlanResult(plans[request.question], "gold", milliseconds=2.0))
+    return ScriptedPlanner(
+        lambda request: PlanResult(plans[request.question], "gold", milliseconds=2.0)
+    )

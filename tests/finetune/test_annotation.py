@@ -1,4 +1,4 @@
-"""From a sheet to annotated queries."""
+"""A filled-in sheet becomes annotated queries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def annotated(source: Path, **more: Any) -> tuple[AnnotationReport, Path]:
     return annotate(sheet_lines(source), ResumedLines(output), SHOP, **more), output
 
 
-def test_what_is_right_becomes_annotated_queries(tmp_path: Path) -> None:
+def test_valid_sheet_lines_become_annotated_queries(tmp_path: Path) -> None:
     source = sheet(
         tmp_path,
         record(1, "I want a lamp", 's1=find( query = "a lamp" )'),
@@ -76,7 +76,7 @@ def test_what_is_right_becomes_annotated_queries(tmp_path: Path) -> None:
     ],
     ids=lambda value: None if isinstance(value, str) else "bad",
 )
-def test_a_wrong_line_is_told_with_its_reason_and_mend_and_kept(
+def test_invalid_sheet_line_is_reported_with_reason_and_remedy_and_kept(
     bad: Any, reason: str, mend: str, tmp_path: Path
 ) -> None:
     source = sheet(tmp_path, record(0, "a lamp please", LAMP), bad)
@@ -90,14 +90,14 @@ def test_a_wrong_line_is_told_with_its_reason_and_mend_and_kept(
     assert len(read_annotated(output)) == 1
 
 
-def test_a_class_is_known_from_the_queries_that_are_there(tmp_path: Path) -> None:
+def test_sheet_accepts_a_class_of_the_existing_queries(tmp_path: Path) -> None:
     source = sheet(tmp_path, record(1, "a lamp", LAMP, **{"class": "lamps"}))
     report, output = annotated(source, classes={"lamps"})
     assert report.added == 1
     assert read_annotated(output)[0].label == "lamps"
 
 
-def test_tools_of_one_record_are_its_own(tmp_path: Path) -> None:
+def test_extra_tools_of_a_sheet_line_apply_to_that_line_only(tmp_path: Path) -> None:
     extra = {"name": "weather", "parameters": {"town": "Where."}, "results": ["evidence"]}
     plan = 's1 = weather(town="Kiel")'
     source = sheet(
@@ -110,7 +110,7 @@ def test_tools_of_one_record_are_its_own(tmp_path: Path) -> None:
     assert read_annotated(output)[0].label == "weather"
 
 
-def test_nothing_is_lost(tmp_path: Path) -> None:
+def test_rest_file_contains_every_sheet_line_that_was_not_annotated(tmp_path: Path) -> None:
     lines = [
         json.dumps(record(1, "a lamp", LAMP)),
         json.dumps(record(2, "a chair")),
@@ -127,7 +127,7 @@ def test_nothing_is_lost(tmp_path: Path) -> None:
     assert source.read_bytes() == before
 
 
-def test_a_rest_that_is_there_may_be_somebodys_work(tmp_path: Path) -> None:
+def test_existing_rest_file_is_never_overwritten(tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     report = AnnotationReport(rest=["one"])
     for name in ("out.rest.jsonl", "out.rest-2.jsonl", "out.rest-3.jsonl"):
@@ -138,7 +138,7 @@ def test_a_rest_that_is_there_may_be_somebodys_work(tmp_path: Path) -> None:
         rest_file(output, place)
 
 
-def test_a_sheet_filled_in_bit_by_bit_gives_each_query_once(tmp_path: Path) -> None:
+def test_sheet_annotated_twice_gives_each_query_once(tmp_path: Path) -> None:
     first, second = record(1, "a lamp", LAMP), record(2, "can I return it")
     report, output = annotated(sheet(tmp_path, first, second))
     assert (report.added, report.already) == (1, 0)
@@ -152,7 +152,7 @@ def test_an_empty_sheet_is_refused(tmp_path: Path) -> None:
         sheet_lines(sheet(tmp_path, ""))
 
 
-def test_a_query_becomes_a_line_to_fill_in() -> None:
+def test_sheet_record_adds_empty_fields_to_a_query() -> None:
     assert sheet_record({"id": 3, "query": "a lamp"}) == record(3, "a lamp") | {"id": 3}
     known = {"id": "a", "query": "b", "plan": LAMP, "tools_removed": ["own"]}
     assert sheet_record(known) == {**known, "context": {}, "class": ""}

@@ -1,4 +1,4 @@
-"""Files of queries in every form, and files that a killed run leaves whole."""
+"""Files of queries in several formats, and output files that a killed run leaves intact."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_queries_are_read_in_every_form(form: str, tmp_path: Path) -> None:
+def test_read_queries_reads_every_file_format(form: str, tmp_path: Path) -> None:
     file = tmp_path / "asked.txt"
     file.write_text(FORMS[form], encoding="utf-8")
     found = read_queries(file)
@@ -36,12 +36,12 @@ def test_queries_are_read_in_every_form(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
-def test_the_shopping_goals_are_read() -> None:
+def test_read_queries_reads_the_12087_shopping_goals() -> None:
     found = read_queries(Path(os.environ["CASEWRIGHT_DATA"]) / "webshop_goals/human_goals.json")
     assert len(found) == len({record["id"] for record in found}) == 12_087
 
 
-def test_annotated_queries_keep_what_they_have(tmp_path: Path) -> None:
+def test_read_queries_keeps_the_fields_of_annotated_queries(tmp_path: Path) -> None:
     record = {"id": "q7", "query": "a lamp", "context": {"page": "p"}, "plan": "s1 = f()"}
     file = tmp_path / "queries.jsonl"
     file.write_text(json.dumps(record) + "\n" + json.dumps(record) + "\n", encoding="utf-8")
@@ -64,7 +64,7 @@ def test_annotated_queries_keep_what_they_have(tmp_path: Path) -> None:
     ],
     ids=["cut", "line", "field", "number", "blank", "empty", "empty-list", "encoding"],
 )
-def test_a_file_that_is_none_is_told_with_the_place(
+def test_read_queries_error_names_the_file_and_the_place(
     name: str, content: bytes, why: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(content)
@@ -73,20 +73,20 @@ def test_a_file_that_is_none_is_told_with_the_place(
     assert name in str(told.value)
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_read_queries_raises_input_error_for_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_queries(tmp_path / "none.txt")
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         read_queries(tmp_path)
 
 
-def test_text_in_brackets_is_text(tmp_path: Path) -> None:
+def test_plain_text_that_starts_with_a_bracket_is_read_as_text(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("[urgent] where is my lamp\nhello\n", encoding="utf-8")
     assert [r["query"] for r in read_queries(file)] == ["[urgent] where is my lamp", "hello"]
 
 
-def test_an_output_is_no_input_and_no_folder(tmp_path: Path) -> None:
+def test_check_output_refuses_input_files_and_folders(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="is read by this command"):
@@ -96,11 +96,11 @@ def test_an_output_is_no_input_and_no_folder(tmp_path: Path) -> None:
             check_output(bad)
 
 
-def test_half_a_surrogate_pair_can_be_written() -> None:
+def test_json_line_encodes_a_lone_surrogate() -> None:
     assert json.loads(json_line({"query": "ä \ud800"}).encode()) == {"query": "ä \ud800"}
 
 
-def test_records_are_gone_on_with(tmp_path: Path) -> None:
+def test_resumed_lines_appends_to_existing_records(tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
     ResumedLines(file).append({"query": "a"})
     again = ResumedLines(file)
@@ -109,7 +109,7 @@ def test_records_are_gone_on_with(tmp_path: Path) -> None:
     assert [r["query"] for r in ResumedLines(file).records] == ["a", "b"]
 
 
-def test_two_runs_that_add_to_one_file_do_not_both_go_on(tmp_path: Path) -> None:
+def test_resumed_lines_refuses_a_second_run_on_the_same_file(tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
     first, second = ResumedLines(file), ResumedLines(file)
     first.append({"query": "a"})
@@ -124,7 +124,7 @@ def test_two_runs_that_add_to_one_file_do_not_both_go_on(tmp_path: Path) -> None
     [('{"query": "b"', ["a"]), ('{"query": "b"}', ["a", "b"]), ("{", ["a"])],
     ids=["torn", "without-its-end", "one-letter"],
 )
-def test_a_line_that_a_killed_run_left_is_mended(
+def test_resumed_lines_repairs_the_last_line_of_a_killed_run(
     tail: str, kept: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "out.jsonl"
@@ -137,7 +137,9 @@ def test_a_line_that_a_killed_run_left_is_mended(
 @pytest.mark.parametrize(
     "content", ['{\n "query": "a"\n}', '["a"]\n', "my notes", '{"a": 1}'], ids=range(4)
 )
-def test_a_file_of_something_else_is_left_alone(content: str, tmp_path: Path) -> None:
+def test_resumed_lines_refuses_another_file_and_leaves_it_unchanged(
+    content: str, tmp_path: Path
+) -> None:
     file = tmp_path / "out.jsonl"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=r"line 1: no annotated query"):

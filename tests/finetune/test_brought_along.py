@@ -1,4 +1,4 @@
-"""Messages that bring tools along: what the plan parser learns of them, and what it is held to."""
+"""Messages with added tools: the parser's training sources and its validation messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def bringing(number: int, plan: str = "s1 = tool_{0}()") -> AnnotatedQuery:
 QUERIES = [bringing(number) for number in range(60)]
 
 
-def test_no_tool_that_is_held_for_validation_is_trained_on() -> None:
+def test_added_tools_for_validation_are_not_in_the_training() -> None:
     split = added_tool_sources("shop", SHOP, QUERIES)
     assert split.validation
     held = {tool for query in split.validation for tool in query.plan.tools}
@@ -33,7 +33,7 @@ def test_no_tool_that_is_held_for_validation_is_trained_on() -> None:
     )
 
 
-def test_messages_are_planned_for_among_the_tools_of_others_beside_the_domain_s() -> None:
+def test_added_tool_training_sources_contain_the_domain_tools_and_valid_plans() -> None:
     for source in added_tool_sources("shop", SHOP, QUERIES).training:
         assert set(SHOP.names) <= set(source.toolbox.names)
         assert len(source.queries) <= MAX_GROUP
@@ -41,7 +41,7 @@ def test_messages_are_planned_for_among_the_tools_of_others_beside_the_domain_s(
             query.record.request(source.toolbox).validate(query.plan)
 
 
-def test_messages_without_tools_of_their_own_or_without_an_answer_are_left_out() -> None:
+def test_messages_without_added_tools_or_without_an_answer_are_omitted() -> None:
     plain = AnnotatedQuery.read({"id": "p", "query": "hello", "plan": "s1 = no_evidence()"})
     split = added_tool_sources("shop", SHOP, [plain, bringing(1, "s1 = no_evidence()")])
     assert (split.training, split.validation) == ([], [])

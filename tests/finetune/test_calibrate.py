@@ -1,4 +1,4 @@
-"""Calibration finds what helps a model most, leaves questions' own cases out, and goes on."""
+"""Calibration finds the best settings for a model, shows no own cases, and can be resumed."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def enumerated() -> dict[float, float]:
     return found
 
 
-def test_where_answers_follow_demonstrations_the_best_lambda_by_enumeration_is_found() -> None:
+def test_calibration_finds_the_best_lambda_d_of_an_enumeration() -> None:
     wanted = enumerated()
     best = max(wanted, key=lambda lambda_d: wanted[lambda_d])
     assert 0 < best < 1, "neither end may be the best, or nothing is weighed"
@@ -150,7 +150,7 @@ def toy_store(count: int = 12) -> CaseStore:
     return store
 
 
-def test_no_question_is_shown_a_case_of_its_own() -> None:
+def test_calibration_shows_no_question_a_case_of_its_group() -> None:
     scorer = CountingScorer()
     calibrate(toy_store(), scorer, sweep=Sweep(6, lambdas_d=(0.0, 1.0)))
     assert any(one.demonstrations for one in scorer.asked)
@@ -159,7 +159,7 @@ def test_no_question_is_shown_a_case_of_its_own() -> None:
         assert len(one.answers) == 3
 
 
-def test_the_selection_is_that_of_the_object_that_a_planner_is_given() -> None:
+def test_calibration_shows_the_cases_that_the_selector_of_a_planner_selects() -> None:
     store, scorer = toy_store(), CountingScorer()
     calibrate(store, scorer, sweep=Sweep(3, lambdas_d=(0.3,)))
     reading = CaseReading("question")
@@ -175,9 +175,7 @@ def test_the_selection_is_that_of_the_object_that_a_planner_is_given() -> None:
 
 
 @pytest.mark.parametrize("stops", [0, 1, 5, 17, 30])
-def test_a_run_that_was_stopped_goes_on_and_scores_nothing_twice(
-    tmp_path: Path, stops: int
-) -> None:
+def test_stopped_calibration_resumes_and_scores_nothing_twice(tmp_path: Path, stops: int) -> None:
     file, sweep = tmp_path / "scores.sqlite", Sweep(3, lambdas_d=(0.0, 0.5))
     first = CountingScorer(fails_after=stops)
     recorded = RecordedScorer(first, file)
@@ -201,7 +199,7 @@ def test_a_run_that_was_stopped_goes_on_and_scores_nothing_twice(
     assert third.asked == []
 
 
-def test_the_cost_is_told_before_and_is_what_is_then_scored(tmp_path: Path) -> None:
+def test_predicted_cost_of_a_calibration_equals_what_is_scored(tmp_path: Path) -> None:
     scorer = CountingScorer()
     recorded = RecordedScorer(scorer, tmp_path / "scores.sqlite")
     prepared = prepare(toy_store(), recorded, sweep=Sweep(3, lambdas_d=(0.0, 0.5)))
@@ -243,7 +241,7 @@ def test_quality_is_the_mean_log_probability_of_the_answer_given_the_question() 
         assert case.quality == pytest.approx(wanted, abs=1e-3)
 
 
-def test_above_1_lambda_b_shows_the_answers_that_surprise_the_model_most() -> None:
+def test_lambda_b_above_1_selects_the_least_likely_answers() -> None:
     store = toy_store()
     measure_quality(store, CountingScorer())
     question = CaseReading("question").questions(store.all())[0]
@@ -254,7 +252,7 @@ def test_above_1_lambda_b_shows_the_answers_that_surprise_the_model_most() -> No
     assert sum(len(str(hit.case.solution)) for hit in hits) == sum(most)
 
 
-def test_a_store_whose_quality_is_another_one_is_refused() -> None:
+def test_measure_quality_refuses_a_store_with_another_quality_range() -> None:
     with pytest.raises(InputError, match=r"quality from 0 to 1.*quality_range=\(-20"):
         measure_quality(placed_store(), CountingScorer())
 
@@ -268,14 +266,14 @@ def test_a_store_whose_quality_is_another_one_is_refused() -> None:
     ],
     ids=["one question", "mixed", "no wrong answers"],
 )
-def test_questions_that_tell_nothing_are_refused(
+def test_calibration_refuses_questions_that_cannot_be_compared(
     questions: list[JudgedQuestion], sweep: dict[str, Any], word: str
 ) -> None:
     with pytest.raises(InputError, match=word):
         calibrate(placed_store(), CountingScorer(), questions, Sweep(**sweep))
 
 
-def test_cases_without_a_group_are_refused_with_what_to_do() -> None:
+def test_calibration_refuses_cases_without_a_group() -> None:
     store = CaseStore(demonstration_schema(HashingEncoder(16)), ":memory:")
     store.add([Case({"question": "a"}, "b")])
     with pytest.raises(InputError, match=r"None as 'group'.*CaseStore\.update"):
@@ -294,12 +292,12 @@ def test_cases_without_a_group_are_refused_with_what_to_do() -> None:
     ],
     ids=str,
 )
-def test_a_sweep_of_what_is_no_share_is_refused(settings: dict[str, Any], word: str) -> None:
+def test_sweep_with_invalid_settings_is_refused(settings: dict[str, Any], word: str) -> None:
     with pytest.raises(InputError, match=word):
         Sweep(**settings)
 
 
-def test_a_file_that_holds_no_scores_is_left_as_it_is(tmp_path: Path) -> None:
+def test_file_that_is_no_score_database_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "scores.sqlite"
     file.write_text("no database, but somebody's notes " * 100, encoding="utf-8")
     with pytest.raises(InputError, match="cannot be read or written"):

@@ -1,4 +1,4 @@
-"""The classifier baseline: what it learns from queries, and what is out of its reach."""
+"""The classifier baseline: what it learns from queries, and what it cannot plan."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def accuracy(plans: list[Any], field: str) -> float:
     return float(np.mean([getattr(verdict, field) for verdict in verdicts]))
 
 
-def test_plans_for_queries_that_it_does_not_know_are_valid_and_beat_the_fallbacks(
+def test_classifier_plans_for_unknown_queries_are_valid_and_beat_fallback_plans(
     planner: ClassifierPlanner, toolbox: Toolbox
 ) -> None:
     requests = [query.record.request(toolbox) for query in HELD_OUT]
@@ -78,7 +78,7 @@ def test_plans_for_queries_that_it_does_not_know_are_valid_and_beat_the_fallback
     assert accuracy(own, "arguments") > accuracy(others, "arguments") + 0.15
 
 
-def test_it_writes_no_plan_whose_shape_no_query_had(
+def test_classifiers_write_only_plan_shapes_of_their_training_queries(
     planner: ClassifierPlanner, toolbox: Toolbox
 ) -> None:
     seen = {shape(query.plan) for query in KNOWN}
@@ -88,7 +88,7 @@ def test_it_writes_no_plan_whose_shape_no_query_had(
     assert len(own) > 8
 
 
-def test_a_tool_that_a_request_lacks_is_never_used(
+def test_classifiers_never_use_a_tool_that_the_request_lacks(
     planner: ClassifierPlanner, toolbox: Toolbox
 ) -> None:
     for name in toolbox.names:
@@ -101,7 +101,7 @@ def test_a_tool_that_a_request_lacks_is_never_used(
                 assert name not in plan.tools
 
 
-def test_a_tool_that_a_request_brings_along_is_out_of_its_reach(
+def test_classifiers_never_use_extra_tools_of_a_request(
     planner: ClassifierPlanner, toolbox: Toolbox
 ) -> None:
     bringing = [query for query in shop_queries() if query.record.tools_extra][::10]
@@ -111,21 +111,21 @@ def test_a_tool_that_a_request_brings_along_is_out_of_its_reach(
         assert set(plan.tools) <= set(toolbox.names)
 
 
-def test_a_toolbox_without_a_known_tool_gets_the_fallback_plan_with_the_reason() -> None:
+def test_classifiers_give_a_toolbox_without_known_tools_the_fallback_plan() -> None:
     known = [query for query in KNOWN if "no_evidence" not in query.plan.tools][:150]
     result = train_classifiers(known, HASHING).plan(PlanRequest("Any news?", SHOP))
     assert "No plan that the classifiers know" in result.fallback
     assert str(result.plan) == "s1 = find(query=question)"
 
 
-def test_the_same_queries_give_the_same_planner() -> None:
+def test_classifiers_trained_on_the_same_queries_are_equal() -> None:
     one, other = (train_classifiers(KNOWN[:200], HASHING) for _ in range(2))
     assert np.array_equal(one.ensemble.weights, other.ensemble.weights)
     assert np.array_equal(one.arguments.weights, other.arguments.weights)
     assert one.ensemble.shapes == other.ensemble.shapes
 
 
-def test_context_that_a_plan_needs_must_be_there(
+def test_classifiers_use_a_context_field_only_if_it_is_present(
     planner: ClassifierPlanner, toolbox: Toolbox
 ) -> None:
     question = "Is it waterproof?"
@@ -137,7 +137,7 @@ def test_context_that_a_plan_needs_must_be_there(
 
 @bounded(max_examples=at_most(60), deadline=None)
 @given(st.text(min_size=1, max_size=60).filter(lambda text: text.strip().isprintable()))
-def test_any_question_gets_a_valid_plan(
+def test_classifiers_give_any_question_a_valid_plan(
     planner: ClassifierPlanner, toolbox: Toolbox, question: str
 ) -> None:
     if not question.strip() or any(ord(char) < 32 for char in question):
@@ -146,7 +146,9 @@ def test_any_question_gets_a_valid_plan(
     request.validate(planner.plan(request).plan)
 
 
-def test_literals_are_words_of_the_question_each_used_once(planner: ClassifierPlanner) -> None:
+def test_classifiers_fill_literals_with_question_words_each_used_once(
+    planner: ClassifierPlanner,
+) -> None:
     plan = parse_plan(
         's1 = order_lookup(query="")\ns2 = shipment_status(order_id=s1.order_id)\n'
         's3 = order_lookup(query="")\ns4 = shipment_status(order_id=s3.order_id)'
@@ -159,7 +161,7 @@ def test_literals_are_words_of_the_question_each_used_once(planner: ClassifierPl
     assert planner.arguments.fill(plan, "?") == plan
 
 
-def test_labels_say_what_is_used_how_it_is_fed_and_how_much_is_asked() -> None:
+def test_plan_labels_name_tools_argument_sources_and_number_of_requests() -> None:
     plan = parse_plan(
         's1 = own(query="tent")\ns2 = fact(item_id=s1.item_id, query=question)\n'
         "s3 = fact(item_id=context.page, query=question)"
@@ -176,7 +178,7 @@ def test_labels_say_what_is_used_how_it_is_fed_and_how_much_is_asked() -> None:
     }
 
 
-def test_what_was_trained_once_is_read_from_the_cache(
+def test_trained_classifiers_are_read_from_the_cache(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_HOME", str(tmp_path))
@@ -207,13 +209,13 @@ def test_what_was_trained_once_is_read_from_the_cache(
     assert trained == [60, 59, 60, 60]
 
 
-def test_queries_that_teach_nothing_are_refused() -> None:
+def test_classifiers_refuse_queries_that_all_call_the_same_tools() -> None:
     for useless in ([], KNOWN[:1], [q for q in shop_queries() if q.record.tools_removed][:9]):
         with pytest.raises(InputError, match="call the same tools"):
             train_classifiers(useless, HASHING)
 
 
-def test_without_scikit_learn_the_error_says_how_to_install_it(
+def test_missing_scikit_learn_raises_an_error_with_the_install_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("sklearn", "sklearn.linear_model", "sklearn.exceptions"):

@@ -1,4 +1,4 @@
-"""Messages with several asks, composed of messages of the corpus."""
+"""Messages with several sub-queries, composed of messages of the corpus."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def valid(box: CorpusToolbox, query: AnnotatedQuery) -> bool:
 
 
 @pytest.mark.parametrize("box", BOXES, ids=IDS)
-def test_joined_messages_have_both_texts_and_a_valid_plan_with_both_tools(
+def test_joined_messages_have_a_valid_plan_with_the_tools_of_their_parts(
     box: CorpusToolbox,
 ) -> None:
     plans = {query.record.id: query.plan for query in box.queries}
@@ -37,7 +37,7 @@ def test_joined_messages_have_both_texts_and_a_valid_plan_with_both_tools(
         assert NO_EVIDENCE.name not in query.plan.tools
 
 
-def test_no_message_stands_alone_and_in_a_joined_one() -> None:
+def test_each_message_is_used_once_alone_or_in_a_joined_message() -> None:
     for box in BOXES:
         names = [
             part
@@ -47,7 +47,7 @@ def test_no_message_stands_alone_and_in_a_joined_one() -> None:
         assert sorted(names) == sorted(str(query.record.id) for query in box.queries)
 
 
-def test_a_look_up_that_both_messages_need_is_made_once() -> None:
+def test_joined_plan_makes_a_shared_look_up_only_once() -> None:
     rows = [
         ("is the crane hot", "temperature"),
         ("does the crane shake", "vibration"),

@@ -1,4 +1,4 @@
-"""The corpus that ships: valid, split by toolbox, and exported as other commands take it."""
+"""The shipped corpus: its toolboxes are valid, split and exported."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ from tests.support.encoders import HashingEncoder
 
 
 @cache
-def whole() -> list[CorpusToolbox]:
+def whole_corpus() -> list[CorpusToolbox]:
     """All toolboxes; reading them checks every plan, which takes seconds."""
     return read_corpus()
 
 
 @pytest.fixture(scope="module")
 def boxes() -> list[CorpusToolbox]:
-    return whole()
+    return whole_corpus()
 
 
 @cache
 def for_training() -> list[CorpusToolbox]:
     """The toolboxes for training, of the corpus that was read."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus, "read_corpus", whole)
+        patch.setattr(corpus, "read_corpus", whole_corpus)
         return training_toolboxes()
 
 
@@ -70,7 +70,9 @@ def by_split(
     return list(found.items())
 
 
-def test_every_toolbox_is_of_one_split_and_has_enough_messages(boxes: list[CorpusToolbox]) -> None:
+def test_corpus_toolboxes_have_one_split_and_at_least_25_messages(
+    boxes: list[CorpusToolbox],
+) -> None:
     names = [box.name for box in boxes]
     assert len(set(names)) == len(names)
     assert {box.split for box in boxes} == set(SPLITS)
@@ -79,13 +81,15 @@ def test_every_toolbox_is_of_one_split_and_has_enough_messages(boxes: list[Corpu
     assert held == [box.name for box in boxes if box.split != "training"]
 
 
-def test_no_tool_and_no_id_is_in_two_splits(boxes: list[CorpusToolbox]) -> None:
+def test_corpus_has_unique_ids_and_no_tool_in_two_splits(boxes: list[CorpusToolbox]) -> None:
     ids = [query.record.id for box in boxes for query in box.queries]
     assert len(set(ids)) == len(ids)
     assert [tool for tool, splits in by_split(boxes, _tools) if len(splits) > 1] == []
 
 
-def test_no_message_that_is_held_out_is_trained_on(boxes: list[CorpusToolbox]) -> None:
+def test_training_toolboxes_share_no_message_with_held_out_toolboxes(
+    boxes: list[CorpusToolbox],
+) -> None:
     training = for_training()
     assert [box.name for box in training] == [b.name for b in boxes if b.split == "training"]
     held = [box for box in boxes if box.split != "training"]
@@ -103,7 +107,7 @@ def _tools(box: CorpusToolbox) -> Iterable[tuple[str, str]]:
     return {(t.name, t.description) for t in box.toolbox if t.name != NO_EVIDENCE.name}
 
 
-def test_classes_are_those_of_the_plans(boxes: list[CorpusToolbox]) -> None:
+def test_corpus_labels_are_the_classes_of_the_plans(boxes: list[CorpusToolbox]) -> None:
     wrong = [
         query.record.id
         for box in boxes
@@ -114,7 +118,7 @@ def test_classes_are_those_of_the_plans(boxes: list[CorpusToolbox]) -> None:
 
 
 @pytest.mark.parametrize("apart", [4, pytest.param(1, marks=pytest.mark.slow)])
-def test_guests_and_strangers_have_valid_plans_under_every_host(
+def test_guest_and_unanswerable_queries_have_valid_plans_with_every_host_toolbox(
     boxes: list[CorpusToolbox], apart: int
 ) -> None:
     encoder, rng = HashingEncoder(64), random.Random(0)
@@ -135,7 +139,7 @@ def test_guests_and_strangers_have_valid_plans_under_every_host(
     assert brought == 2 * len(hosts)
 
 
-def test_counts_tell_each_message_once_by_class(boxes: list[CorpusToolbox]) -> None:
+def test_corpus_counts_count_each_message_once_by_class(boxes: list[CorpusToolbox]) -> None:
     counts = corpus_counts(boxes)
     for split in SPLITS:
         own = [box for box in boxes if box.split == split]
@@ -147,7 +151,7 @@ def test_counts_tell_each_message_once_by_class(boxes: list[CorpusToolbox]) -> N
     assert counts["all"]["messages"] == sum(counts[split]["messages"] for split in SPLITS)
 
 
-def test_counts_of_a_toolbox_are_those_of_its_plans(boxes: list[CorpusToolbox]) -> None:
+def test_corpus_counts_of_a_toolbox_match_its_plans(boxes: list[CorpusToolbox]) -> None:
     box = next(box for box in boxes if box.name == "airq_net")
     told = corpus_counts([box])["training"]
     text = "\n".join(str(query.plan) for query in box.queries)
@@ -166,7 +170,7 @@ def test_counts_of_a_toolbox_are_those_of_its_plans(boxes: list[CorpusToolbox]) 
     assert told[FOLLOW_UP] == len(box.queries) - len(alone) > 0
 
 
-def test_the_share_of_mended_plans_is_of_what_was_read_again(boxes: list[CorpusToolbox]) -> None:
+def test_share_of_mended_plans_is_relative_to_plans_read_again(boxes: list[CorpusToolbox]) -> None:
     trained = next(box for box in boxes if box.split == "training")
     measured = next(box for box in boxes if box.split == "measuring")
     readings = [
@@ -183,7 +187,9 @@ def test_the_share_of_mended_plans_is_of_what_was_read_again(boxes: list[CorpusT
     assert counts["validation"]["read again"] == 0
 
 
-def test_the_second_reading_is_of_toolboxes_of_the_corpus(boxes: list[CorpusToolbox]) -> None:
+def test_second_reading_names_messages_of_the_corpus_except_dropped_ones(
+    boxes: list[CorpusToolbox],
+) -> None:
     readings = read_second_reading()
     assert {reading.toolbox for reading in readings} <= {box.name for box in boxes}
     there = {query.record.id for box in boxes for query in box.queries}
@@ -191,14 +197,14 @@ def test_the_second_reading_is_of_toolboxes_of_the_corpus(boxes: list[CorpusTool
     assert {r.id for r in readings if r.verdict == "dropped"}.isdisjoint(there)
 
 
-def test_a_line_that_is_no_reading_is_refused_with_its_number(tmp_path: Path) -> None:
+def test_invalid_line_of_the_second_reading_is_refused_with_its_number(tmp_path: Path) -> None:
     file = tmp_path / "readings.jsonl"
     file.write_text('{"id": "a-1", "verdict": "right"}\n{"id": "a-2", "verdict": "maybe"}\n')
     with pytest.raises(InputError, match=r"line 2: .*verdict \(right, mended or dropped\)"):
         read_second_reading(file)
 
 
-def test_an_exported_toolbox_is_read_by_what_reads_such_files(
+def test_exported_toolbox_is_restored_by_the_file_readers(
     boxes: list[CorpusToolbox], tmp_path: Path
 ) -> None:
     own = boxes[:: len(boxes) // 12]
@@ -212,7 +218,7 @@ def test_an_exported_toolbox_is_read_by_what_reads_such_files(
         export_corpus(own, tmp_path / "out")
 
 
-def test_the_command_counts_the_corpus_as_json_and_exports_all_of_it(tmp_path: Path) -> None:
+def test_finetune_corpus_command_counts_the_corpus_as_json_and_exports_it(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         app, ["finetune", "corpus", "--json", "--export", str(tmp_path / "x")]
     )
@@ -224,7 +230,7 @@ def test_the_command_counts_the_corpus_as_json_and_exports_all_of_it(tmp_path: P
     assert (Path(told["exported"][0]) / "tools.json").is_file()
 
 
-def test_a_plan_that_is_not_valid_is_refused_with_its_message(tmp_path: Path) -> None:
+def test_corpus_with_an_invalid_plan_is_refused_naming_the_message(tmp_path: Path) -> None:
     told = json.loads((FOLDER / "airq_net.json").read_text(encoding="utf-8"))
     told["queries"][3]["plan"] = "s1 = sites(place=1)"
     (tmp_path / "airq_net.json").write_text(json.dumps(told), encoding="utf-8")
@@ -232,7 +238,7 @@ def test_a_plan_that_is_not_valid_is_refused_with_its_message(tmp_path: Path) ->
         read_corpus(folder=tmp_path)
 
 
-def test_the_parser_s_penalty_of_a_field_without_the_parameter_s_name_is_that_of_the_corpus(
+def test_parser_penalty_for_unlike_field_names_matches_the_corpus(
     boxes: list[CorpusToolbox],
 ) -> None:
     unlike = []

@@ -26,35 +26,35 @@ def boxes() -> list[CorpusToolbox]:
 
 
 @pytest.fixture
-def made(boxes: list[CorpusToolbox], monkeypatch: pytest.MonkeyPatch) -> CorpusExamples:
+def few_examples(boxes: list[CorpusToolbox], monkeypatch: pytest.MonkeyPatch) -> CorpusExamples:
     """Their examples, each message posed once as one task."""
     monkeypatch.setattr(made_from, "training_toolboxes", lambda: boxes)
     alone = TtgSettings(tasks_per_query=1)
     return corpus_examples(SETTINGS, TevoSettings(), alone, HashingEncoder(64), seed=0)
 
 
-def test_every_message_is_posed_with_guests_and_strangers_beside_it(
-    made: CorpusExamples, boxes: list[CorpusToolbox]
+def test_corpus_examples_contain_every_message_and_guest_queries(
+    few_examples: CorpusExamples, boxes: list[CorpusToolbox]
 ) -> None:
     own = {f"{box.name}:{query.record.id}" for box in boxes for query in box.queries}
-    posed = {example.id.rpartition("@")[0].partition("#")[0] for example in made.train}
+    posed = {example.id.rpartition("@")[0].partition("#")[0] for example in few_examples.train}
     assert own <= posed
     kinds = [name for name in posed if name.endswith(("~guest", "~stranger"))]
     assert any(name.endswith("~guest") for name in kinds)
     assert len(kinds) <= 3 * len(boxes)
-    assert made.facts["toolboxes"] == len(boxes)
-    assert made.facts["examples"] == len(made.train)
+    assert few_examples.facts["toolboxes"] == len(boxes)
+    assert few_examples.facts["examples"] == len(few_examples.train)
 
 
-def test_validation_is_of_toolboxes_that_are_not_trained_on(
-    made: CorpusExamples, boxes: list[CorpusToolbox]
+def test_corpus_validation_examples_come_from_validation_toolboxes(
+    few_examples: CorpusExamples, boxes: list[CorpusToolbox]
 ) -> None:
     held = [box.name for box in read_corpus("validation")]
-    of = [example.id.partition(":")[0] for example in made.validation]
+    of = [example.id.partition(":")[0] for example in few_examples.validation]
     assert {name: of.count(name) for name in of} == dict.fromkeys(held, SETTINGS.validation)
 
 
-def test_a_recipe_without_copies_takes_nothing_of_the_corpus() -> None:
+def test_corpus_examples_are_empty_without_copies() -> None:
     none = CorpusSettings(copies=0)
     found = corpus_examples(none, TevoSettings(), TtgSettings(), HashingEncoder(64), seed=0)
     assert found == CorpusExamples([], [], {})

@@ -14,7 +14,7 @@ from casewright.finetune.demonstrations import measure
 LOG = math.log
 
 
-def test_the_measures_of_a_small_question() -> None:
+def test_measures_of_a_small_question_match_a_calculation_by_hand() -> None:
     # p(a) 0.4 (best) and 0.1, p(ā) 0.2 and 0.05; without demonstrations 0.1, 0.1, 0.4, 0.05.
     found = measure(
         [LOG(0.4), LOG(0.1)], [LOG(0.2), LOG(0.05)], [LOG(0.1), LOG(0.1)], [LOG(0.4), LOG(0.05)]
@@ -34,20 +34,20 @@ def test_the_measures_of_a_small_question() -> None:
     )
 
 
-def test_the_best_answer_is_the_first_and_a_tie_is_not_above() -> None:
+def test_mc1_uses_the_first_right_answer_and_a_tie_does_not_count() -> None:
     scores = ([LOG(0.3), LOG(0.5)], [LOG(0.3)], [0.0, 0.0], [0.0])
     assert measure(*scores).mc1 == 0.0
     assert measure(*scores).share_above == 0.5
 
 
-def test_without_wrong_answers_the_margin_is_what_the_answer_gains() -> None:
+def test_margin_without_wrong_answers_is_the_gain_of_the_right_answer() -> None:
     found = measure([LOG(0.2), LOG(0.3)], [], [LOG(0.1), LOG(0.6)], [])
     assert found.margins.tolist() == [[pytest.approx(LOG(2))], [pytest.approx(-LOG(2))]]
     assert found.preferences.tolist() == [[pytest.approx(LOG(2 / 3))], [pytest.approx(LOG(1 / 3))]]
     assert (found.mc1, found.share_above, found.mass_ratio, found.mass) == (None,) * 4
 
 
-def test_probabilities_far_below_what_a_float_holds_are_compared() -> None:
+def test_measures_compare_probabilities_too_small_for_a_float() -> None:
     found = measure([-5000.0], [-6000.0], [-100.0], [-200.0])
     assert found.mass == 1.0
     assert found.mass_ratio == math.inf
@@ -63,7 +63,7 @@ LOGPROBS = st.floats(-900, 0)
 
 
 @given(st.lists(LOGPROBS, min_size=1, max_size=4), st.lists(LOGPROBS, min_size=1, max_size=4))
-def test_demonstrations_that_change_nothing_have_no_margin(
+def test_margin_is_zero_if_demonstrations_change_no_probability(
     right: list[float], wrong: list[float]
 ) -> None:
     found = measure(right, wrong, right, wrong)
@@ -74,7 +74,7 @@ def test_demonstrations_that_change_nothing_have_no_margin(
 
 
 @given(st.lists(LOGPROBS, min_size=1, max_size=4), st.lists(LOGPROBS, min_size=1, max_size=4))
-def test_a_preference_is_never_above_zero_and_grows_with_its_margin(
+def test_preference_is_at_most_zero_and_grows_with_its_margin(
     right: list[float], wrong: list[float]
 ) -> None:
     found = measure(right, wrong, [0.0] * len(right), [0.0] * len(wrong))
@@ -93,7 +93,7 @@ def test_a_preference_is_never_above_zero_and_grows_with_its_margin(
         ([-math.inf], [], [-1.0], []),
     ],
 )
-def test_scores_that_do_not_belong_together_are_refused(
+def test_measure_refuses_missing_unequal_or_infinite_scores(
     scores: tuple[list[float], list[float], list[float], list[float]],
 ) -> None:
     with pytest.raises(InputError):

@@ -53,7 +53,7 @@ def near(found: list[list[float]], wanted: list[list[float]]) -> bool:
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 150, 4096])
-def test_answers_have_the_log_probabilities_of_reading_each_prompt_by_itself(
+def test_batched_scores_equal_those_of_reading_each_prompt_alone(
     model: LanguageModel, batch_tokens: int
 ) -> None:
     scorer = ModelScorer(model, batch_tokens=batch_tokens)
@@ -63,7 +63,7 @@ def test_answers_have_the_log_probabilities_of_reading_each_prompt_by_itself(
     assert near(scored(scorer, ASKED), wanted)
 
 
-def test_a_sliding_window_sees_what_it_would_without_reuse() -> None:
+def test_scores_with_a_sliding_window_equal_those_without_reuse() -> None:
     narrow = tiny_mistral(2, sliding_window=24, initializer_range=0.4)
     wanted = [[answer_by_hand(narrow, one, answer) for answer in one.answers] for one in ASKED]
     assert near(scored(ModelScorer(narrow), ASKED), wanted)
@@ -87,7 +87,7 @@ def without_masks() -> LanguageModel:
     return other
 
 
-def test_a_network_that_takes_no_masks_of_ones_own_is_scored_alike(
+def test_network_without_custom_masks_gives_the_same_scores(
     model: LanguageModel, without_masks: LanguageModel
 ) -> None:
     assert near(scored(ModelScorer(without_masks), ASKED), scored(ModelScorer(model), ASKED))
@@ -98,7 +98,7 @@ def test_a_network_that_takes_no_masks_of_ones_own_is_scored_alike(
     [(gpt2_like, False), (llama3_like, True), (sentencepiece_like, True)],
     ids=["gpt2", "llama3", "sentencepiece"],
 )
-def test_tokens_are_those_of_the_whole_text_whatever_the_tokenizer(
+def test_scores_use_the_tokens_of_the_whole_text_with_every_tokenizer(
     tokenizer: Callable[[], Any], *, begins: bool
 ) -> None:
     made = tokenizer()
@@ -110,7 +110,7 @@ def test_tokens_are_those_of_the_whole_text_whatever_the_tokenizer(
     assert near(scored(ModelScorer(other), ASKED[:3]), wanted)
 
 
-def test_a_special_token_in_an_answer_is_text(model: LanguageModel) -> None:
+def test_special_token_in_an_answer_is_scored_as_text(model: LanguageModel) -> None:
     ends = model.tokenizer.eos_token_id
     (scored_text,) = dict(ModelScorer(model).score([AnswerPrompt("a", ("</s>",))])).values()
     ids = [model.tokenizer.bos_token_id, *model.tokenizer("Q: a\nA:")["input_ids"]]
@@ -134,7 +134,7 @@ def test_a_special_token_in_an_answer_is_text(model: LanguageModel) -> None:
         max_size=5,
     )
 )
-def test_any_texts_are_scored_alike_with_and_without_reuse(
+def test_any_texts_get_the_same_scores_with_and_without_reuse(
     model: LanguageModel, without_masks: LanguageModel, asked: list[tuple[str, list[str]]]
 ) -> None:
     made = [AnswerPrompt(question, tuple(answers)) for question, answers in asked]
@@ -142,7 +142,7 @@ def test_any_texts_are_scored_alike_with_and_without_reuse(
     assert near(scored(shared, made), scored(whole, made))
 
 
-def test_fewer_tokens_are_read_where_answers_share_their_context(model: LanguageModel) -> None:
+def test_answers_that_share_a_context_need_fewer_tokens(model: LanguageModel) -> None:
     scorer = ModelScorer(model)
     answers = tuple(f"about {n}" for n in range(8))
     question = "how long is it?" * 5
@@ -150,7 +150,7 @@ def test_fewer_tokens_are_read_where_answers_share_their_context(model: Language
     assert scorer.tokens([AnswerPrompt(question, answers)]) * 4 < scorer.tokens(alone)
 
 
-def test_keys_tell_weights_contexts_and_answers_apart(model: LanguageModel) -> None:
+def test_score_keys_differ_by_weights_contexts_and_answers(model: LanguageModel) -> None:
     same = tiny_mistral(1, initializer_range=0.4)
     other = tiny_mistral(2, initializer_range=0.4)
     scorers = [ModelScorer(one) for one in (model, same, other)]
@@ -169,7 +169,7 @@ def test_keys_tell_weights_contexts_and_answers_apart(model: LanguageModel) -> N
     ],
     ids=["no answer", "empty", "blank", "too long"],
 )
-def test_what_cannot_be_scored_is_refused_before_anything_is_read(
+def test_scorer_refuses_empty_answers_and_too_long_prompts(
     model: LanguageModel, asked: AnswerPrompt, word: str
 ) -> None:
     scorer = ModelScorer(model)

@@ -54,7 +54,7 @@ def naive_extremes(initial: Vectors, large: Vectors, share: float) -> set[int]:
 
 @settings(max_examples=at_most(150), deadline=None)
 @given(given=pools(), share=st.sampled_from([0.1, 0.25, 0.4]), block=st.integers(1, 5))
-def test_the_extremes_are_those_of_the_full_matrix_however_it_is_cut(
+def test_extreme_queries_equal_those_of_the_full_matrix_for_any_block_size(
     given: tuple[Vectors, Vectors], share: float, block: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -65,13 +65,13 @@ def test_the_extremes_are_those_of_the_full_matrix_however_it_is_cut(
     assert found.tolist() == sorted(set(found.tolist()))
 
 
-def test_of_equally_similar_queries_the_first_are_extremes() -> None:
+def test_extreme_queries_take_the_first_of_equally_similar_queries() -> None:
     initial = np.array([[1.0, 0.0]], dtype=np.float32)
     large = np.array([[0, 1], [3, 0], [1, 0], [2, 0], [0, 2], [0, 3]], dtype=np.float32)
     assert extreme_queries(initial, large, 0.34).tolist() == [0, 1, 2, 4]
 
 
-def test_extremes_are_both_the_most_and_the_least_similar() -> None:
+def test_extreme_queries_are_the_most_and_the_least_similar_ones() -> None:
     initial = np.array([[1.0, 0.0]], dtype=np.float32)
     angles = np.linspace(0, np.pi, 9)
     large = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
@@ -79,7 +79,7 @@ def test_extremes_are_both_the_most_and_the_least_similar() -> None:
 
 
 @pytest.fixture(scope="module")
-def unlike() -> tuple[Vectors, Vectors]:
+def random_pools() -> tuple[Vectors, Vectors]:
     rng = np.random.default_rng(5)
     return (
         rng.normal(size=(40, 16)).astype(np.float32),
@@ -87,33 +87,35 @@ def unlike() -> tuple[Vectors, Vectors]:
     )
 
 
-def test_the_refined_pool_is_the_large_one_without_the_extremes(
-    unlike: tuple[Vectors, Vectors],
+def test_dqs_samples_from_the_large_pool_without_the_extremes(
+    random_pools: tuple[Vectors, Vectors],
 ) -> None:
-    extremes = set(extreme_queries(*unlike, 0.1).tolist())
-    refined = sample("dqs", *unlike, 900 - len(extremes), extremes=0.1)
+    extremes = set(extreme_queries(*random_pools, 0.1).tolist())
+    refined = sample("dqs", *random_pools, 900 - len(extremes), extremes=0.1)
     assert set(refined) == set(range(900)) - extremes
-    removed = sample("dqs_extremes", *unlike, len(extremes), extremes=0.1)
+    removed = sample("dqs_extremes", *random_pools, len(extremes), extremes=0.1)
     assert set(removed) == extremes
 
 
-def test_the_large_pool_is_sampled_as_printed(unlike: tuple[Vectors, Vectors]) -> None:
-    rows = sample("dqs_large", *unlike, 40, extremes=0.1)
+def test_dqs_large_samples_from_the_whole_large_pool(random_pools: tuple[Vectors, Vectors]) -> None:
+    rows = sample("dqs_large", *random_pools, 40, extremes=0.1)
     assert len(set(rows)) == 40
-    extremes = set(extreme_queries(*unlike, 0.1).tolist())
+    extremes = set(extreme_queries(*random_pools, 0.1).tolist())
     assert set(rows) & extremes
     assert set(rows) - extremes
 
 
 @pytest.mark.parametrize("method", ["dqs", "dqs_large", "dqs_extremes"])
-def test_a_seed_gives_one_sample(unlike: tuple[Vectors, Vectors], method: Method) -> None:
-    first = sample(method, *unlike, 25, extremes=0.1, seed=3)
-    assert sample(method, *unlike, 25, extremes=0.1, seed=3) == first
-    assert sample(method, *unlike, 25, extremes=0.1, seed=4) != first
+def test_dqs_gives_the_same_sample_for_the_same_seed(
+    random_pools: tuple[Vectors, Vectors], method: Method
+) -> None:
+    first = sample(method, *random_pools, 25, extremes=0.1, seed=3)
+    assert sample(method, *random_pools, 25, extremes=0.1, seed=3) == first
+    assert sample(method, *random_pools, 25, extremes=0.1, seed=4) != first
     assert len(first) == 25
 
 
-def test_memory_does_not_grow_with_the_pools() -> None:
+def test_extreme_queries_needs_little_memory_for_large_pools() -> None:
     rng = np.random.default_rng(0)
     initial = rng.normal(size=(600, 32)).astype(np.float32)
     peaks = []
@@ -128,7 +130,7 @@ def test_memory_does_not_grow_with_the_pools() -> None:
     assert peaks[1] - peaks[0] < 15_000 * 64
 
 
-def test_too_small_a_refined_pool_is_told_with_its_mend() -> None:
+def test_dqs_refuses_more_queries_than_its_pool_has() -> None:
     initial, large = np.ones((5, 2), dtype=np.float32), np.ones((8, 2), dtype=np.float32)
     with pytest.raises(InputError, match=r"5 queries .* extremes pool has 0. Raise the extremes"):
         sample("dqs_extremes", initial, large, 5)
@@ -149,14 +151,14 @@ def test_too_small_a_refined_pool_is_told_with_its_mend() -> None:
     ],
     ids=["no-initial", "no-large", "two-encoders", "nan"],
 )
-def test_pools_that_cannot_be_sampled_are_refused(
+def test_dqs_refuses_empty_unequal_or_nan_pools(
     initial: NDArray[np.float64], large: NDArray[np.float64], why: str
 ) -> None:
     with pytest.raises(InputError, match=why):
         sample("dqs", initial, large, 2)
 
 
-def test_texts_that_differ_in_case_and_spaces_count_once() -> None:
+def test_distinct_ignores_case_and_spaces_of_texts() -> None:
     texts = ["A red  lamp", "a chair", "a red lamp", "A CHAIR ", "a table", "a red lamps"]
     assert distinct(texts) == [0, 1, 4, 5]
     assert distinct(texts, excluded=["A table", "a chair"]) == [0, 5]
@@ -164,7 +166,7 @@ def test_texts_that_differ_in_case_and_spaces_count_once() -> None:
 
 @settings(max_examples=at_most(80), deadline=None)
 @given(given=pools())
-def test_the_best_similarity_is_that_of_the_full_matrix(given: tuple[Vectors, Vectors]) -> None:
+def test_best_similarity_equals_that_of_the_full_matrix(given: tuple[Vectors, Vectors]) -> None:
     rows, columns = given
     assert np.allclose(best_similarity(rows, columns), cosines(rows, columns).max(axis=1))
     if len(rows) > 1:

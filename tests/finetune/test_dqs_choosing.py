@@ -46,12 +46,12 @@ def chosen(settings: dict[str, Any], seed: int = 0) -> list[str]:
     return [str(query.record.id) for query in found]
 
 
-def test_all_are_all() -> None:
+def test_default_sampling_chooses_all_queries() -> None:
     assert choose_queries(QUERIES, SamplingSettings(), ENCODER, 0) == QUERIES
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_method_gives_the_size_asked_for_in_the_queries_order(method: str) -> None:
+def test_sampling_method_gives_the_requested_size_in_query_order(method: str) -> None:
     found = chosen({"method": method, "size": 30, "initial": 8})
     assert len(set(found)) == 30
     assert found == sorted(found, key=int)
@@ -60,18 +60,18 @@ def test_a_method_gives_the_size_asked_for_in_the_queries_order(method: str) -> 
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_without_a_size_there_are_twice_as_many_as_in_the_initial_pool(method: str) -> None:
+def test_default_sample_size_is_twice_the_initial_pool(method: str) -> None:
     assert len(chosen({"method": method, "initial": 0.2})) == 32
 
 
-def test_methods_add_to_one_initial_pool() -> None:
+def test_sampling_methods_share_the_same_initial_pool() -> None:
     by = {m: set(chosen({"method": m, "size": 20, "initial": 10})) for m in METHODS}
     shared = by["dqs"] & by["dqs_large"] & by["facility_location"]
     assert len(shared) >= 10
     assert len({frozenset(found) for found in by.values()}) == len(METHODS)
 
 
-def test_the_same_words_count_once_unless_their_plans_differ() -> None:
+def test_equal_questions_count_once_unless_their_plans_differ() -> None:
     twice = [*QUERIES[:3], *annotated(["A RED  lamp"]), *annotated([text(0)], "s1 = desk()")]
     found = choose_queries(twice, SamplingSettings(method="random", size=4), ENCODER, 0)
     assert [query.query for query in found] == [text(0), text(1), text(2), text(0)]
@@ -79,7 +79,7 @@ def test_the_same_words_count_once_unless_their_plans_differ() -> None:
         choose_queries(twice, SamplingSettings(method="random", size=5), ENCODER, 0)
 
 
-def test_the_shops_queries_are_chosen_alike_for_one_seed() -> None:
+def test_shop_queries_are_chosen_the_same_for_the_same_seed() -> None:
     queries = shop_queries()
     encoder = HashingEncoder(64)
     wanted = SamplingSettings(method="dqs", initial=200, size=600)
@@ -89,7 +89,7 @@ def test_the_shops_queries_are_chosen_alike_for_one_seed() -> None:
     assert {query.label for query in found} == {query.label for query in queries}
 
 
-def test_more_than_there_are_cannot_be_chosen() -> None:
+def test_sampling_more_queries_than_exist_is_refused() -> None:
     with pytest.raises(InputError, match=r"sampling: 81 queries .* 80 different"):
         chosen({"method": "dqs", "size": 81})
 
@@ -106,17 +106,17 @@ def test_more_than_there_are_cannot_be_chosen() -> None:
     ],
     ids=["method", "no-initial", "broken-count", "size-below", "extremes", "misspelt"],
 )
-def test_settings_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
+def test_invalid_sampling_settings_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         SamplingSettings.model_validate(bad)
 
 
-def test_an_unknown_method_is_refused() -> None:
+def test_unknown_sampling_method_is_refused() -> None:
     with pytest.raises(InputError, match="no method 'best'"):
         sample_pool([{"query": "a"}], [{"query": "b"}], ENCODER, method="best")
 
 
-def test_figures_are_those_of_the_full_matrix() -> None:
+def test_pool_figures_equal_those_of_the_full_matrix() -> None:
     rng = np.random.default_rng(1)
     large = rng.normal(size=(60, 8))
     picked = np.concatenate([large[:10], large[:1] * 2])
@@ -139,7 +139,7 @@ def test_figures_are_those_of_the_full_matrix() -> None:
     assert found.near_duplicates == pytest.approx(2 / 11)
 
 
-def test_a_sample_of_one_has_no_pairs() -> None:
+def test_pool_figures_of_one_query_have_no_mean_similarity() -> None:
     large = np.eye(3)
     found = pool_figures(large[:1], large, np.zeros(3))
     assert found.mean_similarity is None
@@ -164,7 +164,7 @@ def test_facility_location_covers_more_of_a_pool_than_a_random_sample() -> None:
     assert [set(row) for row in made.sheet] == [{"id", "query", "context", "plan", "class"}] * 12
 
 
-def test_a_comparison_leaves_out_a_method_that_cannot_draw_as_many(
+def test_comparison_omits_a_method_that_cannot_draw_the_sample_size(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     records = [{"id": str(n), "query": text(n)} for n in range(80)]
@@ -175,7 +175,7 @@ def test_a_comparison_leaves_out_a_method_that_cannot_draw_as_many(
         sample_pool(records[:2], records, ENCODER, method="dqs_extremes", size=20)
 
 
-def test_a_pool_smaller_than_the_sample_is_told_before_anything_is_embedded() -> None:
+def test_pool_smaller_than_the_sample_is_refused_before_anything_is_embedded() -> None:
     records = [{"id": str(n), "query": text(n)} for n in range(20)]
     encoder = HashingEncoder(8)
     with pytest.raises(InputError, match="15 queries cannot be sampled: the pool has 10"):

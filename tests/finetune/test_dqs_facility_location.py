@@ -49,7 +49,7 @@ def naive(vectors: Vectors, size: int, chosen: Vectors) -> list[int]:
 
 @settings(max_examples=at_most(120), deadline=None)
 @given(vectors=pool(1, 12), chosen=pool(0, 3), share=st.floats(0, 1), block=st.integers(1, 6))
-def test_the_picks_are_those_of_the_greedy_algorithm(
+def test_facility_location_equals_the_plain_greedy_algorithm(
     vectors: Vectors, chosen: Vectors, share: float, block: int
 ) -> None:
     size = round(share * len(vectors))
@@ -61,14 +61,14 @@ def test_the_picks_are_those_of_the_greedy_algorithm(
 
 @settings(max_examples=at_most(80), deadline=None)
 @given(vectors=pool(3, 8))
-def test_the_value_is_within_the_guarantee_of_the_best(vectors: Vectors) -> None:
+def test_facility_location_value_is_within_its_guarantee_of_the_optimum(vectors: Vectors) -> None:
     near = similarities(vectors, vectors)
     best = max(value(near, picks) for picks in combinations(range(len(vectors)), 3))
     found = value(near, tuple(facility_location(vectors, 3)))
     assert found >= (1 - 1 / np.e) * best - 1e-6
 
 
-def test_one_query_of_each_cluster_is_picked() -> None:
+def test_facility_location_picks_one_query_of_each_cluster() -> None:
     rng = np.random.default_rng(2)
     centres = np.eye(6) * 5
     vectors = np.repeat(centres, 30, axis=0) + rng.normal(scale=0.3, size=(180, 6))
@@ -76,12 +76,12 @@ def test_one_query_of_each_cluster_is_picked() -> None:
     assert sorted(pick // 30 for pick in picks) == list(range(6))
 
 
-def test_what_stands_for_the_pool_already_is_not_picked_for_again() -> None:
+def test_facility_location_skips_clusters_that_chosen_queries_cover() -> None:
     vectors = np.repeat(np.eye(3), [5, 3, 2], axis=0)
     assert facility_location(vectors, 2) == [0, 5]
     assert facility_location(vectors, 2, chosen=np.eye(3)[:1]) == [5, 8]
 
 
-def test_a_pool_smaller_than_the_sample_is_refused() -> None:
+def test_facility_location_refuses_a_pool_smaller_than_the_sample() -> None:
     with pytest.raises(InputError, match="4 queries cannot be drawn: the large pool has 3"):
         facility_location(np.eye(3), 4)

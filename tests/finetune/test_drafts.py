@@ -5,7 +5,7 @@ from casewright.tools import ToolExample, ToolSpec
 from tests.planner.helpers import SHOP, annotated
 
 
-def test_a_tool_whose_example_is_no_plan_gets_no_draft() -> None:
+def test_template_drafts_omit_a_tool_whose_example_is_no_plan() -> None:
     broken = ToolSpec("tide", "The next high tide.", example=ToolExample("when is high tide", "("))
     drafts = [draft["query"] for draft in template_drafts(SHOP.with_(broken), annotated())]
     assert "hello there" in drafts

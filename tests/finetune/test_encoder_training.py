@@ -1,4 +1,4 @@
-"""The encoder is trained on texts of one's own cases, and may be searched by."""
+"""An encoder is trained on texts of a domain's cases and can be used for search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.stores.helpers import note_schema
 TOWNS = ("Kiel", "Bonn", "Ulm", "Trier", "Jena", "Essen", "Worms", "Aachen", "Lingen", "Emden")
 
 
-def test_shortest_text_of_a_case_is_paired_with_each_other_one_once() -> None:
+def test_case_pairs_pair_the_shortest_text_with_each_other_text_once() -> None:
     supports = ("Member Oduya sat there.", "Member Oduya")
     cases = [Case({"question": "Who sat?", "support": text}, "Member Oduya") for text in supports]
     assert [list(case_pairs(note_schema(), [case])) for case in cases] == [
@@ -27,13 +27,13 @@ def test_shortest_text_of_a_case_is_paired_with_each_other_one_once() -> None:
     ]
 
 
-def test_too_few_pairs_are_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+def test_train_encoder_refuses_too_few_pairs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="1 pairs of texts, and 8"):
         train_encoder([("a", "b")], tmp_path / "encoder")
 
 
 @pytest.mark.slow
-def test_trained_encoder_has_texts_of_one_case_nearer_and_can_be_named(tmp_path: Path) -> None:
+def test_trained_encoder_brings_texts_of_one_case_nearer(tmp_path: Path) -> None:
     pairs = [(f"Where is number {n}?", f"The {n}th inn is in {t}.") for n, t in enumerate(TOWNS)]
     target = tmp_path / "encoder"
     facts = train_encoder(pairs, target, EncoderSettings(epochs=3, batch=5, rate=1e-3))
@@ -47,7 +47,7 @@ def test_trained_encoder_has_texts_of_one_case_nearer_and_can_be_named(tmp_path:
     assert margin(named_encoder(str(target))) > margin(MiniLMEncoder())
 
 
-def test_command_trains_into_a_new_folder_only(tmp_path: Path) -> None:
+def test_finetune_encoder_command_refuses_an_existing_folder(tmp_path: Path) -> None:
     done = run(tmp_path, "finetune", "encoder", "--domain", "legal", "--output", tmp_path)
     assert done.returncode == 2
     assert "is there already" in done.stderr

@@ -1,4 +1,4 @@
-"""The ensemble's constants, chosen by the candidate plans of messages."""
+"""The ensemble's constants, fitted to candidate plans of messages."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ def messages() -> list[MessagePlans]:
     return [*results, *(MessagePlans(query, neither, toolbox) for toolbox in range(4))]
 
 
-def test_the_weight_is_one_by_which_most_plans_are_right() -> None:
+def test_fitted_weight_gives_the_most_right_plans() -> None:
     card, figures = fit_card(messages())
     assert card.weight >= 1.0
     assert figures["whole plans, ensemble"] == pytest.approx(80 / 84, abs=1e-4)
     assert figures["whole plans, parser"] == pytest.approx(40 / 84, abs=1e-4)
 
 
-def test_the_parser_plans_alone_only_where_it_is_right_as_often() -> None:
+def test_fitted_threshold_uses_the_parser_alone_only_where_it_is_right() -> None:
     card, figures = fit_card(messages())
     assert 0.4 < card.sure <= 0.9
     assert figures["planned by the parser alone"] == pytest.approx(40 / 84, abs=1e-4)
 
 
-def test_a_plan_that_neither_finds_likely_is_less_sure() -> None:
+def test_fitted_confidence_is_low_for_a_plan_that_both_find_unlikely() -> None:
     card, _ = fit_card(messages())
     likely = card.confidence(-0.1 - 0.5 * card.weight, MAX_MARGIN)
     assert card.confidence(-9.0 - 9.0 * card.weight, MAX_MARGIN) < 0.5 < likely
 
 
-def test_a_card_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_ensemble_card_is_restored_from_its_file(tmp_path: Path) -> None:
     card, _ = fit_card(messages())
     card.write(tmp_path / "card.json")
     assert EnsembleCard.read(tmp_path / "card.json") == card

@@ -30,12 +30,12 @@ def verdict(plan_text: str, **more: Any) -> Verdict:
     return judge(gold(**more), parse_plan(plan_text))
 
 
-def test_the_gold_plan_is_right() -> None:
+def test_judge_finds_the_gold_plan_right() -> None:
     assert verdict(ASKED) == Verdict("prod_qna", "prod_qna", True, True, False, 0.0)
     assert judge(gold(), parse_plan(ASKED), 12.5).milliseconds == 12.5
 
 
-def test_another_tool_is_wrong_in_tools_and_arguments() -> None:
+def test_judge_finds_another_tool_wrong_in_tools_and_arguments() -> None:
     result = verdict("s1 = no_evidence()")
     assert (result.tools, result.arguments, result.predicted) == (False, False, "no_evidence")
 
@@ -52,12 +52,12 @@ def test_another_tool_is_wrong_in_tools_and_arguments() -> None:
         ASKED.replace("query=question", "query=question, more=1"),
     ],
 )
-def test_right_tools_with_other_arguments_are_wrong_in_arguments_only(plan: str) -> None:
+def test_judge_finds_other_arguments_of_right_tools_wrong_in_arguments_only(plan: str) -> None:
     result = verdict(plan)
     assert (result.tools, result.arguments, result.predicted) == (True, False, "prod_qna")
 
 
-def test_arguments_may_stand_in_any_order_and_text_in_any_case() -> None:
+def test_judge_ignores_argument_order_and_letter_case() -> None:
     plan = (
         's1 = order_lookup(query="Galaxy  PHONE")\n'
         "s2 = prod_qna(query=question, product_id=s1.product_id)"
@@ -75,18 +75,18 @@ def test_arguments_may_stand_in_any_order_and_text_in_any_case() -> None:
         ("12", False),
     ],
 )
-def test_a_literal_holds_the_words_that_it_must(value: str, right: bool) -> None:
+def test_literal_is_right_if_it_contains_the_must_word(value: str, right: bool) -> None:
     plan = ASKED.replace('"galaxy phone"', value)
     assert verdict(plan, must={"s1.query": ["galaxy"]}).arguments == right
 
 
-def test_a_literal_holds_every_word_that_it_must() -> None:
+def test_literal_is_right_only_if_it_contains_every_must_word() -> None:
     must = {"s1.query": ["galaxy", "phone"]}
     assert verdict(ASKED.replace("galaxy phone", "phone, the galaxy one"), must=must).arguments
     assert not verdict(ASKED.replace("galaxy phone", "galaxy"), must=must).arguments
 
 
-def test_the_words_of_one_argument_do_not_bind_another() -> None:
+def test_must_words_of_one_argument_do_not_apply_to_another() -> None:
     plan = GOLD.format('"memory"')
     must = {"s2.query": ["memory"]}
     plan_text = plan.replace('"memory"', '"how much memory"')
@@ -120,7 +120,9 @@ def test_arguments_of_an_accepted_order_of_the_same_tools_are_compared(
         ("s1 = no_evidence()", False),
     ],
 )
-def test_the_paper_measures_arguments_of_two_tools_only(plan: str, measured: bool) -> None:
+def test_paper_argument_accuracy_covers_only_prod_search_and_shipment_status(
+    plan: str, measured: bool
+) -> None:
     assert judge(gold(plan), parse_plan(plan)).paper == measured
 
 
@@ -134,11 +136,11 @@ def test_the_paper_measures_arguments_of_two_tools_only(plan: str, measured: boo
         ("s1 = a()\ns2 = b()\ns3 = c(x=[s1.y, s2.y])", "c"),
     ],
 )
-def test_a_plan_has_the_class_of_the_one_tool_that_nothing_needs(plan: str, name: str) -> None:
+def test_plan_class_is_the_only_tool_whose_result_no_step_uses(plan: str, name: str) -> None:
     assert plan_class(parse_plan(plan)) == name
 
 
-def test_classes_are_scored_as_by_hand() -> None:
+def test_class_scores_match_a_calculation_by_hand() -> None:
     verdicts = [
         Verdict("a", "a", True, True, True, 1),
         Verdict("a", "a", True, False, True, 1),
@@ -163,12 +165,12 @@ def test_classes_are_scored_as_by_hand() -> None:
     assert overall.f1 == pytest.approx((4 / 7 + 1 / 2) / 2)
 
 
-def test_a_class_that_is_never_found_scores_nothing() -> None:
+def test_class_that_is_never_predicted_has_zero_scores() -> None:
     a, _ = score_classes([Verdict("a", "b", False, False, False, 1)])
     assert (a.precision, a.recall, a.f1) == (0.0, 0.0, 0.0)
 
 
-def test_a_row_is_json_plain_and_null_where_nothing_was_measured() -> None:
+def test_score_row_is_plain_json_with_null_for_unmeasured_figures() -> None:
     row = as_row(score_classes([Verdict("a", "a", True, False, False, 1)])[0])
     assert json.loads(json.dumps(row, allow_nan=False)) == {
         "class": "a",

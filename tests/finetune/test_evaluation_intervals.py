@@ -53,14 +53,14 @@ def test_the_same_seed_draws_the_same_resamples_and_another_draws_others() -> No
     assert (first != other).any()
 
 
-def test_every_item_has_some_weight_in_every_resample() -> None:
+def test_every_item_has_a_positive_weight_in_every_resample() -> None:
     weights = np.concatenate(list(Resamples(30, count=25).weights()))
     assert weights.shape == (25, 30)
     assert (weights > 0).all()
     assert weights.sum(axis=1) == pytest.approx(30)
 
 
-def test_what_is_drawn_in_blocks_is_not_drawn_twice() -> None:
+def test_resamples_in_different_blocks_differ() -> None:
     # So many items that a block holds only some of the resamples.
     blocks = list(Resamples(300_000, count=12).weights())
     assert len(blocks) > 1
@@ -68,13 +68,13 @@ def test_what_is_drawn_in_blocks_is_not_drawn_twice() -> None:
     assert (blocks[0][0] != blocks[1][0]).any()
 
 
-def test_items_of_a_group_are_drawn_together() -> None:
+def test_items_of_a_group_have_equal_weights_in_every_resample() -> None:
     weights = np.concatenate(list(Resamples(4, groups=(7, 3, 7, 5), count=200).weights()))
     assert (weights[:, 0] == weights[:, 2]).all()
     assert (weights[:, 0] != weights[:, 1]).any()
 
 
-def test_groups_widen_the_interval() -> None:
+def test_grouped_items_widen_the_interval() -> None:
     values = ([True] * 5 + [False] * 5) * 10
     groups = [i // 5 for i in range(100)]
     alone = percentile_interval(shares(values, Resamples(100)))
@@ -82,7 +82,7 @@ def test_groups_widen_the_interval() -> None:
     assert together[1] - together[0] > 1.5 * (alone[1] - alone[0])
 
 
-def test_f1_of_a_resample_is_that_of_its_items() -> None:
+def test_f1_scores_of_resamples_equal_weighted_f1_of_scikit_learn() -> None:
     from sklearn.metrics import f1_score
 
     draw = np.random.default_rng(0)
@@ -107,7 +107,7 @@ def test_a_class_of_one_item_counts_in_every_resample() -> None:
     ("predicted", "low", "high"),
     [("a" * 12, 0.862, 1.0), ("b" * 12, 0.0, 0.390), ("a" * 6 + "b" * 6, 0.405, 0.855)],
 )
-def test_f1_of_a_few_items_has_a_width_also_where_all_or_none_are_right(
+def test_f1_interval_has_a_width_even_if_all_or_none_are_right(
     predicted: str, low: float, high: float
 ) -> None:
     assert f1_interval("a", "a" * 12, predicted) == pytest.approx((low, high), abs=5e-4)

@@ -24,7 +24,7 @@ from tests.finetune.evaluating import (
     FIND,
     NOTHING,
     TOOLS,
-    Told,
+    ScriptedPlanner,
     always,
     annotated,
     gold,
@@ -39,7 +39,7 @@ def value(of: Evaluation, name: str) -> float | None:
     return of.figures["a"][name].value
 
 
-def test_the_gold_plans_are_right_in_everything() -> None:
+def test_evaluation_of_gold_plans_gives_perfect_figures() -> None:
     figures = evaluate(FOUR, {"gold": gold(FOUR)}, resamples=50).figures["gold"]
     right = ("tools", "tools_own", "arguments", "graph", "graph_arguments", "precision", "f1")
     assert all(figures[name].value == 1 for name in right)
@@ -48,7 +48,7 @@ def test_the_gold_plans_are_right_in_everything() -> None:
     assert figures["tools"].low == pytest.approx(0.5101, abs=1e-4)
 
 
-def test_figures_are_as_by_hand() -> None:
+def test_evaluation_figures_match_a_calculation_by_hand() -> None:
     result = evaluate(FOUR, {"a": always(FIND)}, resamples=50)
     assert value(result, "tools") == 1 / 4
     assert value(result, "precision") == pytest.approx(1 / 16)
@@ -60,19 +60,19 @@ def test_figures_are_as_by_hand() -> None:
     assert rows["all"]["count"] == 4
 
 
-def test_a_fallback_counts_as_served_and_apart_as_wrong() -> None:
+def test_fallback_plan_counts_for_tools_but_not_for_tools_own() -> None:
     result = evaluate(FOUR, {"a": always(FIND, fallback="out of time")}, resamples=50)
     assert (value(result, "tools"), value(result, "tools_own")) == (1 / 4, 0)
     assert value(result, "invalid") == 1
 
 
-def test_a_planner_that_raises_is_wrong_there_and_told() -> None:
+def test_exception_of_a_planner_counts_as_wrong_and_is_reported() -> None:
     def answer(request: PlanRequest) -> PlanResult:
         if request.question == "question 1":
             raise RuntimeError("no more\nmemory")
         return PlanResult(parse_plan(FIND), "told")
 
-    result = evaluate(FOUR, {"a": Told(answer), "b": always(FIND)}, resamples=50)
+    result = evaluate(FOUR, {"a": ScriptedPlanner(answer), "b": always(FIND)}, resamples=50)
     assert result.errors == [
         {"planner": "a", "item": "q1", "error": "RuntimeError: no more memory"}
     ]
@@ -80,7 +80,7 @@ def test_a_planner_that_raises_is_wrong_there_and_told() -> None:
     assert value(result, "tools") == 1 / 4
 
 
-class Together(Told):
+class ScriptedBatchPlanner(ScriptedPlanner):
     """Plans several at once; fails for a batch that holds question 2."""
 
     batch = 2
@@ -92,24 +92,24 @@ class Together(Told):
         return [self.answer(request) for request in requests]
 
 
-def test_a_planner_of_batches_is_asked_in_batches() -> None:
+def test_evaluation_calls_a_batch_planner_with_batches() -> None:
     others = [item for item in FOUR if item.query.query != "question 2"]
-    planner = Together(always(FIND).answer)
+    planner = ScriptedBatchPlanner(always(FIND).answer)
     evaluate(others, {"a": planner}, resamples=10)
     assert planner.batches == [3]
     # The first question alone, so that what is loaded at first use is in no plan's time.
     assert [request.question for request in planner.asked] == ["question 0"]
 
 
-def test_the_questions_of_a_batch_that_failed_are_asked_one_by_one() -> None:
-    planner = Together(always(FIND).answer)
+def test_questions_of_a_failed_batch_are_planned_one_by_one() -> None:
+    planner = ScriptedBatchPlanner(always(FIND).answer)
     result = evaluate(FOUR, {"a": planner}, resamples=10)
     assert result.errors == []
     assert value(result, "tools") == 1 / 4
     assert len(planner.asked) == 1 + 4
 
 
-def test_tools_that_are_not_there_are_counted_in_plans_and_in_what_a_model_wrote() -> None:
+def test_unknown_tools_are_counted_in_plans_and_in_written_texts() -> None:
     texts = {
         "question 0": 'Sure:\ns1 = look_up(query="x")',
         "question 1": 's1 = find(query="s2 = look_up(") and then s2 = fact(of=s1.id',
@@ -117,7 +117,7 @@ def test_tools_that_are_not_there_are_counted_in_plans_and_in_what_a_model_wrote
         "question 3": "s1=find(query=1); s2 = Desk.Ask(query=2)",
     }
     stand_in = parse_plan(NOTHING)
-    planner = Told(
+    planner = ScriptedPlanner(
         lambda request: PlanResult(
             stand_in, "told", fallback="no plan", written=texts[request.question]
         )
@@ -130,7 +130,7 @@ def test_tools_that_are_not_there_are_counted_in_plans_and_in_what_a_model_wrote
     assert value(evaluate(FOUR, {"a": always("s1 = other()")}, resamples=9), "hallucinated") == 1
 
 
-def test_with_a_tool_removed_who_uses_it_all_the_same_does_not_obey() -> None:
+def test_planner_that_uses_a_removed_tool_scores_zero_for_only_provided() -> None:
     cheat, obey = gold(FOUR), FallbackPlanner()
     result = evaluate(
         FOUR, {"cheat": cheat, "obey": obey}, removal={"cheat": cheat, "obey": obey}, resamples=10
@@ -153,7 +153,7 @@ def test_with_a_tool_removed_who_uses_it_all_the_same_does_not_obey() -> None:
         ("", 0),
     ],
 )
-def test_what_a_model_wrote_decides_not_the_plan_that_stands_in_for_it(
+def test_only_provided_uses_the_written_text_not_the_fallback_plan(
     written: str, score: int
 ) -> None:
     questions = items((FIND, "find"))
@@ -162,14 +162,14 @@ def test_what_a_model_wrote_decides_not_the_plan_that_stands_in_for_it(
     assert value(result, "only_provided") == score
 
 
-def test_what_follows_from_the_grammar_is_told_to_be_by_construction() -> None:
+def test_figures_guaranteed_by_the_grammar_are_noted_as_by_construction() -> None:
     result = evaluate(FOUR, {"a": FallbackPlanner()}, constrained={"a"}, removal={}, resamples=10)
     figure = result.figures["a"]["only_provided"]
     assert (figure.value, figure.note) == (None, "by construction")
     assert result.figures["a"]["hallucinated"].note == "by construction"
 
 
-def test_a_removed_tool_is_drawn_by_the_seed() -> None:
+def test_removed_tool_depends_on_the_seed() -> None:
     many = items(*[(FACT, "fact")] * 12)
     drawn = []
     for seed in (0, 0, 1):
@@ -180,7 +180,7 @@ def test_a_removed_tool_is_drawn_by_the_seed() -> None:
     assert 0 < sum(drawn[0]) < 12
 
 
-def test_records_with_a_tool_of_their_own_are_scored_apart() -> None:
+def test_queries_that_need_an_extra_tool_have_a_separate_figure() -> None:
     extra = {"name": "rain", "parameters": {"town": ""}, "results": ["text"], "description": ""}
     queries = [
         annotated(0, 's1 = rain(town="question")', "extra", tools_extra=[extra]),
@@ -192,7 +192,7 @@ def test_records_with_a_tool_of_their_own_are_scored_apart() -> None:
     assert (figure.value, figure.count) == (0, 1)
 
 
-def test_times_and_tokens_are_those_of_the_results() -> None:
+def test_evaluation_reports_times_and_tokens_of_the_plan_results() -> None:
     tokens = {"input": 100, "output": 20, "model_steps": 7}
     result = evaluate(FOUR, {"a": always(FIND, milliseconds=5.0, tokens=tokens)}, resamples=10)
     names = ("ms_p50", "ms_p95", "input_tokens", "output_tokens", "model_steps")
@@ -201,7 +201,7 @@ def test_times_and_tokens_are_those_of_the_results() -> None:
     assert [value(silent, name) for name in names] == [None] * 5
 
 
-def test_differences_are_from_the_first_planner_and_paired() -> None:
+def test_differences_are_paired_and_relative_to_the_first_planner() -> None:
     many = items(*[(FIND, "find"), (DESK, "desk")] * 20)
     result = evaluate(many, {"gold": gold(many), "same": gold(many), "find": always(FIND)})
     rows = {(row["planner"], row["figure"]): row for row in result.differences}
@@ -213,18 +213,20 @@ def test_differences_are_from_the_first_planner_and_paired() -> None:
     assert -0.7 < worse["low"] < -0.5 < worse["high"] < -0.3
 
 
-def test_controls_are_right_by_chance_only() -> None:
+def test_control_planners_are_right_only_by_chance() -> None:
     many = items(*[(FIND, "find"), (FACT, "fact"), (DESK, "desk"), (NOTHING, "none")] * 25)
     result = evaluate(many, {"a": ShuffledPlans(many), "b": FallbackPlanner()}, resamples=10)
     assert 0.1 < (value(result, "tools") or 0) < 0.4
     assert result.figures["b"]["tools"].value == pytest.approx(0.25)
 
 
-def test_everything_is_json_and_shown() -> None:
+def test_evaluation_result_is_plain_json_and_shown_in_tables() -> None:
     def answer(request: PlanRequest) -> PlanResult:
         raise ValueError("a | b")
 
-    result = evaluate(FOUR, {"a": always(FIND), "b|c": Told(answer)}, removal={}, resamples=10)
+    result = evaluate(
+        FOUR, {"a": always(FIND), "b|c": ScriptedPlanner(answer)}, removal={}, resamples=10
+    )
     data = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert set(data) == {"settings", "figures", "rows", "differences", "errors"}
     assert data["figures"]["a"]["tools"]["count"] == 4
@@ -234,7 +236,7 @@ def test_everything_is_json_and_shown() -> None:
     assert all(len(row) == 2 for row in differences.rows)
 
 
-def test_a_query_without_a_class_has_that_of_its_plan() -> None:
+def test_query_without_a_class_gets_the_class_of_its_plan() -> None:
     query = annotated(0, FACT, "")
     assert items_of([query], TOOLS)[0].query.label == "fact"
 
@@ -249,13 +251,15 @@ def test_a_query_without_a_class_has_that_of_its_plan() -> None:
     ],
     ids=lambda arguments: str(next(iter(arguments))) if isinstance(arguments, dict) else "told",
 )
-def test_what_cannot_be_evaluated_is_refused(arguments: dict[str, object], message: str) -> None:
+def test_evaluation_refuses_empty_or_inconsistent_arguments(
+    arguments: dict[str, object], message: str
+) -> None:
     settings: dict[str, object] = {"items": FOUR, "planners": {"a": always(FIND)}, **arguments}
     with pytest.raises(InputError, match=message):
         evaluate(settings.pop("items"), settings.pop("planners"), **settings)  # type: ignore[arg-type]
 
 
-def test_items_can_be_of_several_toolboxes() -> None:
+def test_evaluation_accepts_items_of_several_toolboxes() -> None:
     other = items_of(
         [annotated(9, 's1 = other(query="x")', "other")], TOOLS.with_(tool("other", "query"))
     )

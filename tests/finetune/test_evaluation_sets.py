@@ -66,7 +66,7 @@ def nestful(folder: Path, *outputs: list[dict[str, Any]]) -> Converted:
     return read_nestful(folder)
 
 
-def test_calls_become_steps_and_what_they_refer_to_references(tmp_path: Path) -> None:
+def test_nestful_calls_become_plan_steps_with_references(tmp_path: Path) -> None:
     calls = [
         call("Shops.Find", "var1", town="Kiel", sort="near", most=3),
         call("book", "var2", shop_id="$var1.shop_id$", at="$var1.Opening Hour$"),
@@ -105,7 +105,7 @@ def test_calls_become_steps_and_what_they_refer_to_references(tmp_path: Path) ->
     ],
     ids=lambda value: value if isinstance(value, str) else "call",
 )
-def test_what_no_plan_can_say_is_refused_and_named(
+def test_nestful_record_that_no_plan_can_express_is_refused_with_a_reason(
     tmp_path: Path, second: dict[str, Any], reason: str
 ) -> None:
     result = nestful(tmp_path, [FOUND, second], [FOUND])
@@ -117,7 +117,7 @@ def test_what_no_plan_can_say_is_refused_and_named(
     assert result.to_json()["records"] == 2
 
 
-def test_version_2_has_its_own_tools_also_as_text(tmp_path: Path) -> None:
+def test_nestful_version_2_reads_tools_of_each_record_even_as_text(tmp_path: Path) -> None:
     flat = {"a": {"description": "", "type": "int or float"}}
     schema = {"type": "object", "properties": {"b": {"type": "string"}}, "required": []}
     tools = [
@@ -157,7 +157,7 @@ def test_version_2_has_its_own_tools_also_as_text(tmp_path: Path) -> None:
     ],
     ids=["nothing", "no specification", "no JSON", "no list"],
 )
-def test_a_folder_that_holds_something_else_is_named(
+def test_invalid_nestful_folder_raises_input_error_naming_the_problem(
     tmp_path: Path, files: dict[str, str], message: str
 ) -> None:
     for name, text in files.items():
@@ -252,7 +252,7 @@ def plan_of(result: Converted) -> list[str]:
     return str(item.query.plan).split("\n")
 
 
-def test_arguments_that_an_earlier_result_holds_become_references(tmp_path: Path) -> None:
+def test_tau2_arguments_from_earlier_results_become_references(tmp_path: Path) -> None:
     returned = {"order_id": "#W2", "item_ids": ["12", "11"], "payment_method_id": "gift_2"}
     result = tau2(tmp_path, WHO, PROFILE, order(2), ("return_delivered_order_items", returned))
     assert plan_of(result)[1:] == [
@@ -264,7 +264,7 @@ def test_arguments_that_an_earlier_result_holds_become_references(tmp_path: Path
     assert result.items[0].query.query == f"Help. {KNOWN}"
 
 
-def test_what_a_step_was_given_does_not_come_from_it(tmp_path: Path) -> None:
+def test_tau2_argument_from_the_question_stays_a_literal(tmp_path: Path) -> None:
     cancelled = {"order_id": "#W1", "reason": "no longer needed"}
     result = tau2(tmp_path, order(1), ("cancel_pending_order", cancelled), reason="Cancel #W1.")
     assert plan_of(result) == [
@@ -273,11 +273,11 @@ def test_what_a_step_was_given_does_not_come_from_it(tmp_path: Path) -> None:
     ]
 
 
-def test_an_order_may_be_stated_without_its_sign(tmp_path: Path) -> None:
+def test_tau2_order_id_may_be_stated_without_its_sign(tmp_path: Path) -> None:
     assert plan_of(tau2(tmp_path, order(1), reason="Where is W1?"))[0].endswith('(order_id="#W1")')
 
 
-def test_the_variants_of_a_product_are_rows(tmp_path: Path) -> None:
+def test_tau2_product_variants_become_result_rows(tmp_path: Path) -> None:
     exchanged = {
         "order_id": "#W1",
         "item_ids": ["11"],
@@ -295,7 +295,7 @@ def test_the_variants_of_a_product_are_rows(tmp_path: Path) -> None:
     ]
 
 
-def test_an_address_comes_from_one_place_as_a_whole(tmp_path: Path) -> None:
+def test_tau2_address_comes_from_one_place_as_a_whole(tmp_path: Path) -> None:
     moved = {"user_id": "ann_low_1", **ADDRESS, "address1": "9 Elm Street"}
     steps = (WHO, PROFILE, order(1), ("modify_user_address", moved))
     assert "address1=s3.address1, address2=s3.address2" in plan_of(tau2(tmp_path, *steps))[3]
@@ -318,7 +318,7 @@ def test_an_address_comes_from_one_place_as_a_whole(tmp_path: Path) -> None:
     ],
     ids=["nothing", "id", "sum", "tool", "steps", "null"],
 )
-def test_a_task_that_no_plan_can_say_is_refused_and_named(
+def test_tau2_task_that_no_plan_can_express_is_refused_with_a_reason(
     tmp_path: Path, actions: tuple[tuple[str, dict[str, Any]], ...], reason: str
 ) -> None:
     result = tau2(tmp_path, *actions)
@@ -328,7 +328,7 @@ def test_a_task_that_no_plan_can_say_is_refused_and_named(
     assert reason in why
 
 
-def test_the_test_split_is_read(tmp_path: Path) -> None:
+def test_read_tau2_reads_only_the_test_split(tmp_path: Path) -> None:
     result = tau2(tmp_path, WHO)
     assert [str(item.query.record.id) for item in result.items] == ["retail-5"]
     (tmp_path / "split_tasks.json").write_text('{"train": ["6"]}', encoding="utf-8")
@@ -336,7 +336,7 @@ def test_the_test_split_is_read(tmp_path: Path) -> None:
         read_tau2(tmp_path)
 
 
-def test_a_folder_without_tasks_is_named(tmp_path: Path) -> None:
+def test_read_tau2_refuses_a_folder_without_its_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"db\.json cannot be read"):
         read_tau2(tmp_path)
     (tmp_path / "db.json").write_text("{}", encoding="utf-8")
@@ -349,7 +349,9 @@ def test_a_folder_without_tasks_is_named(tmp_path: Path) -> None:
     ("name", "records", "converted"),
     [("nestful", 165, 105), ("tau2_retail", 40, 19)],
 )
-def test_the_sets_convert_as_far_as_is_told(name: str, records: int, converted: int) -> None:
+def test_public_sets_convert_the_documented_number_of_records(
+    name: str, records: int, converted: int
+) -> None:
     folder = DATA / name
     result = read_nestful(folder) if name == "nestful" else read_tau2(folder)
     assert result.to_json()["records"] == records

@@ -33,30 +33,30 @@ def same(groups: Sequence[int]) -> set[frozenset[int]]:
     }
 
 
-def test_texts_above_the_threshold_are_one_group() -> None:
+def test_texts_with_similarity_above_the_threshold_form_one_group() -> None:
     groups = similarity_groups(["0", "10", "90", "95", "180"], Angles(), threshold=0.9)
     assert same(groups) == {frozenset({0, 1}), frozenset({2, 3}), frozenset({4})}
 
 
-def test_groups_are_joined_by_chains() -> None:
+def test_similarity_groups_join_chains_of_similar_texts() -> None:
     # 0 and 40 degrees are not alike (0.77); each is like 20 degrees (0.94).
     assert len(set(similarity_groups(["0", "40"], Angles(), threshold=0.9))) == 2
     assert len(set(similarity_groups(["0", "40", "20"], Angles(), threshold=0.9))) == 1
 
 
-def test_the_threshold_decides() -> None:
+def test_number_of_similarity_groups_depends_on_the_threshold() -> None:
     texts = ["0", "20", "40"]
     assert len(set(similarity_groups(texts, Angles(), threshold=0.95))) == 3
     assert len(set(similarity_groups(texts, Angles(), threshold=0.7))) == 1
 
 
-def test_groups_span_the_blocks_of_a_large_matrix() -> None:
+def test_similarity_groups_span_the_blocks_of_a_large_matrix() -> None:
     texts = [str(i % 36 * 10) for i in range(2100)]
     groups = similarity_groups(texts, Angles(), threshold=0.99)
     assert same(groups) == {frozenset(range(i, 2100, 36)) for i in range(36)}
 
 
-def test_similarity_does_not_depend_on_the_length_of_the_vectors() -> None:
+def test_similarity_groups_ignore_the_length_of_vectors() -> None:
     # Hashed words are counts, no unit vectors: unlike texts have a large dot product.
     texts = ["where is my parcel now", "where is my old red tent", "where is my parcel now"]
     assert same(similarity_groups(texts, HashingEncoder(256))) == {
@@ -65,7 +65,7 @@ def test_similarity_does_not_depend_on_the_length_of_the_vectors() -> None:
     }
 
 
-def test_no_texts_are_no_groups() -> None:
+def test_similarity_groups_of_no_texts_are_empty() -> None:
     assert similarity_groups([], Angles()) == []
 
 
@@ -83,23 +83,23 @@ def test_folds_cover_every_item_once_and_keep_groups_together(
 
 @settings(deadline=None)
 @given(GROUPS, st.integers(1, 6))
-def test_folds_differ_by_no_more_than_the_largest_group(groups: list[int], folds: int) -> None:
+def test_fold_sizes_differ_by_at_most_the_largest_group(groups: list[int], folds: int) -> None:
     sizes = [len(fold) for fold in group_folds(groups, folds)]
     assert max(sizes) - min(sizes) <= max((groups.count(group) for group in groups), default=0)
 
 
 @settings(deadline=None)
 @given(GROUPS, st.integers(1, 4))
-def test_equal_seeds_give_equal_folds(groups: list[int], seed: int) -> None:
+def test_group_folds_are_equal_for_equal_seeds(groups: list[int], seed: int) -> None:
     assert group_folds(groups, 3, seed=seed) == group_folds(groups, 3, seed=seed)
 
 
-def test_another_seed_deals_otherwise() -> None:
+def test_group_folds_differ_for_different_seeds() -> None:
     assert group_folds(range(30), 3, seed=1) != group_folds(range(30), 3, seed=2)
 
 
 @pytest.mark.parametrize("folds", [2, 5])
-def test_equal_questions_never_stand_in_two_folds_of_the_shopping_queries(folds: int) -> None:
+def test_equal_shopping_questions_are_never_in_two_folds(folds: int) -> None:
     texts = [query.query for query in shop_queries()]
     dealt = group_folds(similarity_groups(texts * 2, HashingEncoder(256)), folds)
     fold_of = {i: number for number, fold in enumerate(dealt) for i in fold}

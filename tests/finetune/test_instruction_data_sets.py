@@ -29,7 +29,7 @@ def pairs(path: Path | str, **settings: Any) -> list[tuple[str, str]]:
     return [(one.prompt, one.answer) for one in found]
 
 
-def test_json_lines_are_read_by_the_usual_columns(tmp_path: Path) -> None:
+def test_json_lines_data_set_is_read_by_its_usual_columns(tmp_path: Path) -> None:
     rows = [
         {"instruction": "Name one.", "input": "oak, hen", "output": "hen"},
         {"instruction": "Name two.", "input": "", "output": ""},
@@ -57,13 +57,13 @@ def test_parquet_dialogues_give_their_first_exchange(tmp_path: Path) -> None:
     assert pairs(folder / "train.parquet") == [("Be brief.\n\nHello?", "Yes.")]
 
 
-def test_dialogue_that_is_answered_by_a_call_has_no_answer(tmp_path: Path) -> None:
+def test_dialogue_answered_by_a_function_call_is_omitted(tmp_path: Path) -> None:
     turns = [("human", "Dig!"), ("function_call", "{}"), ("gpt", "Done.")]
     said = [{"from": who, "value": text} for who, text in turns]
     assert pairs(write_lines(tmp_path / "set.jsonl", [{"conversations": said}])) == []
 
 
-def test_columns_of_other_names_are_mapped(tmp_path: Path) -> None:
+def test_columns_with_other_names_are_read_by_a_mapping(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "set.jsonl", [{"frage": "Wer?", "antwort": "Ich.", "n": 1}])
     assert pairs(file, columns={"prompt": "frage", "answer": "antwort"}) == [("Wer?", "Ich.")]
     with pytest.raises(
@@ -83,18 +83,20 @@ def test_columns_of_other_names_are_mapped(tmp_path: Path) -> None:
         (["input", "output"], ("input", "output", None)),
     ],
 )
-def test_usual_names_of_columns(names: list[str], found: tuple[str, str, str | None]) -> None:
+def test_columns_of_recognises_usual_column_names(
+    names: list[str], found: tuple[str, str, str | None]
+) -> None:
     columns = columns_of(names, {})
     assert (columns["prompt"], columns["answer"], columns.get("input")) == found
 
 
-def test_dialogue_of_another_form_is_an_input_error() -> None:
+def test_dialogue_without_role_and_content_raises_input_error() -> None:
     for messages in ("hello", ["hello"]):
         with pytest.raises(InputError, match="role and content"):
             pair_of({"messages": messages}, {"messages": "messages"})
 
 
-def test_file_that_is_missing_unknown_or_broken_is_named(tmp_path: Path) -> None:
+def test_missing_unknown_or_broken_data_set_raises_input_error_naming_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"set\.jsonl does not exist"):
         pairs(tmp_path / "set.jsonl")
     text = tmp_path / "set.txt"

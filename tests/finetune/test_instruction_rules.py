@@ -31,7 +31,7 @@ MADE = st.builds(
 ).filter(lambda one: bool(one.prompt.strip() and one.answer.strip()))
 
 
-def made(prompt: str, answer: str) -> Instruction:
+def instruction_of(prompt: str, answer: str) -> Instruction:
     return Instruction("x:1", "x:1", prompt, answer)
 
 
@@ -41,7 +41,9 @@ def applies(rule: Rule, instruction: Instruction) -> bool:
 
 @settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MADE, st.integers(0, 9))
-def test_every_rule_keeps_its_own_constraint(instruction: Instruction, seed: int) -> None:
+def test_answer_evolved_by_a_rule_satisfies_its_constraint(
+    instruction: Instruction, seed: int
+) -> None:
     for rule in RULES.values():
         evolved = rule.apply(instruction, random.Random(seed))
         if evolved is not None:
@@ -52,7 +54,7 @@ def test_every_rule_keeps_its_own_constraint(instruction: Instruction, seed: int
 
 @settings(max_examples=at_most(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MADE, st.integers(0, 9))
-def test_constraints_that_are_put_together_are_all_kept(
+def test_answer_evolved_by_several_rules_satisfies_all_constraints(
     instruction: Instruction, seed: int
 ) -> None:
     evolved = RuleEvolver(random.Random(seed)).evolve(instruction)
@@ -77,7 +79,7 @@ ANSWERS: list[tuple[str, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "parameters", "right", "wrong"), ANSWERS)
-def test_check_tells_answers_apart(
+def test_constraint_check_accepts_right_and_refuses_wrong_answers(
     kind: str, parameters: dict[str, Any], right: str, wrong: str
 ) -> None:
     constraint = Constraint(kind, parameters)
@@ -86,40 +88,45 @@ def test_check_tells_answers_apart(
     assert not holds(constraint, " ")
 
 
-def test_every_kind_has_its_check_tried() -> None:
+def test_every_rule_kind_has_an_example_of_its_check() -> None:
     assert {kind for kind, *_ in ANSWERS} == set(RULES)
 
 
 @pytest.mark.parametrize(
     ("rule", "instruction"),
     [
-        ("json", made("Answer in exactly one word.", "Yes")),
-        ("begins_with", made("Correct the capitalization.", "I live in Rome.")),
-        ("at_most_words", made("Call it.", "wolfram('rome')")),
-        ("quoted", made("Who?", 'He said "me".')),
-        ("no_commas", made("Which river?", "The Rhine")),
-        ("excludes", made("Which river?", "Rivers run, and seven of them run into the sea.")),
+        ("json", instruction_of("Answer in exactly one word.", "Yes")),
+        ("begins_with", instruction_of("Correct the capitalization.", "I live in Rome.")),
+        ("at_most_words", instruction_of("Call it.", "wolfram('rome')")),
+        ("quoted", instruction_of("Who?", 'He said "me".')),
+        ("no_commas", instruction_of("Which river?", "The Rhine")),
+        (
+            "excludes",
+            instruction_of("Which river?", "Rivers run, and seven of them run into the sea."),
+        ),
     ],
 )
-def test_rule_leaves_alone_what_it_would_spoil(rule: str, instruction: Instruction) -> None:
+def test_rule_does_not_apply_to_an_instruction_it_would_break(
+    rule: str, instruction: Instruction
+) -> None:
     assert not applies(RULES[rule], instruction)
 
 
-def test_constraint_stands_before_a_prompt_that_waits_for_its_answer() -> None:
-    evolved = RULES["json"].apply(made("Name a tree.\nAnswer:", "oak"), random.Random(0))
+def test_constraint_is_placed_before_a_trailing_answer_cue() -> None:
+    evolved = RULES["json"].apply(instruction_of("Name a tree.\nAnswer:", "oak"), random.Random(0))
     assert evolved is not None
     assert evolved.prompt.endswith("Name a tree.\nAnswer:")
 
 
-def test_rules_are_used_alike() -> None:
+def test_rule_evolver_uses_its_rules_evenly() -> None:
     evolver = RuleEvolver(random.Random(1), max_constraints=1)
     for number in range(300):
-        evolver.evolve(made(f"Which of them is number {number}?", "the green one"))
+        evolver.evolve(instruction_of(f"Which of them is number {number}?", "the green one"))
     assert min(evolver.used.values()) > 15
     assert len(evolver.used) >= 5
 
 
-def test_evolved_example_has_its_own_task() -> None:
-    evolved = RULES["json"].apply(made("Why?", "So."), random.Random(0))
+def test_evolved_instruction_example_has_the_task_instruction_evolved() -> None:
+    evolved = RULES["json"].apply(instruction_of("Why?", "So."), random.Random(0))
     assert evolved is not None
     assert evolved.to_example().task == "instruction:evolved"

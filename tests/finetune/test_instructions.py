@@ -1,4 +1,4 @@
-"""The instructions of a training set: settings, shares, and the same again for the same seed."""
+"""The instructions of a training set: settings, shares and seeds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def recipe(path: Path, **given: Any) -> InstructionSettings:
     return InstructionSettings.model_validate({"share": 1, "sources": [source], **given})
 
 
-def test_same_seed_gives_the_same_and_another_seed_others(tmp_path: Path) -> None:
+def test_same_seed_gives_the_same_instructions_and_another_seed_others(tmp_path: Path) -> None:
     chosen = recipe(seed_tasks(tmp_path, 80), share=0.5)
     first = instructions(chosen, 3)
     assert first == instructions(chosen, 3)
@@ -27,13 +27,15 @@ def test_same_seed_gives_the_same_and_another_seed_others(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.1, 6), (0.4, 24), (0.41, 25), (1, 60)])
-def test_the_share_is_of_what_the_sources_hold(tmp_path: Path, share: float, count: int) -> None:
+def test_instruction_share_is_relative_to_the_source_pool(
+    tmp_path: Path, share: float, count: int
+) -> None:
     taken = instructions(recipe(seed_tasks(tmp_path, 60), evolved=0, share=share), 3)
     assert (len(taken.examples), taken.pool_size) == (count, 60)
     assert len({str(one.prompt) for one in taken.examples}) == count
 
 
-def test_evolved_share_is_as_asked_for_and_ids_and_prompts_are_unique(tmp_path: Path) -> None:
+def test_evolved_share_is_as_requested_and_ids_and_prompts_are_unique(tmp_path: Path) -> None:
     found = instructions(recipe(seed_tasks(tmp_path, 60), evolved=0.75), 1).examples
     assert Counter(one.task for one in found) == {"instruction": 15, "instruction:evolved": 45}
     assert len({one.id for one in found}) == 60
@@ -41,13 +43,15 @@ def test_evolved_share_is_as_asked_for_and_ids_and_prompts_are_unique(tmp_path: 
     assert all(one.source.startswith("hugging_face:") for one in found)
 
 
-def test_instructions_are_evolved_from_others_while_there_are_others(tmp_path: Path) -> None:
+def test_evolved_instructions_use_different_base_instructions_while_available(
+    tmp_path: Path,
+) -> None:
     found = instructions(recipe(seed_tasks(tmp_path, 60), evolved=0.5, share=2 / 3), 1).examples
     bases = Counter(one.id.partition("~")[0] for one in found)
     assert set(bases.values()) == {1}
 
 
-def test_duplicates_long_ones_and_what_is_no_text_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_duplicate_long_and_non_text_instructions_are_omitted_and_counted(tmp_path: Path) -> None:
     tasks = [
         seed_task("Name a tree.", "An oak."),
         seed_task("name  a TREE.", "An elm."),
@@ -67,7 +71,7 @@ def test_duplicates_long_ones_and_what_is_no_text_are_left_out_and_counted(tmp_p
     }
 
 
-def test_too_few_that_can_be_evolved_is_an_input_error_that_says_how_many_can(
+def test_too_few_evolvable_instructions_raise_input_error_with_their_number(
     tmp_path: Path,
 ) -> None:
     file = write_lines(tmp_path / "x.jsonl", [seed_task("Draw a tree in characters.", "|")])
@@ -75,13 +79,13 @@ def test_too_few_that_can_be_evolved_is_an_input_error_that_says_how_many_can(
         instructions(recipe(file, evolved=1, max_characters=30), 1)
 
 
-def test_sources_that_hold_nothing_are_refused_with_the_reason(tmp_path: Path) -> None:
+def test_sources_without_usable_instructions_are_refused_with_the_reason(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "x.jsonl", [seed_task("Name a tree.", "An oak.")])
     with pytest.raises(InputError, match=r"none that can be used.*1, hugging_face: longer than"):
         instructions(recipe(file, max_characters=5), 1)
 
 
-def test_sources_are_not_read_where_none_are_asked_for(tmp_path: Path) -> None:
+def test_instruction_sources_are_not_read_when_the_share_is_zero(tmp_path: Path) -> None:
     taken = instructions(recipe(tmp_path / "absent.jsonl", share=0), 1)
     assert (taken.examples, taken.pool_size) == ([], 0)
 
@@ -98,6 +102,6 @@ def test_sources_are_not_read_where_none_are_asked_for(tmp_path: Path) -> None:
         ({"shares": 4}, "shares"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(given: dict[str, Any], said: str) -> None:
+def test_invalid_instruction_settings_are_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         InstructionSettings.model_validate(given)

@@ -1,4 +1,4 @@
-"""Inventions of a planner, by kind, with their shares."""
+"""Shares of a planner's invented tools and arguments, by kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ KINDS = ("invented_steps", "invented_absent", "invented_arguments")
     ],
     ids=["step", "undeclared argument", "field that no result has", "no plan", "a valid plan"],
 )
-def test_each_kind_of_invention_is_counted_once_a_plan(written: str, kind: str | None) -> None:
+def test_each_invention_of_a_plan_is_counted_once_under_its_kind(
+    written: str, kind: str | None
+) -> None:
     planner = always(FIND, fallback="invalid", written=written)
     figures = evaluate(FOUR, {"a": planner}, resamples=20).figures["a"]
     assert {name: figures[name].value for name in KINDS} == {
@@ -30,13 +32,13 @@ def test_each_kind_of_invention_is_counted_once_a_plan(written: str, kind: str |
     }
 
 
-def test_a_tool_that_other_toolboxes_have_is_told_from_one_of_none() -> None:
+def test_tool_of_another_toolbox_counts_as_absent_not_as_invented() -> None:
     questions = [FOUR[0], FOUR[1].without("desk")]
     figures = evaluate(questions, {"a": always(DESK)}, resamples=20).figures["a"]
     assert figures["invented_absent"].value == 1 / 2
     assert figures["invented_steps"].value == 0
 
 
-def test_the_gold_plans_invent_nothing() -> None:
+def test_gold_plans_contain_no_inventions() -> None:
     figures = evaluate(FOUR, {"gold": gold(FOUR)}, resamples=20).figures["gold"]
     assert [figures[name].value for name in KINDS] == [0, 0, 0]

@@ -24,7 +24,9 @@ def read(folder: Path, items: list[Item]) -> FeedbackSet:
     return multihop_set(write_lines(folder / "items.jsonl", items), "towns")
 
 
-def test_every_paragraph_is_a_case_and_its_text_the_solution(tmp_path: Path) -> None:
+def test_multihop_set_makes_every_paragraph_a_case_with_its_text_as_solution(
+    tmp_path: Path,
+) -> None:
     items = town_items()
     items[0]["context"].append(["Quorn", ["Quorn is a village.", "It is small."]])
     cases = {str(case.problem["title"]): case for case in read(tmp_path, items).cases}
@@ -33,7 +35,7 @@ def test_every_paragraph_is_a_case_and_its_text_the_solution(tmp_path: Path) -> 
     assert cases["Quorn"].solution == cases["Quorn"].problem["text"]
 
 
-def test_relevant_are_all_supporting_paragraphs_of_two_or_more(tmp_path: Path) -> None:
+def test_relevant_cases_are_all_supporting_paragraphs_of_a_question(tmp_path: Path) -> None:
     items = town_items()
     items[0]["supporting_facts"] += [[town, 0] for town in TOWNS[1]]
     found = read(tmp_path, items)
@@ -42,7 +44,7 @@ def test_relevant_are_all_supporting_paragraphs_of_two_or_more(tmp_path: Path) -
     assert asked == [{*TOWNS[0], *TOWNS[1]}, *(set(pair) for pair in TOWNS[1:])]
 
 
-def test_cases_are_the_same_whatever_questions_and_labels_are(tmp_path: Path) -> None:
+def test_cases_of_a_multihop_set_do_not_depend_on_questions_and_labels(tmp_path: Path) -> None:
     other = town_items()
     for item in other:
         item["question"] = f"Why is it not {item['answer']}?"
@@ -64,41 +66,41 @@ def test_cases_are_the_same_whatever_questions_and_labels_are(tmp_path: Path) ->
     ],
     ids=["same-id", "no-id", "one-paragraph", "other-form"],
 )
-def test_item_that_cannot_be_used_is_an_input_error(
-    tmp_path: Path, change: Item, said: str
-) -> None:
+def test_invalid_multihop_item_raises_input_error(tmp_path: Path, change: Item, said: str) -> None:
     items = town_items()
     items[0] |= change
     with pytest.raises(InputError, match=said):
         read(tmp_path, items)
 
 
-def test_file_without_a_question_is_an_input_error(tmp_path: Path) -> None:
+def test_multihop_file_without_a_question_raises_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no question"):
         read(tmp_path, [])
 
 
 @settings(max_examples=30)
 @given(st.text())
-def test_half_follows_from_the_id_alone(question_id: str) -> None:
+def test_half_of_a_question_depends_only_on_its_id(question_id: str) -> None:
     question = LabelledQuestion(question_id, "?", frozenset("ab"))
     found = FeedbackSet("one", "code", [], [question])
     assert found.half(training=is_training(question_id)) == [question]
     assert found.half(training=not is_training(question_id)) == []
 
 
-def test_halves_are_those_that_were_published() -> None:
+def test_training_half_equals_the_published_one() -> None:
     # Another rule would let a trained judge be measured by what it was trained with.
     training = [is_training(f"question-{number}") for number in range(12)]
     assert "".join("10"[not half] for half in training) == "101010110111"
 
 
-def test_halves_are_about_as_many() -> None:
+def test_training_and_test_halves_have_about_the_same_size() -> None:
     assert 450 < sum(is_training(str(number)) for number in range(1000)) < 550
 
 
 @pytest.mark.parametrize("below", ["", "multihop"], ids=["the-folder", "the-one-above"])
-def test_sets_are_found_in_a_folder_and_in_the_one_above(tmp_path: Path, below: str) -> None:
+def test_multihop_sets_are_found_in_a_folder_and_in_the_one_above(
+    tmp_path: Path, below: str
+) -> None:
     multihop_folder(tmp_path)
     folder = tmp_path if below == "" else tmp_path / below
     for name in ("hotpotqa", "musique"):
@@ -106,7 +108,7 @@ def test_sets_are_found_in_a_folder_and_in_the_one_above(tmp_path: Path, below: 
         assert (found.name, found.kind, len(found.questions)) == (name, "paragraphs", len(TOWNS))
 
 
-def test_limit_takes_as_many_of_both_halves(tmp_path: Path) -> None:
+def test_limit_takes_the_same_number_of_questions_of_both_halves(tmp_path: Path) -> None:
     whole = find_sets(multihop_folder(tmp_path), only="musique")[0]
     (found,) = find_sets(tmp_path, only="musique", limit=4)
     assert found.half(training=True) == whole.half(training=True)[:2]
@@ -114,12 +116,12 @@ def test_limit_takes_as_many_of_both_halves(tmp_path: Path) -> None:
     assert found.cases == whole.cases
 
 
-def test_limit_that_leaves_a_half_empty_is_an_input_error(tmp_path: Path) -> None:
+def test_limit_that_leaves_a_half_empty_raises_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="larger --limit"):
         find_sets(multihop_folder(tmp_path), only="musique", limit=1)
 
 
-def test_folder_that_is_not_there_or_holds_no_set_is_an_input_error(tmp_path: Path) -> None:
+def test_missing_folder_or_folder_without_a_set_raises_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such folder"):
         find_sets(tmp_path / "none")
     with pytest.raises(InputError, match="holds no set of questions"):
@@ -158,7 +160,7 @@ def folder_of(folder: Path, one: list[Line], other: Sequence[Line] = ()) -> Path
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paragraphs, "ABSTRACTS", 25)
     monkeypatch.setattr(paragraphs, "CLAIMS_PER_HALF", 4)
 
@@ -170,7 +172,7 @@ def titles(found: FeedbackSet) -> dict[str, set[str]]:
     }
 
 
-def test_claims_of_all_files_that_cite_something_are_asked(tmp_path: Path) -> None:
+def test_scifact_questions_are_the_claims_of_all_files_with_citations(tmp_path: Path) -> None:
     found = scifact_set(folder_of(tmp_path, claims()[:9], claims()[9:]))
     assert titles(found) == {
         str(claim["claim"]).strip(): {f"Enzyme {number}." for number in claim["cited_doc_ids"]}
@@ -179,15 +181,15 @@ def test_claims_of_all_files_that_cite_something_are_asked(tmp_path: Path) -> No
     }
 
 
-def test_every_abstract_is_a_case_where_there_are_few(tmp_path: Path) -> None:
+def test_small_scifact_set_contains_every_abstract_as_a_case(tmp_path: Path) -> None:
     found = scifact_set(folder_of(tmp_path, claims()))
     assert len(found.cases) == len(abstracts())
     case = next(case for case in found.cases if case.problem["title"] == "Enzyme 7.")
     assert case.problem["text"] == case.solution == "It cuts 7. So."
 
 
-@pytest.mark.usefixtures("small")
-def test_of_many_abstracts_those_that_are_needed_are_there_and_of_many_claims_some_of_both_halves(
+@pytest.mark.usefixtures("small_limits")
+def test_large_scifact_set_is_sampled_and_keeps_the_cited_abstracts(
     tmp_path: Path,
 ) -> None:
     found = scifact_set(folder_of(tmp_path, claims()))
@@ -198,13 +200,13 @@ def test_of_many_abstracts_those_that_are_needed_are_there_and_of_many_claims_so
     assert found.origin["abstracts_in_file"] == len(abstracts())
 
 
-def test_order_of_files_and_lines_changes_nothing(tmp_path: Path) -> None:
+def test_scifact_set_does_not_depend_on_the_order_of_files_and_lines(tmp_path: Path) -> None:
     found = scifact_set(folder_of(tmp_path / "one", claims()[:9], claims()[9:]))
     other = scifact_set(folder_of(tmp_path / "two", claims()[::-1]))
     assert (other.cases, other.questions) == (found.cases, found.questions)
 
 
-def test_order_of_the_cases_tells_nothing_of_what_is_cited(tmp_path: Path) -> None:
+def test_order_of_scifact_cases_does_not_depend_on_citations(tmp_path: Path) -> None:
     found = scifact_set(folder_of(tmp_path / "one", claims()))
     other = [claim | {"cited_doc_ids": [39 - claim["id"]]} for claim in claims()]
     assert scifact_set(folder_of(tmp_path / "two", other)).cases == found.cases
@@ -226,15 +228,13 @@ def test_scifact_is_found_in_a_folder_and_in_the_one_above(tmp_path: Path, below
     ],
     ids=["same-id", "not-there", "other-form"],
 )
-def test_claim_that_cannot_be_used_is_an_input_error(
-    tmp_path: Path, change: Line, said: str
-) -> None:
+def test_invalid_scifact_claim_raises_input_error(tmp_path: Path, change: Line, said: str) -> None:
     lines = claims()
     lines[2] |= change
     with pytest.raises(InputError, match=said):
         scifact_set(folder_of(tmp_path, lines))
 
 
-def test_claims_that_cite_nothing_are_an_input_error(tmp_path: Path) -> None:
+def test_scifact_claims_without_citations_raise_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no claim cites an abstract"):
         scifact_set(folder_of(tmp_path, [claim | {"cited_doc_ids": []} for claim in claims()]))

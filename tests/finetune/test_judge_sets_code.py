@@ -45,7 +45,7 @@ def mill(corpus: CodeCorpus) -> FeedbackSet:
     return code_set(corpus)
 
 
-def test_each_function_that_was_cut_and_has_its_own_symbol_is_asked_about_once(
+def test_code_set_has_one_question_per_unique_function_of_several_chunks(
     mill: FeedbackSet,
 ) -> None:
     assert sorted(question.id for question in mill.questions) == [
@@ -56,7 +56,7 @@ def test_each_function_that_was_cut_and_has_its_own_symbol_is_asked_about_once(
     ]
 
 
-def test_relevant_are_the_chunks_that_make_up_the_function_and_no_other(mill: FeedbackSet) -> None:
+def test_relevant_cases_are_exactly_the_chunks_of_the_function(mill: FeedbackSet) -> None:
     for question in mill.questions:
         chunks = [case for case in mill.cases if case.id in question.relevant]
         chunks.sort(key=lambda case: int(case.metadata["position"]))
@@ -68,7 +68,7 @@ def test_relevant_are_the_chunks_that_make_up_the_function_and_no_other(mill: Fe
         assert whole.count("def ") == 1
 
 
-def test_symbol_that_two_files_define_is_asked_for_with_its_file(mill: FeedbackSet) -> None:
+def test_question_about_a_symbol_of_two_files_names_the_file(mill: FeedbackSet) -> None:
     for question in mill.questions:
         source, _, symbol = question.id.partition(":")
         assert all(part in question.text for part in symbol.split("."))
@@ -76,17 +76,17 @@ def test_symbol_that_two_files_define_is_asked_for_with_its_file(mill: FeedbackS
             assert source in question.text
 
 
-def test_tests_and_files_that_are_no_python_are_no_cases(mill: FeedbackSet) -> None:
+def test_code_set_omits_tests_and_files_that_are_no_python(mill: FeedbackSet) -> None:
     sources = {str(case.metadata["source"]) for case in mill.cases}
     assert sources == {f"invented_mill/{name}.py" for name in ("sluice", "twice", "wheel")}
 
 
-def test_settings_tell_versions_and_what_is_missing(mill: FeedbackSet) -> None:
+def test_code_set_origin_lists_package_versions_and_missing_packages(mill: FeedbackSet) -> None:
     assert mill.origin["packages"] == {"invented_mill": "2.5"}
     assert mill.origin["packages_missing"] == ["invented-kiln"]
 
 
-def test_set_of_no_installed_package_is_an_input_error() -> None:
+def test_code_set_without_an_installed_package_raises_input_error() -> None:
     with pytest.raises(InputError, match="none is installed"):
         code_set(read_code([("invented-kiln", "kiln")]))
 
@@ -96,12 +96,12 @@ def function(number: int, package: str = "mill", chunks: int = 2) -> PackageDefi
     return PackageDefinition(package, f"{package}/a.py", f"turn_{number}", ids, False)
 
 
-def test_no_package_has_more_questions_than_its_share() -> None:
+def test_package_has_at_most_its_share_of_questions() -> None:
     asked = ask_about([function(number) for number in range(PER_PACKAGE + 30)])
     assert len(asked) == len({question.id for question in asked}) == PER_PACKAGE
 
 
-def test_another_package_changes_no_question_of_this_one() -> None:
+def test_questions_about_a_package_do_not_depend_on_other_packages() -> None:
     mill = [function(number) for number in range(20)]
     kiln = [
         PackageDefinition("kiln", "kiln/a.py", f"bake_{n}", ("x", "y"), False) for n in range(20)
@@ -110,17 +110,17 @@ def test_another_package_changes_no_question_of_this_one() -> None:
     assert {q for q in with_kiln if q.id.startswith("mill")} == set(ask_about(mill))
 
 
-def test_function_of_one_chunk_or_of_very_many_is_not_asked_about() -> None:
+def test_no_question_is_asked_about_a_function_of_one_or_forty_chunks() -> None:
     asked = ask_about([function(1, chunks=1), function(2), function(3, chunks=40)])
     assert [question.id for question in asked] == ["mill/a.py:turn_2"]
 
 
-def test_questions_are_worded_in_several_ways() -> None:
+def test_code_questions_have_at_least_seven_wordings() -> None:
     asked = ask_about([function(number) for number in range(40)])
     assert len({re.sub(r"turn_\d+", "", question.text) for question in asked}) >= 7
 
 
-def test_overloads_setters_and_nested_functions_are_no_functions_of_their_own() -> None:
+def test_overloads_setters_and_nested_functions_are_no_unique_definitions() -> None:
     source = b"""
 try:
     def late(): ...
@@ -147,7 +147,7 @@ def described(corpus: CodeCorpus) -> FeedbackSet:
     return described_set(corpus, WRITTEN)
 
 
-def test_described_function_has_the_chunks_that_it_has_when_it_is_named(
+def test_described_function_has_the_same_relevant_chunks_as_the_named_one(
     described: FeedbackSet, mill: FeedbackSet
 ) -> None:
     named = {question.id: question.relevant for question in mill.questions}
@@ -165,19 +165,19 @@ def test_function_is_in_the_same_half_whether_it_is_named_or_described(
         assert [question.relevant for question in found.half(training=training)] == half
 
 
-def test_both_sets_of_code_are_of_the_very_same_cases(
+def test_described_set_and_code_set_share_the_same_cases(
     described: FeedbackSet, mill: FeedbackSet
 ) -> None:
     assert described.cases is mill.cases
 
 
-def test_functions_that_are_not_there_are_counted(described: FeedbackSet) -> None:
+def test_described_functions_that_are_not_installed_are_counted(described: FeedbackSet) -> None:
     assert described.origin["functions_described"] == 2
     assert described.origin["functions_left_out"] == 2
     assert described.origin["packages"] == {"invented_mill": "2.5"}
 
 
-def test_packages_without_any_described_function_are_an_input_error(
+def test_packages_without_a_described_function_raise_input_error(
     corpus: CodeCorpus,
 ) -> None:
     with pytest.raises(InputError, match=r"code_described .* invented_mill"):
@@ -203,7 +203,7 @@ def test_no_written_question_names_its_function_its_class_or_its_file() -> None:
     assert named == []
 
 
-def test_written_questions_are_of_all_packages_and_half_of_them_ask_for_the_whole() -> None:
+def test_written_questions_cover_all_packages_and_half_ask_for_the_whole() -> None:
     written = written_questions()
     packages = Counter(key.partition("/")[0] for key in written)
     assert set(packages) == {folder for _, folder in PACKAGES}

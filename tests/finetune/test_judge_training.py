@@ -86,7 +86,7 @@ def model(labelled: LabelledSet) -> JudgeModel:
     return train_judge([labelled])
 
 
-def test_a_judge_learns_what_is_relevant_and_its_control_does_not(model: JudgeModel) -> None:
+def test_trained_judge_predicts_relevance_better_than_its_control(model: JudgeModel) -> None:
     figures = model.training["test_figures"]["towns"]["sentences"]
     assert figures["questions"] == 15
     assert figures["auc"] > 0.85
@@ -100,7 +100,7 @@ def test_a_judge_learns_what_is_relevant_and_its_control_does_not(model: JudgeMo
     }
 
 
-def test_equal_data_makes_an_equal_file(
+def test_judge_trained_twice_on_equal_data_gives_an_equal_file(
     model: JudgeModel, labelled: LabelledSet, tmp_path: Path
 ) -> None:
     first, other = tmp_path / "one.json", tmp_path / "other.json"
@@ -110,7 +110,7 @@ def test_equal_data_makes_an_equal_file(
     assert JudgeModel.load(first) == model
 
 
-def test_nothing_is_learned_from_the_test_questions(
+def test_judge_training_does_not_use_the_test_questions(
     model: JudgeModel, labelled: LabelledSet
 ) -> None:
     nowhere = frozenset({"00000000-0000-4000-8000-000000000000"})
@@ -121,7 +121,7 @@ def test_nothing_is_learned_from_the_test_questions(
 
 
 @pytest.mark.parametrize("strategy", [SentenceStrategy(), RocchioStrategy()], ids=["0", "1"])
-def test_training_walks_the_loop_that_is_run_later(
+def test_judge_training_rounds_equal_those_of_the_feedback_loop(
     model: JudgeModel, labelled: LabelledSet, strategy: SentenceStrategy | RocchioStrategy
 ) -> None:
     from casewright.finetune.judge_rounds import marks_of_model
@@ -137,14 +137,14 @@ def test_training_walks_the_loop_that_is_run_later(
         assert {entry["id"] for entry in result.candidates if entry["relevant"]} == marked
 
 
-def test_the_labels_as_judge_call_relevant_what_is(labelled: LabelledSet) -> None:
+def test_labels_as_marks_marks_exactly_the_relevant_cases(labelled: LabelledSet) -> None:
     runner = LoopRunner(labelled, SentenceStrategy())
     for question in labelled.test:
         for now, marked in runner.rounds(question, labels_as_marks):
             assert set(marked) == question.relevant.intersection(now.ids)
 
 
-def test_data_of_which_nothing_can_be_learned_is_a_users_error(labelled: LabelledSet) -> None:
+def test_judge_training_without_relevant_cases_raises_input_error(labelled: LabelledSet) -> None:
     nowhere = frozenset({"00000000-0000-4000-8000-000000000000"})
     questions = [LabelledQuestion(q.id, q.text, nowhere) for q in labelled.training]
     empty = LabelledSet("empty", labelled.store, questions, labelled.test)
@@ -152,12 +152,12 @@ def test_data_of_which_nothing_can_be_learned_is_a_users_error(labelled: Labelle
         train_judge([empty])
 
 
-def test_a_labelled_folder_is_one_set_without_those_of_code(tmp_path: Path) -> None:
+def test_find_sets_returns_one_set_for_a_labelled_folder(tmp_path: Path) -> None:
     (towns,) = find_sets(folder(tmp_path))
     assert (towns.name, len(towns.cases), len(towns.questions)) == (tmp_path.name, 60, 30)
 
 
-def test_a_half_without_questions_is_a_users_error(tmp_path: Path) -> None:
+def test_labelled_set_with_an_empty_half_raises_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="1 questions to train with and 0 to test with"):
         find_sets(folder(tmp_path), limit=1)
 
@@ -188,7 +188,7 @@ QUESTION = '{"id": "q", "question": "which?", "relevant": ["a"]}\n'
     ],
     ids=range(16),
 )
-def test_labelled_data_of_another_form_is_a_users_error(
+def test_invalid_labelled_data_raises_input_error_naming_the_place(
     tmp_path: Path, cases: str | None, questions: str | None, words: list[str]
 ) -> None:
     for name, text in (("cases", cases), ("questions", questions)):
@@ -199,7 +199,7 @@ def test_labelled_data_of_another_form_is_a_users_error(
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
-def test_cases_without_any_title_make_a_store_of_one_facet(tmp_path: Path) -> None:
+def test_labelled_cases_without_titles_make_a_store_with_one_facet(tmp_path: Path) -> None:
     (tmp_path / "cases.jsonl").write_text(CASE, encoding="utf-8")
     (tmp_path / "questions.jsonl").write_text(QUESTION, encoding="utf-8")
     found = labelled_set(tmp_path)
@@ -208,7 +208,7 @@ def test_cases_without_any_title_make_a_store_of_one_facet(tmp_path: Path) -> No
         assert [facet.name for facet in store.schema.facets] == ["text"]
 
 
-def test_figures_are_those_of_the_textbooks() -> None:
+def test_auc_and_calibration_error_match_known_values() -> None:
     labels = np.array([True, False, True, False])
     assert auc(np.array([0.9, 0.1, 0.8, 0.2]), labels) == 1
     assert auc(np.array([0.1, 0.9, 0.2, 0.8]), labels) == 0

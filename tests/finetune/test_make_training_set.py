@@ -34,7 +34,7 @@ def section(**settings: Any) -> DataSection:
     return DataSection.model_validate({"domain": "toy", "validation": 0.1, **settings})
 
 
-def made(
+def make_set(
     queries: Sequence[AnnotatedQuery] = QUERIES,
     measuring: Sequence[str] = (),
     encoder: HashingEncoder = ENCODER,
@@ -45,8 +45,8 @@ def made(
 
 
 @pytest.fixture(scope="module")
-def whole() -> TrainingSet:
-    return made(ttg={"tasks_per_query": 4}, copies=2)
+def whole_set() -> TrainingSet:
+    return make_set(ttg={"tasks_per_query": 4}, copies=2)
 
 
 @pytest.fixture(scope="module")
@@ -76,18 +76,18 @@ def questions(example: TrainingExample) -> set[str]:
     return {line.partition(": ")[2] for line in lines if line.startswith("Question: ")}
 
 
-def test_every_query_gives_its_plan_and_secondary_tasks_beside_it(whole: TrainingSet) -> None:
-    tasks = Counter(example.task for example in whole.examples)
+def test_every_query_gives_its_plan_and_secondary_tasks(whole_set: TrainingSet) -> None:
+    tasks = Counter(example.task for example in whole_set.examples)
     assert set(tasks) == {"plan", *TASK_NAMES}
-    by_query = Counter(example.source for example in whole.examples if example.task == "plan")
+    by_query = Counter(example.source for example in whole_set.examples if example.task == "plan")
     assert by_query == {str(query.record.id): 2 for query in QUERIES}
-    assert len({example.id for example in whole.examples}) == len(whole.examples)
-    most = Counter(example.source for example in whole.examples)
+    assert len({example.id for example in whole_set.examples}) == len(whole_set.examples)
+    most = Counter(example.source for example in whole_set.examples)
     assert max(most.values()) == 8
 
 
-def test_every_plan_calls_only_what_its_own_prompt_shows(whole: TrainingSet) -> None:
-    plans = [example for example in whole.examples if example.task == "plan"]
+def test_training_plans_call_only_tools_of_their_prompt(whole_set: TrainingSet) -> None:
+    plans = [example for example in whole_set.examples if example.task == "plan"]
     for example in plans:
         shown = example.prompt.head.partition("\n\nTools:\n")[2].partition("\n\nRules:")[0]
         for tool in parse_plan(example.completion).tools:
@@ -95,8 +95,10 @@ def test_every_plan_calls_only_what_its_own_prompt_shows(whole: TrainingSet) -> 
     assert any("search_shop" in example.completion for example in plans)
 
 
-def test_a_query_and_its_likes_are_on_one_side(whole: TrainingSet) -> None:
-    sources = [{example.source for example in side} for side in (whole.train, whole.validation)]
+def test_similar_queries_are_all_in_training_or_all_in_validation(whole_set: TrainingSet) -> None:
+    sources = [
+        {example.source for example in side} for side in (whole_set.train, whole_set.validation)
+    ]
     assert sources[0].isdisjoint(sources[1])
     groups = similarity_groups([query.query for query in QUERIES], ENCODER)
     of_query = {str(query.record.id): g for query, g in zip(QUERIES, groups, strict=True)}
@@ -105,21 +107,21 @@ def test_a_query_and_its_likes_are_on_one_side(whole: TrainingSet) -> None:
     assert len(sources[1]) == round(0.1 * len(QUERIES))
 
 
-def test_no_prompt_shows_the_plan_of_a_validation_query(whole: TrainingSet) -> None:
-    held = {example.source for example in whole.validation}
+def test_training_prompts_show_no_validation_query(whole_set: TrainingSet) -> None:
+    held = {example.source for example in whole_set.validation}
     texts = {query.query for query in QUERIES if str(query.record.id) in held}
-    assert [one.id for one in whole.train if questions(one) & texts] == []
+    assert [one.id for one in whole_set.train if questions(one) & texts] == []
     # In validation each shows its own question alone.
-    for example in whole.validation:
+    for example in whole_set.validation:
         assert len(questions(example) & texts) <= 1
-    assert any(len(questions(example)) > 2 for example in whole.train)
+    assert any(len(questions(example)) > 2 for example in whole_set.train)
 
 
-def test_queries_for_measuring_never_enter(whole: TrainingSet) -> None:
+def test_measuring_queries_are_never_in_the_training_set(whole_set: TrainingSet) -> None:
     forbidden = [query.query for query in QUERIES[::9]]
     spoken = [text.upper() + "  !" for text in forbidden]
-    without = made(measuring=spoken)
-    assert any(questions(example) & set(forbidden) for example in whole.examples)
+    without = make_set(measuring=spoken)
+    assert any(questions(example) & set(forbidden) for example in whole_set.examples)
     assert [one.id for one in without.examples if questions(one) & set(forbidden)] == []
     told = without.manifest["queries"]
     kept = [query for query in QUERIES if query.query not in forbidden]
@@ -127,10 +129,15 @@ def test_queries_for_measuring_never_enter(whole: TrainingSet) -> None:
     assert (told["given"], told["taken"]) == (len(QUERIES), len(kept))
 
 
-def test_the_manifest_counts_what_is_there_and_is_plain_json(whole: TrainingSet) -> None:
-    manifest = whole.manifest
+def test_training_set_manifest_counts_the_examples_and_is_plain_json(
+    whole_set: TrainingSet,
+) -> None:
+    manifest = whole_set.manifest
     assert json.loads(json.dumps(manifest)) == manifest
-    for name, side in (("train.jsonl", whole.train), ("validation.jsonl", whole.validation)):
+    for name, side in (
+        ("train.jsonl", whole_set.train),
+        ("validation.jsonl", whole_set.validation),
+    ):
         told = manifest["examples"][name]
         assert told["tasks"] == Counter(example.task for example in side)
         assert told["sources"] == {"queries": len(side)}
@@ -146,19 +153,19 @@ def test_the_manifest_counts_what_is_there_and_is_plain_json(whole: TrainingSet)
     }
 
 
-def test_the_seed_decides_over_everything() -> None:
-    assert made(seed=3) == made(seed=3)
-    first, second = made(seed=3), made(seed=4)
+def test_training_set_depends_only_on_the_seed() -> None:
+    assert make_set(seed=3) == make_set(seed=3)
+    first, second = make_set(seed=3), make_set(seed=4)
     assert first.train != second.train
     assert {one.source for one in first.validation} != {one.source for one in second.validation}
 
 
-def test_a_set_of_other_queries_tools_or_settings_has_another_manifest() -> None:
-    one = made()
+def test_other_queries_labels_or_settings_change_the_manifest() -> None:
+    one = make_set()
     others = [
-        made(QUERIES[:-1]),
-        made([*QUERIES[:-1], replace(QUERIES[-1], label="other")]),
-        made(tevo={"reword": 0}),
+        make_set(QUERIES[:-1]),
+        make_set([*QUERIES[:-1], replace(QUERIES[-1], label="other")]),
+        make_set(tevo={"reword": 0}),
     ]
     manifests = [json.dumps(other.manifest) for other in [one, *others]]
     assert len(set(manifests)) == 4
@@ -166,18 +173,18 @@ def test_a_set_of_other_queries_tools_or_settings_has_another_manifest() -> None
     assert len(hashes) == 3
 
 
-def test_nothing_is_embedded_that_nothing_is_asked_of() -> None:
+def test_nothing_is_embedded_without_validation_and_plan_cases() -> None:
     encoder = HashingEncoder(256)
     still: dict[str, Any] = {"validation": 0, "tevo": {"enabled": False, "shots": 0}}
-    assert made(encoder=encoder, **still).validation == ()
+    assert make_set(encoder=encoder, **still).validation == ()
     assert encoder.calls == []
-    made(encoder=encoder)
+    make_set(encoder=encoder)
     assert encoder.calls != []
 
 
-def test_examples_that_do_not_differ_are_kept_once() -> None:
+def test_equal_training_examples_are_kept_once() -> None:
     still: dict[str, Any] = {"tevo": {"enabled": False, "shots": 0}, "ttg": {"tasks_per_query": 1}}
-    assert Counter(one.source for one in made(copies=3, **still).examples) == {
+    assert Counter(one.source for one in make_set(copies=3, **still).examples) == {
         str(query.record.id): 1 for query in QUERIES
     }
 
@@ -186,19 +193,19 @@ def test_queries_without_ids_are_numbered() -> None:
     nameless = [
         replace(query, record=query.record.model_copy(update={"id": None})) for query in QUERIES
     ]
-    sources = {example.source for example in made(nameless).examples}
+    sources = {example.source for example in make_set(nameless).examples}
     assert sources == {f"query-{number}" for number in range(1, len(QUERIES) + 1)}
 
 
 def test_two_queries_of_one_id_are_refused() -> None:
     with pytest.raises(InputError, match="id 't0'"):
-        made([*QUERIES, QUERIES[0]])
+        make_set([*QUERIES, QUERIES[0]])
 
 
-def test_a_gold_plan_that_is_not_right_is_refused_by_the_query() -> None:
+def test_invalid_gold_plan_is_refused_naming_the_query() -> None:
     wrong = AnnotatedQuery.read({"id": "w", "query": "what is it", "plan": "s1 = nothing()"})
     with pytest.raises(InputError, match=r"'w' \('what is it'\).*no tool nothing"):
-        made([*QUERIES, wrong])
+        make_set([*QUERIES, wrong])
 
 
 @pytest.mark.parametrize(
@@ -210,32 +217,32 @@ def test_a_gold_plan_that_is_not_right_is_refused_by_the_query() -> None:
     ],
     ids=["id", "class", "tool"],
 )
-def test_text_that_no_file_can_hold_is_refused_by_its_place(
+def test_text_with_a_lone_surrogate_is_refused_naming_its_place(
     change: dict[str, Any], place: str
 ) -> None:
     record = {"id": "w", "query": "what is it", "plan": "s1 = no_evidence()", **change}
     with pytest.raises(InputError, match=f"{place}.*cannot be written as UTF-8"):
-        made([*QUERIES, AnnotatedQuery.read(record)])
+        make_set([*QUERIES, AnnotatedQuery.read(record)])
 
 
-def test_no_queries_are_refused() -> None:
+def test_training_set_of_no_queries_is_refused() -> None:
     with pytest.raises(InputError, match="0 were given"):
-        made([])
+        make_set([])
     with pytest.raises(InputError, match="1 were given, and 1 are test questions"):
-        made(QUERIES[:1], measuring=[QUERIES[0].query])
+        make_set(QUERIES[:1], measuring=[QUERIES[0].query])
 
 
-def test_sampling_takes_as_many_queries_as_it_is_told() -> None:
-    few = made(sampling={"method": "dqs", "initial": 10, "size": 20})
+def test_training_set_takes_the_number_of_queries_set_by_sampling() -> None:
+    few = make_set(sampling={"method": "dqs", "initial": 10, "size": 20})
     assert few.manifest["queries"]["taken"] == 20
     assert len({example.source for example in few.examples}) == 20
 
 
 @pytest.mark.parametrize("copies", [1, 2])
-def test_the_share_of_instructions_is_of_their_pool_beside_any_number_of_planning_tasks(
+def test_instruction_share_does_not_depend_on_the_number_of_planning_tasks(
     source: dict[str, str], copies: int
 ) -> None:
-    mixed = made(instructions={"share": 0.4, "sources": [source]}, copies=copies)
+    mixed = make_set(instructions={"share": 0.4, "sources": [source]}, copies=copies)
     assert len(generic(mixed.examples)) == 24
     planning = len(mixed.examples) - 24
     told = mixed.manifest["instructions"]
@@ -248,9 +255,11 @@ def test_the_share_of_instructions_is_of_their_pool_beside_any_number_of_plannin
     }
 
 
-def test_what_is_made_of_one_record_is_on_one_side(source: dict[str, str]) -> None:
+def test_instructions_of_one_record_are_all_in_training_or_validation(
+    source: dict[str, str],
+) -> None:
     settings = {"share": 0.8, "sources": [source]}
-    mixed = made(instructions=settings, validation=0.4)
+    mixed = make_set(instructions=settings, validation=0.4)
     sides = [
         {example.source for example in generic(side)} for side in (mixed.train, mixed.validation)
     ]
@@ -258,8 +267,8 @@ def test_what_is_made_of_one_record_is_on_one_side(source: dict[str, str]) -> No
     assert all(len(side) > 3 for side in sides)
 
 
-def test_of_no_task_a_query_there_are_instructions_alone(source: dict[str, str]) -> None:
-    mixed = made(
+def test_zero_tasks_per_query_gives_a_set_of_instructions_only(source: dict[str, str]) -> None:
+    mixed = make_set(
         ttg={"tasks_per_query": 0},
         instructions={"share": 1, "sources": [source]},
         corpus={"copies": 1, "domain_guests": 5},
@@ -270,6 +279,6 @@ def test_of_no_task_a_query_there_are_instructions_alone(source: dict[str, str])
     assert "corpus" not in mixed.manifest
 
 
-def test_a_set_of_nothing_is_refused() -> None:
+def test_settings_for_an_empty_training_set_are_refused() -> None:
     with pytest.raises(ValidationError, match="are both 0"):
         section(ttg={"tasks_per_query": 0})

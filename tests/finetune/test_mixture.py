@@ -19,7 +19,7 @@ def examples(count: int, task: str = "plan") -> list[TrainingExample]:
     ]
 
 
-def test_of_examples_with_one_prompt_and_completion_the_first_is_kept() -> None:
+def test_without_duplicates_keeps_the_first_of_equal_examples() -> None:
     first, second = examples(2)
     again = TrainingExample("again", "other", "made", first.prompt, first.completion)
     answered = TrainingExample("answered", "plan", "made", first.prompt, "another answer")
@@ -43,18 +43,18 @@ def test_validation_takes_whole_groups_up_to_its_share(
     assert len(drawn) <= round(share * len(groups)) or len(inside) == 1
 
 
-def test_validation_reaches_its_share_where_the_groups_are_small() -> None:
+def test_validation_reaches_its_share_with_small_groups() -> None:
     drawn = validation_items([number // 2 for number in range(1000)], 0.1)
     assert len(drawn) == 100
     assert validation_items(list(range(10)), 0) == frozenset()
 
 
-def test_queries_that_are_all_alike_cannot_be_split() -> None:
+def test_validation_of_a_single_group_is_refused() -> None:
     with pytest.raises(InputError, match="validation = 0"):
         validation_items([1, 1, 1], 0.1)
 
 
-def test_a_share_of_all_keys_is_for_validation_by_seed() -> None:
+def test_in_validation_selects_about_the_share_of_keys_by_seed() -> None:
     keys = [f"key {n}" for n in range(4000)]
     drawn = {key for key in keys if in_validation(key, 0.1)}
     assert 320 < len(drawn) < 480

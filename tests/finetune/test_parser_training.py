@@ -1,4 +1,4 @@
-"""Training the plan parser: episodes, the loss, and a stopped training that goes on."""
+"""Training the plan parser: episodes, the loss, and resuming a stopped training."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def drawn(settings: EpisodeSettings, seed: int = 0) -> Episode:
     return next(episodes([SHOP_SOURCE], parser_tokenizer(), settings, random.Random(seed)))
 
 
-def test_no_message_is_a_case_of_itself() -> None:
+def test_no_message_of_an_episode_is_its_own_plan_case() -> None:
     episode = drawn(EpisodeSettings(few=0, examples_only=0))
     assert any(any(row[: episode.planned_count]) for row in episode.is_case)
     assert not any(episode.is_case[row][row] for row in range(episode.planned_count))
 
 
-def test_a_message_without_its_tool_is_planned_no_evidence_or_left_out() -> None:
+def test_episode_with_removed_tools_plans_only_with_the_remaining_tools() -> None:
     settings = EpisodeSettings(few=0, removed=1, added=0, mixed=0)
     for seed in range(8):
         episode = drawn(settings, seed)
@@ -56,7 +56,7 @@ def test_a_message_without_its_tool_is_planned_no_evidence_or_left_out() -> None
         assert all(step.tool < len(names) for plan in episode.plans for step in plan)
 
 
-def test_a_small_toolbox_keeps_the_messages_that_it_answers_and_few_that_it_refuses() -> None:
+def test_episode_with_few_tools_has_at_most_a_fifth_no_evidence_plans() -> None:
     settings = EpisodeSettings(few=1, added=0, mixed=0, composed=0)
     for seed in range(8):
         episode = drawn(settings, seed)
@@ -67,7 +67,7 @@ def test_a_small_toolbox_keeps_the_messages_that_it_answers_and_few_that_it_refu
         assert sum(plan == ["no_evidence"] for plan in plans) <= len(plans) / 5
 
 
-def test_a_variant_keeps_its_plans_valid_under_other_names() -> None:
+def test_plans_of_a_varied_source_stay_valid_under_other_tool_names() -> None:
     box = validation_toolboxes()[0]
     source = vary_source(Source(box.name, box.toolbox, box.pools, box.queries), 1)
     assert set(source.toolbox.names) != set(box.toolbox.names)
@@ -75,7 +75,7 @@ def test_a_variant_keeps_its_plans_valid_under_other_names() -> None:
         query.record.request(source.toolbox).validate(query.plan)
 
 
-def test_a_host_is_drawn_with_the_tools_and_messages_of_another_toolbox() -> None:
+def test_host_source_gets_tools_and_messages_of_another_toolbox() -> None:
     box = validation_toolboxes()[0]
     *_, host = source_drawer([box], extended=[SHOP_SOURCE])(random.Random(0))
     assert len(host.toolbox) > len(SHOP)
@@ -84,7 +84,7 @@ def test_a_host_is_drawn_with_the_tools_and_messages_of_another_toolbox() -> Non
         query.record.request(host.toolbox).validate(query.plan)
 
 
-def test_the_encoder_is_trained_with_states_of_eight_bits(tmp_path: Path) -> None:
+def test_parser_training_states_are_closer_to_8_bit_than_to_float_states(tmp_path: Path) -> None:
     settings = ParserSettings(minutes=0, frozen=1)
     network = train_parser(lambda _: [SHOP_SOURCE], settings, tmp_path, device="cpu")
     message = drawn(EpisodeSettings()).messages[0]
@@ -102,7 +102,7 @@ def test_the_encoder_is_trained_with_states_of_eight_bits(tmp_path: Path) -> Non
     assert eight < floats
 
 
-def test_the_loss_of_one_episode_falls_when_it_is_learned() -> None:
+def test_parser_loss_of_one_episode_halves_in_25_training_steps() -> None:
     network = untrained().train()
     episode = drawn(EpisodeSettings(few=0, removed=0, added=0, mixed=0))
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3)
@@ -116,7 +116,7 @@ def test_the_loss_of_one_episode_falls_when_it_is_learned() -> None:
     assert losses[-1] < losses[0] / 2
 
 
-def test_a_stopped_training_goes_on_and_what_it_wrote_can_be_loaded(tmp_path: Path) -> None:
+def test_stopped_parser_training_resumes_and_its_parser_can_be_loaded(tmp_path: Path) -> None:
     settings = ParserSettings(minutes=1e-9)
     for _ in range(2):
         network = train_parser(lambda rng: [SHOP_SOURCE], settings, tmp_path / "run")
@@ -135,14 +135,14 @@ def test_a_stopped_training_goes_on_and_what_it_wrote_can_be_loaded(tmp_path: Pa
         )
 
 
-def test_each_pass_draws_every_toolbox_once() -> None:
+def test_source_drawer_draws_every_toolbox_once_per_pass() -> None:
     boxes = validation_toolboxes()[:3]
     found = source_drawer(boxes)(random.Random(0))
     assert [source.name for source in found] == [box.name for box in boxes]
     assert all(isinstance(source.toolbox, Toolbox) for source in found)
 
 
-def test_a_surer_plan_is_right_more_often_by_the_fitted_curve() -> None:
+def test_fitted_parser_confidence_matches_the_share_of_right_plans() -> None:
     rng = random.Random(0)
     shares = {-0.001: 0.9, -0.05: 0.7, -0.25: 0.5, -1.2: 0.3}
     found = [PlanScore(s, True, rng.random() < p) for s, p in shares.items() for _ in range(200)]
@@ -152,7 +152,7 @@ def test_a_surer_plan_is_right_more_often_by_the_fitted_curve() -> None:
     assert card.confidence(-1.2) <= asking_threshold([sure], 0.1) < card.confidence(-0.25)
 
 
-def test_of_no_held_out_toolbox_more_than_the_share_is_asked_back() -> None:
+def test_asking_threshold_asks_back_at_most_the_share_per_toolbox() -> None:
     card = ParserCard(slope=1.0, shift=0.0)
     groups = [[PlanScore(-score / 10, True, True) for score in range(n, 100 + n)] for n in (0, 90)]
     confidences = [[card.confidence(item.score) for item in group] for group in groups]
@@ -161,7 +161,7 @@ def test_of_no_held_out_toolbox_more_than_the_share_is_asked_back() -> None:
     assert asked == [0, 10]
 
 
-def test_a_toolbox_whose_messages_take_no_argument_is_left_out() -> None:
+def test_toolbox_whose_plans_have_no_arguments_gives_no_episodes() -> None:
     toolbox = Toolbox([ToolSpec("opening_hours", "When the shop is open.")])
     rows = [
         AnnotatedQuery.read({"query": q, "plan": "s1 = opening_hours()"}) for q in ("open", "now")

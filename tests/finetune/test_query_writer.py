@@ -1,4 +1,4 @@
-"""New queries by a chat model: which are wanted, which are kept, and when it ends."""
+"""New queries by a chat model: which are requested, which are kept, and when it stops."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SHAPE = 's1 = find(query="")'
 FINDING = PlanKind(SHAPE, "", ())
 
 
-def one(query: str, plan: str, **context: Any) -> dict[str, Any]:
+def query_record(query: str, plan: str, **context: Any) -> dict[str, Any]:
     return {"query": query, "context": context, "plan": plan}
 
 
 def find(thing: str) -> dict[str, Any]:
-    return one(f"do you have {thing}", f's1 = find(query="{thing}")')
+    return query_record(f"do you have {thing}", f's1 = find(query="{thing}")')
 
 
 def listed(*objects: Any) -> str:
@@ -48,7 +48,7 @@ def writer(
     return QueryWriter(model, toolbox, queries, encoder, excluded=apart, seconds=seconds)
 
 
-def test_shapes_are_wanted_by_frequency_and_tools_without_a_query_by_themselves() -> None:
+def test_plan_kinds_lists_shapes_by_frequency_and_then_unused_tools() -> None:
     rows: list[Any] = [
         ("do you sell mugs", 's1 = find(query="mugs")', {}),
         ("is it red", PAGE, {"p": 1}),
@@ -71,13 +71,13 @@ def test_shapes_are_wanted_by_frequency_and_tools_without_a_query_by_themselves(
     ]
 
 
-def test_a_toolbox_without_any_query_is_written_for_tool_by_tool() -> None:
+def test_plan_kinds_without_queries_lists_each_tool() -> None:
     found = plan_kinds([], SHOP)
     assert [wanted.tool for wanted in found] == list(SHOP.names)
     assert found[0].examples[0]["query"] == "I need a lamp"
 
 
-def test_queries_that_the_toolbox_cannot_run_are_no_examples() -> None:
+def test_plan_kinds_omits_queries_that_the_toolbox_cannot_run() -> None:
     found = plan_kinds(annotated(), SHOP.without("own", "fact"))
     assert {wanted.name for wanted in found} == {SHAPE, ASKED, "s1 = no_evidence()"}
 
@@ -94,7 +94,7 @@ def test_queries_that_the_toolbox_cannot_run_are_no_examples() -> None:
     ],
     ids=["list", "fence", "lines", "wrapped", "cut-off", "braces"],
 )
-def test_objects_are_read_whatever_stands_around_them(answer: str) -> None:
+def test_written_objects_reads_json_objects_amid_other_text(answer: str) -> None:
     assert list(written_objects(answer)) == [find("mugs"), find("rugs")]
 
 
@@ -104,18 +104,18 @@ def test_objects_are_read_whatever_stands_around_them(answer: str) -> None:
     ["", "no", '{"a":' * 100_000, "{" * 500_000, '{"a": "' * 100_000, '{"a": ' + "9" * 10_000],
     ids=["empty", "prose", "nested", "braces", "open-texts", "huge-number"],
 )
-def test_any_answer_is_read_in_time(answer: str) -> None:
+def test_written_objects_reads_hostile_answers_in_time(answer: str) -> None:
     assert list(written_objects(answer)) == []
 
 
-def test_what_passes_every_check_is_an_annotated_query() -> None:
+def test_read_written_returns_a_valid_query_as_annotated() -> None:
     found = read_written(find("wool socks"), FINDING, SHOP, None)
     assert found is not None
     query = AnnotatedQuery.read(found)
     assert (query.label, str(query.plan)) == ("find", 's1 = find(query="wool socks")')
 
 
-def test_a_plan_may_be_a_list_of_lines_in_a_fence() -> None:
+def test_read_written_accepts_a_plan_as_a_list_of_lines() -> None:
     wanted = PlanKind("", "own", ())
     lines = OWNED.format("tent").split("\n")
     found = read_written({"query": "how big is my tent", "plan": lines}, wanted, SHOP, None)
@@ -129,29 +129,29 @@ def test_a_plan_may_be_a_list_of_lines_in_a_fence() -> None:
     [
         {"query": 3, "plan": SHAPE},
         {"query": "x"},
-        one("x" * 2000, SHAPE),
-        one("x", SHAPE * 1000),
+        query_record("x" * 2000, SHAPE),
+        query_record("x", SHAPE * 1000),
         {"query": "x", "context": [], "plan": SHAPE},
-        one("  ", SHAPE),
-        one("a\0b", SHAPE),
-        one("x", SHAPE, page="y" * 3000),
-        one("x", SHAPE, secret="y"),
-        one("x", "look it up"),
-        one("x", "s1 = __import__(name=question)"),
-        one("x", 's1 = own(query="socks")'),
-        one("x", ASKED),
-        one("warm things", 's1 = find(query="wool socks")'),
+        query_record("  ", SHAPE),
+        query_record("a\0b", SHAPE),
+        query_record("x", SHAPE, page="y" * 3000),
+        query_record("x", SHAPE, secret="y"),
+        query_record("x", "look it up"),
+        query_record("x", "s1 = __import__(name=question)"),
+        query_record("x", 's1 = own(query="socks")'),
+        query_record("x", ASKED),
+        query_record("warm things", 's1 = find(query="wool socks")'),
     ],
     ids=str,
 )
-def test_what_fails_a_check_is_not_taken(bad: dict[str, Any]) -> None:
+def test_read_written_refuses_a_query_that_fails_a_check(bad: dict[str, Any]) -> None:
     assert read_written(bad, FINDING, SHOP, {"page"}) is None
 
 
 STOVES = annotated()[:1]
 
 
-def test_the_model_is_shown_tools_shape_examples_and_what_is_there() -> None:
+def test_query_writer_prompt_shows_tools_shape_examples_and_earlier_queries() -> None:
     model = scripted(listed(find("mugs")), listed(find("tall glasses")), *["no"] * 99)
     records = writer(model, STOVES).write(2).records
     system, human = (str(message.content) for message in model.heard[1])
@@ -162,17 +162,17 @@ def test_the_model_is_shown_tools_shape_examples_and_what_is_there() -> None:
     assert "Write 1 as a JSON list" in human
 
 
-def test_what_is_written_is_valid_new_and_unalike() -> None:
+def test_query_writer_keeps_only_valid_new_and_different_queries() -> None:
     known = STOVES[0].query
     thing = known.removeprefix("do you sell ")
     model = scripted(
         listed(
-            one(known.upper(), f's1 = find(query="{thing.upper()}")'),
-            one(f"{thing} do you sell", f's1 = find(query="{thing}")'),
-            one("do you sell garden tables", 's1 = find(query="garden tables")'),
-            one("do you sell garden tables?", 's1 = find(query="garden tables")'),
+            query_record(known.upper(), f's1 = find(query="{thing.upper()}")'),
+            query_record(f"{thing} do you sell", f's1 = find(query="{thing}")'),
+            query_record("do you sell garden tables", 's1 = find(query="garden tables")'),
+            query_record("do you sell garden tables?", 's1 = find(query="garden tables")'),
         ),
-        listed(one("kept apart", 's1 = find(query="apart")'), find("mugs"), find("rugs")),
+        listed(query_record("kept apart", 's1 = find(query="apart")'), find("mugs"), find("rugs")),
         *["no"] * 99,
     )
     records = writer(model, STOVES, apart=["kept apart"]).write(2).records
@@ -187,27 +187,27 @@ def test_what_is_written_is_valid_new_and_unalike() -> None:
     assert records[0]["source"] == "written by scripted"
 
 
-def test_calls_are_bounded_where_nothing_is_usable() -> None:
+def test_query_writer_bounds_its_calls_when_no_answer_is_usable() -> None:
     model = scripted(*["I would rather not."] * 99)
     assert writer(model, toolbox=Toolbox([DESK])).write(4).records == []
     # A call for four queries and two more, for each of the two tools.
     assert len(model.heard) == 6
 
 
-def test_a_model_that_fails_is_asked_no_more() -> None:
+def test_query_writer_stops_after_repeated_model_failures() -> None:
     model = scripted(listed(find("mugs")), *[ValueError("no credit")] * 9)
     report = writer(model, STOVES).write(2)
     assert (len(report.records), len(model.heard)) == (1, 4)
     assert "no credit" in report.stopped
 
 
-def test_a_failure_now_and_then_is_gone_on_from() -> None:
+def test_query_writer_continues_after_a_single_model_failure() -> None:
     model = scripted(ValueError("busy"), listed(find("mugs"), find("rugs")), *["no"] * 99)
     report = writer(model, STOVES).write(2)
     assert (len(report.records), report.stopped) == (2, "")
 
 
-def test_a_model_that_hangs_ends_within_its_time() -> None:
+def test_query_writer_stops_when_the_model_hangs() -> None:
     model = HangingModel(answers=[])
     report = writer(model, annotated(), seconds=0.1).write(2)
     model.released.set()

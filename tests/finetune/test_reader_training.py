@@ -80,7 +80,7 @@ def weights_of(queries: list[AnnotatedQuery], settings: ReaderSettings) -> Tenso
     return dict(network.state_dict())
 
 
-def test_a_trained_reader_plans_its_own_queries_far_better_than_an_untrained_one(
+def test_trained_reader_plans_its_queries_far_better_than_an_untrained_one(
     taught_reader: Taught, untrained_reader: Reader
 ) -> None:
     some = taught_reader.queries[::3]
@@ -88,7 +88,7 @@ def test_a_trained_reader_plans_its_own_queries_far_better_than_an_untrained_one
     assert share_right(untrained_reader, some) < 0.35
 
 
-def test_the_card_tells_what_the_reader_was_trained_on(taught_reader: Taught) -> None:
+def test_reader_card_describes_the_training_data(taught_reader: Taught) -> None:
     card = read_card(taught_reader.folder)
     assert card == taught_reader.card
     assert card.training["queries"] == len(taught_reader.queries)
@@ -100,19 +100,19 @@ def test_the_card_tells_what_the_reader_was_trained_on(taught_reader: Taught) ->
     assert "no_evidence()" in forms
 
 
-def test_sub_queries_by_a_records_own_tools_are_no_templates(taught_reader: Taught) -> None:
+def test_sub_queries_with_extra_tools_of_a_record_give_no_templates(taught_reader: Taught) -> None:
     assert any(query.record.tools_extra for query in taught_reader.queries)
     tools = {tool for template in taught_reader.reader.templates for tool in template.tools}
     assert tools == {*SHOP.names}
 
 
-def test_templates_that_occur_once_are_not_trained() -> None:
+def test_reader_learns_no_templates_that_occur_only_once() -> None:
     once = AnnotatedQuery.read({"query": "sell and own", "plan": 's1 = find(query="once more")'})
     _, card = train([*FEW, once], quick(epochs=0))
     assert "once more" not in str([example.plan for example in card.templates])
 
 
-def test_a_reader_without_torch_gives_what_the_network_gives(taught_reader: Taught) -> None:
+def test_reader_without_torch_gives_the_same_outputs_as_the_network(taught_reader: Taught) -> None:
     import torch
 
     reader = taught_reader.reader
@@ -149,7 +149,7 @@ def test_a_reader_without_torch_gives_what_the_network_gives(taught_reader: Taug
     check_near(np.linalg.norm(result.latents, axis=1), 1)
 
 
-def test_saving_in_half_precision_changes_the_network_little(taught_reader: Taught) -> None:
+def test_saving_a_reader_in_half_precision_changes_its_scores_little(taught_reader: Taught) -> None:
     import torch
 
     saved, trained = saved_network(taught_reader.folder), taught_reader.network
@@ -166,7 +166,7 @@ def test_saving_in_half_precision_changes_the_network_little(taught_reader: Taug
     torch.testing.assert_close(*scores, rtol=0, atol=0.1)
 
 
-def test_equal_seeds_give_equal_weights_and_others_others() -> None:
+def test_equal_seeds_give_equal_reader_weights_and_other_seeds_others() -> None:
     import torch
 
     first, same, other = (weights_of(FEW, quick(epochs=1, seed=seed)) for seed in (3, 3, 4))
@@ -175,7 +175,9 @@ def test_equal_seeds_give_equal_weights_and_others_others() -> None:
     assert not torch.equal(first["prototypes"], other["prototypes"])
 
 
-def test_training_changes_adapters_and_heads_and_leaves_the_encoder(taught_reader: Taught) -> None:
+def test_reader_training_changes_adapters_and_heads_but_not_the_encoder(
+    taught_reader: Taught,
+) -> None:
     import torch
 
     start, end = (weights_of(FEW, quick(epochs=epochs)) for epochs in (0, 1))
@@ -186,7 +188,9 @@ def test_training_changes_adapters_and_heads_and_leaves_the_encoder(taught_reade
     assert all("lora_" in name for name in changed if name.startswith("encoder."))
 
 
-def test_a_reader_is_not_written_where_a_file_is(taught_reader: Taught, tmp_path: Path) -> None:
+def test_save_reader_refuses_a_folder_path_that_is_a_file(
+    taught_reader: Taught, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("kept")
     for folder in (tmp_path / "file", tmp_path / "file" / "reader"):
         with pytest.raises(InputError, match="cannot be written"):
@@ -194,7 +198,7 @@ def test_a_reader_is_not_written_where_a_file_is(taught_reader: Taught, tmp_path
     assert (tmp_path / "file").read_text() == "kept"
 
 
-def test_the_files_are_safetensors_and_json_and_hold_no_base_weights(
+def test_reader_files_are_safetensors_and_json_without_base_weights(
     taught_reader: Taught,
 ) -> None:
     from safetensors.torch import load_file
@@ -233,7 +237,7 @@ TAMPERED: dict[str, Callable[[Tensors], Tensors]] = {
 
 
 @pytest.mark.parametrize("name", TAMPERED)
-def test_weights_that_do_not_fit_are_a_users_error(broken: Path, name: str) -> None:
+def test_reader_weights_that_do_not_fit_raise_input_error(broken: Path, name: str) -> None:
     from safetensors.torch import load_file, save_file
 
     save_file(TAMPERED[name](load_file(broken / WEIGHTS)), broken / WEIGHTS)
@@ -243,20 +247,20 @@ def test_weights_that_do_not_fit_are_a_users_error(broken: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"no safetensors", b"\xff" * 64])
-def test_a_file_that_holds_no_weights_is_a_users_error(broken: Path, content: bytes) -> None:
+def test_damaged_reader_weights_raise_input_error(broken: Path, content: bytes) -> None:
     (broken / WEIGHTS).write_bytes(content)
     with pytest.raises(InputError, match="cannot be used"):
         Reader(broken).read("hello", {})
 
 
-def test_a_folder_without_a_reader_is_a_users_error(tmp_path: Path) -> None:
+def test_folder_without_a_reader_raises_input_error(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(InputError, match=r"holds no reader .*finetune reader"):
             Reader(folder)
 
 
 @pytest.mark.parametrize("missing", [WEIGHTS, CARD])
-def test_a_folder_that_lacks_a_file_holds_no_reader(broken: Path, missing: str) -> None:
+def test_reader_folder_that_lacks_a_file_raises_input_error(broken: Path, missing: str) -> None:
     (broken / missing).unlink()
     with pytest.raises(InputError, match="holds no reader"):
         Reader(broken)
@@ -265,14 +269,16 @@ def test_a_folder_that_lacks_a_file_holds_no_reader(broken: Path, missing: str) 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", '{"format": 1}', '{"format": 1, "forms": [{}]}']
 )
-def test_a_card_of_another_form_is_no_reader(broken: Path, text: str) -> None:
+def test_invalid_reader_card_raises_input_error(broken: Path, text: str) -> None:
     (broken / CARD).write_text(text)
     with pytest.raises(InputError, match="holds no reader"):
         Reader(broken)
 
 
 @pytest.mark.parametrize("form", [{"plan": "no plan"}, {"ask": 7}, {"plan": "s1 = a(x=s1.y)"}])
-def test_a_card_whose_forms_are_none_is_no_reader(broken: Path, form: dict[str, Any]) -> None:
+def test_reader_card_with_invalid_templates_raises_input_error(
+    broken: Path, form: dict[str, Any]
+) -> None:
     card = json.loads((broken / CARD).read_text(encoding="utf-8"))
     card["forms"][0] |= form
     (broken / CARD).write_text(json.dumps(card))
@@ -281,7 +287,9 @@ def test_a_card_whose_forms_are_none_is_no_reader(broken: Path, form: dict[str, 
 
 
 @pytest.mark.parametrize("number", [0, 2, "1"])
-def test_a_reader_of_another_format_says_so(broken: Path, number: Any) -> None:
+def test_reader_of_another_format_raises_input_error_naming_the_format(
+    broken: Path, number: Any
+) -> None:
     card = json.loads((broken / CARD).read_text(encoding="utf-8"))
     (broken / CARD).write_text(json.dumps({**card, "format": number}))
     with pytest.raises(InputError, match=rf"^The reader in .* has format {number}; .* reads 1"):
@@ -289,31 +297,33 @@ def test_a_reader_of_another_format_says_so(broken: Path, number: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 19])
-def test_too_few_queries_to_train_on_are_counted(count: int) -> None:
+def test_reader_training_refuses_fewer_than_20_queries(count: int) -> None:
     with pytest.raises(InputError, match=rf"^{count} queries .*at least 20"):
         train(toy_queries()[:count], quick())
 
 
-def test_queries_of_one_kind_are_too_few_kinds() -> None:
+def test_reader_training_refuses_queries_with_one_plan_template() -> None:
     queries = [query for query in toy_queries() if query.plan.tools == ("find",)]
     assert len(queries) > 20
     with pytest.raises(InputError, match=rf"^{len(queries)} queries with 1 plan templates"):
         train(queries, quick())
 
 
-def test_training_without_peft_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_training_without_peft_names_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(DependencyError, match=r"pip install 'casewright\[finetune\]'"):
         train(FEW, quick())
 
 
-def test_queries_whose_plans_have_no_asks_are_left_out() -> None:
+def test_reader_training_omits_queries_whose_plans_have_no_sub_queries() -> None:
     broken = AnnotatedQuery.read({"query": "odd", "plan": "s1 = find(query=s2.title)"})
     _, card = train([*FEW, broken], quick(epochs=0))
     assert card.training["queries"] == len(FEW)
 
 
-def test_settings_of_every_kind_train_without_numbers_going_astray() -> None:
+def test_reader_training_with_extreme_settings_gives_finite_weights() -> None:
     import torch
 
     extreme = replace(

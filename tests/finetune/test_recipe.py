@@ -65,7 +65,7 @@ def refused(folder: Path, text: str) -> str:
     return message.removeprefix(f"{file}: ")
 
 
-def test_a_recipe_is_read_with_defaults_for_what_it_leaves_out(folder: Path) -> None:
+def test_recipe_uses_defaults_for_missing_fields(folder: Path) -> None:
     recipe = Recipe.read(written(folder, WHOLE))
     assert (recipe.data.copies, recipe.data.seed, recipe.data.validation) == (2, 7, 0.05)
     assert (recipe.data.sampling.method, recipe.data.sampling.size) == ("random", 10)
@@ -77,7 +77,7 @@ def test_a_recipe_is_read_with_defaults_for_what_it_leaves_out(folder: Path) -> 
     assert recipe.training.seed == 0
 
 
-def test_files_are_looked_for_beside_the_recipe(
+def test_files_of_a_recipe_are_relative_to_its_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "elsewhere").mkdir()
@@ -94,14 +94,14 @@ def test_files_are_looked_for_beside_the_recipe(
     assert second.path == "a/b"
 
 
-def test_a_recipe_to_train_by_may_name_files_that_are_elsewhere(tmp_path: Path) -> None:
+def test_recipe_with_missing_files_is_read_without_check_files(tmp_path: Path) -> None:
     file = written(tmp_path, WHOLE)
     with pytest.raises(InputError, match=r"data\.queries: There is no file"):
         Recipe.read(file)
     assert Recipe.read(file, check_files=False).data.toolbox == tmp_path / "tools.json"
 
 
-def test_a_domains_name_is_all_that_a_recipe_needs(folder: Path) -> None:
+def test_recipe_requires_only_the_name_of_a_domain(folder: Path) -> None:
     data = Recipe.read(written(folder, '[data]\ndomain = "shopping"')).data
     assert (data.domain, data.queries, data.toolbox) == ("shopping", None, None)
 
@@ -174,13 +174,13 @@ WRONG = [
 @pytest.mark.parametrize(
     ("text", "message"), WRONG, ids=[message.partition(":")[0][:30] for _, message in WRONG]
 )
-def test_a_recipe_that_cannot_be_used_is_refused_with_the_field_and_the_mend(
+def test_invalid_recipe_is_refused_naming_the_field_and_the_remedy(
     folder: Path, text: str, message: str
 ) -> None:
     assert message in refused(folder, text)
 
 
-def test_several_problems_are_told_at_once_and_the_rest_counted(folder: Path) -> None:
+def test_recipe_error_lists_three_problems_and_counts_the_rest(folder: Path) -> None:
     fields = ["unchanged", "reword", "examples", "no_example", "drop_tools"]
     wrong = refused(folder, SHOP + "[data.tevo]\n" + "\n".join(f"{name} = 2" for name in fields))
     assert wrong.count("is not possible") == 3
@@ -214,14 +214,14 @@ def test_a_recipe_is_found_by_its_file_or_by_its_name(folder: Path) -> None:
         assert find_recipe(name).is_file()
 
 
-def test_a_recipe_that_is_neither_is_refused_with_those_that_there_are() -> None:
+def test_unknown_recipe_is_refused_listing_the_shipped_recipes() -> None:
     with pytest.raises(InputError) as caught:
         find_recipe("none-such")
     assert all(name in str(caught.value) for name in recipe_names())
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_every_recipe_that_ships_can_be_used(name: str) -> None:
+def test_every_shipped_recipe_is_valid(name: str) -> None:
     assert (
         Recipe.read(find_recipe(name), domains=["shopping"], check_files=False).data.domain
         == "shopping"
@@ -241,7 +241,7 @@ def is_section(part: Any) -> bool:
 
 
 @pytest.mark.parametrize("large", SEVEN_BILLION)
-def test_the_small_recipe_has_the_structure_of_those_for_7b(large: str) -> None:
+def test_small_recipe_has_the_same_sections_as_the_7b_recipes(large: str) -> None:
     tables = [tomllib.loads(find_recipe(name).read_text()) for name in ("small", large)]
     small, other = (sections(table) for table in tables)
     # Beside planning, a small model learns planning for other tools, a large one instructions.
@@ -257,7 +257,7 @@ def test_the_small_recipe_has_the_structure_of_those_for_7b(large: str) -> None:
 
 
 @pytest.mark.parametrize("name", SEVEN_BILLION)
-def test_the_7b_recipes_are_the_best_row_of_the_papers_table_3(name: str) -> None:
+def test_recipes_for_7b_match_the_best_row_of_table_3_of_reaper(name: str) -> None:
     recipe = Recipe.read(find_recipe(name), check_files=False)
     instructions = recipe.data.instructions
     assert recipe.model.base == "mistralai/Mistral-7B-Instruct-v0.2"

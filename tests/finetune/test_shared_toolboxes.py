@@ -39,7 +39,7 @@ def groups(size: int, queries: Sequence[AnnotatedQuery] = QUERIES, seed: int = 0
     return list(vary_in_groups(queries, variation, ENCODER, seed=seed, copies=COPIES))
 
 
-def made(size: int) -> TrainingSet:
+def make_set(size: int) -> TrainingSet:
     tevo = {"queries_per_toolbox": size}
     told = {"domain": "toy", "validation": 0.1, "copies": COPIES, "tevo": tevo}
     data = DataSection.model_validate({**told, "ttg": {"tasks_per_query": 3}})
@@ -57,11 +57,11 @@ def sixteen() -> list[tuple[int, list[VariedQuery], random.Random]]:
 
 @pytest.fixture(scope="module")
 def shared() -> TrainingSet:
-    return made(16)
+    return make_set(16)
 
 
 @pytest.mark.parametrize("size", [2, 5, 16])
-def test_in_each_copy_every_query_stands_under_one_toolbox(size: int) -> None:
+def test_each_copy_assigns_every_query_to_one_shared_toolbox(size: int) -> None:
     found: dict[int, Counter[Any]] = defaultdict(Counter)
     for copy, members, _ in groups(size):
         assert len(members) <= size
@@ -70,7 +70,7 @@ def test_in_each_copy_every_query_stands_under_one_toolbox(size: int) -> None:
     assert found == dict.fromkeys(range(1, COPIES + 1), once)
 
 
-def test_queries_of_one_toolbox_have_one_head(sixteen: list[Any]) -> None:
+def test_queries_of_a_shared_toolbox_have_the_same_prompt_head(sixteen: list[Any]) -> None:
     for _, members, _ in sixteen:
         assert len({render_prompt(one.request, one.plan_cases).head for one in members}) == 1
     # Many records of the toy shop add tools, which half its questions may want.
@@ -78,7 +78,7 @@ def test_queries_of_one_toolbox_have_one_head(sixteen: list[Any]) -> None:
     assert max(len(members) for _, members, _ in sixteen) == 16
 
 
-def test_every_gold_plan_is_valid_under_its_shared_toolbox(sixteen: list[Any]) -> None:
+def test_every_gold_plan_is_valid_with_its_shared_toolbox(sixteen: list[Any]) -> None:
     for _, members, _ in sixteen:
         for one in members:
             one.request.validate(one.plan)
@@ -87,7 +87,7 @@ def test_every_gold_plan_is_valid_under_its_shared_toolbox(sixteen: list[Any]) -
             assert names.isdisjoint(one.query.record.tools_removed)
 
 
-def test_plan_cases_and_examples_can_be_run_under_the_shared_toolbox(sixteen: list[Any]) -> None:
+def test_plan_cases_and_examples_use_only_tools_of_the_shared_toolbox(sixteen: list[Any]) -> None:
     for _, members, _ in sixteen:
         for one in members:
             box = one.request.toolbox
@@ -96,7 +96,7 @@ def test_plan_cases_and_examples_can_be_run_under_the_shared_toolbox(sixteen: li
                 assert all(name in box for name in parse_plan(text).tools)
 
 
-def test_no_question_is_an_example_of_its_head_or_a_plan_case_of_its_own(
+def test_no_question_is_an_example_or_plan_case_in_its_own_prompt(
     sixteen: list[Any],
 ) -> None:
     for _, members, _ in sixteen:
@@ -109,7 +109,7 @@ def test_no_question_is_an_example_of_its_head_or_a_plan_case_of_its_own(
             }
 
 
-def test_records_that_add_tools_found_toolboxes_together_and_not_all_of_them(
+def test_records_with_extra_tools_share_some_but_not_all_toolboxes(
     sixteen: list[Any],
 ) -> None:
     adding = [sum(bool(one.query.record.tools_extra) for one in m) for _, m, _ in sixteen]
@@ -118,7 +118,7 @@ def test_records_that_add_tools_found_toolboxes_together_and_not_all_of_them(
     assert 0 in adding
 
 
-def test_a_query_joins_no_toolbox_with_a_tool_that_its_record_removes() -> None:
+def test_shared_toolbox_lacks_tools_that_a_member_record_removes() -> None:
     rows = [("hello there", "s1 = no_evidence()", ["desk"])] * 30
     rows += [("hello you", "s1 = no_evidence()", [])] * 30
     queries = [
@@ -136,18 +136,18 @@ def test_a_query_joins_no_toolbox_with_a_tool_that_its_record_removes() -> None:
     assert mixed
 
 
-def test_a_question_that_may_want_an_added_tool_does_not_see_it() -> None:
-    def asked(name: str, query: str, tool: str = "", said: str = "") -> AnnotatedQuery:
+def test_question_that_may_need_an_added_tool_does_not_get_it() -> None:
+    def query_with(name: str, query: str, tool: str = "", said: str = "") -> AnnotatedQuery:
         extra = [{"name": tool, "parameters": {}, "description": said}] if tool else []
         plan = f"s1 = {tool or 'no_evidence'}()"
         record = {"id": name, "query": query, "plan": plan, "tools_extra": extra}
         return AnnotatedQuery.read(record)
 
-    basket = asked("basket", "what lies in my basket", "basket", "Shows the basket.")
-    twin = asked("twin", "read me the cart", "show_cart", "Shows the basket.")
-    tide = asked("tide", "when do waves come", "tide", "Tells about surf.")
-    near = asked("near", "is the basket full")
-    far = asked("far", "good morning")
+    basket = query_with("basket", "what lies in my basket", "basket", "Shows the basket.")
+    twin = query_with("twin", "read me the cart", "show_cart", "Shows the basket.")
+    tide = query_with("tide", "when do waves come", "tide", "Tells about surf.")
+    near = query_with("near", "is the basket full")
+    far = query_with("far", "good morning")
     added = AddedTools([basket, twin, tide, near, far], ENCODER)
     assert not added.may_see(near, [tide, basket])
     assert added.may_see(near, [tide])
@@ -160,10 +160,10 @@ def test_a_question_that_may_want_an_added_tool_does_not_see_it() -> None:
     assert quiet.calls == []
 
 
-def test_alone_each_query_is_what_it_is_without_the_others() -> None:
+def test_one_query_per_toolbox_gives_the_same_examples_as_evolve() -> None:
     """One a toolbox is what sets were made of before toolboxes were shared, byte for byte."""
     settings, ttg = TevoSettings(), TtgSettings(tasks_per_query=3)
-    found = made(1)
+    found = make_set(1)
     held = {example.source for example in found.validation}
     neighbours = Neighbours([q for q in QUERIES if str(q.record.id) not in held], ENCODER)
     wanted = {}
@@ -178,21 +178,21 @@ def test_alone_each_query_is_what_it_is_without_the_others() -> None:
     assert len(found.examples) > 0.95 * len(wanted)
 
 
-def test_the_same_seed_gives_the_same_set(shared: TrainingSet) -> None:
-    again = made(16)
+def test_same_seed_gives_the_same_training_set_with_shared_toolboxes(shared: TrainingSet) -> None:
+    again = make_set(16)
     assert lines(again.train) == lines(shared.train)
     assert again == shared
 
 
-def test_what_is_drawn_does_not_depend_on_the_order_of_the_queries(sixteen: list[Any]) -> None:
-    def told(found: list[Any]) -> list[Any]:
+def test_shared_toolboxes_do_not_depend_on_the_order_of_queries(sixteen: list[Any]) -> None:
+    def prompts_of(found: list[Any]) -> list[Any]:
         return [(copy, [str(render_prompt(one.request)) for one in m]) for copy, m, _ in found]
 
-    assert told(groups(16, QUERIES[::-1])) == told(sixteen)
-    assert told(groups(16, seed=1)) != told(sixteen)
+    assert prompts_of(groups(16, QUERIES[::-1])) == prompts_of(sixteen)
+    assert prompts_of(groups(16, seed=1)) != prompts_of(sixteen)
 
 
-def test_a_head_is_shared_within_a_side_only(shared: TrainingSet) -> None:
+def test_prompt_heads_are_not_shared_between_training_and_validation(shared: TrainingSet) -> None:
     serving = {render_prompt(query.record.request(SHOP)).head for query in QUERIES}
     sides = [
         {one.prompt.head for one in side if one.task == "plan"} - serving

@@ -50,27 +50,31 @@ def records(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.read_text("utf-8").split("\n") if line]
 
 
-def test_queries_have_ids_of_their_own(queries: list[AnnotatedQuery]) -> None:
+def test_shopping_queries_have_unique_ids(queries: list[AnnotatedQuery]) -> None:
     assert len(queries) >= 900
     assert len({query.record.id for query in queries}) == len(queries)
 
 
-def test_no_question_is_asked_twice(queries: list[AnnotatedQuery]) -> None:
+def test_shopping_questions_with_their_contexts_are_unique(queries: list[AnnotatedQuery]) -> None:
     asked = [(" ".join(words(q.query)), json.dumps(q.record.context)) for q in queries]
     assert len(set(asked)) == len(asked)
 
 
-def test_every_gold_plan_is_valid(queries: list[AnnotatedQuery], toolbox: Toolbox) -> None:
+def test_gold_plans_of_shopping_queries_are_valid(
+    queries: list[AnnotatedQuery], toolbox: Toolbox
+) -> None:
     for query in queries:
         query.record.request(toolbox).validate(query.plan)
 
 
-def test_every_gold_plan_is_right_by_its_own_annotation(queries: list[AnnotatedQuery]) -> None:
+def test_gold_plans_of_shopping_queries_satisfy_their_own_annotation(
+    queries: list[AnnotatedQuery],
+) -> None:
     wrong = [q.record.id for q in queries if not judge(q, q.plan).arguments]
     assert wrong == []
 
 
-def test_every_query_has_the_class_of_its_plan(queries: list[AnnotatedQuery]) -> None:
+def test_shopping_queries_have_the_class_of_their_plan(queries: list[AnnotatedQuery]) -> None:
     # A search for something like what the customer owns is one of several steps by annotation.
     # One that ends in a tool of the record's own is of the class of such tools.
     wrong = [q.record.id for q in queries if q.label not in {class_of(q), MULTI_STEP}]
@@ -78,7 +82,7 @@ def test_every_query_has_the_class_of_its_plan(queries: list[AnnotatedQuery]) ->
     assert all(len(q.plan.steps) > 1 for q in queries if q.label == MULTI_STEP)
 
 
-def test_must_names_literals_of_the_plan_in_lower_case(queries: list[AnnotatedQuery]) -> None:
+def test_must_words_are_lower_case_and_belong_to_literals(queries: list[AnnotatedQuery]) -> None:
     for query in queries:
         for place, wanted in query.must.items():
             step, name = place.split(".")
@@ -87,7 +91,9 @@ def test_must_names_literals_of_the_plan_in_lower_case(queries: list[AnnotatedQu
             assert all(word == word.lower() for word in wanted)
 
 
-def test_a_product_comes_from_the_page_or_an_earlier_step(queries: list[AnnotatedQuery]) -> None:
+def test_product_id_of_a_step_comes_from_order_lookup_or_prod_search(
+    queries: list[AnnotatedQuery],
+) -> None:
     for query in queries:
         for step in query.plan.steps:
             value = step.argument("product_id")
@@ -96,7 +102,7 @@ def test_a_product_comes_from_the_page_or_an_earlier_step(queries: list[Annotate
                 assert source in {"order_lookup", "prod_search"}
 
 
-def test_every_tool_is_the_subject_of_many_queries(
+def test_each_shop_tool_is_used_by_at_least_100_queries(
     queries: list[AnnotatedQuery], toolbox: Toolbox
 ) -> None:
     assert len(toolbox) == 7
@@ -104,7 +110,7 @@ def test_every_tool_is_the_subject_of_many_queries(
         assert sum(tool in query.plan.tools for query in queries) >= 100
 
 
-def test_no_five_words_outside_product_names_stand_in_more_than_five_queries(
+def test_no_five_words_outside_product_names_occur_in_more_than_five_queries(
     queries: list[AnnotatedQuery],
 ) -> None:
     names = [" ".join(words(product["title"])) for product in records("products")]

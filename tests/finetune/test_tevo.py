@@ -49,7 +49,7 @@ def read(query: str, plan: str, **more: Any) -> AnnotatedQuery:
     return AnnotatedQuery.read({"id": "x", "query": query, "plan": plan, **more})
 
 
-def test_without_it_the_prompt_is_the_one_that_serving_renders() -> None:
+def test_disabled_tevo_gives_the_prompt_used_in_serving() -> None:
     for query in QUERIES:
         found = varied(query, OFF)
         request = query.record.request(SHOP)
@@ -57,7 +57,7 @@ def test_without_it_the_prompt_is_the_one_that_serving_renders() -> None:
         assert found.plan == query.plan
 
 
-def test_an_unchanged_prompt_still_varies_in_its_plan_cases() -> None:
+def test_tevo_varies_plan_cases_even_in_an_unchanged_prompt() -> None:
     settings = TevoSettings(unchanged=1, shots=3)
     found = [varied(QUERIES[0], settings, seed) for seed in range(30)]
     assert {render_prompt(one.request).head for one in found} == {
@@ -66,7 +66,7 @@ def test_an_unchanged_prompt_still_varies_in_its_plan_cases() -> None:
     assert {len(one.plan_cases) for one in found} == {0, 1, 2, 3}
 
 
-def test_the_gold_plan_its_tools_and_the_plan_cases_are_renamed_alike() -> None:
+def test_tevo_renames_gold_plan_tools_and_plan_cases_consistently() -> None:
     found = varied(QUERIES[3])
     assert str(found.plan) == (
         's1 = mine(words="old tent")\ns2 = tell(item_id=s1.sku, query=question)'
@@ -80,7 +80,7 @@ def test_the_gold_plan_its_tools_and_the_plan_cases_are_renamed_alike() -> None:
     assert not any("own(" in text or "fact(" in text for text in texts)
 
 
-def test_needed_tools_stay_and_any_others_may_go() -> None:
+def test_tevo_keeps_needed_tools_and_may_drop_any_others() -> None:
     kept = Counter[frozenset[str]]()
     settings = TevoSettings(
         unchanged=0, drop_tools=1, rename_tools=0, rename_parameters=0, rename_results=0
@@ -92,14 +92,14 @@ def test_needed_tools_stay_and_any_others_may_go() -> None:
     assert set(map(tuple, map(sorted, kept))) == {(), ("find",), ("desk",), ("desk", "find")}
 
 
-def test_tools_stand_in_any_order_and_nothing_to_look_up_last() -> None:
+def test_tevo_shuffles_tools_and_keeps_no_evidence_last() -> None:
     settings = TevoSettings(unchanged=0, drop_tools=0, rename_tools=0)
     orders = {varied(QUERIES[3], settings, seed).request.toolbox.names for seed in range(60)}
     assert len(orders) > 15
     assert {order[-1] for order in orders} == {"no_evidence"}
 
 
-def test_the_records_own_changes_to_the_toolbox_hold() -> None:
+def test_tevo_keeps_extra_and_removed_tools_of_the_record() -> None:
     extra = {"name": "rent", "parameters": {"item_id": ""}, "results": ["evidence"]}
     query = read(
         "what is the rent of a tent",
@@ -115,7 +115,7 @@ def test_the_records_own_changes_to_the_toolbox_hold() -> None:
         assert "own" not in found.request.toolbox
 
 
-def test_a_tool_of_the_record_is_renamed_where_it_has_a_pool() -> None:
+def test_tevo_renames_an_extra_tool_that_has_a_pool() -> None:
     extra = {"name": "rent", "parameters": {"item_id": ""}, "results": ["evidence"]}
     query = read("rent?", "s1 = rent(item_id=context.p)", context={"p": "1"}, tools_extra=[extra])
     pools = {"rent": ToolPool(names=("hire",))}
@@ -124,7 +124,7 @@ def test_a_tool_of_the_record_is_renamed_where_it_has_a_pool() -> None:
     assert str(found.plan) == "s1 = hire(item_id=context.p)"
 
 
-def test_an_example_that_calls_a_tool_that_is_not_there_is_not_shown() -> None:
+def test_tevo_omits_an_example_that_calls_an_absent_tool() -> None:
     plan = 's1 = find(query="lamp")\ns2 = fact(item_id=s1.item_id, query=question)'
     own = ToolExample("how old is the lamp", plan)
     box = Toolbox([FIND, replace(FACT, example=own)])
@@ -137,7 +137,7 @@ def test_an_example_that_calls_a_tool_that_is_not_there_is_not_shown() -> None:
     assert shown == {(True, False), (False, True)}
 
 
-def test_examples_are_queries_of_that_tool_alone() -> None:
+def test_tevo_examples_are_queries_that_use_that_tool_alone() -> None:
     settings = TevoSettings(unchanged=0, examples=1, no_example=0, rename_tools=0, drop_tools=0)
     for seed in range(30):
         found = varied(QUERIES[3], settings, seed)
@@ -147,12 +147,12 @@ def test_examples_are_queries_of_that_tool_alone() -> None:
         assert desk.query in {query.query for query in QUERIES if "desk" in query.plan.tools}
 
 
-def test_examples_may_be_left_out() -> None:
+def test_tevo_may_omit_all_examples() -> None:
     settings = TevoSettings(unchanged=0, no_example=1)
     assert all(tool.example is None for tool in varied(QUERIES[0], settings).request.toolbox)
 
 
-def test_the_question_itself_is_never_shown_whatever_its_case_and_marks() -> None:
+def test_tevo_never_shows_the_question_itself_in_any_case_or_punctuation() -> None:
     twin = read(QUERIES[0].query.upper() + "?!", str(QUERIES[0].plan))
     neighbours = Neighbours([*QUERIES, twin], HashingEncoder(256))
     settings = TevoSettings(unchanged=0, examples=1, shots=8, random_shots=0.5)
@@ -163,7 +163,7 @@ def test_the_question_itself_is_never_shown_whatever_its_case_and_marks() -> Non
         assert question_key(QUERIES[0].query) not in map(question_key, texts)
 
 
-def test_plan_cases_can_be_run_where_they_are_shown() -> None:
+def test_tevo_plan_cases_use_only_available_tools_and_context() -> None:
     settings = TevoSettings(unchanged=0, drop_tools=1, rename_tools=0, shots=8, random_shots=0.5)
     for query in QUERIES:
         for seed in range(10):
@@ -184,24 +184,24 @@ def similar(neighbours: Neighbours, question: str, count: int = 1) -> set[str]:
     return {case.query for cases in draws for case in cases}
 
 
-def test_plan_cases_are_drawn_from_the_nearest_questions() -> None:
+def test_neighbours_draws_plan_cases_from_the_nearest_questions() -> None:
     drawn = similar(NEIGHBOURS, "do you sell wool socks")
     assert len(drawn) == 3
     assert any(query.startswith("do you sell") for query in drawn)
 
 
-def test_a_question_that_is_no_neighbour_has_neighbours() -> None:
+def test_neighbours_finds_plan_cases_for_a_new_question() -> None:
     assert "can I return opened boxes" in similar(NEIGHBOURS, "may I return opened boxes")
 
 
-def test_queries_with_a_toolbox_of_their_own_are_shown_to_nobody() -> None:
+def test_neighbours_never_shows_queries_with_a_changed_toolbox() -> None:
     removed = read("do you sell tents", 's1 = find(query="tents")', tools_removed=["own"])
     neighbours = Neighbours([removed, *QUERIES], HashingEncoder(256))
     assert removed.query not in similar(neighbours, QUERIES[0].query, len(QUERIES))
     assert similar(neighbours, removed.query)
 
 
-def test_without_neighbours_there_are_no_plan_cases() -> None:
+def test_tevo_without_neighbours_shows_no_plan_cases() -> None:
     empty = Neighbours([], HashingEncoder())
     for neighbours in (None, empty):
         found = evolve(QUERIES[0], SHOP, MOST, POOLS, neighbours, random.Random(3))
@@ -209,7 +209,7 @@ def test_without_neighbours_there_are_no_plan_cases() -> None:
         assert found.plan_cases == ()
 
 
-def test_tools_of_other_domains_are_added_where_they_are_given() -> None:
+def test_tevo_may_add_distractor_tools_unless_their_name_clashes() -> None:
     tide = ToolSpec("tide", "The next high tide.")
     clash = ToolSpec("desk", "A desk to buy.")
     settings = TevoSettings(unchanged=0, distractors=2, rename_tools=0)
@@ -221,7 +221,7 @@ def test_tools_of_other_domains_are_added_where_they_are_given() -> None:
     assert all(toolbox["desk"] != clash for toolbox in found if "desk" in toolbox)
 
 
-def test_a_tool_that_another_names_comes_with_it_under_that_name() -> None:
+def test_tevo_keeps_a_tool_and_its_name_if_a_description_names_it() -> None:
     get_user = ToolSpec("get_user", "Who asks.", (), ("user_id",))
     points = replace(FACT, name="points", description="Points of a user; needs get_user first.")
     box = Toolbox([get_user, points, FIND])
@@ -233,7 +233,7 @@ def test_a_tool_that_another_names_comes_with_it_under_that_name() -> None:
 
 
 @pytest.mark.parametrize("settings", [MOST, TevoSettings(), OFF], ids=["most", "default", "off"])
-def test_the_same_seed_gives_the_same_prompt(settings: TevoSettings) -> None:
+def test_tevo_gives_the_same_prompt_for_the_same_seed(settings: TevoSettings) -> None:
     for query in QUERIES:
         once, again = (varied(query, settings, seed=5) for _ in range(2))
         assert render_prompt(once.request, once.plan_cases) == render_prompt(
@@ -245,6 +245,6 @@ def test_the_same_seed_gives_the_same_prompt(settings: TevoSettings) -> None:
 @pytest.mark.parametrize(
     "setting", [{"reword": 1.5}, {"shots": -1}, {"rename": 0.5}, {"drop_tools": -0.1}], ids=str
 )
-def test_a_setting_out_of_bounds_or_unknown_is_refused(setting: dict[str, Any]) -> None:
+def test_tevo_setting_out_of_bounds_or_unknown_is_refused(setting: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         TevoSettings(**setting)

@@ -65,7 +65,7 @@ def inverse(names: Renaming) -> Renaming:
 
 @settings(max_examples=at_most(40), deadline=None)
 @given(pools(), plans(), SENTENCES, st.integers(0, 99))
-def test_a_renamed_plan_is_as_valid_as_before_and_turns_back_into_itself(
+def test_renamed_plan_keeps_its_validity_and_can_be_renamed_back(
     drawn: dict[str, ToolPool], plan: Plan, question: str, seed: int
 ) -> None:
     names = draw_renaming(list(SHOP), drawn, ALL, random.Random(seed))
@@ -78,7 +78,7 @@ def test_a_renamed_plan_is_as_valid_as_before_and_turns_back_into_itself(
     assert [error.step for error in after] == [error.step for error in before]
 
 
-def test_words_that_look_like_names_stay_what_they_are() -> None:
+def test_renaming_leaves_texts_that_look_like_names_unchanged() -> None:
     names = Renaming(
         {
             "own": ToolNames("mine", {"query": "q"}, {"item_id": "sku"}),
@@ -100,7 +100,7 @@ def test_words_that_look_like_names_stay_what_they_are() -> None:
     assert inverse(names).rename_plan(names.rename_plan(plan)) == plan
 
 
-def test_a_renamed_parameter_keeps_what_it_admits() -> None:
+def test_renamed_parameter_keeps_its_sources_choices_and_kind() -> None:
     """Also what it admits by its own name: sources are not taken anew from the other one."""
     tool = ToolSpec(
         "give",
@@ -118,19 +118,19 @@ def test_a_renamed_parameter_keeps_what_it_admits() -> None:
     assert (words.name, Source.SPAN in words.sources) == ("words_id", True)
 
 
-def test_no_drawn_name_is_another_tools_own() -> None:
+def test_draw_renaming_never_takes_the_name_of_another_tool() -> None:
     drawn = {"find": ToolPool(names=("OWN", "fact", "desk_", "seek"))}
     for seed in range(20):
         names = draw_renaming(list(SHOP), drawn, ALL, random.Random(seed))
         assert names.tools["find"].tool == "seek"
 
 
-def test_a_tool_keeps_its_name_where_no_other_is_left() -> None:
+def test_tool_keeps_its_name_if_no_other_name_is_free() -> None:
     names = draw_renaming(list(SHOP), {"find": ToolPool(names=("own",))}, ALL, random.Random(0))
     assert names.tools["find"].tool == "find"
 
 
-def test_no_evidence_and_tools_that_must_not_be_renamed_keep_their_names() -> None:
+def test_no_evidence_and_fixed_tools_keep_their_names() -> None:
     drawn = {name: ToolPool(names=(f"{name}_other",)) for name in ("no_evidence", "own", "desk")}
     names = draw_renaming(list(SHOP), drawn, ALL, random.Random(0), fixed=["own"])
     assert {own: new.tool for own, new in names.tools.items()} == {
@@ -140,7 +140,7 @@ def test_no_evidence_and_tools_that_must_not_be_renamed_keep_their_names() -> No
     }
 
 
-def test_tools_that_return_the_same_field_call_it_the_same() -> None:
+def test_equal_result_fields_of_tools_get_the_same_new_name() -> None:
     drawn = {
         "find": ToolPool(results={"item_id": ("sku", "ref"), "title": ("label",)}),
         "own": ToolPool(results={"item_id": ("ref", "thing"), "title": ("name",)}),
@@ -153,7 +153,7 @@ def test_tools_that_return_the_same_field_call_it_the_same() -> None:
         assert (find["title"], own["title"]) == ("label", "name")
 
 
-def test_nothing_is_renamed_where_no_share_is() -> None:
+def test_nothing_is_renamed_with_shares_of_zero() -> None:
     drawn = {"find": ToolPool(names=("seek",), results={"title": ("label",)})}
     names = draw_renaming(list(SHOP), drawn, NONE, random.Random(0))
     plan = parse_plan('s1 = find(query="x")\ns2 = find(query=s1.title)')

@@ -1,4 +1,4 @@
-"""Over all of the shop's queries: what training shows is right under its own prompt."""
+"""The training examples of all shopping queries are right under their own prompt."""
 
 from __future__ import annotations
 
@@ -19,33 +19,37 @@ from casewright.planner import parse_plan, render_prompt, violations
 from casewright.tools import Toolbox
 from tests.support.training_examples import calls_of, digest, shop_examples, shop_toolbox, tools_of
 
-Made = list[tuple[VariedQuery, list[TrainingExample]]]
+ExampleSets = list[tuple[VariedQuery, list[TrainingExample]]]
 
 
 @pytest.fixture(scope="module")
-def made() -> Made:
+def example_sets() -> ExampleSets:
     return shop_examples(find_domain("shopping").queries(), seed=1)
 
 
-def test_every_query_has_planning_first_and_every_task_has_many(made: Made) -> None:
-    assert len(made) >= 4800
-    assert all(examples[0].task == PLAN_TASK for _, examples in made)
-    counts = Counter(example.task for _, examples in made for example in examples)
+def test_every_query_gives_planning_first_and_every_task_has_many_examples(
+    example_sets: ExampleSets,
+) -> None:
+    assert len(example_sets) >= 4800
+    assert all(examples[0].task == PLAN_TASK for _, examples in example_sets)
+    counts = Counter(example.task for _, examples in example_sets for example in examples)
     assert set(counts) == {PLAN_TASK, *TASK_NAMES}
     assert min(counts.values()) > 2000
-    assert len({example.id for _, examples in made for example in examples}) == counts.total()
+    assert (
+        len({example.id for _, examples in example_sets for example in examples}) == counts.total()
+    )
 
 
-def test_every_gold_plan_is_valid_under_its_own_toolbox(made: Made) -> None:
-    for varied, examples in made:
+def test_every_gold_plan_is_valid_with_the_toolbox_of_its_prompt(example_sets: ExampleSets) -> None:
+    for varied, examples in example_sets:
         varied.request.validate(varied.plan)
         assert parse_plan(examples[0].completion) == varied.plan
 
 
-def test_every_plan_that_a_task_asks_for_is_valid_with_the_tools_of_its_own_prompt(
-    made: Made,
+def test_plans_of_secondary_tasks_are_valid_with_the_tools_of_their_prompt(
+    example_sets: ExampleSets,
 ) -> None:
-    for varied, examples in made:
+    for varied, examples in example_sets:
         request = varied.request
         for example in examples:
             if example.task not in (PLAN_TASK, "query_from_plan", "identify_tools"):
@@ -59,14 +63,14 @@ def test_every_plan_that_a_task_asks_for_is_valid_with_the_tools_of_its_own_prom
                 assert list(errors) == []
 
 
-def test_planning_has_the_prompt_that_serving_renders(made: Made) -> None:
-    for varied, examples in made:
+def test_planning_examples_have_the_prompt_used_in_serving(example_sets: ExampleSets) -> None:
+    for varied, examples in example_sets:
         assert examples[0].prompt == render_prompt(varied.request, varied.plan_cases)
 
 
-def test_a_prompt_shows_calls_of_tools_that_it_lists_alone(made: Made) -> None:
+def test_prompts_show_only_calls_of_tools_that_they_list(example_sets: ExampleSets) -> None:
     own = set(shop_toolbox().names)
-    for _, examples in made:
+    for _, examples in example_sets:
         for example in examples:
             listed = set(tools_of(example))
             text = str(example.prompt)
@@ -75,8 +79,8 @@ def test_a_prompt_shows_calls_of_tools_that_it_lists_alone(made: Made) -> None:
             assert not any(name in text for name in own - listed)
 
 
-def test_no_two_tools_parameters_or_results_of_a_prompt_share_a_name(made: Made) -> None:
-    for varied, _ in made:
+def test_tool_parameter_and_result_names_of_a_prompt_are_unique(example_sets: ExampleSets) -> None:
+    for varied, _ in example_sets:
         toolbox = varied.request.toolbox
         assert len({name.casefold() for name in toolbox.names}) == len(toolbox)
         assert toolbox.names[-1] == "no_evidence"
@@ -85,16 +89,16 @@ def test_no_two_tools_parameters_or_results_of_a_prompt_share_a_name(made: Made)
             assert len(set(tool.results)) == len(tool.results)
 
 
-def test_no_plan_case_or_example_has_the_words_of_the_question(made: Made) -> None:
-    for varied, _ in made:
+def test_plan_cases_and_examples_never_repeat_the_question(example_sets: ExampleSets) -> None:
+    for varied, _ in example_sets:
         examples = [tool.example for tool in varied.request.toolbox if tool.example]
         shown = [question_key(example.query) for example in (*examples, *varied.plan_cases)]
         assert question_key(varied.query.query) not in shown
         assert len(set(shown)) == len(shown)
 
 
-def test_plan_cases_are_valid_but_for_their_question(made: Made) -> None:
-    for varied, _ in made:
+def test_plan_cases_are_valid_with_the_toolbox_of_their_prompt(example_sets: ExampleSets) -> None:
+    for varied, _ in example_sets:
         for shot in varied.plan_cases:
             errors = violations(
                 parse_plan(shot.plan),
@@ -105,18 +109,20 @@ def test_plan_cases_are_valid_but_for_their_question(made: Made) -> None:
             assert list(errors) == []
 
 
-def test_a_tool_that_the_record_takes_away_is_not_there(made: Made) -> None:
-    taken = [varied for varied, _ in made if varied.query.record.tools_removed]
+def test_toolbox_is_not_larger_than_that_of_a_record_with_removed_tools(
+    example_sets: ExampleSets,
+) -> None:
+    taken = [varied for varied, _ in example_sets if varied.query.record.tools_removed]
     assert len(taken) > 50
     for varied in taken:
         kept = len(varied.query.record.request(shop_toolbox()).toolbox)
         assert len(varied.request.toolbox) <= kept
 
 
-def test_tools_of_the_record_keep_their_names(made: Made) -> None:
+def test_extra_tools_of_a_record_keep_their_names(example_sets: ExampleSets) -> None:
     """They have no pool."""
     found = 0
-    for varied, _ in made:
+    for varied, _ in example_sets:
         request = varied.query.record.request(shop_toolbox())
         extra = set(request.toolbox.names) - set(shop_toolbox().names)
         for step, renamed in zip(varied.query.plan.steps, varied.plan.steps, strict=True):
@@ -126,16 +132,16 @@ def test_tools_of_the_record_keep_their_names(made: Made) -> None:
     assert found > 100
 
 
-def test_prompts_vary(made: Made) -> None:
-    sizes = Counter(len(varied.request.toolbox) for varied, _ in made)
-    names = Counter(name for varied, _ in made for name in varied.request.toolbox.names)
-    shots = Counter(len(varied.plan_cases) for varied, _ in made)
+def test_prompts_vary_in_number_of_tools_names_and_plan_cases(example_sets: ExampleSets) -> None:
+    sizes = Counter(len(varied.request.toolbox) for varied, _ in example_sets)
+    names = Counter(name for varied, _ in example_sets for name in varied.request.toolbox.names)
+    shots = Counter(len(varied.plan_cases) for varied, _ in example_sets)
     assert set(sizes) >= {2, 3, 4, 5, 6, 7}
     assert len([name for name, count in names.items() if count > 50]) > 70
     assert set(shots) == {0, 1, 2, 3, 4}
 
 
-def test_the_same_seed_gives_the_same_examples_in_any_process() -> None:
+def test_same_seed_gives_the_same_examples_in_any_process() -> None:
     root = Path(__file__).parents[2]
     code = "from tests.support.training_examples import digest; print(digest(7, 60))"
     other = subprocess.run(

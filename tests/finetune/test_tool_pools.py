@@ -35,7 +35,7 @@ def refused(folder: Path, pools: Any, toolbox: Toolbox | None = None) -> str:
     return str(error.value)
 
 
-def test_pools_are_read_by_tool(tmp_path: Path) -> None:
+def test_read_pools_returns_the_names_and_descriptions_of_each_tool(tmp_path: Path) -> None:
     pools = read_pools(written(tmp_path, {"find": FIND, "no_evidence": {}}), SHOP)
     assert pools["find"].names == ("look_for", "searchItems")
     assert pools["find"].parameters["query"].descriptions == ("what to find",)
@@ -61,27 +61,27 @@ def test_pools_are_read_by_tool(tmp_path: Path) -> None:
         ({"results": {"price": ["cost"]}}, "find.results: The tool has no 'price'; it has item_id"),
     ],
 )
-def test_what_a_pool_may_not_have_is_refused_with_its_place(
+def test_invalid_pool_entry_is_refused_naming_its_place(
     tmp_path: Path, changed: dict[str, Any], message: str
 ) -> None:
     assert message in refused(tmp_path, {"find": {**FIND, **changed}}, SHOP)
 
 
-def test_a_name_that_two_tools_could_have_is_refused_whatever_its_case(tmp_path: Path) -> None:
+def test_pool_name_shared_by_two_tools_is_refused_in_any_case(tmp_path: Path) -> None:
     message = refused(tmp_path, {"find": FIND, "own": {"names": ["LookFor"]}})
     assert "own.names: 'LookFor' could be the name of find too" in message
 
 
-def test_a_name_that_is_another_tools_own_is_refused(tmp_path: Path) -> None:
+def test_pool_name_that_is_the_name_of_another_tool_is_refused(tmp_path: Path) -> None:
     message = refused(tmp_path, {"own": {"names": ["find"]}, "find": {}})
     assert "own.names: 'find' could be the name of find too" in message
 
 
-def test_the_plan_for_nothing_to_look_up_keeps_its_name(tmp_path: Path) -> None:
+def test_pool_of_other_names_for_no_evidence_is_refused(tmp_path: Path) -> None:
     assert "keeps its name" in refused(tmp_path, {"no_evidence": {"names": ["nothing"]}})
 
 
-def test_a_description_that_names_a_tool_is_refused(tmp_path: Path) -> None:
+def test_pool_description_that_names_a_tool_is_refused(tmp_path: Path) -> None:
     pools = {"find_item": {}, "own": {"descriptions": ["Use it after find_item."]}}
     assert "names the tool find_item" in refused(tmp_path, pools)
     # An ordinary word is no tool's name.
@@ -89,7 +89,7 @@ def test_a_description_that_names_a_tool_is_refused(tmp_path: Path) -> None:
     assert read_pools(written(tmp_path, pools))
 
 
-def test_a_tool_that_the_toolbox_lacks_is_refused(tmp_path: Path) -> None:
+def test_pool_of_a_tool_outside_the_toolbox_is_refused(tmp_path: Path) -> None:
     pools = {"sell": {"names": ["vend"]}}
     assert "The toolbox has no tool 'sell'. Its tools are find, own" in refused(
         tmp_path, pools, SHOP
@@ -98,16 +98,16 @@ def test_a_tool_that_the_toolbox_lacks_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"find": []}', "[" * 100_000], ids=range(5))
-def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
+def test_invalid_pool_file_is_refused(tmp_path: Path, text: str) -> None:
     refused(tmp_path, text)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_missing_pool_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_pools(tmp_path / "none.json")
 
 
-def test_the_shops_pools_fit_its_tools_and_are_large() -> None:
+def test_shop_pools_fit_the_shop_tools_and_have_enough_variants() -> None:
     path = find_domain("shopping").tool_pools
     assert path is not None
     pools = read_pools(path, shop_toolbox())

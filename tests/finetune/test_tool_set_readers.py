@@ -1,4 +1,4 @@
-"""Readers of tool-use sets: what each form becomes, and what is said of other files."""
+"""Readers of tool-use sets: the plans of each format, and the errors for other files."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_toolalpaca_becomes_plans_with_references_and_without_credentials(tmp_pa
     assert [p.name for p in toolbox["water"].parameters] == ["bedId", "litres", "how"]
 
 
-def test_functions_whose_names_are_no_identifiers_have_aliases(tmp_path: Path) -> None:
+def test_toolalpaca_functions_whose_names_are_no_identifiers_get_aliases(tmp_path: Path) -> None:
     calls = [("find-bed", '{"name": "begonias"}')]
     file = write_list(tmp_path / "eval.json", [garden([(BEGONIAS, calls)])])
     assert plans(read("toolalpaca", file)[0]) == ['s1 = find_x2d_bed(name="begonias")']
@@ -93,7 +93,7 @@ def test_functions_whose_names_are_no_identifiers_have_aliases(tmp_path: Path) -
         ("dig", "{}", "a call of a tool that is not declared"),
     ],
 )
-def test_calls_that_do_not_fit_the_plan_language_are_counted_by_reason(
+def test_toolalpaca_calls_that_no_plan_can_express_are_counted_by_reason(
     tmp_path: Path, name: str, given: str, reason: str
 ) -> None:
     file = write_list(tmp_path / "eval.json", [garden([(BEGONIAS, [(name, given)])])])
@@ -110,7 +110,7 @@ FUNCTIONS = [
 ]
 
 
-def test_bfcl_takes_the_first_allowed_value_and_leaves_out_an_empty_one(tmp_path: Path) -> None:
+def test_bfcl_reader_takes_the_first_allowed_value_and_omits_an_empty_one(tmp_path: Path) -> None:
     gold: list[dict[str, dict[str, list[Any]]]] = [
         {"bed.find": {"name": ["onions", "onion"], "rows": ["", 3], "wet": [True]}},
         {"bed.rate": {"bed": ["good"], "note": [""]}},
@@ -121,7 +121,9 @@ def test_bfcl_takes_the_first_allowed_value_and_leaves_out_an_empty_one(tmp_path
     ]
 
 
-def test_bfcl_writes_of_what_may_be_left_out_only_what_the_question_says(tmp_path: Path) -> None:
+def test_bfcl_reader_writes_optional_arguments_only_if_the_question_contains_them(
+    tmp_path: Path,
+) -> None:
     gold = [
         {"bed.find": {"name": ["onions"], "rows": [2, "", 3]}},
         {"bed.rate": {"bed": ["good"], "note": ["ripe", ""]}},
@@ -132,12 +134,12 @@ def test_bfcl_writes_of_what_may_be_left_out_only_what_the_question_says(tmp_pat
     ]
 
 
-def test_bfcl_without_a_function_that_fits_looks_nothing_up(tmp_path: Path) -> None:
+def test_bfcl_question_without_a_fitting_function_becomes_no_evidence(tmp_path: Path) -> None:
     leaderboard(tmp_path, "irrelevance", [("Who wrote it?", FUNCTIONS, None)])
     assert plans(read("bfcl", tmp_path)[0]) == ["s1 = no_evidence()"]
 
 
-def test_a_gold_plan_is_valid_for_its_own_tools(tmp_path: Path) -> None:
+def test_bfcl_gold_plan_is_valid_for_its_own_tools(tmp_path: Path) -> None:
     gold = [{"bed.find": {"name": ["onions"]}}]
     leaderboard(tmp_path, "multiple", [("Find the onions", FUNCTIONS, gold)])
     ((query, toolbox),) = tool_queries("bfcl", tmp_path)
@@ -145,13 +147,13 @@ def test_a_gold_plan_is_valid_for_its_own_tools(tmp_path: Path) -> None:
     assert toolbox.names[-1] == NO_EVIDENCE.name
 
 
-def test_unknown_reader_lists_those_that_there_are_and_where_their_data_comes_from() -> None:
+def test_unknown_reader_error_lists_the_readers_and_their_data_sources() -> None:
     with pytest.raises(InputError, match=r"no reader .*'alpaca'.*bfcl.*github\.com/Shishir"):
         reader("alpaca")
 
 
 @pytest.mark.parametrize("name", sorted(READERS))
-def test_missing_file_is_named(tmp_path: Path, name: str) -> None:
+def test_tool_set_reader_error_names_a_missing_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=r"\.jsonl?.*(Give|folder)"):
         read(name, tmp_path)
 
@@ -174,7 +176,7 @@ def test_missing_file_is_named(tmp_path: Path, name: str) -> None:
         ("bfcl", "other.json", "", "none of the files that are read"),
     ],
 )
-def test_file_of_another_form_is_named_with_its_place(
+def test_tool_set_reader_error_names_an_invalid_file_and_the_place(
     tmp_path: Path, name: str, file: str, text: str, said: str
 ) -> None:
     path = tmp_path / file
@@ -185,7 +187,7 @@ def test_file_of_another_form_is_named_with_its_place(
 
 
 @pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
-def test_published_sets_have_their_numbers_of_queries() -> None:
+def test_published_sets_give_the_documented_numbers_of_queries() -> None:
     data = Path(os.environ["CASEWRIGHT_DATA"])
     found = {name: read(name, data / name)[0] for name in ("toolalpaca", "bfcl")}
     assert {name: len(queries) for name, queries in found.items()} == {

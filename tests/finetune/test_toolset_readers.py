@@ -1,4 +1,4 @@
-"""Readers of tool-use sets that are read to plan with: what each form becomes."""
+"""The reader of Seal-Tools: the plans of its items, and the errors for other files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plans(name: str, folder: Path) -> tuple[list[str], Counter[str]]:
     return [str(query.plan) for query, _ in tool_queries(name, folder, refused)], refused
 
 
-def test_sealtools_becomes_plans_whose_references_name_the_response(tmp_path: Path) -> None:
+def test_sealtools_becomes_plans_with_references_to_responses(tmp_path: Path) -> None:
     found = called("findBed", ["API_call_0", "API_call_1"], name="begonias")
     watered = called("water", ["API_call_2"], bed_id="API_call_0", litres="3")
     ((query, toolbox),) = tool_queries("sealtools", seal(tmp_path, (WATERED, [found, watered])))
@@ -62,7 +62,7 @@ def test_sealtools_becomes_plans_whose_references_name_the_response(tmp_path: Pa
     ],
     ids=["made up", "unknown tool", "dangling", "inside a text", "form", "missing"],
 )
-def test_sealtools_items_that_no_plan_is_right_for_are_refused_and_counted(
+def test_sealtools_items_without_a_right_plan_are_refused_and_counted(
     tmp_path: Path, calls: list[dict[str, Any]], why: str
 ) -> None:
     made, refused = plans("sealtools", seal(tmp_path, (WATERED, calls)))
@@ -81,7 +81,7 @@ def test_sealtools_items_that_no_plan_is_right_for_are_refused_and_counted(
     ],
     ids=["nothing", "no tools", "form"],
 )
-def test_other_files_are_refused_by_their_names(
+def test_sealtools_error_names_the_folder_of_missing_or_invalid_files(
     tmp_path: Path, name: str, files: dict[str, str], said: str
 ) -> None:
     for file, text in files.items():
@@ -91,6 +91,6 @@ def test_other_files_are_refused_by_their_names(
     assert str(tmp_path) in str(caught.value)
 
 
-def test_readers_of_plans_say_which_benchmark_they_spoil() -> None:
+def test_tool_set_readers_list_the_benchmark_that_they_contaminate() -> None:
     spoiled = {name: list(one.contaminates) for name, one in READERS.items()}
     assert spoiled == {"bfcl": ["BFCL"], "sealtools": ["Seal-Tools"], "toolalpaca": ["ToolAlpaca"]}

@@ -64,7 +64,7 @@ def read(folder: Path, **more: Any) -> Toolset:
     return Toolset.read(source, frozenset(), set(), random.Random(0), Counter())
 
 
-def made(folder: Path, **more: Any) -> TrainingSet:
+def make_set(folder: Path, **more: Any) -> TrainingSet:
     told = {
         "domain": "toy",
         "validation": 0.1,
@@ -76,12 +76,12 @@ def made(folder: Path, **more: Any) -> TrainingSet:
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> TrainingSet:
-    return made(folder)
+def whole_set(folder: Path) -> TrainingSet:
+    return make_set(folder)
 
 
 @pytest.mark.parametrize("together", [1, 4, 16])
-def test_every_query_stands_once_under_a_small_toolbox_that_its_plan_is_right_for(
+def test_toolset_groups_put_each_query_once_into_a_small_valid_toolbox(
     folder: Path, together: int
 ) -> None:
     toolset = read(folder)
@@ -97,7 +97,7 @@ def test_every_query_stands_once_under_a_small_toolbox_that_its_plan_is_right_fo
         assert len(found) < len(names) / 4
 
 
-def test_no_question_stands_beside_a_tool_of_others_that_it_may_want(folder: Path) -> None:
+def test_toolset_groups_show_no_question_another_tool_that_it_may_need(folder: Path) -> None:
     toolset = read(folder)
     for queries, toolbox in ToolsetGroups(toolset, ENCODER, 16).draw_groups(random.Random(1)):
         for query in queries:
@@ -106,7 +106,7 @@ def test_no_question_stands_beside_a_tool_of_others_that_it_may_want(folder: Pat
             assert foreign.isdisjoint(query.query.split())
 
 
-def test_a_tool_of_one_name_is_one_tool_in_a_set(tmp_path: Path) -> None:
+def test_toolset_refuses_a_second_tool_of_one_name_and_repeated_questions(tmp_path: Path) -> None:
     rows: list[Row] = [
         ("dig a hole", [function("dig", ["what"], what="string")], [{"dig": {"what": ["hole"]}}]),
         ("dig 3", [function("dig", ["deep"], deep="integer")], [{"dig": {"deep": [3]}}]),
@@ -122,24 +122,24 @@ def test_a_tool_of_one_name_is_one_tool_in_a_set(tmp_path: Path) -> None:
     }
 
 
-def test_a_limit_draws_so_many_by_the_seed(folder: Path) -> None:
+def test_toolset_limit_draws_the_same_five_queries_for_the_same_seed(folder: Path) -> None:
     few = read(folder, limit=5)
     assert len(few.queries) == 5
     assert few.queries == read(folder, limit=5).queries
     assert len(read(folder).queries) == 49
 
 
-def test_a_set_is_trained_on_alone_and_shares_heads(whole: TrainingSet) -> None:
+def test_toolset_is_used_only_for_training_and_shares_prompt_heads(whole_set: TrainingSet) -> None:
     def foreign(example: Any) -> bool:
         return str(example.source).startswith("bfcl:")
 
-    assert not any(map(foreign, whole.validation))
-    plans = [one for one in whole.train if foreign(one) and one.task == "plan"]
+    assert not any(map(foreign, whole_set.validation))
+    plans = [one for one in whole_set.train if foreign(one) and one.task == "plan"]
     assert len(plans) == 48
     assert len({one.prompt.head for one in plans}) < len(plans) / 3
     # In the planner's own prompt, with plan cases of the set itself.
     assert any(one.prompt.tail.startswith("Plans for similar questions:") for one in plans)
-    assert {one.task for one in whole.train if foreign(one)} > {"plan", "identify_tools"}
+    assert {one.task for one in whole_set.train if foreign(one)} > {"plan", "identify_tools"}
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_the_tools_of_a_measuring_part_are_neither_called_nor_shown(split: Path) -> None:
+def test_tools_of_the_measuring_part_are_neither_called_nor_shown(split: Path) -> None:
     measuring = str(split / "test_out_domain-dev.jsonl")
     path = str(split / "dev-dev.jsonl")
     source = ToolsetSource(reader="sealtools", path=path, measuring=measuring)
@@ -171,12 +171,12 @@ def test_the_tools_of_a_measuring_part_are_neither_called_nor_shown(split: Path)
     assert [query.query for query in toolset.queries] == ["sow beans", "sow roses"]
     assert refused == {"sealtools: a call of a test set's tool": 1}
     assert set(toolset.tools) == {"sow"}
-    whole = ToolsetSource(reader="sealtools", path=path)
-    every = Toolset.read(whole, frozenset(), set(), random.Random(0), Counter())
+    whole_set = ToolsetSource(reader="sealtools", path=path)
+    every = Toolset.read(whole_set, frozenset(), set(), random.Random(0), Counter())
     assert set(every.tools) == {"sow", "dig"}
 
 
-def test_the_plan_parser_learns_from_a_set_without_the_tools_of_a_measuring_part(
+def test_plan_parser_sources_exclude_the_tools_of_the_measuring_part(
     split: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = ("sealtools", f"{split.name}/dev-dev.jsonl", f"{split.name}/test_out_domain-dev.jsonl")
@@ -186,20 +186,20 @@ def test_the_plan_parser_learns_from_a_set_without_the_tools_of_a_measuring_part
     assert {name for s in sources for name in s.toolbox.names} == {"sow", NO_EVIDENCE.name}
 
 
-def test_a_set_with_a_part_kept_apart_spoils_all_but_that_part(split: Path) -> None:
+def test_toolset_with_a_measuring_part_contaminates_all_but_that_part(split: Path) -> None:
     told = {
         "reader": "sealtools",
         "path": str(split / "dev-dev.jsonl"),
         "measuring": str(split / "test_out_domain-dev.jsonl"),
     }
-    (one,) = made(split, toolsets=[told]).manifest["toolsets"]
+    (one,) = make_set(split, toolsets=[told]).manifest["toolsets"]
     assert one["contaminates"] == ["Seal-Tools except test_out_domain-dev.jsonl"]
 
 
-def test_a_question_for_measuring_is_not_learned_from_a_set_either(whole: TrainingSet) -> None:
+def test_measuring_question_in_a_toolset_is_not_trained_on(whole_set: TrainingSet) -> None:
     shown = {
         question_key(line.removeprefix("Question: "))
-        for example in whole.examples
+        for example in whole_set.examples
         for line in str(example.prompt).split("\n")
         if line.startswith("Question: ")
     }
@@ -207,28 +207,30 @@ def test_a_question_for_measuring_is_not_learned_from_a_set_either(whole: Traini
     assert question_key("water tulips in bed 2") in shown
 
 
-def test_the_manifest_tells_of_each_set_and_what_it_spoils(whole: TrainingSet) -> None:
-    assert json.loads(json.dumps(whole.manifest)) == whole.manifest
-    (told,) = whole.manifest["toolsets"]
+def test_manifest_describes_each_toolset_and_what_it_contaminates(whole_set: TrainingSet) -> None:
+    assert json.loads(json.dumps(whole_set.manifest)) == whole_set.manifest
+    (told,) = whole_set.manifest["toolsets"]
     assert told["reader"] == "bfcl"
     assert told["queries"] == 48
     assert told["refused"] == {"bfcl: a test question": 1}
     assert told["tools"] == len(VERBS)
     assert told["contaminates"] == ["BFCL"]
     assert told["licence"].startswith("Apache-2.0")
-    counts = whole.manifest["examples"]["train.jsonl"]["sources"]
+    counts = whole_set.manifest["examples"]["train.jsonl"]["sources"]
     assert counts["bfcl"] == told["examples"]
 
 
-def test_the_same_seed_gives_the_same_examples_of_a_set(folder: Path, whole: TrainingSet) -> None:
-    assert made(folder) == whole
+def test_same_seed_gives_the_same_training_set_with_toolsets(
+    folder: Path, whole_set: TrainingSet
+) -> None:
+    assert make_set(folder) == whole_set
 
 
-def test_without_sets_a_manifest_tells_of_none(folder: Path) -> None:
-    assert "toolsets" not in made(folder, toolsets=[]).manifest
+def test_manifest_without_toolsets_lists_none(folder: Path) -> None:
+    assert "toolsets" not in make_set(folder, toolsets=[]).manifest
 
 
-def test_a_set_without_a_query_that_can_be_planned_for_is_refused(tmp_path: Path) -> None:
+def test_toolset_without_a_usable_query_is_refused(tmp_path: Path) -> None:
     bad: list[Row] = [("dig", [function("dig", ["what"], what="string")], [{"saw": {}}])]
     leaderboard(tmp_path, "multiple", bad)
     with pytest.raises(InputError, match=r"no query to plan for: 1 refused.*data\.toolsets"):
@@ -245,9 +247,7 @@ def test_a_set_without_a_query_that_can_be_planned_for_is_refused(tmp_path: Path
     ],
     ids=["reader", "path", "measuring", "copies"],
 )
-def test_a_recipe_that_names_no_set_is_refused_with_the_mend(
-    tmp_path: Path, line: str, said: str
-) -> None:
+def test_recipe_with_an_invalid_toolset_is_refused(tmp_path: Path, line: str, said: str) -> None:
     path = "" if "path" in line else 'path = "."\n'
     file = tmp_path / "recipe.toml"
     file.write_text(f'[data]\ndomain = "shopping"\n[[data.toolsets]]\n{path}{line}\n')

@@ -1,4 +1,4 @@
-"""What TRL's trainer computes on: which tokens, which labels, which steps."""
+"""The tokens, labels and gradients of TRL's trainer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def batches(trainer: Any) -> list[dict[str, Any]]:
     return [dict(batch) for batch in trainer.get_train_dataloader()]
 
 
-def test_an_examples_tokens_are_those_that_serving_reads_and_writes(model: LanguageModel) -> None:
+def test_training_tokens_of_an_example_equal_those_of_serving(model: LanguageModel) -> None:
     for example in [*EXAMPLES, *plan_examples()[:20]]:
         row = token_row(example, model)
         prompt = model.encode(example.prompt)
@@ -67,7 +67,7 @@ def test_an_examples_tokens_are_those_that_serving_reads_and_writes(model: Langu
     assert parse_plan(model.decode(written[:-1])) == parse_plan(example.completion)
 
 
-def test_an_example_that_is_too_long_is_left_out_and_counted_never_cut(
+def test_too_long_example_is_omitted_and_counted_but_never_cut(
     model: LanguageModel,
 ) -> None:
     lengths = [len(token_row(example, model).input_ids) for example in EXAMPLES]
@@ -83,7 +83,7 @@ def test_an_example_that_is_too_long_is_left_out_and_counted_never_cut(
 
 
 @pytest.mark.parametrize("packing", [False, True], ids=["padded", "packed"])
-def test_the_loss_is_taken_of_completion_and_end_alone(
+def test_training_loss_covers_only_completion_and_end_token(
     packing: bool, model: LanguageModel, tmp_path: Path
 ) -> None:
     trainer = trainer_of(tiny_mistral(), tmp_path, packing=packing, max_length=256)
@@ -108,7 +108,7 @@ def test_the_loss_is_taken_of_completion_and_end_alone(
     assert sorted(seen) == wanted
 
 
-def test_packed_examples_do_not_see_each_other(model: LanguageModel, tmp_path: Path) -> None:
+def test_packed_examples_do_not_attend_to_each_other(model: LanguageModel, tmp_path: Path) -> None:
     torch: Any = import_module("torch")
     trainer = trainer_of(tiny_mistral(), tmp_path, packing=True, max_length=512)
     (batch,) = batches(trainer)
@@ -134,7 +134,7 @@ def test_packed_examples_do_not_see_each_other(model: LanguageModel, tmp_path: P
     assert abs(total(**batch) - apart) / tokens > 1e-4
 
 
-def test_the_validation_loss_does_not_depend_on_how_rows_are_batched(tmp_path: Path) -> None:
+def test_validation_loss_does_not_depend_on_batching(tmp_path: Path) -> None:
     losses = []
     for number, settings in enumerate(
         [{"batch_per_device": 1}, {"batch_per_device": 3}, {"packing": True, "max_length": 256}]
@@ -145,7 +145,7 @@ def test_the_validation_loss_does_not_depend_on_how_rows_are_batched(tmp_path: P
     assert losses[0] > 1
 
 
-def test_gradients_accumulated_over_eight_batches_are_those_of_one_of_eight(tmp_path: Path) -> None:
+def test_gradients_accumulated_over_eight_batches_equal_those_of_one_batch(tmp_path: Path) -> None:
     results = []
     for batch, accumulated in ((8, 1), (1, 8)):
         trainer = trainer_of(
@@ -175,7 +175,7 @@ def weights(trainer: Any) -> dict[str, Any]:
     return {name: p.detach().clone() for name, p in parameters if p.requires_grad}
 
 
-def test_trained_layers_are_kept_in_32_bits_where_16_are_computed_in(tmp_path: Path) -> None:
+def test_trained_layers_stay_in_float32_when_the_model_is_in_bfloat16(tmp_path: Path) -> None:
     placement = find_placement(MODEL.model_copy(update={"dtype": "bfloat16"}), training())
     model = tiny_mistral()
     model.network.to(placement.dtype)

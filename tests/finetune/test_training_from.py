@@ -1,4 +1,4 @@
-"""A training that starts from an adapter: its weights, its place in the card, what is refused."""
+"""A training that starts from an adapter: its weights, its card, and what is refused."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def second(
     return train(base, LORA, training(), other, folder / "adapter", start=first.folder)
 
 
-def test_it_starts_with_the_loss_that_the_adapter_ended_with(
+def test_training_from_an_adapter_starts_with_the_final_loss_of_that_adapter(
     base: ModelSection, data: Path, first: TrainingResult, tmp_path: Path
 ) -> None:
     ended = first.card["metrics"]["validation_loss_after"]
@@ -65,7 +65,7 @@ def test_it_starts_with_the_loss_that_the_adapter_ended_with(
     assert any((learned[name] != started[name]).any() for name in started)
 
 
-def test_the_card_keeps_what_was_trained_before_with_its_data_and_figures(
+def test_card_describes_the_earlier_training_with_its_data_and_figures(
     first: TrainingResult, second: TrainingResult
 ) -> None:
     before = second.card["trained_before"]
@@ -79,7 +79,7 @@ def test_the_card_keeps_what_was_trained_before_with_its_data_and_figures(
     assert first.card["data"]["manifest_hash"][:12] in readme
 
 
-def test_a_chain_of_trainings_is_told_whole(
+def test_card_describes_a_chain_of_three_trainings(
     base: ModelSection, data: Path, first: TrainingResult, second: TrainingResult, tmp_path: Path
 ) -> None:
     third = train(base, LORA, training(steps=1), data, tmp_path / "third", start=second.folder)
@@ -89,7 +89,7 @@ def test_a_chain_of_trainings_is_told_whole(
     assert "| this training | 1 before | 2 before |" in (third.folder / "README.md").read_text()
 
 
-def test_it_resumes_to_the_same_bytes_as_without_a_stop_and_from_the_same_adapter_alone(
+def test_stopped_training_from_an_adapter_resumes_to_the_same_bytes(
     base: ModelSection,
     data: Path,
     first: TrainingResult,
@@ -120,7 +120,7 @@ def test_it_resumes_to_the_same_bytes_as_without_a_stop_and_from_the_same_adapte
         train(base, LORA, settings, data, output, start=second.folder, resume=True)
 
 
-def test_an_adapter_that_does_not_fit_is_refused(
+def test_training_from_an_unfitting_adapter_is_refused(
     base: ModelSection, data: Path, first: TrainingResult, tmp_path: Path
 ) -> None:
     other = ModelSection(base=str(save_tiny(tmp_path / "other", seed=1)), device="cpu")
@@ -148,7 +148,7 @@ def test_an_adapter_that_does_not_fit_is_refused(
         assert not (tmp_path / "out" / "casewright.json").exists()
 
 
-def test_the_command_takes_the_adapter_by_from(
+def test_finetune_train_command_starts_from_the_adapter_of_from(
     base: ModelSection, data: Path, first: TrainingResult, tmp_path: Path
 ) -> None:
     home = new_home(tmp_path / "home")
@@ -163,7 +163,7 @@ def test_the_command_takes_the_adapter_by_from(
     assert card["trained_before"]["metrics"] == json.loads(json.dumps(first.card["metrics"]))
 
 
-def test_a_training_whose_time_is_over_writes_what_it_has_learned(
+def test_training_that_runs_out_of_time_saves_what_it_learned(
     base: ModelSection, data: Path, tmp_path: Path
 ) -> None:
     done = train(base, LORA, training(steps=6), data, tmp_path / "adapter", minutes=0)

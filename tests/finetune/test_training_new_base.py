@@ -1,4 +1,4 @@
-"""A new model: its tokenizer writes any text, and it is the same for the same settings."""
+"""A new model: its tokenizer writes any text, and equal settings give equal files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SETTINGS = NewModelSection(
 )
 
 
-def test_any_text_is_written_and_read_back_by_the_tokenizer() -> None:
+def test_trained_tokenizer_restores_any_text() -> None:
     tokenizer = train_tokenizer(["a prompt\n"], 300)
     for text in (
         "s1 = f(x=question)\n\n",
@@ -25,7 +25,7 @@ def test_any_text_is_written_and_read_back_by_the_tokenizer() -> None:
         assert tokenizer.decode(tokenizer(text, add_special_tokens=False)["input_ids"]) == text
 
 
-def test_the_same_settings_make_the_same_base(tmp_path: Path) -> None:
+def test_make_base_gives_the_same_files_for_the_same_settings(tmp_path: Path) -> None:
     for name in "ab":
         make_base(SETTINGS, plan_examples()[:10], 3, tmp_path / name)
     for file in ("model.safetensors", "tokenizer.json"):

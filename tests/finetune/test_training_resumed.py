@@ -1,4 +1,4 @@
-"""A training that is killed and resumed, and one of two processes."""
+"""A training that is killed and resumed, and a training by two processes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def other_weights(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [unsealed, truncated, other_weights])
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
+def test_damaged_checkpoint_is_skipped_for_the_one_before(
     damage: Callable[[Path], None], killed: Path, tmp_path: Path
 ) -> None:
     folder = copied(killed, tmp_path) / "checkpoints"
@@ -97,7 +97,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
 
 
 @pytest.mark.parametrize(("damage", "steps"), [(None, 4), (truncated, 2)], ids=["whole", "damaged"])
-def test_a_killed_training_resumes_to_the_same_bytes_as_one_that_was_not(
+def test_killed_training_resumes_to_the_same_bytes_as_an_uninterrupted_one(
     damage: Callable[[Path], None] | None,
     steps: int,
     killed: Path,
@@ -123,7 +123,7 @@ def test_a_killed_training_resumes_to_the_same_bytes_as_one_that_was_not(
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_checkpoints_are_not_gone_on_from_with_another_recipe(
+def test_checkpoints_are_not_resumed_with_another_recipe(
     resume: bool, killed: Path, data: Path
 ) -> None:
     other = SETTINGS.model_copy(update={"learning_rate": 0.5})
@@ -132,13 +132,13 @@ def test_checkpoints_are_not_gone_on_from_with_another_recipe(
         train(MODEL, LORA, other, data, killed, resume=resume)
 
 
-def test_checkpoints_are_not_gone_on_from_with_other_data(killed: Path, tmp_path: Path) -> None:
+def test_checkpoints_are_not_resumed_with_other_data(killed: Path, tmp_path: Path) -> None:
     other = write_set(tmp_path / "set", train=20)
     with pytest.raises(InputError, match="another training: data was"):
         train(MODEL, LORA, SETTINGS, other, killed, resume=True)
 
 
-def test_a_training_without_checkpoints_begins_anew(data: Path, tmp_path: Path) -> None:
+def test_training_without_checkpoints_starts_again(data: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     with pytest.raises(InputError, match=r"training\.max_length = \d+"):
         train(MODEL, LORA, training(max_length=16), data, output)
@@ -147,13 +147,13 @@ def test_a_training_without_checkpoints_begins_anew(data: Path, tmp_path: Path) 
     assert done.card["metrics"]["steps"] == 1
 
 
-def test_a_training_killed_before_its_first_file_begins_anew(data: Path, tmp_path: Path) -> None:
+def test_training_killed_before_its_first_file_starts_again(data: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "checkpoints").mkdir(parents=True)
     done = train(MODEL, LORA, training(steps=1), data, tmp_path / "out")
     assert done.card["metrics"]["steps"] == 1
 
 
-def test_a_finished_training_is_not_trained_again(finished: TrainingResult, data: Path) -> None:
+def test_finished_training_is_not_repeated(finished: TrainingResult, data: Path) -> None:
     before = (finished.folder / WEIGHTS).stat().st_mtime_ns
     again = train(MODEL, LORA, SETTINGS, data, finished.folder, resume=True)
     assert again.card == finished.card
@@ -164,7 +164,7 @@ def test_a_finished_training_is_not_trained_again(finished: TrainingResult, data
         train(MODEL, LORA, training(), data, finished.folder, resume=True)
 
 
-def test_two_processes_make_the_steps_of_one_with_twice_the_batch(
+def test_two_processes_give_the_weights_of_one_with_twice_the_batch(
     data: Path, tmp_path: Path
 ) -> None:
     single = train(MODEL, NO_DROPOUT, training(batch_per_device=4), data, tmp_path / "one")
@@ -179,7 +179,7 @@ def test_two_processes_make_the_steps_of_one_with_twice_the_batch(
     assert card["metrics"]["validation_loss_after"] == pytest.approx(wanted, abs=1e-6)
 
 
-def test_shared_heads_resume_to_the_same_bytes_as_without_a_stop(
+def test_training_with_shared_heads_resumes_to_the_same_bytes(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = training(steps=4, save_steps=2, shared_heads=True, batch_per_device=4)

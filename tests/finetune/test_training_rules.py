@@ -1,4 +1,4 @@
-"""A recipe that cannot be trained with is refused when it is read, with the field and the mend."""
+"""A recipe that cannot be trained with is refused when it is read, naming the field."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize(("text", "words"), UNUSABLE.values(), ids=list(UNUSABLE))
-def test_an_unusable_recipe_is_refused_with_the_field_and_the_mend(
+def test_unusable_recipe_is_refused_naming_the_field_and_the_remedy(
     text: str, words: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "recipe.toml"
@@ -128,7 +128,7 @@ def test_an_unusable_recipe_is_refused_with_the_field_and_the_mend(
     assert [word for word in words if word not in message] == []
 
 
-def test_an_unusable_recipe_is_refused_before_torch_is_even_imported(tmp_path: Path) -> None:
+def test_unusable_recipe_is_refused_before_torch_is_imported(tmp_path: Path) -> None:
     file = tmp_path / "recipe.toml"
     file.write_text('[data]\ndomain = "shopping"\n[model.new]\npositions = 64\n', encoding="utf-8")
     code = (
@@ -160,7 +160,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["4bit", "optimiser", "attention", "device"],
 )
-def test_what_the_machine_lacks_is_told_before_any_model_is_loaded(
+def test_find_placement_refuses_settings_that_need_cuda_without_a_gpu(
     model: ModelSection,
     training: TrainingSection,
     field: str,
@@ -171,7 +171,7 @@ def test_what_the_machine_lacks_is_told_before_any_model_is_loaded(
         find_placement(model, training)
 
 
-def test_a_package_that_a_recipe_needs_is_named_with_the_line_that_installs_it(
+def test_missing_training_package_raises_an_error_with_the_install_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     real = find_placement.__globals__["find_spec"]
@@ -183,7 +183,7 @@ def test_a_package_that_a_recipe_needs_is_named_with_the_line_that_installs_it(
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_every_recipe_that_ships_can_be_read(name: str) -> None:
+def test_every_shipped_recipe_can_be_read(name: str) -> None:
     recipe = Recipe.read(find_recipe(name), check_files=False)
     assert recipe.data.domain == "shopping"
     assert recipe.training.max_length >= 2048

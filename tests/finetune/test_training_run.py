@@ -1,4 +1,4 @@
-"""From a training set to a planner: the tiny run end to end, and what it leaves behind."""
+"""From a training set to a planner: a tiny training end to end, and the files it leaves."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plans_of(folder: Path, count: int = 4) -> list[Any]:
     return planner.plan_many([query.record.request(SHOP) for query in queries])
 
 
-def test_a_trained_adapter_is_served_and_writes_valid_plans(trained: TrainingResult) -> None:
+def test_trained_adapter_writes_valid_plans(trained: TrainingResult) -> None:
     requests = [query.record.request(SHOP) for query in toy_queries()[-4:]]
     for request, result in zip(requests, plans_of(trained.folder), strict=True):
         assert result.fallback == ""
@@ -60,7 +60,7 @@ def test_a_trained_adapter_is_served_and_writes_valid_plans(trained: TrainingRes
         assert [*broken] == []
 
 
-def test_the_loss_falls(trained: TrainingResult) -> None:
+def test_training_lowers_the_training_and_validation_loss(trained: TrainingResult) -> None:
     metrics = trained.card["metrics"]
     assert metrics["validation_loss_after"] < metrics["validation_loss_before"] - 1
     log = [json.loads(line) for line in (trained.folder / "log.jsonl").read_text().splitlines()]
@@ -73,14 +73,14 @@ def test_the_loss_falls(trained: TrainingResult) -> None:
     assert measured[12] == metrics["validation_loss_after"]
 
 
-def test_the_merged_model_plans_as_the_adapter_does(trained: TrainingResult) -> None:
+def test_merged_model_gives_the_same_plans_as_the_adapter(trained: TrainingResult) -> None:
     assert trained.merged == trained.folder / "merged"
     merged = [str(result.plan) for result in plans_of(trained.merged)]
     assert merged == [str(result.plan) for result in plans_of(trained.folder)]
     assert json.loads((trained.merged / "casewright.json").read_text())["kind"] == "merged"
 
 
-def test_the_output_folder_can_be_moved_with_its_base(
+def test_output_folder_of_a_training_can_be_moved_with_its_base(
     trained: TrainingResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved = Path(shutil.copytree(trained.folder, tmp_path / "a" / "moved"))
@@ -88,7 +88,7 @@ def test_the_output_folder_can_be_moved_with_its_base(
     assert [str(r.plan) for r in plans_of(moved)] == [str(r.plan) for r in plans_of(trained.folder)]
 
 
-def test_nothing_is_left_but_the_model_its_cards_and_its_log(trained: TrainingResult) -> None:
+def test_training_leaves_only_the_model_its_cards_and_its_log(trained: TrainingResult) -> None:
     assert {file.name for file in trained.folder.iterdir()} == {
         "README.md",
         "adapter_config.json",
@@ -103,7 +103,7 @@ def test_nothing_is_left_but_the_model_its_cards_and_its_log(trained: TrainingRe
     }
 
 
-def test_the_cards_tell_what_the_model_was_made_of(trained: TrainingResult, data: Path) -> None:
+def test_model_cards_describe_recipe_data_and_metrics(trained: TrainingResult, data: Path) -> None:
     card = json.loads((trained.folder / "casewright.json").read_text(encoding="utf-8"))
     assert card == trained.card
     assert card["prompt_hash"] == prompt_hash()
@@ -128,7 +128,7 @@ def test_the_cards_tell_what_the_model_was_made_of(trained: TrainingResult, data
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_a_folder_that_holds_something_else_is_left_as_it_is(
+def test_training_refuses_another_folder_and_leaves_it_unchanged(
     resume: bool, data: Path, tmp_path: Path
 ) -> None:
     # By these names a training has its base and its checkpoints too.
@@ -142,7 +142,7 @@ def test_a_folder_that_holds_something_else_is_left_as_it_is(
     assert len([*(tmp_path / "out").rglob("weights")]) == 2
 
 
-def test_an_adapter_names_a_relative_base_from_its_own_folder(
+def test_adapter_config_names_a_relative_base_from_the_adapter_folder(
     few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -158,7 +158,7 @@ def test_an_adapter_names_a_relative_base_from_its_own_folder(
     assert load_language_model(elsewhere / "o", device="cpu").name == str(elsewhere / "o")
 
 
-def test_an_adapter_on_a_merged_one_tells_what_was_learned_before(
+def test_adapter_on_a_merged_model_describes_the_earlier_training(
     few: Path, tmp_path: Path
 ) -> None:
     manifest = json.loads((few / "manifest.json").read_text(encoding="utf-8"))
@@ -180,7 +180,7 @@ def test_an_adapter_on_a_merged_one_tells_what_was_learned_before(
     assert str(tmp_path) not in readme + json.dumps(second.card)
 
 
-def test_what_cannot_be_trained_is_refused_before_anything_is_written(
+def test_training_with_an_invalid_base_or_layer_is_refused_before_writing(
     trained: TrainingResult, data: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "out"
@@ -208,7 +208,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
     assert not output.exists()
 
 
-def test_an_example_that_is_too_long_is_told(
+def test_training_reports_examples_longer_than_max_length(
     trained: TrainingResult, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     longest = trained.card["metrics"]["tokens_longest_example"]
@@ -224,7 +224,7 @@ def test_an_example_that_is_too_long_is_told(
 
 
 @pytest.mark.parametrize("broken", ["weights", "learning rate"])
-def test_a_training_that_goes_astray_is_an_error_and_nothing_is_saved(
+def test_diverging_training_raises_an_error_and_saves_nothing(
     broken: str, few: Path, tmp_path: Path
 ) -> None:
     model, settings = MODEL, {"learning_rate": 1.0, "max_grad_norm": 1e9, "steps": 3}
@@ -242,7 +242,7 @@ def test_a_training_that_goes_astray_is_an_error_and_nothing_is_saved(
     assert {file.name for file in output.iterdir()} <= {"base", "checkpoints", "log.jsonl"}
 
 
-def test_a_set_without_validation_is_trained_on_and_not_measured(tmp_path: Path) -> None:
+def test_training_without_validation_examples_reports_no_validation_loss(tmp_path: Path) -> None:
     data = write_set(tmp_path / "set", train=3, validation=0)
     done = train(MODEL, LORA, training(steps=1, eval_steps=1), data, tmp_path / "out")
     assert done.card["metrics"]["validation_loss_after"] is None

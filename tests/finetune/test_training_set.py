@@ -37,7 +37,7 @@ def examples(draw: st.DrawFn) -> TrainingExample:
     return TrainingExample(id_, task, source, prompt, completion)
 
 
-def of(train: list[TrainingExample], validation: list[TrainingExample]) -> TrainingSet:
+def set_of(train: list[TrainingExample], validation: list[TrainingExample]) -> TrainingSet:
     manifest = {
         "format": FORMAT,
         "prompt_hash": prompt_hash(),
@@ -48,31 +48,31 @@ def of(train: list[TrainingExample], validation: list[TrainingExample]) -> Train
 
 ONE = TrainingExample("1", "plan", "q1", Prompt("tools", "question"), "s1 = no_evidence()")
 TWO = TrainingExample("2", "instruction", "made", Prompt("", "say hi"), "")
-SET = of([ONE], [TWO])
+SET = set_of([ONE], [TWO])
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(examples(), max_size=4), st.lists(examples(), max_size=2))
-def test_what_is_written_is_read_again(
+def test_training_set_is_restored_from_its_folder(
     tmp_path_factory: pytest.TempPathFactory,
     train: list[TrainingExample],
     validation: list[TrainingExample],
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "written"
-    write_training_set(of(train, validation), folder, force=True)
+    write_training_set(set_of(train, validation), folder, force=True)
     read = read_training_set(folder)
-    assert read == of(train, validation)
+    assert read == set_of(train, validation)
     assert read.examples == (*train, *validation)
 
 
-def test_the_manifests_hash_is_of_all_that_is_in_the_set() -> None:
-    hashes = {manifest_hash(of(train, []).manifest) for train in ([ONE], [TWO], [])}
+def test_manifest_hash_depends_on_the_examples_of_the_set() -> None:
+    hashes = {manifest_hash(set_of(train, []).manifest) for train in ([ONE], [TWO], [])}
     assert len(hashes) == 3
-    assert manifest_hash(of([ONE], [TWO]).manifest) == manifest_hash(SET.manifest)
+    assert manifest_hash(set_of([ONE], [TWO]).manifest) == manifest_hash(SET.manifest)
 
 
 @pytest.mark.parametrize("name", [TRAIN, VALIDATION])
-def test_a_file_that_was_changed_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_changed_training_set_file_is_refused_by_name(tmp_path: Path, name: str) -> None:
     write_training_set(SET, tmp_path / "set")
     file = tmp_path / "set" / name
     file.write_text(file.read_text(encoding="utf-8").replace("plan", "plans") + "\n")
@@ -93,7 +93,7 @@ def test_a_file_that_was_changed_is_refused_by_name(tmp_path: Path, name: str) -
     ],
     ids=["prompt", "format", "no-files", "null"],
 )
-def test_a_manifest_of_another_kind_is_refused(
+def test_invalid_training_set_manifest_is_refused(
     tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
     write_training_set(TrainingSet(SET.train, (), {**SET.manifest, **change}), tmp_path / "set")
@@ -102,26 +102,28 @@ def test_a_manifest_of_another_kind_is_refused(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", None], ids=["empty", "list", "cut", "absent"])
-def test_a_folder_without_a_manifest_is_no_training_set(tmp_path: Path, text: str | None) -> None:
+def test_folder_without_a_manifest_is_refused_as_training_set(
+    tmp_path: Path, text: str | None
+) -> None:
     if text is not None:
         (tmp_path / MANIFEST).write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="casewright finetune data"):
         read_training_set(tmp_path)
 
 
-def test_a_set_is_replaced_by_force_alone(tmp_path: Path) -> None:
+def test_training_set_is_replaced_only_with_force(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "set"
     write_training_set(SET, folder)
     with pytest.raises(InputError, match="--force"):
-        write_training_set(of([TWO], []), folder)
+        write_training_set(set_of([TWO], []), folder)
     assert read_training_set(folder) == SET
-    write_training_set(of([TWO], []), folder, force=True)
-    assert read_training_set(folder) == of([TWO], [])
+    write_training_set(set_of([TWO], []), folder, force=True)
+    assert read_training_set(folder) == set_of([TWO], [])
     # Nothing is left beside it.
     assert [file.name for file in folder.parent.iterdir()] == ["set"]
 
 
-def test_a_folder_that_holds_something_else_is_refused_even_by_force(tmp_path: Path) -> None:
+def test_folder_with_other_files_is_refused_even_with_force(tmp_path: Path) -> None:
     write_training_set(SET, tmp_path / "set")
     (tmp_path / "set" / "notes.txt").write_text("mine", encoding="utf-8")
     (tmp_path / "other").mkdir()
@@ -133,14 +135,14 @@ def test_a_folder_that_holds_something_else_is_refused_even_by_force(tmp_path: P
         assert sorted(file.name for file in folder.iterdir()) == before
 
 
-def test_a_file_is_no_folder_to_write_to(tmp_path: Path) -> None:
+def test_writing_a_training_set_to_a_file_path_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     for place in (tmp_path / "file", tmp_path / "file" / "set"):
         with pytest.raises(InputError, match="is a file"):
             write_training_set(SET, place)
 
 
-def test_an_empty_folder_is_written_to_and_may_be_read_by_others(tmp_path: Path) -> None:
+def test_training_set_in_an_empty_folder_has_the_default_permissions(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     folder.mkdir()
     write_training_set(SET, folder)
@@ -150,7 +152,7 @@ def test_an_empty_folder_is_written_to_and_may_be_read_by_others(tmp_path: Path)
     assert folder.stat().st_mode & 0o777 == 0o777 & ~umask
 
 
-def test_a_set_that_cannot_be_written_whole_is_not_written_at_all(tmp_path: Path) -> None:
+def test_failed_write_of_a_training_set_leaves_the_old_set_unchanged(tmp_path: Path) -> None:
     lost = TrainingExample("3", "plan", "q", Prompt("", "\ud800"), "")
     write_training_set(SET, tmp_path / "set")
     with pytest.raises(InputError, match="Example '3', from 'q'"):

@@ -1,4 +1,4 @@
-"""Examples with one head computed together: the same loss, the same steps, less work."""
+"""Examples with one head computed together: the same loss and the same steps."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def trained(
 
 
 @pytest.mark.parametrize("lora", [WHOLE, ADAPTER], ids=["whole", "adapter"])
-def test_the_steps_are_those_of_computing_the_head_for_each_example(
+def test_shared_heads_give_the_same_steps_as_a_head_per_example(
     lora: LoraSection, tmp_path: Path
 ) -> None:
     each, loss, losses = trained(lora, tmp_path / "each", shared=False)
@@ -71,7 +71,7 @@ def test_the_steps_are_those_of_computing_the_head_for_each_example(
     assert 0 <= furthest < 2e-4
 
 
-def test_plans_that_a_prompt_shows_are_learned_from_where_that_is_asked_for() -> None:
+def test_supervise_shown_plans_adds_the_plans_of_the_prompt_to_the_loss() -> None:
     model = tiny_mistral()
     example = EXAMPLES[0]
     (plain,) = token_rows([example], model, 2048).rows
@@ -88,7 +88,7 @@ def test_plans_that_a_prompt_shows_are_learned_from_where_that_is_asked_for() ->
     assert texts[1].split() == "\n".join([*plans, example.completion]).split()
 
 
-def test_a_head_is_in_a_row_once_with_at_most_so_many_tails() -> None:
+def test_group_by_head_puts_a_head_once_with_at_most_three_tails() -> None:
     model = tiny_mistral()
     rows = token_rows(EXAMPLES[:7], model, 2048, supervise_shown_plans=True).rows
     groups = group_by_head(rows, 3)
@@ -110,7 +110,7 @@ def test_a_head_is_in_a_row_once_with_at_most_so_many_tails() -> None:
     ],
     ids=["packing", "checkpointing", "flash"],
 )
-def test_settings_that_do_not_go_with_shared_heads_are_refused(
+def test_settings_incompatible_with_shared_heads_are_refused(
     settings: dict[str, Any], named: str
 ) -> None:
     anywhere = MODEL.model_copy(update={"device": None})
@@ -118,14 +118,14 @@ def test_settings_that_do_not_go_with_shared_heads_are_refused(
         check_together(anywhere, WHOLE, training(shared_heads=True, **settings))
 
 
-def test_a_network_with_a_sliding_window_is_refused() -> None:
+def test_shared_heads_with_a_sliding_window_are_refused() -> None:
     network: Any = tiny_mistral().network
     network.config.sliding_window = 16
     with pytest.raises(InputError, match="sliding_window"):
         use_packed_attention(network)
 
 
-def test_a_prompt_without_head_is_trained_too() -> None:
+def test_rows_without_a_prompt_head_form_one_group() -> None:
     model = tiny_mistral()
     rows = token_rows(EXAMPLES[:2], model, 2048).rows
     bare = [type(row)(row.input_ids, row.completion_mask) for row in rows]
@@ -133,7 +133,7 @@ def test_a_prompt_without_head_is_trained_too() -> None:
     assert [len(group["head"]) for group in groups] == [1]
 
 
-def test_a_row_of_several_heads_computes_what_rows_of_one_head_do() -> None:
+def test_row_of_several_heads_gives_the_same_loss_as_separate_rows() -> None:
     torch: Any = import_module("torch")
     model = tiny_mistral()
     bare = Counter(example.prompt.head for example in plan_examples()).most_common(2)[1][0]
@@ -156,7 +156,7 @@ def test_a_row_of_several_heads_computes_what_rows_of_one_head_do() -> None:
     assert float(loss) == pytest.approx(float(sum(each)), rel=1e-5)
 
 
-def test_too_little_memory_for_shared_heads_advises_only_settings_that_go_with_them(
+def test_out_of_memory_error_with_shared_heads_advises_only_compatible_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch: Any = import_module("torch")

@@ -50,23 +50,23 @@ def every(task: TaskName, query: AnnotatedQuery) -> Iterator[TrainingExample]:
     yield from (example for example in found if example is not None)
 
 
-def given(example: TrainingExample, heading: str) -> str:
+def text_under(example: TrainingExample, heading: str) -> str:
     """Return what stands in the tail under a heading."""
     return example.prompt.tail.partition(f"\n\n{heading}:\n")[2].partition("\n\n")[0]
 
 
-def test_of_no_task_there_is_no_planning_either() -> None:
+def test_zero_tasks_per_query_gives_no_planning_example() -> None:
     assert task_examples(as_served(read()), TtgSettings(tasks_per_query=0), random.Random(0)) == []
 
 
-def test_a_part_of_a_task_is_one_for_that_part_of_the_queries() -> None:
+def test_fractional_tasks_per_query_are_drawn_as_a_share_of_queries() -> None:
     some, more = TtgSettings(tasks_per_query=0.25), TtgSettings(tasks_per_query=1.25)
     rng = random.Random(0)
     assert 15 < sum(len(task_examples(as_served(read()), some, rng)) for _ in range(100)) < 35
     assert 115 < sum(len(task_examples(as_served(read()), more, rng)) for _ in range(100)) < 135
 
 
-def test_of_one_task_it_is_planning() -> None:
+def test_single_task_per_query_is_planning() -> None:
     (example,) = task_examples(as_served(read()), TtgSettings(tasks_per_query=1), random.Random(0))
     assert (example.id, example.task, example.source) == ("q1#0:plan", PLAN_TASK, "q1")
     assert example.prompt == render_prompt(read().record.request(SHOP))
@@ -74,7 +74,7 @@ def test_of_one_task_it_is_planning() -> None:
 
 
 @pytest.mark.parametrize("count", range(2, 9))
-def test_a_query_has_as_many_different_tasks_as_are_asked_for(count: int) -> None:
+def test_query_gets_the_requested_number_of_different_tasks(count: int) -> None:
     for seed in range(10):
         settings = TtgSettings(tasks_per_query=count)
         made = task_examples(as_served(read()), settings, random.Random(seed))
@@ -85,14 +85,14 @@ def test_a_query_has_as_many_different_tasks_as_are_asked_for(count: int) -> Non
         ]
 
 
-def test_a_query_that_few_tasks_apply_to_has_fewer() -> None:
+def test_query_gets_fewer_tasks_if_few_apply() -> None:
     made = task_examples(
         as_served(read("s1 = no_evidence()")), TtgSettings(tasks_per_query=8), random.Random(0)
     )
     assert [example.task for example in made] == [PLAN_TASK, "identify_tools"]
 
 
-def test_a_query_without_an_id_is_known_by_its_words() -> None:
+def test_source_of_a_query_without_id_is_its_text() -> None:
     query = AnnotatedQuery.read({"query": "hello", "plan": "s1 = no_evidence()"})
     (example,) = task_examples(as_served(query), TtgSettings(tasks_per_query=1), random.Random(0))
     assert example.source == "hello"
@@ -101,7 +101,7 @@ def test_a_query_without_an_id_is_known_by_its_words() -> None:
 @pytest.mark.parametrize(
     "task", [name for name in TASK_NAMES if name not in {"query_from_plan", "identify_tools"}]
 )
-def test_a_task_that_writes_a_plan_has_the_planners_own_prompt_behind_its_instruction(
+def test_plan_writing_task_appends_the_planner_prompt_to_its_instruction(
     task: TaskName,
 ) -> None:
     served = render_prompt(read().record.request(SHOP))
@@ -112,13 +112,13 @@ def test_a_task_that_writes_a_plan_has_the_planners_own_prompt_behind_its_instru
 
 
 @pytest.mark.parametrize("task", TASK_NAMES)
-def test_a_task_is_worded_in_several_ways(task: TaskName) -> None:
+def test_each_task_has_at_least_four_wordings(task: TaskName) -> None:
     worded = {example.prompt.tail.partition("\n")[0] for example in every(task, read())}
     assert len(worded) >= 4
     assert not any("{" in wording for wording in worded)
 
 
-def test_the_query_is_written_with_the_words_that_the_plan_took_from_it() -> None:
+def test_query_from_plan_prompt_lists_the_words_that_the_plan_took() -> None:
     for example in every("query_from_plan", read()):
         assert example.completion == QUESTION
         assert example.prompt.tail.endswith(f"Plan:\n{TWO}\nQuestion:")
@@ -127,24 +127,24 @@ def test_the_query_is_written_with_the_words_that_the_plan_took_from_it() -> Non
 
 
 @pytest.mark.parametrize("value", ["question", '"something else"'])
-def test_a_plan_that_took_no_words_does_not_tell_the_query(value: str) -> None:
+def test_query_from_plan_is_not_posed_for_a_plan_without_question_words(value: str) -> None:
     assert posed("query_from_plan", read(f"s1 = desk(query={value})")) is None
 
 
-def test_a_plan_is_completed_from_its_first_steps() -> None:
+def test_complete_plan_shows_the_first_steps_and_expects_the_whole_plan() -> None:
     lengths = set()
     for example in every("complete_plan", read()):
-        begun = given(example, "Beginning of the plan")
+        begun = text_under(example, "Beginning of the plan")
         assert TWO.startswith(begun + "\n")
         assert example.completion == TWO
         lengths.add(len(begun.split("\n")))
     assert lengths == {1, 2, 3}
 
 
-def test_a_masked_step_is_filled_in() -> None:
+def test_fill_step_masks_one_step_and_expects_the_whole_plan() -> None:
     hidden = set()
     for example in every("fill_step", read()):
-        shown = given(example, "Plan with a gap").split("\n")
+        shown = text_under(example, "Plan with a gap").split("\n")
         whole = example.completion.split("\n")
         (place,) = [n for n, (a, b) in enumerate(zip(shown, whole, strict=True)) if a != b]
         mask = shown[place].removeprefix(f"s{place + 1} = ")
@@ -153,10 +153,10 @@ def test_a_masked_step_is_filled_in() -> None:
     assert hidden == {0, 1, 2, 3}
 
 
-def test_masked_parameters_are_filled_in() -> None:
+def test_fill_parameters_masks_values_and_expects_the_whole_plan() -> None:
     counts = set()
     for example in every("fill_parameters", read()):
-        shown = given(example, "Plan with gaps")
+        shown = text_under(example, "Plan with gaps")
         (mask,) = {m for m in ("[MASK]", "___", "<missing>", "???") if m in shown}
         pattern = re.escape(shown).replace(re.escape(mask), r'("[^"]*"|question|s\d\.\w+)')
         found = re.fullmatch(pattern, example.completion)
@@ -167,19 +167,19 @@ def test_masked_parameters_are_filled_in() -> None:
     assert counts == {1, 2, 3}
 
 
-def test_values_that_are_equal_may_be_hidden_together() -> None:
+def test_fill_parameters_may_mask_equal_values_together() -> None:
     plan = (
         "s1 = fact(item_id=context.p, query=question)\ns2 = fact(item_id=context.p, query=question)"
     )
     shown = [
-        given(example, "Plan with gaps")
+        text_under(example, "Plan with gaps")
         for example in every("fill_parameters", read(plan, context={"p": "1"}))
     ]
     assert any("context" not in text and "question" not in text for text in shown)
 
 
 @pytest.mark.parametrize("task", ["complete_plan", "fill_step", "order_steps"])
-def test_a_plan_of_one_step_has_nothing_to_complete_fill_or_order(task: TaskName) -> None:
+def test_plan_of_one_step_gets_no_complete_fill_or_order_task(task: TaskName) -> None:
     assert posed(task, read('s1 = own(query="tent")')) is None
 
 
@@ -213,10 +213,10 @@ def in_order(listed: str) -> str:
     ],
     ids=range(4),
 )
-def test_shuffled_steps_have_one_right_order_by_what_the_prompt_says(plan: str) -> None:
+def test_order_steps_has_exactly_one_right_order_by_its_instruction(plan: str) -> None:
     listings = set()
     for example in every("order_steps", read(plan)):
-        listed = given(example, "Steps")
+        listed = text_under(example, "Steps")
         assert listed.split(" = ")[0] == "A"
         assert in_order(listed) == example.completion == plan
         listings.add(listed)
@@ -225,20 +225,20 @@ def test_shuffled_steps_have_one_right_order_by_what_the_prompt_says(plan: str) 
     assert direct not in listings
 
 
-def test_a_long_plan_is_shuffled_too() -> None:
+def test_order_steps_has_one_right_order_for_a_plan_of_twelve_steps() -> None:
     plan = "\n".join(
         f's{n} = own(query="tent")\ns{n + 1} = fact(item_id=s{n}.item_id, query=question)'
         for n in range(1, 12, 2)
     )
     for example in every("order_steps", read(plan)):
-        assert in_order(given(example, "Steps")) == plan
+        assert in_order(text_under(example, "Steps")) == plan
 
 
-def test_steps_that_do_not_need_each_other_are_not_to_be_ordered() -> None:
+def test_order_steps_is_not_posed_for_independent_steps() -> None:
     assert posed("order_steps", read('s1 = desk(query="tent")\ns2 = find(query="radio")')) is None
 
 
-def test_the_tools_are_named_once_in_the_order_of_the_toolbox() -> None:
+def test_identify_tools_names_each_tool_once_in_toolbox_order() -> None:
     plan = TWO + '\ns5 = find(query="tent")'
     for example in every("identify_tools", read(plan)):
         assert example.completion == "find, own, fact"
@@ -255,7 +255,7 @@ def test_the_tools_are_named_once_in_the_order_of_the_toolbox() -> None:
         ("find", MIXED),
     ],
 )
-def test_what_needs_a_tool_that_is_not_provided_is_left_out(gone: str, left: str) -> None:
+def test_provided_tools_answer_omits_steps_that_need_a_missing_tool(gone: str, left: str) -> None:
     found = [e for e in every("provided_tools", read(MIXED)) if gone not in provided(e)]
     assert {example.completion for example in found} == {left}
     # Out of the toolbox, and by an instruction.
@@ -274,19 +274,19 @@ def provided(example: TrainingExample) -> set[str]:
     return named if "no_evidence" in named else listed
 
 
-def test_the_tools_of_the_answer_are_provided() -> None:
+def test_provided_tools_answer_calls_only_provided_tools() -> None:
     for query in (read(), read(MIXED)):
         for example in every("provided_tools", query):
             assert calls_of(example.completion) <= provided(example)
             assert calls_of(str(example.prompt)) <= set(tools_of(example))
 
 
-def test_nothing_is_looked_up_where_nothing_is_left() -> None:
+def test_provided_tools_answer_is_no_evidence_if_no_step_remains() -> None:
     answers = {example.completion for example in every("provided_tools", read())}
     assert answers == {"s1 = no_evidence()", TWO}
 
 
-def test_steps_that_two_asks_share_stay_for_the_one_that_is_left() -> None:
+def test_provided_tools_answer_keeps_steps_shared_with_a_remaining_sub_query() -> None:
     rent = {"name": "rent", "parameters": {"item_id": ""}, "results": ["evidence"]}
     query = read(
         's1 = desk(query="radio")\ns2 = own(query="tent")\n'
@@ -309,11 +309,11 @@ def test_steps_that_two_asks_share_stay_for_the_one_that_is_left() -> None:
     [read("s1 = no_evidence()"), read(accept=[["find"]])],
     ids=["nothing needed", "others right too"],
 )
-def test_tools_are_not_taken_where_no_answer_is_sure(query: AnnotatedQuery) -> None:
+def test_provided_tools_is_not_posed_without_a_certain_answer(query: AnnotatedQuery) -> None:
     assert posed("provided_tools", query) is None
 
 
-def test_the_same_seed_makes_the_same_tasks() -> None:
+def test_same_seed_gives_the_same_tasks() -> None:
     rows = [
         json.dumps(
             [
@@ -329,6 +329,6 @@ def test_the_same_seed_makes_the_same_tasks() -> None:
 @pytest.mark.parametrize(
     "setting", [{"tasks_per_query": 9}, {"tasks_per_query": -1}, {"tasks": ["guess"]}], ids=str
 )
-def test_a_setting_that_means_nothing_is_refused(setting: dict[str, Any]) -> None:
+def test_invalid_ttg_setting_is_refused(setting: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         TtgSettings(**setting)

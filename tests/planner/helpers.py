@@ -1,4 +1,4 @@
-"""What the tests of this room share: a small shop's tools and plan cases for it."""
+"""Helpers of the planner tests: a small shop's tools and plan cases for it."""
 
 from __future__ import annotations
 

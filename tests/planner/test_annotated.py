@@ -25,7 +25,7 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_a_record_is_read_whole() -> None:
+def test_annotated_query_reads_all_fields_of_a_record() -> None:
     query = AnnotatedQuery.read(RECORD)
     assert query.query == "wool socks, red"
     assert query.record.id == "q1"
@@ -36,7 +36,7 @@ def test_a_record_is_read_whole() -> None:
     assert query.accept == (("own", "find"), ("desk",))
 
 
-def test_only_query_and_plan_have_to_be_there() -> None:
+def test_annotated_query_requires_only_query_and_plan() -> None:
     query = AnnotatedQuery.read({"query": "hi", "plan": "s1 = no_evidence()", "source": "own"})
     assert (query.label, dict(query.must), query.accept) == ("", {}, ())
     assert (query.record.context, query.record.tools_extra) == ({}, [])
@@ -65,7 +65,7 @@ def test_only_query_and_plan_have_to_be_there() -> None:
         ({"accept": ["own"]}, "accept"),
     ],
 )
-def test_a_record_of_another_form_is_an_input_error_that_names_the_field(
+def test_annotated_query_with_an_invalid_value_raises_input_error_naming_the_field(
     change: dict[str, Any], place: str
 ) -> None:
     with pytest.raises(InputError, match=place):
@@ -73,25 +73,25 @@ def test_a_record_of_another_form_is_an_input_error_that_names_the_field(
 
 
 @pytest.mark.parametrize("field", ["query", "plan"])
-def test_a_missing_field_is_an_input_error_that_names_it(field: str) -> None:
+def test_annotated_query_without_query_or_plan_raises_input_error_naming_it(field: str) -> None:
     record = {name: value for name, value in RECORD.items() if name != field}
     with pytest.raises(InputError, match=field):
         AnnotatedQuery.read(record)
 
 
 @pytest.mark.parametrize("record", [None, [], "text", 5])
-def test_what_is_no_object_is_an_input_error(record: Any) -> None:
+def test_annotated_query_that_is_no_json_object_raises_input_error(record: Any) -> None:
     with pytest.raises(InputError, match=type(record).__name__):
         AnnotatedQuery.read(record)
 
 
-def test_a_file_is_read_in_its_order_without_its_blank_lines(tmp_path: Path) -> None:
+def test_read_annotated_keeps_the_order_of_lines_and_skips_blank_ones(tmp_path: Path) -> None:
     lines = [json.dumps({**RECORD, "id": i}) for i in range(3)]
     path = write(tmp_path / "q.jsonl", lines[0], "", lines[1], "  ", lines[2], "")
     assert [query.record.id for query in read_annotated(path)] == [0, 1, 2]
 
 
-def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
+def test_read_annotated_splits_lines_at_line_feeds_only(tmp_path: Path) -> None:
     record = {**RECORD, "query": "one\u2028two\x85three"}
     path = write(tmp_path / "q.jsonl", json.dumps(record, ensure_ascii=False))
     assert read_annotated(path)[0].query == record["query"]
@@ -107,13 +107,15 @@ def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
         ("[" * 100_000, "recursion"),
     ],
 )
-def test_an_error_names_the_file_and_the_line(tmp_path: Path, line: str, what: str) -> None:
+def test_read_annotated_error_names_the_file_and_the_line(
+    tmp_path: Path, line: str, what: str
+) -> None:
     path = write(tmp_path / "bad.jsonl", json.dumps(RECORD), "", line)
     with pytest.raises(InputError, match=rf"bad\.jsonl, line 3: .*{what}"):
         read_annotated(path)
 
 
-def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:
+def test_read_annotated_raises_input_error_for_an_unreadable_file(tmp_path: Path) -> None:
     (tmp_path / "latin.jsonl").write_bytes('{"query": "é"}'.encode("latin-1"))
     for path in (tmp_path / "missing.jsonl", tmp_path, tmp_path / "latin.jsonl"):
         with pytest.raises(InputError, match=path.name):

@@ -1,4 +1,4 @@
-"""A budget bounds what the grammar and the parser's search write, not only what is run of it."""
+"""The grammar and the parser's search write only plans within the request's budget."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def bounded(request: PlanRequest, most: list[int]) -> PlanRequest:
     return replace(request, beyond=calls_of(bounds))
 
 
-def test_no_plan_that_is_written_calls_a_tool_more_often_than_its_budget() -> None:
+def test_grammar_writes_no_plan_beyond_the_budget_of_calls() -> None:
     at_the_bound = 0
 
     @SETTINGS
@@ -60,7 +60,7 @@ def test_no_plan_that_is_written_calls_a_tool_more_often_than_its_budget() -> No
 
 @SETTINGS
 @given(REQUESTS, MOST, st.data())
-def test_a_valid_plan_within_the_budget_can_be_written_and_none_beyond_it(
+def test_grammar_admits_valid_plans_within_the_budget_and_none_beyond_it(
     request: PlanRequest, most: list[int], data: st.DataObject
 ) -> None:
     plan, bound = data.draw(valid_plans(request)), bounded(request, most)
@@ -82,7 +82,7 @@ def priced(latency: float = 0.0, cost: float = 0.0) -> Toolbox:
     ("toolbox", "figure", "most"),
     [(priced(cost=0.4), "cost", 0.5), (priced(latency=1.0), "seconds", 1.5)],
 )
-def test_the_search_keeps_each_plan_s_cost_and_critical_path_within_the_budget(
+def test_parser_search_keeps_cost_and_critical_path_within_the_budget(
     toolbox: Toolbox, figure: str, most: float
 ) -> None:
     def beyond(plan: Plan) -> str:
@@ -102,7 +102,7 @@ def test_the_search_keeps_each_plan_s_cost_and_critical_path_within_the_budget(
     assert not any(map(beyond, bound))
 
 
-def test_the_search_bounds_the_calls_of_one_tool() -> None:
+def test_parser_search_keeps_calls_of_each_tool_within_the_budget() -> None:
     parser = open_runtime()
     prepared = parser.prepare(SHOP, [])
     for most in (1, 2):

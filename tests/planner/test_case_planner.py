@@ -32,7 +32,7 @@ def planned(
 
 
 @pytest.mark.parametrize(("question", "plan", "context"), ROWS)
-def test_the_question_of_a_case_gets_the_plan_of_that_case(
+def test_case_planner_gives_the_question_of_a_plan_case_its_plan(
     shop_planner: CasePlanner, question: str, plan: str, context: dict[str, Any]
 ) -> None:
     result = planned(shop_planner, question, **context)
@@ -59,14 +59,14 @@ def test_the_question_of_a_case_gets_the_plan_of_that_case(
         ("hello and good evening", {}, "s1 = no_evidence()"),
     ],
 )
-def test_a_new_question_gets_a_similar_cases_plan_with_its_own_words(
+def test_case_planner_fills_a_similar_plan_with_words_of_the_question(
     shop_planner: CasePlanner, question: str, context: dict[str, Any], plan: str
 ) -> None:
     assert str(planned(shop_planner, question, **context).plan) == plan
 
 
 @pytest.mark.parametrize("thing", ["umbrella", "wool hats", "Käsehobel", "paper lanterns"])
-def test_the_literals_of_a_plan_are_spans_of_the_new_question(
+def test_literals_of_a_case_planner_plan_are_spans_of_the_question(
     shop_planner: CasePlanner, thing: str
 ) -> None:
     question = f"do you sell {thing}"
@@ -77,7 +77,7 @@ def test_the_literals_of_a_plan_are_spans_of_the_new_question(
 
 
 @pytest.mark.parametrize(("question", "plan", "context"), ROWS[:12])
-def test_cases_that_use_absent_tools_are_left_out(
+def test_case_planner_calls_no_tool_that_was_removed_from_the_toolbox(
     shop_planner: CasePlanner, question: str, plan: str, context: dict[str, Any]
 ) -> None:
     absent = plan.split(" = ")[1].split("(")[0]
@@ -86,14 +86,16 @@ def test_cases_that_use_absent_tools_are_left_out(
 
 
 @pytest.mark.parametrize("context", [{}, {"product_id": None}])
-def test_cases_that_need_an_absent_context_are_left_out(
+def test_case_planner_uses_no_context_field_that_the_request_lacks(
     shop_planner: CasePlanner, context: dict[str, Any]
 ) -> None:
     assert "context." in str(planned(shop_planner, "is it waterproof", product_id="p1").plan)
     assert "context." not in str(planned(shop_planner, "is it waterproof", **context).plan)
 
 
-def test_the_example_of_a_tool_that_no_case_knows_is_a_case(shop_planner: CasePlanner) -> None:
+def test_case_planner_uses_the_example_of_a_tool_that_no_case_calls(
+    shop_planner: CasePlanner,
+) -> None:
     extra = {
         "name": "store_locator",
         "parameters": {"town": "Which town."},
@@ -116,13 +118,15 @@ def test_the_example_of_a_tool_that_no_case_knows_is_a_case(shop_planner: CasePl
     "plan",
     ["not a plan", "s1 = gone()", "s1 = odd(x=s1.a)", "s1 = odd(x=context.gone)", "s1 = odd(y=1)"],
 )
-def test_an_unusable_example_of_a_tool_does_no_harm(shop_planner: CasePlanner, plan: str) -> None:
+def test_case_planner_ignores_an_invalid_example_of_a_tool(
+    shop_planner: CasePlanner, plan: str
+) -> None:
     odd = ToolSpec("odd", "", (parameter("x", "literal"),), example=ToolExample("very odd", plan))
     assert planned(shop_planner, "very odd", SHOP.with_(odd)).fallback == ""
     assert planned(shop_planner, "do you sell wool hats", SHOP.with_(odd)).plan.tools == ("find",)
 
 
-def test_the_words_of_a_case_have_its_plan_with_the_same_context_alone() -> None:
+def test_repeated_question_gets_the_plan_case_with_the_same_context_fields() -> None:
     alerts = ToolSpec("alerts", "Alerts.", (parameter("level", choices=("high", "low")),))
     low, high = (f's1 = alerts(level="{level}")' for level in ("low", "high"))
     asked, box = "anything urgent going on", Toolbox([alerts])
@@ -133,7 +137,9 @@ def test_the_words_of_a_case_have_its_plan_with_the_same_context_alone() -> None
         assert calm.confidence == storm.confidence == REPEATED_CONFIDENCE
 
 
-def test_the_words_of_a_case_with_another_literal_have_its_plan(shop_planner: CasePlanner) -> None:
+def test_repeated_question_with_another_literal_gets_the_plan_of_the_case(
+    shop_planner: CasePlanner,
+) -> None:
     asked = {
         "how heavy is my garden hose": OWNED.format("garden hose"),
         "Do you sell PAPER lanterns?": 's1 = find(query="PAPER lanterns")',
@@ -146,7 +152,7 @@ def test_the_words_of_a_case_with_another_literal_have_its_plan(shop_planner: Ca
     assert long.confidence != REPEATED_CONFIDENCE
 
 
-def test_where_all_cases_of_one_tool_have_one_plan_every_question_has_it() -> None:
+def test_single_tool_with_equal_plan_cases_gives_every_question_that_plan() -> None:
     search = ToolSpec("search", "Finds papers.", (parameter("query", "question", "literal"),))
     plan = "s1 = search(query=question)"
     questions = ("who wrote it", "why", "when was it", "how long is it", "where is it kept")
@@ -162,31 +168,33 @@ def owners() -> CasePlanner:
     return case_planner(annotated([("is my red boat old", 's1 = own(query="red boat")', {})]))
 
 
-def test_a_message_without_words_falls_back_and_says_why(shop_planner: CasePlanner) -> None:
+def test_question_without_words_gets_the_fallback_plan_with_a_reason(
+    shop_planner: CasePlanner,
+) -> None:
     result = planned(shop_planner, "?!")
     assert str(result.plan) == "s1 = find(query=question)"
     assert "No plan was found" in result.fallback
     assert result.confidence == 0
 
 
-def test_more_tools_than_the_parser_reads_get_the_fallback_plan(shop_planner: CasePlanner) -> None:
+def test_case_planner_uses_the_fallback_plan_above_512_tools(shop_planner: CasePlanner) -> None:
     tools = [replace(SHOP["find"], name=f"find_{number}") for number in range(513)]
     result = planned(shop_planner, "do you sell tents", Toolbox(tools))
     assert str(result.plan) == "s1 = find_0(query=question)"
     assert "at most 512 tools" in result.fallback
 
 
-def test_a_case_whose_plan_the_request_does_not_allow_is_tried_and_passed_over() -> None:
+def test_case_planner_skips_a_case_whose_plan_is_invalid_for_the_request() -> None:
     result = planned(owners(), "is my red boat old", Toolbox([ToolSpec("own", "")]))
     assert str(result.plan) == "s1 = no_evidence()"
     assert (result.fallback, result.attempts) == ("", 2)
 
 
-def test_without_any_case_or_tool_the_plan_looks_nothing_up() -> None:
+def test_case_planner_without_cases_and_tools_plans_no_evidence() -> None:
     assert str(planned(case_planner([]), "is it red", Toolbox([])).plan) == "s1 = no_evidence()"
 
 
-def test_the_fallback_is_valid_where_the_question_does_not_fit_a_parameter() -> None:
+def test_case_planner_plan_is_valid_when_the_question_fits_no_parameter() -> None:
     def paint(colours: list[str]) -> str:
         """Paints."""
         return str(colours)
@@ -196,20 +204,20 @@ def test_the_fallback_is_valid_where_the_question_does_not_fit_a_parameter() -> 
 
 
 @pytest.mark.parametrize("reference", ["s9.item_id", "s2.item_id"])
-def test_a_case_that_refers_past_its_last_step_does_no_harm(reference: str) -> None:
+def test_case_planner_ignores_a_case_with_a_reference_past_its_last_step(reference: str) -> None:
     broken = ("how heavy is it", f"s1 = fact(item_id={reference}, query=question)", {})
     planner = case_planner(annotated([broken, *ROWS]))
     assert reference not in str(planned(planner, "how heavy is it").plan)
 
 
-def test_equal_cases_in_any_order_give_equal_plans() -> None:
+def test_order_of_plan_cases_does_not_change_the_plans() -> None:
     planners = [case_planner(annotated(rows)) for rows in (ROWS, ROWS[::-1])]
     for question in ("do you sell a lamp", "is it", "hello", "how old is my return"):
         results = [planned(planner, question).plan for planner in planners * 2]
         assert len(set(map(str, results))) == 1
 
 
-def test_the_async_twin_gives_the_same_plan(shop_planner: CasePlanner) -> None:
+def test_case_planner_aplan_gives_the_same_plan_as_plan(shop_planner: CasePlanner) -> None:
     request = PlanRequest("do you sell paper lanterns", SHOP)
     result = asyncio.run(shop_planner.aplan(request))
     assert result.plan == shop_planner.plan(request).plan

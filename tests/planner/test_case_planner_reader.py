@@ -91,7 +91,7 @@ def planned(planner: CasePlanner, request: PlanRequest) -> PlanResult:
     return result
 
 
-def asked(
+def shop_request(
     question: str, *extra: dict[str, Any], context: dict[str, Any] | None = None
 ) -> PlanRequest:
     record = {"query": question, "tools_extra": list(extra), "context": context or {}}
@@ -117,15 +117,17 @@ def texts_of(plan: Plan) -> list[str]:
         ("how do I get a refund", {}, "s1 = desk(query=question)"),
     ],
 )
-def test_a_new_question_gets_the_sub_queries_of_similar_ones_with_its_own_words(
+def test_reader_fills_sub_queries_of_similar_questions_with_words_of_the_question(
     planner: CasePlanner, question: str, context: dict[str, Any], plan: str
 ) -> None:
-    result = planned(planner, asked(question, context=context))
+    result = planned(planner, shop_request(question, context=context))
     assert str(result.plan) == plan
     assert result.fallback == ""
 
 
-def test_any_question_gets_a_valid_plan_with_any_tools_and_context(planner: CasePlanner) -> None:
+def test_reader_gives_any_question_a_valid_plan_with_any_tools_and_context(
+    planner: CasePlanner,
+) -> None:
     fallbacks = []
 
     @settings(max_examples=at_most(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -149,64 +151,68 @@ def test_any_question_gets_a_valid_plan_with_any_tools_and_context(planner: Case
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("context", [{}, {**PAGE, "page": "x" * 5000}])
-def test_odd_questions_get_a_valid_plan(
+def test_reader_gives_unusual_questions_a_valid_plan(
     planner: CasePlanner, name: str, context: dict[str, Any]
 ) -> None:
-    request = asked(ODD[name], BONN, BOUGHT, EUROS, context=context)
+    request = shop_request(ODD[name], BONN, BOUGHT, EUROS, context=context)
     result = planned(planner, request)
     assert planner.plan(request).plan == result.plan
 
 
-def test_a_context_of_many_fields_leaves_room_for_the_question(planner: CasePlanner) -> None:
+def test_reader_plans_a_question_with_400_context_fields(planner: CasePlanner) -> None:
     many = {f"field_{n}": n for n in range(400)}
-    planned(planner, asked("do you sell wool socks", context=many))
+    planned(planner, shop_request("do you sell wool socks", context=many))
 
 
-def test_literals_are_spans_of_the_question(planner: CasePlanner) -> None:
+def test_literals_of_a_reader_plan_are_spans_of_the_question(planner: CasePlanner) -> None:
     found = []
     for question in [*ASKED[::6], "do you sell Käsehobel", "got any x-200 drill?"]:
-        plan = planned(planner, asked(question)).plan
+        plan = planned(planner, shop_request(question)).plan
         assert all(is_span(text, question) for text in texts_of(plan)), (question, plan)
         found += texts_of(plan)
     assert len(found) > 10
 
 
-def test_a_literal_does_not_go_over_a_sentences_end(planner: CasePlanner) -> None:
-    texts = texts_of(planned(planner, asked("do you sell lamps. Wool socks")).plan)
+def test_literal_of_a_reader_plan_never_crosses_a_sentence_end(planner: CasePlanner) -> None:
+    texts = texts_of(planned(planner, shop_request("do you sell lamps. Wool socks")).plan)
     assert all("." not in text for text in texts)
 
 
-def test_two_things_that_are_asked_are_planned_with_both(planner: CasePlanner) -> None:
-    request = asked("how wide is this one? And do you sell paper lanterns?", context=PAGE)
+def test_question_with_two_requests_gets_a_plan_with_both_sub_queries(planner: CasePlanner) -> None:
+    request = shop_request("how wide is this one? And do you sell paper lanterns?", context=PAGE)
     plan = planned(planner, request).plan
     assert plan.tools == ("fact", "find")
     assert texts_of(plan) == ["paper lanterns"]
 
 
-def test_planner_says_how_sure_it_is_and_what_else_may_be_meant(planner: CasePlanner) -> None:
-    known, other = (planner.plan(asked(question)) for question in (ASKED[0], "how many wool tents"))
+def test_reader_plan_has_a_confidence_and_valid_alternatives(planner: CasePlanner) -> None:
+    known, other = (
+        planner.plan(shop_request(question)) for question in (ASKED[0], "how many wool tents")
+    )
     for result in (known, other):
         assert result.confidence is not None
         assert 0 <= result.confidence <= 1
         assert result.asks_back == (result.confidence < ASKS_BELOW)
         assert result.plan not in result.alternatives
         for plan in result.alternatives:
-            asked(ASKED[0]).validate(plan)
+            shop_request(ASKED[0]).validate(plan)
     assert known.confidence is not None
     assert known.confidence > 0.6
 
 
-def test_no_evidence_is_no_step_beside_others(tmp_path: Path) -> None:
+def test_reader_never_combines_no_evidence_with_other_steps(tmp_path: Path) -> None:
     # An untrained reader joins sub-queries of any kind.
     guessing = SubQueryReuse(untrained(tmp_path))
-    plans = [r.plan for question in ASKED[::6] for r in guessing.scored_plans(asked(question))]
+    plans = [
+        r.plan for question in ASKED[::6] for r in guessing.scored_plans(shop_request(question))
+    ]
     assert any(len(plan.steps) > 1 for plan in plans)
     for plan in plans:
         assert plan.tools == ("no_evidence",) or "no_evidence" not in plan.tools
 
 
-def test_no_sub_query_is_planned_twice_in_the_same_words(planner: CasePlanner) -> None:
-    requests = [asked(q, BOUGHT, BONN, context=PAGE) for q in [*ASKED[::11], *ODD.values()]]
+def test_reader_plan_contains_no_two_equal_sub_queries(planner: CasePlanner) -> None:
+    requests = [shop_request(q, BOUGHT, BONN, context=PAGE) for q in [*ASKED[::11], *ODD.values()]]
     for request in requests:
         steps = [step for step in planned(planner, request).plan.steps if not [*step.references()]]
         assert len({str(step) for step in steps if step.tool != "own"}) == len(
@@ -221,26 +227,30 @@ def test_no_sub_query_is_planned_twice_in_the_same_words(planner: CasePlanner) -
         ("where is the closest shop in Oslo", 's1 = store_locator(town="Oslo")'),
     ],
 )
-def test_a_tool_that_no_case_knows_is_planned_with_by_its_example(
+def test_reader_uses_the_example_of_a_tool_that_no_case_calls(
     planner: CasePlanner, question: str, plan: str
 ) -> None:
-    result = planned(planner, asked(question, BONN))
+    result = planned(planner, shop_request(question, BONN))
     assert str(result.plan) == plan
-    assert "store_locator" not in planned(planner, asked(question)).plan.tools
+    assert "store_locator" not in planned(planner, shop_request(question)).plan.tools
 
 
-def test_a_tool_that_no_case_knows_leaves_other_questions_alone(planner: CasePlanner) -> None:
+def test_tool_that_no_case_calls_does_not_change_plans_of_other_questions(
+    planner: CasePlanner,
+) -> None:
     for question in ("do you sell wool socks", "how heavy is my old tent", "how do I get a refund"):
-        plan = planned(planner, asked(question)).plan
-        assert planned(planner, asked(question, BONN, BOUGHT)).plan == plan
+        plan = planned(planner, shop_request(question)).plan
+        assert planned(planner, shop_request(question, BONN, BOUGHT)).plan == plan
 
 
-def test_an_examples_tool_is_fed_by_the_page_where_there_is_one(planner: CasePlanner) -> None:
+def test_reader_uses_the_context_field_of_a_tool_example_only_if_present(
+    planner: CasePlanner,
+) -> None:
     question = "what do people buy with this?"
-    plan = planned(planner, asked(question, BOUGHT, context=PAGE)).plan
+    plan = planned(planner, shop_request(question, BOUGHT, context=PAGE)).plan
     assert str(plan) == "s1 = also_bought(item_id=context.product_id)"
     for context in ({}, {"product_id": None}):
-        plan = planned(planner, asked(question, BOUGHT, context=context)).plan
+        plan = planned(planner, shop_request(question, BOUGHT, context=context)).plan
         assert "context." not in str(plan)
 
 
@@ -248,10 +258,10 @@ def test_an_examples_tool_is_fed_by_the_page_where_there_is_one(planner: CasePla
     ("question", "amount"),
     [("how much are 250 euros in dollars", "250"), ("how much are some euros in dollars", "")],
 )
-def test_the_examples_number_is_not_taken_over(
+def test_reader_does_not_copy_the_number_of_a_tool_example(
     planner: CasePlanner, question: str, amount: str
 ) -> None:
-    plan = planned(planner, asked(question, EUROS)).plan
+    plan = planned(planner, shop_request(question, EUROS)).plan
     assert plan.tools == ("in_dollars",)
     assert amount in str(plan)
     assert "20" not in str(plan)
@@ -261,29 +271,33 @@ def test_the_examples_number_is_not_taken_over(
     "question",
     [f"how much are {number} euros in dollars" for number in ("9" * 25, "9" * 400, "1" * 5000)],
 )
-def test_a_number_that_no_plan_can_hold_does_no_harm(planner: CasePlanner, question: str) -> None:
-    planned(planner, asked(question, EUROS))
+def test_reader_plans_a_question_whose_number_is_too_long_for_a_plan(
+    planner: CasePlanner, question: str
+) -> None:
+    planned(planner, shop_request(question, EUROS))
 
 
-def test_a_tool_without_an_example_does_no_harm(planner: CasePlanner) -> None:
+def test_reader_plans_without_fallback_beside_a_tool_without_an_example(
+    planner: CasePlanner,
+) -> None:
     questions = ("where is the nearest shop in Kiel", "Finds the nearest shop.", "hello there")
     for question in (*questions, "do you sell wool socks"):
         for tool in (bare(BONN), bare(EUROS), NAMELESS):
-            assert planned(planner, asked(question, tool)).fallback == ""
+            assert planned(planner, shop_request(question, tool)).fallback == ""
 
 
 @pytest.mark.parametrize(
     "plan",
     ["not a plan", "s1 = gone()", "s1 = odd(x=s1.a)", "s1 = odd(x=context.gone)", "s1 = odd(y=1)"],
 )
-def test_an_unusable_example_of_a_tool_does_no_harm(planner: CasePlanner, plan: str) -> None:
+def test_reader_ignores_an_invalid_example_of_a_tool(planner: CasePlanner, plan: str) -> None:
     odd = ToolSpec("odd", "", (parameter("x", "literal"),), example=ToolExample("very odd", plan))
     planned(planner, PlanRequest("very odd", SHOP.with_(odd)))
     again = planned(planner, PlanRequest("do you sell wool socks", SHOP.with_(odd)))
     assert again.plan.tools == ("find",)
 
 
-def test_with_nothing_but_no_evidence_the_plan_is_no_evidence(planner: CasePlanner) -> None:
+def test_reader_plans_no_evidence_with_an_empty_toolbox(planner: CasePlanner) -> None:
     for question in ("do you sell wool socks", "hello there", "?", *ODD.values()):
         request = PlanRequest(question, Toolbox([]), PAGE)
         assert str(planned(planner, request).plan) == "s1 = no_evidence()"
@@ -291,14 +305,14 @@ def test_with_nothing_but_no_evidence_the_plan_is_no_evidence(planner: CasePlann
 
 @pytest.mark.parametrize("question", [*ASKED[3:8], ODD["8,000 characters of words"]])
 @pytest.mark.parametrize("most", [1, 2, 3])
-def test_a_plan_keeps_to_its_budget_of_steps(
+def test_reader_plan_has_at_most_max_steps_steps(
     planner: CasePlanner, question: str, most: int
 ) -> None:
     request = PlanRequest(question, SHOP, PAGE, max_steps=most)
     assert len(planned(planner, request).plan.steps) <= most
 
 
-def test_a_tool_that_was_declared_otherwise_since_the_training_does_no_harm(
+def test_reader_plan_is_valid_after_a_tool_changed_its_declaration(
     planner: CasePlanner,
 ) -> None:
     changed = ToolSpec("find", "", (parameter("words", "question"),))
@@ -310,37 +324,35 @@ def test_a_tool_that_was_declared_otherwise_since_the_training_does_no_harm(
     assert "s1.item_id" not in str(planned(planner, PlanRequest("how heavy is my tent", box)).plan)
 
 
-def test_a_reader_gives_threads_the_plans_that_it_gives_one(taught_reader: Taught) -> None:
+def test_reader_gives_eight_threads_the_plans_of_one_thread(taught_reader: Taught) -> None:
     # Its own reader, not loaded yet: eight threads load it at the same time.
     reader = Reader(taught_reader.folder)
     planner = CasePlanner(None, reader)
-    requests = [asked(question, BONN, context=PAGE) for question in ASKED[::8]]
+    requests = [shop_request(question, BONN, context=PAGE) for question in ASKED[::8]]
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda r: planner.plan(r).plan, requests * 2, timeout=90))
     assert found == [planner.plan(request).plan for request in requests] * 2
 
 
-def test_a_reader_that_is_loaded_in_the_background_plans_alike(
-    planner: CasePlanner, taught_reader: Taught
-) -> None:
+def test_preloaded_reader_gives_the_same_plan(planner: CasePlanner, taught_reader: Taught) -> None:
     reader = Reader(taught_reader.folder)
     reader.preload()
-    request = asked("do you sell wool socks")
+    request = shop_request("do you sell wool socks")
     assert CasePlanner(None, reader).plan(request).plan == planner.plan(request).plan
 
 
-def test_plan_cases_are_not_needed_beside_a_reader(planner: CasePlanner) -> None:
-    assert planned(planner, asked("do you sell wool socks")).plan == parse_plan(
+def test_case_planner_with_a_reader_needs_no_plan_cases(planner: CasePlanner) -> None:
+    assert planned(planner, shop_request("do you sell wool socks")).plan == parse_plan(
         's1 = find(query="wool socks")'
     )
 
 
-def test_without_plan_cases_and_reader_there_is_no_case_planner() -> None:
+def test_case_planner_without_plan_cases_and_reader_is_refused() -> None:
     with pytest.raises(InputError, match="plan cases or a reader"):
         CasePlanner(None)
-    assert case_planner().plan(asked("hello there")).plan.tools == ("no_evidence",)
+    assert case_planner().plan(shop_request("hello there")).plan.tools == ("no_evidence",)
 
 
-def test_the_async_twin_gives_the_same_plan(planner: CasePlanner) -> None:
-    request = asked("do you sell paper lanterns")
+def test_case_planner_with_reader_gives_the_same_plan_by_aplan(planner: CasePlanner) -> None:
+    request = shop_request("do you sell paper lanterns")
     assert asyncio.run(planner.aplan(request)).plan == planner.plan(request).plan

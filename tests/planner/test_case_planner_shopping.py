@@ -27,7 +27,7 @@ QUESTIONS = st.one_of(
 CONTEXTS = st.sampled_from([{}, {"product_id": "p1"}, {"product_id": None}, {"page": "home"}])
 
 
-def test_the_planner_gives_a_valid_plan_for_every_query(
+def test_case_planner_gives_sampled_shop_queries_valid_plans_mostly_with_right_tools(
     shopping: OpenDomain, shopping_queries: list[AnnotatedQuery]
 ) -> None:
     planner = CasePlanner(shopping.plan_cases)
@@ -42,7 +42,9 @@ def test_the_planner_gives_a_valid_plan_for_every_query(
     assert right > 0.5 * len(some)
 
 
-def test_the_shipped_reader_plans_for_queries_that_it_never_saw(shopping: OpenDomain) -> None:
+def test_shipped_reader_calls_the_right_tools_for_most_measuring_queries(
+    shopping: OpenDomain,
+) -> None:
     shop = find_domain("shopping")
     assert shop.reader is not None
     planner = CasePlanner(None, Reader(shop.reader))
@@ -56,7 +58,7 @@ def test_the_shipped_reader_plans_for_queries_that_it_never_saw(shopping: OpenDo
     assert right >= 0.85 * len(kept)
 
 
-def test_any_question_gets_a_valid_plan(shopping: OpenDomain) -> None:
+def test_case_planner_gives_any_shop_question_a_valid_plan(shopping: OpenDomain) -> None:
     planner = CasePlanner(shopping.plan_cases)
     fallbacks = []
 
@@ -80,7 +82,7 @@ def test_any_question_gets_a_valid_plan(shopping: OpenDomain) -> None:
     assert fallbacks.count(False) > len(fallbacks) / 2
 
 
-def test_a_question_of_the_greatest_length_is_planned_at_once(shopping: OpenDomain) -> None:
+def test_case_planner_plans_the_longest_questions_within_two_seconds(shopping: OpenDomain) -> None:
     planner = CasePlanner(shopping.plan_cases)
     planner.plan(PlanRequest("how big is my tent", shopping.toolbox))
     for question in ("how big is my tent " * 420, "a" * 8000, "?!. " * 2000, "a-" * 3999 + "a"):
@@ -90,7 +92,7 @@ def test_a_question_of_the_greatest_length_is_planned_at_once(shopping: OpenDoma
         assert time.process_time() - started < 2
 
 
-def test_a_plan_never_reaches_for_an_identifier_that_is_not_there(
+def test_case_planner_uses_no_context_identifier_without_a_context(
     shopping: OpenDomain, shopping_queries: list[AnnotatedQuery]
 ) -> None:
     planner = CasePlanner(shopping.plan_cases)

@@ -1,4 +1,4 @@
-"""Awaiting a chat model: whatever it does, the caller goes on in time."""
+"""A call of a chat model ends in time, whatever the model does."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def ends_the_process() -> None:
 
 @MODELS
 @pytest.mark.parametrize("cancelled", [False, True], ids=["late", "cancelled"])
-def test_a_model_that_swallows_its_cancellation_holds_nobody(
+def test_chat_call_ends_in_time_though_the_model_swallows_its_cancellation(
     kind: type[AwaitedModel], cancelled: bool
 ) -> None:
     async def timed() -> float:
@@ -64,20 +64,20 @@ def test_a_model_that_swallows_its_cancellation_holds_nobody(
     assert asyncio.run(timed()) < 0.6
 
 
-def test_the_event_loop_ends_before_an_abandoned_model_does() -> None:
+def test_event_loop_ends_without_waiting_for_an_abandoned_model() -> None:
     started = time.perf_counter()
     with pytest.raises(TimeoutError):
         asyncio.run(aask(OwnModel(answers=[], awaits=stubborn), [HumanMessage("q")], 0.1))
     assert time.perf_counter() - started < 0.6
 
 
-def test_a_model_that_would_end_the_process_fails() -> None:
+def test_system_exit_in_a_chat_model_becomes_a_runtime_error() -> None:
     model = OwnModel(answers=[], awaits=ends_the_process)
     with pytest.raises(RuntimeError, match="SystemExit"):
         asyncio.run(aask(model, [HumanMessage("q")], 5))
 
 
 @MODELS
-def test_a_model_in_time_answers(kind: type[AwaitedModel]) -> None:
+def test_chat_call_returns_the_answer_of_a_model_in_time(kind: type[AwaitedModel]) -> None:
     model = kind(answers=[], awaits=lambda: asyncio.sleep(0))
     assert asyncio.run(aask(model, [HumanMessage("q")], 5)).text == "done"

@@ -33,7 +33,7 @@ def ask(planner: ChatPlanner, way: str) -> PlanResult:
     return result
 
 
-def test_after_two_bad_answers_the_case_planner_answers(
+def test_case_planner_plans_after_two_invalid_plans_of_the_chat_model(
     shop_planner: CasePlanner, way: str
 ) -> None:
     model = scripted("s1 = buy()", BAD)
@@ -47,7 +47,7 @@ def test_after_two_bad_answers_the_case_planner_answers(
     assert 'item_id may not be the text "p1"' in result.fallback
 
 
-def test_without_a_fallback_planner_one_tool_is_asked_the_question(way: str) -> None:
+def test_chat_planner_without_fallback_planner_returns_the_fallback_plan(way: str) -> None:
     result = ask(ChatPlanner(scripted(BAD, BAD)), way)
     assert str(result.plan) == "s1 = find(query=question)"
     assert result.planner == "fallback"
@@ -55,7 +55,7 @@ def test_without_a_fallback_planner_one_tool_is_asked_the_question(way: str) -> 
 
 
 @pytest.mark.parametrize("answers", [[], [BAD]], ids=["at first", "at the repair"])
-def test_an_exception_of_the_model_is_the_reason(
+def test_fallback_reason_names_the_exception_of_the_chat_model(
     shop_planner: CasePlanner, way: str, answers: list[str]
 ) -> None:
     model = scripted(*answers, ConnectionError("refused by\n10.0.0.1"))
@@ -64,7 +64,7 @@ def test_an_exception_of_the_model_is_the_reason(
     assert "ConnectionError: refused by 10.0.0.1" in result.fallback
 
 
-def test_a_timeout_of_the_models_own_is_told_as_it_is(way: str) -> None:
+def test_fallback_reason_quotes_a_timeout_error_that_the_model_raised(way: str) -> None:
     result = ask(ChatPlanner(scripted(TimeoutError("handshake timed out")), seconds=60), way)
     assert "handshake timed out" in result.fallback
 
@@ -92,7 +92,7 @@ KEY = "a8Fk3Lm9Qz7Rt2Xv"
         '{\\"api_key\\": \\"' + KEY + '\\"}',
     ],
 )
-def test_secrets_in_an_exception_are_masked(text: str) -> None:
+def test_fallback_reason_masks_secrets_in_an_exception(text: str) -> None:
     result = ask(ChatPlanner(scripted(RuntimeError(text))), "sync")
     assert "RuntimeError" in result.fallback
     assert KEY not in result.fallback
@@ -102,16 +102,16 @@ def test_secrets_in_an_exception_are_masked(text: str) -> None:
     "text",
     ["max_tokens: 128000 is too much", "hf_hub_download failed", "https://host/a@b", "see key 12"],
 )
-def test_what_is_no_secret_is_told(text: str) -> None:
+def test_fallback_reason_keeps_text_that_is_no_secret(text: str) -> None:
     assert text in ask(ChatPlanner(scripted(RuntimeError(text))), "sync").fallback
 
 
-def test_a_long_exception_is_shortened() -> None:
+def test_fallback_reason_shortens_a_long_exception() -> None:
     result = ask(ChatPlanner(scripted(RuntimeError("word " * 10_000))), "sync")
     assert len(result.fallback) < 500
 
 
-def test_a_hanging_model_is_left_at_its_deadline(
+def test_chat_planner_abandons_a_hanging_model_at_its_deadline(
     shop_planner: CasePlanner, hanging: HangingModel
 ) -> None:
     started = time.perf_counter()
@@ -121,7 +121,7 @@ def test_a_hanging_model_is_left_at_its_deadline(
     assert "no plan within 0.3 s" in result.fallback
 
 
-def test_both_rounds_share_the_deadline(hanging: HangingModel) -> None:
+def test_first_attempt_and_repair_round_share_one_deadline(hanging: HangingModel) -> None:
     hanging.answers.append(BAD)
     started = time.perf_counter()
     result = ask(ChatPlanner(hanging, seconds=0.3), "sync")
@@ -130,7 +130,9 @@ def test_both_rounds_share_the_deadline(hanging: HangingModel) -> None:
     assert result.attempts == 2
 
 
-def test_a_model_that_hangs_on_the_event_loop_is_cancelled(shop_planner: CasePlanner) -> None:
+def test_chat_planner_abandons_a_hanging_async_model_at_its_deadline(
+    shop_planner: CasePlanner,
+) -> None:
     model = AsyncHangingModel(answers=[])
     started = time.perf_counter()
     result = ask(ChatPlanner(model, fallback=shop_planner, seconds=0.3), "async")
@@ -139,7 +141,7 @@ def test_a_model_that_hangs_on_the_event_loop_is_cancelled(shop_planner: CasePla
     assert "no plan within 0.3 s" in result.fallback
 
 
-def test_a_hanging_model_without_async_does_not_block_the_event_loop(
+def test_hanging_sync_model_does_not_block_the_event_loop(
     hanging: HangingModel,
 ) -> None:
     async def run() -> tuple[PlanResult, float, int]:
@@ -165,7 +167,7 @@ def test_a_hanging_model_without_async_does_not_block_the_event_loop(
     assert "no plan within 0.3 s" in result.fallback
 
 
-def test_a_hanging_model_without_async_does_not_hold_the_end_of_the_event_loop(
+def test_hanging_sync_model_does_not_delay_the_end_of_the_event_loop(
     hanging: HangingModel,
 ) -> None:
     simple = SimpleHangingModel()

@@ -50,7 +50,9 @@ def client(url: str, **settings: Any) -> Any:
     return chat_model("openai:tiny", base_url=url, **settings)
 
 
-def test_a_plan_comes_with_the_tokens_that_the_server_counted(server: ChatServer, way: str) -> None:
+def test_chat_planner_returns_the_plan_and_token_counts_of_the_server(
+    server: ChatServer, way: str
+) -> None:
     result = ask(ChatPlanner(client(server.url)), way)
     assert (str(result.plan), result.planner, result.fallback) == (OWN, "chat:tiny", "")
     assert (result.attempts, result.tokens) == (1, {"input": 100, "output": 7})
@@ -60,7 +62,7 @@ def test_a_plan_comes_with_the_tokens_that_the_server_counted(server: ChatServer
     assert heard.body["messages"][1]["content"].endswith(f"Question: {REQUEST.question}\nPlan:")
 
 
-def test_an_invalid_plan_is_sent_back_with_its_errors(way: str) -> None:
+def test_chat_planner_sends_an_invalid_plan_back_with_its_errors(way: str) -> None:
     with chat_server(BAD, OWN) as server:
         result = ask(ChatPlanner(client(server.url)), way)
     assert (str(result.plan), result.attempts) == (OWN, 2)
@@ -101,7 +103,7 @@ def nonsense_stream(heard: Heard) -> None:
     ],
     ids=["404", "401", "429", "500", "hangs up", "cut", "stream", "page", "no JSON", "empty"],
 )
-def test_a_server_that_fails_is_named_with_the_cause(
+def test_fallback_reason_names_the_failing_server_and_the_cause(
     server: ChatServer, shop_planner: CasePlanner, answer: Answer, cause: str
 ) -> None:
     server.answer = answer
@@ -112,14 +114,16 @@ def test_a_server_that_fails_is_named_with_the_cause(
 
 
 @pytest.mark.parametrize("answer", [None, ""], ids=["null", "empty"])
-def test_an_answer_without_text_is_no_plan(server: ChatServer, answer: str | None) -> None:
+def test_chat_planner_treats_an_answer_without_text_as_an_invalid_plan(
+    server: ChatServer, answer: str | None
+) -> None:
     server.answer = lambda heard: heard.say(answer)
     result = ask(ChatPlanner(client(server.url)))
     assert "The model's plan was invalid: plan: The plan has no step." in result.fallback
     assert len(server.heard) == 2
 
 
-def test_a_server_that_is_not_there_is_named_with_the_cause(way: str) -> None:
+def test_fallback_reason_names_an_unreachable_server_and_the_cause(way: str) -> None:
     url = nobody_there()
     result = ask(ChatPlanner(client(url, max_retries=0)), way)
     assert f"The model at {url} failed: " in result.fallback
@@ -141,7 +145,7 @@ def busy(heard: Heard) -> None:
 
 
 @pytest.mark.parametrize("answer", [silent, dripping, busy])
-def test_neither_a_slow_server_nor_the_clients_retries_outlast_the_deadline(
+def test_chat_planner_keeps_its_deadline_despite_slow_servers_and_client_retries(
     server: ChatServer, shop_planner: CasePlanner, answer: Answer, way: str
 ) -> None:
     server.answer = answer
@@ -154,7 +158,7 @@ def test_neither_a_slow_server_nor_the_clients_retries_outlast_the_deadline(
     assert f"The model at {server.url} gave no plan within 0.4 s." in result.fallback
 
 
-def test_one_client_serves_one_event_loop_after_the_other(server: ChatServer) -> None:
+def test_chat_client_works_in_several_event_loops_in_turn(server: ChatServer) -> None:
     # Models of one address share the connections of langchain-openai's client, across loops too.
     for _ in range(3):
         result = ask(ChatPlanner(client(server.url)), "async")
@@ -162,7 +166,7 @@ def test_one_client_serves_one_event_loop_after_the_other(server: ChatServer) ->
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
-def test_a_server_of_ones_own_needs_an_address_and_no_key(
+def test_chat_model_with_a_server_address_needs_no_api_key(
     server: ChatServer, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, server.url)
@@ -173,13 +177,13 @@ def test_a_server_of_ones_own_needs_an_address_and_no_key(
     assert [heard.key for heard in server.heard] == ["none", "mine", "given"]
 
 
-def test_without_an_address_a_key_is_asked_for() -> None:
+def test_chat_model_without_a_server_address_requires_an_api_key() -> None:
     with pytest.raises(InputError, match="OPENAI_API_KEY"):
         chat_model("openai:tiny")
 
 
 @pytest.mark.parametrize("address", ["localhost:8000/v1", "http://", "somewhere"])
-def test_an_address_that_is_no_url_is_named_with_the_variable_that_holds_it(
+def test_invalid_server_address_is_reported_with_its_environment_variable(
     monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", address)
@@ -189,7 +193,7 @@ def test_an_address_that_is_no_url_is_named_with_the_variable_that_holds_it(
     assert "http://localhost:8000/v1" in str(error.value)
 
 
-def test_other_providers_are_not_told_of_openais_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_providers_do_not_read_the_openai_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "nonsense")
     with pytest.raises(ImportError, match="cohere"):
         chat_model("cohere:command-r")

@@ -33,7 +33,7 @@ def ask(planner: ChatPlanner, way: str, request: PlanRequest = REQUEST) -> PlanR
     return result
 
 
-def test_a_valid_answer_is_the_plan(way: str) -> None:
+def test_chat_planner_returns_a_valid_answer_as_the_plan(way: str) -> None:
     result = ask(ChatPlanner(scripted(TWO)), way)
     assert str(result.plan) == TWO
     assert (result.planner, result.attempts, result.fallback) == ("chat:scripted", 1, "")
@@ -51,19 +51,19 @@ def test_a_valid_answer_is_the_plan(way: str) -> None:
         "\n\n".join(TWO.split("\n")),
     ],
 )
-def test_code_fences_and_prose_around_the_plan_do_not_count(answer: str, way: str) -> None:
+def test_chat_planner_ignores_code_fences_and_prose_around_the_plan(answer: str, way: str) -> None:
     result = ask(ChatPlanner(scripted(answer)), way)
     assert str(result.plan) == TWO
     assert result.attempts == 1
 
 
-def test_an_answer_in_content_blocks_is_read() -> None:
+def test_chat_planner_reads_an_answer_in_content_blocks() -> None:
     blocks = [{"type": "text", "text": GOOD.split("(")[0]}, {"type": "text", "text": "("}]
     blocks[1]["text"] += GOOD.split("(")[1]
     assert str(ask(ChatPlanner(scripted(blocks)), "sync").plan) == GOOD
 
 
-def test_the_model_is_shown_the_prompt(way: str) -> None:
+def test_chat_planner_sends_the_rendered_prompt_to_the_model(way: str) -> None:
     model = scripted(GOOD)
     ask(ChatPlanner(model), way)
     prompt = render_prompt(REQUEST)
@@ -74,7 +74,7 @@ def test_the_model_is_shown_the_prompt(way: str) -> None:
     ]
 
 
-def test_plan_cases_that_can_be_run_here_are_shown_as_examples() -> None:
+def test_chat_planner_shows_only_plan_cases_that_the_request_allows() -> None:
     model = scripted(GOOD)
     store = plan_store(annotated(), HashingEncoder(256))
     request = PlanRequest("do you sell wool hats", SHOP.without("own"))
@@ -86,7 +86,7 @@ def test_plan_cases_that_can_be_run_here_are_shown_as_examples() -> None:
     assert "context." not in tail
 
 
-def test_an_invalid_plan_is_sent_back_once_with_its_error(way: str) -> None:
+def test_chat_planner_sends_an_invalid_plan_back_once_with_its_error(way: str) -> None:
     model = scripted(BAD, GOOD)
     result = ask(ChatPlanner(model), way)
     assert str(result.plan) == GOOD
@@ -100,7 +100,7 @@ def test_an_invalid_plan_is_sent_back_once_with_its_error(way: str) -> None:
     assert 's1: item_id may not be the text "p1". It takes context | step.' in str(quoted.content)
 
 
-def test_a_repair_round_quotes_every_violation() -> None:
+def test_chat_planner_repair_round_quotes_every_violation() -> None:
     model = scripted("s1 = buy()\ns2 = fact(item_id=s1.a)", GOOD)
     ask(ChatPlanner(model), "sync")
     quoted = str(model.heard[1][-1].content)
@@ -109,18 +109,18 @@ def test_a_repair_round_quotes_every_violation() -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "I cannot do that.", "s1 = find(", "s2 = find()", "\0"])
-def test_what_is_no_plan_is_sent_back_too(answer: str, way: str) -> None:
+def test_chat_planner_sends_back_an_answer_that_is_no_plan(answer: str, way: str) -> None:
     model = scripted(answer, GOOD)
     assert str(ask(ChatPlanner(model), way).plan) == GOOD
     assert len(model.heard) == 2
 
 
-def test_the_planner_is_named_after_its_model() -> None:
+def test_chat_planner_is_named_after_its_model() -> None:
     assert ChatPlanner(scripted()).name == "chat:scripted"
     assert ChatPlanner(ScriptedModel(answers=[], model_name="")).name == "chat:ScriptedModel"
 
 
-def test_one_planner_serves_many_requests_apart() -> None:
+def test_chat_planner_shares_no_messages_between_requests() -> None:
     model = scripted(BAD, GOOD, TWO)
     planner = ChatPlanner(model)
     assert [ask(planner, "sync").attempts for _ in range(2)] == [2, 1]

@@ -1,4 +1,4 @@
-"""What a person may choose for a plan is what the static checks admit."""
+"""The choices for editing a plan admit exactly the plans that the static checks admit."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def chosen_plans(draw: st.DrawFn, request: PlanRequest) -> str:
     return "\n".join(lines)
 
 
-def test_whatever_is_chosen_is_a_valid_plan() -> None:
+def test_plan_made_of_plan_choices_is_valid() -> None:
     called = 0
 
     @SETTINGS
@@ -102,7 +102,7 @@ def admitted(value: Any, choices: dict[str, Any], earlier: Plan, request: PlanRe
 
 @SETTINGS
 @given(REQUESTS, st.data())
-def test_whatever_is_valid_can_be_chosen(request: PlanRequest, data: st.DataObject) -> None:
+def test_plan_choices_admit_every_valid_plan(request: PlanRequest, data: st.DataObject) -> None:
     plan = data.draw(valid_plans(request))
     tools = {tool["name"]: tool for tool in plan_choices(request)["tools"]}
     parts = editable_steps("no plan", str(plan))

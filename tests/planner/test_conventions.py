@@ -1,4 +1,4 @@
-"""The ends of spans, and digits as text or number, as a toolbox's plan cases have them."""
+"""Plans follow the plan cases in the ends of spans and in digits as text or number."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def cases(article: str) -> list[AnnotatedQuery]:
 
 
 @pytest.mark.parametrize("article", ["the ", ""])
-def test_a_span_has_the_article_if_those_of_the_plan_cases_have_it(article: str) -> None:
+def test_span_starts_with_an_article_only_if_those_of_plan_cases_do(article: str) -> None:
     question = "Do you have the glass harbour?"
     assert planned(cases(article), question) == f's1 = find_book(title="{article}glass harbour")'
 
 
-def test_fewer_plan_cases_than_four_move_no_span() -> None:
+def test_three_plan_cases_do_not_change_the_ends_of_spans() -> None:
     question = "Do you have the glass harbour?"
     assert planned(cases("the ")[:3], question) == planned([], question)
 
 
-def moved(examples: Sequence[tuple[str, str]], question: str, plan: str) -> str:
+def plan_by_conventions(examples: Sequence[tuple[str, str]], question: str, plan: str) -> str:
     """Return a plan with the conventions of examples, all of the tool ``connection``."""
     tokenizer = parser_tokenizer()
     schema = Schema.of(Toolbox([CONNECTION]), tokenizer)
@@ -92,19 +92,19 @@ def test_a_span_loses_the_article_that_the_plan_cases_leave_out() -> None:
     ]
     question = "is there one from the upper end to Calais"
     expected = call("upper end", "Calais")
-    assert moved(examples, question, call("the upper end", "Calais")) == expected
+    assert plan_by_conventions(examples, question, call("the upper end", "Calais")) == expected
 
 
-def test_a_value_of_many_plan_cases_is_not_drawn_into_the_argument_beside_it() -> None:
+def test_value_of_many_plan_cases_is_not_added_to_the_neighbouring_argument() -> None:
     goals = ("Brest", "Calais", "Rouen", "Nantes", "Tours")
     examples = [(f"a train from Lyon to {goal}", call("Lyon", goal)) for goal in goals]
     plan = call("Lyon", "Paris")
-    assert moved(examples, "I need a train Lyon Paris", plan) == plan
+    assert plan_by_conventions(examples, "I need a train Lyon Paris", plan) == plan
 
 
-def test_digits_are_a_number_unless_a_plan_case_has_them_as_a_text() -> None:
+def test_digits_become_a_number_unless_a_plan_case_has_them_as_text() -> None:
     question = "from Lyon to Brest for 3 people"
     text, number = call("Lyon", "Brest", '"3"'), call("Lyon", "Brest", "3")
-    assert moved([], question, text) == number
+    assert plan_by_conventions([], question, text) == number
     case = ("from Rouen to Tours for 4", call("Rouen", "Tours", '"4"'))
-    assert moved([case], question, text) == text
+    assert plan_by_conventions([case], question, text) == text

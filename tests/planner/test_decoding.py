@@ -66,7 +66,7 @@ def write(decoder: Decoder, model: LanguageModel, request: PlanRequest, **limits
     return decoder.write(prompt_of(model, request), matcher, limits=DecodingLimits(**limits))
 
 
-def other(kind: str) -> LanguageModel:
+def random_model(kind: str) -> LanguageModel:
     """Return a small random model of another architecture, with the same tokenizer."""
     transformers: Any = import_module("transformers")
     tokenizer = byte_level_tokenizer()
@@ -88,7 +88,7 @@ def other(kind: str) -> LanguageModel:
     return LanguageModel(kind, network.eval(), tokenizer)
 
 
-def test_a_plan_is_the_one_that_a_loop_over_the_whole_sequence_writes(
+def test_decoder_writes_the_same_plan_as_a_plain_loop(
     mistral: LanguageModel,
 ) -> None:
     decoder = Decoder(mistral)
@@ -100,14 +100,14 @@ def test_a_plan_is_the_one_that_a_loop_over_the_whole_sequence_writes(
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "gpt2", "mistral with a window"])
-def test_other_architectures_write_what_a_plain_loop_does(kind: str) -> None:
-    model = other(kind)
+def test_decoder_of_other_architectures_writes_the_same_plan_as_a_plain_loop(kind: str) -> None:
+    model = random_model(kind)
     request = requests()[1]
     written = write(Decoder(model), model, request)
     assert list(written.tokens) == written_plainly(model, request)[0]
 
 
-def test_a_forced_token_takes_no_step_of_its_own(mistral: LanguageModel) -> None:
+def test_forced_tokens_need_no_model_steps(mistral: LanguageModel) -> None:
     for request in requests():
         written = write(Decoder(mistral), mistral, request)
         chosen = len(written.tokens) - written.forced
@@ -117,10 +117,10 @@ def test_a_forced_token_takes_no_step_of_its_own(mistral: LanguageModel) -> None
 
 
 @pytest.mark.parametrize("kind", ["mistral", "gpt2", "mistral with a window"])
-def test_a_batch_writes_the_plans_that_each_question_gets_alone(
+def test_batch_decoding_writes_the_same_plans_as_single_decoding(
     mistral: LanguageModel, kind: str
 ) -> None:
-    model = mistral if kind == "mistral" else other(kind)
+    model = mistral if kind == "mistral" else random_model(kind)
     decoder = Decoder(model)
     grammar = PlanGrammar(model.grammar_tokenizer)
     batch = requests()
@@ -136,7 +136,7 @@ def test_a_batch_writes_the_plans_that_each_question_gets_alone(
         assert written.model_steps == alone.model_steps
 
 
-def test_a_plan_of_a_batch_that_is_too_long_leaves_the_others(mistral: LanguageModel) -> None:
+def test_too_long_plan_of_a_batch_does_not_affect_the_others(mistral: LanguageModel) -> None:
     batch = requests()
     decoder = Decoder(mistral)
     lengths = [len(write(decoder, mistral, request).tokens) for request in batch]
@@ -152,7 +152,7 @@ def test_a_plan_of_a_batch_that_is_too_long_leaves_the_others(mistral: LanguageM
         assert isinstance(written, Written if length <= most else DecodingError)
 
 
-def test_a_head_is_read_once_and_its_states_are_never_written_to(mistral: LanguageModel) -> None:
+def test_prompt_head_is_computed_once_and_its_states_stay_unchanged(mistral: LanguageModel) -> None:
     decoder = Decoder(mistral)
     first = write(decoder, mistral, requests()[0])
     assert not first.prefix_cached
@@ -168,7 +168,7 @@ def test_a_head_is_read_once_and_its_states_are_never_written_to(mistral: Langua
     assert write(decoder, mistral, requests()[0]).tokens == first.tokens
 
 
-def test_heads_are_kept_within_their_bytes_those_used_last(mistral: LanguageModel) -> None:
+def test_prefix_cache_keeps_the_last_used_head_within_its_bytes(mistral: LanguageModel) -> None:
     toolboxes = [SHOP.without(name) for name in ("fact", "desk")]
     batch = [PlanRequest("hello", toolbox, max_steps=1) for toolbox in toolboxes]
     unbounded = Decoder(mistral)
@@ -186,7 +186,7 @@ def test_heads_are_kept_within_their_bytes_those_used_last(mistral: LanguageMode
     assert nothing.prefixes.bytes == 0
 
 
-def test_a_deadline_that_is_over_ends_decoding(mistral: LanguageModel) -> None:
+def test_decoding_fails_after_its_deadline(mistral: LanguageModel) -> None:
     decoder = Decoder(mistral)
     with pytest.raises(DecodingError, match="in time"):
         write(decoder, mistral, requests()[0], deadline=time.perf_counter())
@@ -208,7 +208,7 @@ def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
         write(Decoder(model), model, requests()[0])
 
 
-def test_threads_take_turns_and_get_their_own_plans(mistral: LanguageModel) -> None:
+def test_decoder_gives_concurrent_threads_their_own_plans(mistral: LanguageModel) -> None:
     decoder = Decoder(mistral)
     alone = [write(decoder, mistral, request).tokens for request in requests()]
     written: dict[int, tuple[int, ...]] = {}
@@ -224,7 +224,7 @@ def test_threads_take_turns_and_get_their_own_plans(mistral: LanguageModel) -> N
     assert written == {number: alone[number % 4] for number in range(8)}
 
 
-def test_a_conversation_goes_on_as_if_it_were_read_whole(mistral: LanguageModel) -> None:
+def test_session_continues_as_if_the_whole_text_were_read_at_once(mistral: LanguageModel) -> None:
     request = requests()[0]
     prompt = prompt_of(mistral, request)
     grammar = PlanGrammar(mistral.grammar_tokenizer)
@@ -241,7 +241,7 @@ def test_a_conversation_goes_on_as_if_it_were_read_whole(mistral: LanguageModel)
     assert second.prompt_tokens == again.prompt_tokens
 
 
-def test_logits_that_are_not_numbers_still_give_a_token_that_is_allowed(
+def test_nan_logits_still_give_an_allowed_token(
     mistral: LanguageModel,
 ) -> None:
     matcher = PlanGrammar(mistral.grammar_tokenizer).plan_matcher(requests()[0])

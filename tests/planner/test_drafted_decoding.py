@@ -97,7 +97,7 @@ def written(question: str, draft: str, *, grammar: bool) -> Written:
 
 
 @cache
-def plain(question: str, grammar: bool) -> tuple[Written, str]:
+def without_draft(question: str, grammar: bool) -> tuple[Written, str]:
     """Return what is written without a draft, and its text."""
     result = written(question, "", grammar=grammar)
     return result, mistral().decode(result.tokens)
@@ -121,10 +121,10 @@ def drafts(draw: st.DrawFn, right: str) -> str:
 
 @settings(max_examples=at_most(50), deadline=None)
 @given(st.data(), st.sampled_from(QUESTIONS), st.booleans())
-def test_the_plan_is_the_one_without_a_draft_whatever_the_draft(
+def test_any_draft_leaves_the_written_plan_unchanged(
     data: st.DataObject, question: str, grammar: bool
 ) -> None:
-    without, text = plain(question, grammar)
+    without, text = without_draft(question, grammar)
     result = written(question, data.draw(drafts(text)), grammar=grammar)
     assert result.tokens == without.tokens
     assert result.forced == without.forced
@@ -132,7 +132,7 @@ def test_the_plan_is_the_one_without_a_draft_whatever_the_draft(
 
 
 @pytest.mark.parametrize("grammar", [True, False], ids=["grammar", "no grammar"])
-def test_a_right_draft_costs_at_most_two_steps(grammar: bool) -> None:
+def test_correct_draft_needs_at_most_two_model_steps(grammar: bool) -> None:
     model = model_writing(PLAN, request())
     plans = {
         draft: ModelPlanner(
@@ -156,7 +156,7 @@ def test_a_right_draft_costs_at_most_two_steps(grammar: bool) -> None:
     ],
     ids=["another value", "another tool", "a step more"],
 )
-def test_a_draft_goes_on_behind_what_the_model_wrote_otherwise(draft: str) -> None:
+def test_draft_continues_after_a_part_that_the_model_wrote_differently(draft: str) -> None:
     model = model_writing(PLAN, request())
     result = ModelPlanner(model, draft=Drafting(parse_plan(draft))).plan(request())
     without = ModelPlanner(model).plan(request())
@@ -169,13 +169,13 @@ def test_a_draft_goes_on_behind_what_the_model_wrote_otherwise(draft: str) -> No
     [None, parse_plan("s1 = teleport(query=question)"), parse_plan('s1 = own(query="red lamp")')],
     ids=["it fails", "an unknown tool", "no span of the question"],
 )
-def test_a_plan_that_is_not_valid_for_the_request_is_no_draft(plan: Plan | None) -> None:
+def test_failed_or_invalid_plan_is_not_used_as_a_draft(plan: Plan | None) -> None:
     model = model_writing(PLAN, request())
     result = ModelPlanner(model, draft=Drafting(plan)).plan(request())
     assert (str(result.plan), result.fallback, result.tokens["drafted"]) == (PLAN, "", 0)
 
 
-def test_a_draft_is_cut_to_the_tokens_that_there_may_be() -> None:
+def test_draft_does_not_exceed_the_limit_of_tokens() -> None:
     model = model_writing(PLAN, request())
     length = len(model.encode_plan(PLAN))
     for tokens in (5, length - 1, length):
@@ -185,7 +185,7 @@ def test_a_draft_is_cut_to_the_tokens_that_there_may_be() -> None:
         assert bool(result.fallback) == (tokens < length)
 
 
-def test_a_draft_goes_on_behind_the_longest_end_of_the_text_that_it_holds() -> None:
+def test_draft_continues_after_the_longest_end_of_the_text_it_contains() -> None:
     draft = 'a = f(x="one")\nb = g(x="two")'
     assert continuation(draft, "") == draft
     assert continuation(draft, "a = f") == draft[5:]
@@ -198,8 +198,8 @@ def test_a_draft_goes_on_behind_the_longest_end_of_the_text_that_it_holds() -> N
     assert continuation("", "a") == continuation("", "") == ""
 
 
-def test_a_limit_of_tokens_is_met_with_a_draft_as_without() -> None:
-    without, text = plain(QUESTIONS[0], True)
+def test_plan_of_exactly_the_token_limit_is_written_with_a_draft() -> None:
+    without, text = without_draft(QUESTIONS[0], True)
     model = mistral()
     prompt = model.encode(render_prompt(request()))
     matcher = PlanGrammar(model.grammar_tokenizer).plan_matcher(request())

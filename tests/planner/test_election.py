@@ -1,4 +1,4 @@
-"""Many plan cases with few tool sequences say which of them a question has."""
+"""Many plan cases with few tool sequences decide the tool sequence of a question."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ASKED = ("where is the {} in the store room", "how late is the {} counter open")
 THINGS = [f"{size} {part}" for size in ("big", "small", "old", "new") for part in "abcdef"]
 
 
-def known(count: int) -> Sequence[PlanCase]:
+def plan_cases(count: int) -> Sequence[PlanCase]:
     return [
         PlanCase(asked.format(thing), parse_plan(plan), {})
         for thing in THINGS[:count]
@@ -24,12 +24,14 @@ def known(count: int) -> Sequence[PlanCase]:
 
 
 @pytest.mark.parametrize(("count", "decides"), [(24, True), (12, False), (0, False)])
-def test_an_election_takes_many_cases_of_each_sequence(count: int, decides: bool) -> None:
-    assert ToolSequenceElection(known(count)).decides is decides
+def test_tool_sequence_election_decides_only_with_many_plan_cases(
+    count: int, decides: bool
+) -> None:
+    assert ToolSequenceElection(plan_cases(count)).decides is decides
 
 
-def test_the_sequence_of_like_questions_has_the_higher_score() -> None:
-    election = ToolSequenceElection(known(24))
+def test_tool_sequence_of_similar_questions_gets_the_highest_score() -> None:
+    election = ToolSequenceElection(plan_cases(24))
     sequences = [("find_part",), ("opening_hours",), ("find_part", "opening_hours")]
     for number, asked in enumerate(ASKED):
         scores = election.scores(asked.format("blue valve"), sequences)

@@ -51,13 +51,13 @@ class Parsed:
             yield ScoredPlan(plan, self.confidence, because="the parser's", score=score)
 
 
-def asked(**more: object) -> PlanRequest:
+def plan_request(**more: object) -> PlanRequest:
     return PlanRequest(QUESTION, SHOP, {"product_id": "p1"}, max_steps=3, **more)  # type: ignore[arg-type]
 
 
 def by_one_text_at_a_time(model: LanguageModel, plan: Plan) -> float:
     """Return the log-probability of a plan's tokens by a forward pass of the whole text."""
-    prompt = model.encode(render_prompt(asked()))
+    prompt = model.encode(render_prompt(plan_request()))
     answer = [*model.encode_plan(str(plan)), model.ends[0]]
     before = [*prompt.head, *prompt.tail]
     with torch.no_grad():
@@ -66,9 +66,9 @@ def by_one_text_at_a_time(model: LanguageModel, plan: Plan) -> float:
     return float(logs[range(len(answer)), answer].sum())
 
 
-def test_log_probabilities_are_those_of_each_text_alone(mistral: LanguageModel) -> None:
+def test_log_probabilities_of_a_tree_equal_those_of_each_text_alone(mistral: LanguageModel) -> None:
     texts = [[*mistral.encode_plan(str(plan)), mistral.ends[0]] for plan in PLANS]
-    prompt = mistral.encode(render_prompt(asked()))
+    prompt = mistral.encode(render_prompt(plan_request()))
     limits = DecodingLimits(400, time.perf_counter() + 60)
     with Decoder(mistral).session(prompt.head, limits) as session:
         session.feed(prompt.tail)
@@ -79,43 +79,43 @@ def test_log_probabilities_are_those_of_each_text_alone(mistral: LanguageModel) 
         np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
-def test_where_the_model_would_write_a_text_of_the_tree_it_need_not_write(
+def test_tree_returns_greedy_tokens_only_if_it_contains_that_text(
     mistral: LanguageModel,
 ) -> None:
-    prompt = mistral.encode(render_prompt(asked()))
+    prompt = mistral.encode(render_prompt(plan_request()))
     limits = DecodingLimits(400, time.perf_counter() + 60)
     grammar = PlanGrammar(mistral.grammar_tokenizer)
     with Decoder(mistral).session(prompt.head, limits) as session:
         session.feed(prompt.tail)
         other = [[*mistral.encode_plan(str(PLANS[1])), mistral.ends[0]]]
         without = session.read_tree(other, limits).greedy_tokens(
-            grammar.plan_matcher(asked()), mistral.ends
+            grammar.plan_matcher(plan_request()), mistral.ends
         )
-        own = session.write(grammar.plan_matcher(asked()), limits=limits).tokens
+        own = session.write(grammar.plan_matcher(plan_request()), limits=limits).tokens
     with Decoder(mistral).session(prompt.head, limits) as session:
         session.feed(prompt.tail)
         tree = session.read_tree([*other, [*own, mistral.ends[0]]], limits)
     assert without is None
-    assert tree.greedy_tokens(grammar.plan_matcher(asked()), mistral.ends) == [*own]
+    assert tree.greedy_tokens(grammar.plan_matcher(plan_request()), mistral.ends) == [*own]
 
 
-def test_what_the_model_writes_is_ranked_with_the_plans_of_the_parser(
+def test_model_ranks_its_own_plan_with_the_plans_of_the_parser(
     mistral: LanguageModel,
 ) -> None:
-    own = ModelPlanner(mistral).plan(asked()).plan
-    scores = ModelPlanner(mistral).ranked(asked(), PLANS)
+    own = ModelPlanner(mistral).plan(plan_request()).plan
+    scores = ModelPlanner(mistral).ranked(plan_request(), PLANS)
     assert [*scores] == [*PLANS, *([own] if own not in PLANS else [])]
     for plan, score in scores.items():
         assert score == pytest.approx(by_one_text_at_a_time(mistral, plan), rel=1e-4)
 
 
 @pytest.mark.parametrize("likeliest", range(len(PLANS)))
-def test_the_plan_with_the_highest_weighted_sum_is_taken(
+def test_ensemble_takes_the_plan_with_the_highest_weighted_sum(
     mistral: LanguageModel, likeliest: int
 ) -> None:
     scores = [-1e6 * (number != likeliest) for number in range(len(PLANS))]
     result = EnsemblePlanner(Parsed(PLANS, scores), lambda: ModelPlanner(mistral), CARD).plan(
-        asked()
+        plan_request()
     )
     assert result.plan == PLANS[likeliest]
     assert result.planner == "ensemble"
@@ -123,41 +123,43 @@ def test_the_plan_with_the_highest_weighted_sum_is_taken(
     assert 0 <= result.confidence <= 1
     assert PLANS[likeliest] not in result.alternatives
     for plan in result.alternatives:
-        asked().validate(plan)
+        plan_request().validate(plan)
 
 
-def test_where_the_parser_is_sure_the_model_is_not_even_loaded() -> None:
+def test_ensemble_does_not_load_the_model_when_the_parser_is_sure() -> None:
     def load() -> ModelPlanner:
         raise InputError("There is no model.")
 
     scores = [-0.1, -5.0, -6.0]
-    sure = EnsemblePlanner(Parsed(PLANS, scores, 0.95), load, CARD).plan(asked())
+    sure = EnsemblePlanner(Parsed(PLANS, scores, 0.95), load, CARD).plan(plan_request())
     assert (sure.plan, sure.fallback, sure.confidence) == (PLANS[0], "", 0.95)
-    unsure = EnsemblePlanner(Parsed(PLANS, scores, 0.5), load, CARD).plan(asked())
+    unsure = EnsemblePlanner(Parsed(PLANS, scores, 0.5), load, CARD).plan(plan_request())
     assert (unsure.plan, unsure.fallback) == (PLANS[0], "ensemble: There is no model.")
     assert not unsure.asks_back
-    doubtful = EnsemblePlanner(Parsed(PLANS, scores, 0.1), load, CARD).plan(asked())
+    doubtful = EnsemblePlanner(Parsed(PLANS, scores, 0.1), load, CARD).plan(plan_request())
     assert (doubtful.plan, doubtful.asks_back) == (PLANS[0], True)
 
 
-def test_a_model_out_of_time_leaves_the_parser_its_plan(mistral: LanguageModel) -> None:
+def test_ensemble_takes_the_parser_plan_when_the_model_times_out(mistral: LanguageModel) -> None:
     late = ModelPlanner(mistral, seconds=0)
-    result = EnsemblePlanner(Parsed(PLANS, [-0.1, -5.0, -6.0]), lambda: late, CARD).plan(asked())
+    result = EnsemblePlanner(Parsed(PLANS, [-0.1, -5.0, -6.0]), lambda: late, CARD).plan(
+        plan_request()
+    )
     assert result.plan == PLANS[0]
     assert "in time" in result.fallback
 
 
-def test_a_follow_up_is_ranked_by_the_model_alone_since_the_parser_reads_no_history(
+def test_ensemble_ranks_a_follow_up_by_the_model_alone(
     mistral: LanguageModel,
 ) -> None:
-    follow_up = asked(history=[{"question": "Do you sell tents?", "answer": "Two."}])
+    follow_up = plan_request(history=[{"question": "Do you sell tents?", "answer": "Two."}])
     sure = Parsed(PLANS, [0.0, -1e6, -1e6], 0.99)
     result = EnsemblePlanner(sure, lambda: ModelPlanner(mistral), CARD).plan(follow_up)
     scores = ModelPlanner(mistral).ranked(follow_up, PLANS)
     assert result.plan == max(scores, key=lambda plan: scores[plan])
 
 
-def test_without_a_plan_of_the_parser_the_model_plans(mistral: LanguageModel) -> None:
+def test_ensemble_returns_the_model_plan_when_the_parser_has_none(mistral: LanguageModel) -> None:
     planner = EnsemblePlanner(Parsed([], []), lambda: ModelPlanner(mistral), CARD)
-    assert planner.plan(asked()).plan == ModelPlanner(mistral).plan(asked()).plan
-    assert asyncio.run(planner.aplan(asked())).plan == planner.plan(asked()).plan
+    assert planner.plan(plan_request()).plan == ModelPlanner(mistral).plan(plan_request()).plan
+    assert asyncio.run(planner.aplan(plan_request())).plan == planner.plan(plan_request()).plan

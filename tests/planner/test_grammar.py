@@ -1,4 +1,4 @@
-"""What the grammar of plans lets through, rule by rule."""
+"""What the grammar of plans admits, rule by rule."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def with_values(*sources: str, **more: Any) -> PlanRequest:
     return request_for(ToolSpec("use", "", (parameter("x", *sources, **more),)), context=CONTEXT)
 
 
-def test_the_plans_of_the_shop_can_be_written(
+def test_grammar_admits_the_plans_of_the_shopping_queries(
     shopping: OpenDomain, shopping_queries: list[AnnotatedQuery]
 ) -> None:
     for query in shopping_queries[::10]:
@@ -35,14 +35,14 @@ def test_the_plans_of_the_shop_can_be_written(
         assert admits(request, str(query.plan)), query.record.id
 
 
-def test_there_is_always_a_plan_without_evidence() -> None:
+def test_grammar_always_admits_no_evidence() -> None:
     assert admits(request_for(), "s1 = no_evidence()")
     assert admits(PlanRequest("a b", BOX), "s1 = no_evidence()")
     assert admits(request_for(FIND), "s1 = find(q=question)\ns2 = no_evidence()")
 
 
 @pytest.mark.parametrize("plan", ["s1 = seek()", "s1 = fin()", "s1 = read_()", "s1 = Find()"])
-def test_only_tools_of_the_request_can_be_called(plan: str) -> None:
+def test_grammar_admits_only_tools_of_the_request(plan: str) -> None:
     assert not starts(request_for(FIND, READ), plan[:-1])
 
 
@@ -61,7 +61,7 @@ def test_only_tools_of_the_request_can_be_called(plan: str) -> None:
         "s1 = find(q=question))",
     ],
 )
-def test_only_the_one_text_form_of_a_plan_is_written(plan: str) -> None:
+def test_grammar_admits_only_the_canonical_text_of_a_plan(plan: str) -> None:
     assert not admits(request_for(FIND), plan)
 
 
@@ -77,7 +77,7 @@ def test_a_reference_can_name_only_fields_of_the_tool_at_that_step() -> None:
         assert not admits(request, f"{steps}read(item_id={reference})"), reference
 
 
-def test_a_reference_knows_the_steps_of_its_own_plan() -> None:
+def test_reference_fields_depend_on_the_tools_of_earlier_steps() -> None:
     request = request_for(FIND, READ)
     plan = "s1 = find(q=question)\ns2 = read(item_id=s1.item_id)\ns3 = read(item_id=s{}.{})"
     assert admits(request, plan.format(2, "evidence"))
@@ -86,7 +86,7 @@ def test_a_reference_knows_the_steps_of_its_own_plan() -> None:
     assert not admits(request, plan.format(1, "evidence"))
 
 
-def test_a_tool_that_nothing_can_be_given_to_is_not_offered() -> None:
+def test_grammar_omits_tools_whose_required_argument_has_no_source() -> None:
     request = request_for(FIND, READ, BARE)
     assert not starts(request, "s1 = r")
     assert not starts(request, "s1 = bare()\ns2 = r")
@@ -99,13 +99,13 @@ def test_a_tool_that_nothing_can_be_given_to_is_not_offered() -> None:
     assert not starts(request_for(words, question="?!"), "s1 = w")
 
 
-def test_a_required_argument_of_another_kind_of_value_makes_a_tool_impossible() -> None:
+def test_grammar_omits_tools_whose_required_argument_has_no_fitting_value() -> None:
     assert not starts(with_values("literal", kind="integer"), "s1 = u")
     assert not starts(with_values(choices=("a",), kind="boolean"), "s1 = u")
     assert not starts(with_values(choices=("\ud800",)), "s1 = u")
 
 
-def test_arguments_come_in_their_order_and_only_optional_ones_are_left_out() -> None:
+def test_arguments_keep_their_declared_order_and_only_optional_ones_may_be_omitted() -> None:
     names = ("a", "b", "c", "d")
     request = request_for(
         FIND,
@@ -135,7 +135,7 @@ def test_arguments_come_in_their_order_and_only_optional_ones_are_left_out() -> 
 
 
 @pytest.mark.parametrize("tool", BOX.names)
-def test_values_come_from_admitted_sources_of_a_fitting_kind_alone(tool: str) -> None:
+def test_grammar_admits_exactly_the_values_that_validation_accepts(tool: str) -> None:
     values = [
         *('"wool socks"', '"boots"', '"celsius"', "question", "true", "false", "12", "1.5"),
         *("context.page", "context.n", "context.ratio", "context.on", "context.tags"),
@@ -154,7 +154,7 @@ def test_values_come_from_admitted_sources_of_a_fitting_kind_alone(tool: str) ->
         assert admits(request, plan) == valid, plan
 
 
-def test_a_text_is_never_empty_nor_longer_than_its_bound() -> None:
+def test_text_argument_is_never_empty_nor_longer_than_120_characters() -> None:
     request = with_values("literal")
     assert not starts(request, 's1 = use(x=""')
     assert admits(request, f's1 = use(x="{"x" * 120}")')
@@ -162,7 +162,7 @@ def test_a_text_is_never_empty_nor_longer_than_its_bound() -> None:
     assert admits(request, f's1 = use(x="{"é😀" * 60}")')
 
 
-def test_a_text_has_one_form() -> None:
+def test_text_argument_has_one_escaped_form() -> None:
     request = with_values("literal")
     assert admits(request, r's1 = use(x="\"a\\b\nc\td")')
     for text in (r"\u0041", r"\/", r"\u00e9", "a\tb", "a\nb", r"\r", "\x00", r"\x41", " a", "\\"):
@@ -170,7 +170,7 @@ def test_a_text_has_one_form() -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "7", "-12", "1.5", "-0.25", "3.0", "0.0001", "9" * 15])
-def test_a_number_has_the_form_that_python_writes(number: str) -> None:
+def test_grammar_admits_numbers_in_the_form_that_python_writes(number: str) -> None:
     plan = f"s1 = use(x={number})"
     assert admits(with_values("number", kind="number"), plan)
     assert admits(with_values("number", kind="integer"), plan) == ("." not in number)
@@ -178,11 +178,11 @@ def test_a_number_has_the_form_that_python_writes(number: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["01", "-0", "1.50", "1.", ".5", "1e5", "+1", "0x1", "1" * 16])
-def test_a_number_of_another_form_is_not_written(number: str) -> None:
+def test_grammar_refuses_numbers_in_another_form(number: str) -> None:
     assert not admits(with_values("number"), f"s1 = use(x={number})")
 
 
-def test_a_list_has_one_to_eight_items() -> None:
+def test_list_argument_has_one_to_eight_items() -> None:
     request = with_values("number", kind="array")
     assert not starts(request, "s1 = use(x=[]")
     assert admits(request, f"s1 = use(x=[{', '.join('12345678')}])")
@@ -190,7 +190,7 @@ def test_a_list_has_one_to_eight_items() -> None:
     assert not starts(request, "s1 = use(x=1")
 
 
-def test_the_number_of_steps_is_the_requests() -> None:
+def test_grammar_admits_max_steps_steps_and_never_more_than_64() -> None:
     steps = [f"s{number} = bare()" for number in range(1, 67)]
     for most in (1, 2, 12, 64, 500):
         request = request_for(BARE, max_steps=most)
@@ -200,7 +200,7 @@ def test_the_number_of_steps_is_the_requests() -> None:
 
 
 @pytest.mark.parametrize(("classes", "steps"), [(5, 12), (31, 12), (32, 11), (63, 11), (64, 10)])
-def test_many_sets_of_result_fields_lower_the_number_of_steps_and_no_check(
+def test_many_result_field_sets_lower_the_step_limit_but_not_the_checks(
     classes: int, steps: int
 ) -> None:
     makes = [ToolSpec(f"t{n}", "", (), (f"f{n}", "all")) for n in range(classes)]
@@ -214,12 +214,12 @@ def test_many_sets_of_result_fields_lower_the_number_of_steps_and_no_check(
     assert not starts(request, f"{plan}{own})\ns")
 
 
-def test_a_budget_of_no_step_is_refused() -> None:
+def test_grammar_refuses_max_steps_of_zero() -> None:
     with pytest.raises(InputError, match=r"max_steps=0\. Give 1 or more"):
         grammar().plan_matcher(request_for(FIND, max_steps=0))
 
 
-def test_a_context_of_many_fields_is_bounded() -> None:
+def test_grammar_admits_only_the_first_64_context_fields() -> None:
     fields = {"n" * 65: "x", "no name": "x"} | {f"f{number}": "x" for number in range(5000)}
     request = request_for(ToolSpec("use", "", (parameter("x", "context"),)), context=fields)
     assert admits(request, "s1 = use(x=context.f63)")
@@ -227,7 +227,7 @@ def test_a_context_of_many_fields_is_bounded() -> None:
     assert not starts(request, "s1 = use(x=context.n")
 
 
-def test_a_toolboxs_part_is_made_once_for_all_questions_and_fields(
+def test_toolbox_rules_are_made_once_for_all_questions_and_contexts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     make = Mock(wraps=plan_rules)
@@ -239,7 +239,7 @@ def test_a_toolboxs_part_is_made_once_for_all_questions_and_fields(
     make.assert_called_once()
 
 
-def test_toolboxes_that_differ_in_a_kind_alone_have_their_own_grammars() -> None:
+def test_toolboxes_that_differ_only_in_a_kind_have_different_grammars() -> None:
     tools = [
         ToolSpec("use", "", (parameter("x", "number", kind=kind),))
         for kind in ("number", "integer")

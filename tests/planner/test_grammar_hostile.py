@@ -1,4 +1,4 @@
-"""Texts that were made to break a grammar or a tokenizer do neither."""
+"""Hostile texts break neither the grammar nor a tokenizer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_any_question_has_valid_plans_alone(name: str) -> None:
+def test_grammar_writes_only_valid_plans_for_a_hostile_question(name: str) -> None:
     request = PlanRequest(TEXTS[name], BOX, {"page": "p1"}, max_steps=3)
     for seed in range(10):
         text = drawn(grammar().plan_matcher(request), seed, on=0.8)
@@ -47,7 +47,7 @@ def test_any_question_has_valid_plans_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_choice_is_written_as_it_is(name: str) -> None:
+def test_grammar_admits_a_hostile_choice_unchanged(name: str) -> None:
     text = TEXTS[name]
     request = request_for(ToolSpec("pick", "", (parameter("x", choices=(text, "b")),)))
     assert admits(request, f"s1 = pick(x={json.dumps(text, ensure_ascii=False)})")
@@ -55,20 +55,20 @@ def test_a_choice_is_written_as_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("choice", ["", " ", "\x00", "a\x1f\x7f", "x" * 500])
-def test_a_choice_may_be_any_text(choice: str) -> None:
+def test_choice_may_be_empty_blank_long_or_control_characters(choice: str) -> None:
     request = request_for(ToolSpec("pick", "", (parameter("x", choices=(choice,)),)))
     plan = f"s1 = pick(x={json.dumps(choice, ensure_ascii=False)})"
     request.validate(parse_plan(plan))
     assert admits(request, plan)
 
 
-def test_a_choice_that_is_no_text_is_left_out() -> None:
+def test_grammar_omits_a_choice_that_is_a_lone_surrogate() -> None:
     request = request_for(ToolSpec("pick", "", (parameter("x", choices=("\ud800", "b")),)))
     assert admits(request, 's1 = pick(x="b")')
     assert not starts(request, r's1 = pick(x="\u')
 
 
-def test_names_of_context_fields_are_identifiers() -> None:
+def test_grammar_admits_only_context_fields_whose_names_are_identifiers() -> None:
     names = ["a b", 'x"', "y\n", "é", "", "1a", "a|b", "good", "ﬁ"]
     request = request_for(
         ToolSpec("page", "", (parameter("x", "context", kind="string"),)),
@@ -79,7 +79,7 @@ def test_names_of_context_fields_are_identifiers() -> None:
         assert name == "good" or not starts(request, f"s1 = page(x=context.{name or ')'}")
 
 
-def test_names_may_be_words_of_the_grammar() -> None:
+def test_names_of_tools_and_fields_may_be_words_of_the_grammar() -> None:
     names = ["start", "i", "k1", "c0", "r", "v0", "true", "question", "context", "s1", "done", "L"]
     tools = [ToolSpec(n, "", (parameter(n, "question", "context"),), (n,)) for n in names]
     request = request_for(*tools, context=dict.fromkeys(names, "p"))
@@ -98,7 +98,7 @@ def written_by(kind: str) -> LLTokenizer:
 @pytest.mark.parametrize(
     "kind", ["mistral_like", "gpt2_like", "qwen_like", "llama3_like", "sentencepiece_like"]
 )
-def test_a_text_that_a_tokenizer_would_change_is_written_all_the_same(kind: str, name: str) -> None:
+def test_text_that_a_tokenizer_would_change_can_be_written_unchanged(kind: str, name: str) -> None:
     tokens = written_by(kind)
     text = TEXTS[name]
     pick = ToolSpec("pick", "", (parameter("x", choices=(text,), kind="string"),))

@@ -1,4 +1,4 @@
-"""One plan being written: allowed, forced and refused tokens, its end, and lines one by one."""
+"""The matcher of one plan: allowed, forced and refused tokens, the end, and single lines."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def written(tokens: list[int]) -> str:
     return tokenizer().decode_bytes(tokens).decode()
 
 
-def after(text: str, request: PlanRequest | None = None) -> PlanMatcher:
+def matcher_after(text: str, request: PlanRequest | None = None) -> PlanMatcher:
     matcher = grammar().plan_matcher(request or request_for(FIND, READ))
     assert follows(matcher, text)
     return matcher
 
 
-def test_forced_tokens_are_what_must_be_written() -> None:
-    assert written(after("").consume_forced()) == "s1 ="
-    assert written(after("s1 = f").consume_forced()).startswith("ind(q")
-    matcher = after("s1 = find(q=question)\ns2 = read")
+def test_consume_forced_returns_the_only_possible_continuation() -> None:
+    assert written(matcher_after("").consume_forced()) == "s1 ="
+    assert written(matcher_after("s1 = f").consume_forced()).startswith("ind(q")
+    matcher = matcher_after("s1 = find(q=question)\ns2 = read")
     assert written(matcher.consume_forced()).startswith("(item_id=")
     assert not matcher.consume_forced()
 
 
-def test_allowed_tokens_are_those_that_can_be_consumed() -> None:
-    matcher = after("s1 = ")
+def test_matcher_accepts_allowed_tokens_and_refuses_all_others() -> None:
+    matcher = matcher_after("s1 = ")
     allowed = matcher.allowed().tolist()
     assert allowed == sorted(set(allowed))
     assert {written([token])[0] for token in allowed} == {"f", "n"}
@@ -63,12 +63,12 @@ def test_allowed_tokens_are_those_that_can_be_consumed() -> None:
             matcher.consume(token)
     assert matcher.allowed().tolist() == allowed
     for token in allowed:
-        after("s1 = ").consume(token)
+        matcher_after("s1 = ").consume(token)
 
 
 @pytest.mark.parametrize("size", [1, 100, tokenizer().vocab_size, 5000])
-def test_a_mask_has_the_size_that_is_asked_for(size: int) -> None:
-    matcher = after("s1 = ")
+def test_mask_of_allowed_tokens_has_the_requested_size(size: int) -> None:
+    matcher = matcher_after("s1 = ")
     mask = matcher.mask(size)
     assert mask.shape == (size,)
     assert mask.dtype == np.bool_
@@ -78,24 +78,24 @@ def test_a_mask_has_the_size_that_is_asked_for(size: int) -> None:
 def test_a_plan_may_end_after_each_line_and_nowhere_else() -> None:
     plan = "s1 = find(q=question)\ns2 = no_evidence()"
     for size in range(len(plan) + 1):
-        matcher = after(plan[:size])
+        matcher = matcher_after(plan[:size])
         assert matcher.accepting == (plan[:size].endswith(")"))
         assert (END in matcher.allowed()) == matcher.accepting
         assert not matcher.finished
 
 
-def test_a_plan_is_finished_where_nothing_can_follow() -> None:
+def test_matcher_is_finished_after_the_last_step_or_an_end_token() -> None:
     request = request_for(FIND, max_steps=1)
-    matcher = after("s1 = find(q=question)", request)
+    matcher = matcher_after("s1 = find(q=question)", request)
     assert matcher.accepting
     assert matcher.finished
     assert matcher.consume_forced() == []
-    ended = after("s1 = find(q=question)")
+    ended = matcher_after("s1 = find(q=question)")
     ended.consume(END)
     assert ended.finished
 
 
-def test_a_whole_plan_is_written_with_few_choices() -> None:
+def test_plan_has_more_than_two_forced_tokens_per_chosen_token() -> None:
     request = PlanRequest("Do you sell red wool socks?", SHOP, {"product_id": "p1"})
     plan = "s1 = own(query=question)\ns2 = fact(item_id=s1.item_id, query=question)"
     matcher = grammar().plan_matcher(request)
@@ -116,7 +116,7 @@ def test_a_whole_plan_is_written_with_few_choices() -> None:
     assert forced > 2 * chosen
 
 
-def test_all_ends_of_a_model_may_end_a_plan() -> None:
+def test_every_end_token_of_a_model_may_end_a_plan() -> None:
     from llguidance.hf import from_tokenizer
 
     several = from_tokenizer(byte_level_tokenizer(), eos_token=[1, 2])
@@ -128,7 +128,7 @@ def test_all_ends_of_a_model_may_end_a_plan() -> None:
     assert matcher.finished
 
 
-def test_the_next_step_refers_to_the_steps_that_were_made() -> None:
+def test_line_matcher_admits_references_to_the_earlier_steps_only() -> None:
     request = request_for(FIND, READ)
     assert admits_step(request, [], "s1 = find(q=question)")
     assert not admits_step(request, [], "s1 = read(item_id=s1.title)")
@@ -142,7 +142,7 @@ def test_the_next_step_refers_to_the_steps_that_were_made() -> None:
         assert not admits_step(request, earlier, line), line
 
 
-def test_the_first_step_is_never_done_and_the_last_always() -> None:
+def test_line_matcher_refuses_done_first_and_forces_it_after_max_steps() -> None:
     request = request_for(FIND, max_steps=2)
     assert not follows(grammar().line_matcher(request, []), "d")
     assert admits_step(request, ["find"], "done")
@@ -151,17 +151,17 @@ def test_the_first_step_is_never_done_and_the_last_always() -> None:
     assert last.finished
 
 
-def test_a_step_after_one_of_an_unknown_tool_is_refused() -> None:
+def test_line_matcher_refuses_earlier_steps_of_an_unknown_tool() -> None:
     with pytest.raises(InputError, match="calls gone, which is no tool of this request"):
         grammar().line_matcher(request_for(FIND), ["find", "gone"])
 
 
-def test_a_grammar_that_cannot_be_compiled_is_an_error_of_ours() -> None:
+def test_grammar_that_cannot_be_compiled_raises_grammar_error() -> None:
     with pytest.raises(GrammarError, match="use another planner"):
         compile_grammar(tokenizer(), "start: (")
 
 
-def test_tokens_that_cannot_write_a_plan_are_an_error_of_ours() -> None:
+def test_tokenizer_that_cannot_write_a_plan_raises_grammar_error() -> None:
     from llguidance import LLTokenizer
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
@@ -177,7 +177,7 @@ def test_tokens_that_cannot_write_a_plan_are_an_error_of_ours() -> None:
         drawn(matcher, 0, writes=letters)
 
 
-def test_one_grammar_serves_several_threads() -> None:
+def test_grammar_gives_several_threads_the_same_plans_as_one() -> None:
     shared = PlanGrammar(tokenizer(), cache_size=2)
     page = BOX.without("words", "many")  # Its grammar is kept compiled: it has no spans.
     requests = [
@@ -199,7 +199,7 @@ def test_one_grammar_serves_several_threads() -> None:
     assert several == [plans(number) for number in range(24)]
 
 
-def test_a_plan_that_is_drawn_can_be_written_with_what_is_forced() -> None:
+def test_drawn_plan_can_be_written_again_with_forced_tokens() -> None:
     request = PlanRequest('Do you sell "red" socks?', BOX, CONTEXT)
     for seed in range(20):
         plan = drawn(grammar().plan_matcher(request), seed, on=0.8)

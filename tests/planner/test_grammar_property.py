@@ -1,4 +1,4 @@
-"""Any request: what can be written is valid, and what is valid can be written."""
+"""For any request, every plan that the grammar admits is valid, and it admits every valid plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SETTINGS = settings(
 )
 
 
-def test_whatever_is_written_is_a_valid_plan_in_its_one_form() -> None:
+def test_grammar_writes_only_valid_plans_in_canonical_form() -> None:
     called: Counter[bool] = Counter()
 
     @SETTINGS
@@ -34,7 +34,7 @@ def test_whatever_is_written_is_a_valid_plan_in_its_one_form() -> None:
     assert called[True] >= 30
 
 
-def test_a_valid_plan_within_the_bounds_can_be_written() -> None:
+def test_grammar_admits_every_valid_plan_within_its_bounds() -> None:
     called: Counter[bool] = Counter()
 
     @SETTINGS
@@ -50,7 +50,7 @@ def test_a_valid_plan_within_the_bounds_can_be_written() -> None:
 
 @settings(max_examples=at_most(60), deadline=None)
 @given(REQUESTS, st.integers(0, 2**32), st.data())
-def test_a_step_is_what_a_plan_has_after_the_steps_before_it(
+def test_line_matcher_writes_and_admits_the_lines_of_valid_plans(
     request: PlanRequest, seed: int, data: st.DataObject
 ) -> None:
     lines: list[str] = []

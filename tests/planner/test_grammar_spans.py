@@ -1,4 +1,4 @@
-"""What a model may write where a span is admitted: words of the question, and nothing else."""
+"""The grammar admits as spans exactly the adjacent words of the question."""
 
 from __future__ import annotations
 
@@ -38,48 +38,48 @@ def may_be(span: str, question: str = QUESTION) -> bool:
         *('the "Barber', "Barber's\\Pride", 'Pride" trimmer', "trimmer", "socks (size 42), or the"),
     ],
 )
-def test_a_span_is_adjacent_words_of_the_question(span: str) -> None:
+def test_grammar_admits_a_span_of_adjacent_words_of_the_question(span: str) -> None:
     assert is_span(span, QUESTION)
     assert may_be(span)
 
 
-def test_a_span_is_never_empty() -> None:
+def test_grammar_refuses_an_empty_span() -> None:
     assert not starts(asking(QUESTION), 's1 = words(x=""')
     assert not may_be(" ")
 
 
 @pytest.mark.parametrize("span", ["ock", "socks (siz", "ell", "arber", "4", "Woo", "lend socks"])
-def test_a_span_is_never_half_a_word(span: str) -> None:
+def test_grammar_refuses_a_span_that_cuts_a_word(span: str) -> None:
     assert not may_be(span)
 
 
 @pytest.mark.parametrize(
     "span", ["socks (", "(size 42", "trimmer?", "-Blend", '"Barber', "\\", ","]
 )
-def test_a_span_has_no_punctuation_at_its_ends(span: str) -> None:
+def test_grammar_refuses_punctuation_at_the_ends_of_a_span(span: str) -> None:
     assert not may_be(span)
 
 
 @pytest.mark.parametrize(
     "span", ["Do sell", "you Wool", "socks you", "trimmer Do", "boots", "you sell "]
 )
-def test_a_span_is_of_words_that_stand_together(span: str) -> None:
+def test_grammar_refuses_a_span_of_words_that_are_not_adjacent(span: str) -> None:
     assert not may_be(span)
 
 
-def test_a_span_is_escaped_as_json_writes_it() -> None:
+def test_span_is_escaped_as_in_json() -> None:
     request = asking('say "a\\b" and\tc\u2028d')
     assert admits(request, r's1 = words(x="say \"a\\b\" and c d")')
     for text in (r'"say "', r'"say \"a\b', r'"say \"a\\\\b', r'"and\tc"', r'"say \u0022a'):
         assert not starts(request, f"s1 = words(x={text}"), text
 
 
-def test_a_span_has_the_questions_own_case() -> None:
+def test_span_keeps_the_letter_case_of_the_question() -> None:
     assert may_be("Wool")
     assert not may_be("wool")
 
 
-def test_a_word_keeps_its_marks() -> None:
+def test_span_includes_the_combining_marks_of_its_words() -> None:
     question = "a cafe\u0301 table क्या हिन्दी किताबें"
     assert may_be("cafe\u0301", question)
     assert may_be("हिन्दी किताबें", question)
@@ -87,7 +87,7 @@ def test_a_word_keeps_its_marks() -> None:
     assert not may_be("हिन", question)
 
 
-def test_a_mark_without_a_letter_ends_no_span_and_none_goes_across_it() -> None:
+def test_span_does_not_end_at_or_cross_a_mark_without_a_letter() -> None:
     question = "a.\u0300b\u0300 c"
     assert may_be("b\u0300 c", question)
     for span in ("a.\u0300", "a.\u0300b", "a.\u0300b\u0300", "\u0300b\u0300", "a."):
@@ -97,7 +97,7 @@ def test_a_mark_without_a_letter_ends_no_span_and_none_goes_across_it() -> None:
 @pytest.mark.parametrize(
     "question", ["ŉa ǰb", "İstanbul İ", "ﬁne ΐ ΰ", "ᾳ \u0345 ᾳ", "Straße ẞ", "ΣΟΦΟΣ σοφος"]
 )
-def test_letters_whose_case_folding_is_longer_do_not_move_a_span(question: str) -> None:
+def test_letters_with_a_longer_case_folding_do_not_shift_spans(question: str) -> None:
     for word in question.split():
         assert may_be(word, question) == is_span(word, question)
     for seed in range(8):
@@ -105,7 +105,7 @@ def test_letters_whose_case_folding_is_longer_do_not_move_a_span(question: str) 
         request.validate(parse_plan(drawn(grammar().plan_matcher(request), seed, on=0.8)))
 
 
-def test_a_long_question_is_read_up_to_a_bound_and_never_to_half_a_word() -> None:
+def test_spans_of_a_long_question_end_at_a_bound_between_words() -> None:
     request = asking("first " + "longword" * 12 + " " + "longerword " * 400)
     assert admits(request, f's1 = words(x="first {"longword" * 12} longerword")')
     assert starts(request, f's1 = words(x="{"longerword " * 10}longerword')
@@ -120,7 +120,7 @@ def test_a_long_question_is_read_up_to_a_bound_and_never_to_half_a_word() -> Non
     assert not starts(asking("x" * 8000), "s1 = w")
 
 
-def test_the_time_of_a_long_question_is_bounded() -> None:
+def test_grammar_of_a_long_question_is_made_within_200_ms() -> None:
     request = asking("a b, " * 1600)
     grammar().plan_matcher(request)
     started = time.thread_time()
@@ -133,9 +133,7 @@ def test_the_time_of_a_long_question_is_bounded() -> None:
 @example("\u0301a b\u0301", 0)
 @example("a.\u0300b\u0300 c", 1)
 @example("ᾳ\u0345 \u0345ᾳ", 2)
-def test_the_spans_that_can_be_written_are_the_spans_of_the_question(
-    question: str, seed: int
-) -> None:
+def test_grammar_admits_exactly_the_spans_of_the_question(question: str, seed: int) -> None:
     request = asking(question)
     if follows(grammar().plan_matcher(request), "s1 = w"):
         plan = drawn(grammar().plan_matcher(request), seed, on=0.3)

@@ -1,4 +1,4 @@
-"""Heads that are kept in files: read once by whichever process, and never wrong."""
+"""The prefix cache in files: processes share prompt heads, and damaged files are ignored."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*"))
 
 
-def test_a_second_decoder_reads_no_head_and_writes_the_same_plan(
+def test_second_decoder_loads_the_head_file_and_writes_the_same_plan(
     model: LanguageModel, folder: Path
 ) -> None:
     first = write(model, folder)
@@ -79,7 +79,7 @@ def forget_the_header(file: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut, empty, turn_a_bit, forget_the_header])
-def test_a_damaged_file_is_passed_over_and_written_anew(
+def test_damaged_head_file_is_ignored_and_written_again(
     model: LanguageModel, folder: Path, damage: Callable[[Path], None]
 ) -> None:
     first = write(model, folder)
@@ -92,7 +92,7 @@ def test_a_damaged_file_is_passed_over_and_written_anew(
     assert write(model, folder).prefix_cached
 
 
-def test_a_file_of_another_head_is_passed_over(model: LanguageModel, folder: Path) -> None:
+def test_file_with_another_prompt_head_is_ignored(model: LanguageModel, folder: Path) -> None:
     write(model, folder)
     (file,) = files(folder)
     other = write(model, folder, request_of("fact"))
@@ -103,7 +103,7 @@ def test_a_file_of_another_head_is_passed_over(model: LanguageModel, folder: Pat
     assert again.tokens == other.tokens
 
 
-def test_weights_that_are_written_anew_and_other_numbers_have_heads_of_their_own(
+def test_new_weights_and_another_dtype_use_separate_head_files(
     tmp_path: Path, folder: Path
 ) -> None:
     place = save_tiny(tmp_path / "model", 3)
@@ -115,7 +115,7 @@ def test_weights_that_are_written_anew_and_other_numbers_have_heads_of_their_own
     assert len(files(folder)) == 3
 
 
-def test_what_was_used_longest_ago_is_removed_beyond_the_bound(
+def test_head_files_beyond_the_bound_are_removed_least_recently_used_first(
     model: LanguageModel, folder: Path
 ) -> None:
     prompts = [model.encode(render_prompt(request_of(name))) for name in ("desk", "fact", "own")]
@@ -142,12 +142,14 @@ def test_what_was_used_longest_ago_is_removed_beyond_the_bound(
     assert len(files(folder)) == 2
 
 
-def test_a_folder_that_cannot_be_made_does_no_harm(model: LanguageModel, tmp_path: Path) -> None:
+def test_decoder_writes_the_same_plan_when_the_head_folder_cannot_be_made(
+    model: LanguageModel, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("here")
     assert write(model, tmp_path / "file" / "heads").tokens == write(model, None).tokens
 
 
-def test_a_planner_keeps_heads_in_the_cache_folder_unless_told_otherwise(
+def test_planner_keeps_head_files_in_the_cache_folder_by_default(
     model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_CACHE_FOLDER", str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""Follow-ups: what history changes in plans, and what it leaves alone."""
+"""Follow-ups: which plans depend on the history, and which do not."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def planner(shopping: OpenDomain) -> CasePlanner:
     return CasePlanner(None, Reader(SHOP.reader))
 
 
-def asked(
+def shop_request(
     shopping: OpenDomain, question: str, *history: Turn, context: dict[str, Any] | None = None
 ) -> PlanRequest:
     return PlanRequest(question, shopping.toolbox, context or {}, history)
 
 
-def test_pronoun_is_looked_up_by_the_first_name_that_the_answer_lists(
+def test_pronoun_in_a_follow_up_means_the_first_product_listed_earlier(
     planner: CasePlanner, shopping: OpenDomain
 ) -> None:
-    plan = planner.plan(asked(shopping, "and its warranty?", KEYBOARDS)).plan
+    plan = planner.plan(shop_request(shopping, "and its warranty?", KEYBOARDS)).plan
     assert str(plan) == (
         's1 = prod_search(query="Keystone K87 mechanical keyboard")\n'
         "s2 = prod_qna(product_id=s1.product_id, query=question)"
@@ -82,48 +82,50 @@ def test_pronoun_is_looked_up_by_the_first_name_that_the_answer_lists(
 def test_pronoun_after_an_order_is_looked_up_among_orders(
     planner: CasePlanner, shopping: OpenDomain
 ) -> None:
-    plan = planner.plan(asked(shopping, "is it waterproof?", TABLET)).plan
+    plan = planner.plan(shop_request(shopping, "is it waterproof?", TABLET)).plan
     assert plan.tools == ("order_lookup", "prod_qna")
     assert '"tablet"' in str(plan)
 
 
-def test_page_is_what_a_pronoun_means_where_one_is_open(
+def test_pronoun_means_the_product_of_the_open_page(
     planner: CasePlanner, shopping: OpenDomain
 ) -> None:
-    plan = planner.plan(asked(shopping, "is it loud?", KEYBOARDS, context=PAGE)).plan
+    plan = planner.plan(shop_request(shopping, "is it loud?", KEYBOARDS, context=PAGE)).plan
     assert str(plan) == "s1 = prod_qna(product_id=context.product_id, query=question)"
 
 
-def test_ordinal_is_a_place_in_the_list_also_where_a_page_is_open(
+def test_ordinal_means_a_place_in_the_list_even_with_an_open_page(
     planner: CasePlanner, shopping: OpenDomain
 ) -> None:
     question = "how heavy is the second one?"
     for context in ({}, PAGE):
-        plan = planner.plan(asked(shopping, question, KEYBOARDS, context=context)).plan
+        plan = planner.plan(shop_request(shopping, question, KEYBOARDS, context=context)).plan
         assert "Lyrebird 61-key digital keyboard" in str(plan)
         assert "context" not in str(plan)
 
 
-def test_another_thing_takes_over_the_plan_of_the_question_before(
+def test_follow_up_with_another_product_reuses_the_plan_of_the_earlier_question(
     planner: CasePlanner, shopping: OpenDomain
 ) -> None:
-    plan = planner.plan(asked(shopping, "and the Marlowe Quiet 7?", PODS)).plan
+    plan = planner.plan(shop_request(shopping, "and the Marlowe Quiet 7?", PODS)).plan
     assert plan.tools == ("prod_search", "review_summary")
     # The question does not say what is asked: a literal does.
     assert 'query="Marlowe Quiet 7"' in str(plan)
     assert "buyers say about the Marlowe Quiet 7" in str(plan)
 
 
-def test_policy_goes_on_with_its_topic(planner: CasePlanner, shopping: OpenDomain) -> None:
+def test_follow_up_to_a_policy_question_keeps_its_topic(
+    planner: CasePlanner, shopping: OpenDomain
+) -> None:
     returns: Turn = {"question": "how do I return a pair of shoes?", "answer": "In My orders."}
-    plan = planner.plan(asked(shopping, "who pays for that?", returns)).plan
+    plan = planner.plan(shop_request(shopping, "who pays for that?", returns)).plan
     assert plan.tools == ("customer_support",)
     assert "return a pair of shoes" in str(plan)
 
 
-def test_history_counts_without_a_reader_too(shopping: OpenDomain) -> None:
+def test_case_planner_without_a_reader_uses_the_history(shopping: OpenDomain) -> None:
     planner = CasePlanner(shopping.plan_cases)
-    request = asked(shopping, "what about the second one?", KEYBOARDS)
+    request = shop_request(shopping, "what about the second one?", KEYBOARDS)
     plan = planner.plan(request).plan
     request.validate(plan)
     assert "Lyrebird" in str(plan)
@@ -142,11 +144,11 @@ histories = st.lists(st.one_of(turns, likely), max_size=5)
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(question=st.sampled_from(STAND_ALONE), history=histories)
-def test_no_history_changes_the_plan_of_a_question_that_needs_none(
+def test_history_does_not_change_the_plan_of_a_stand_alone_question(
     planner: CasePlanner, shopping: OpenDomain, question: str, history: list[Turn]
 ) -> None:
-    alone = planner.plan(asked(shopping, question)).plan
-    assert planner.plan(asked(shopping, question, *history)).plan == alone
+    alone = planner.plan(shop_request(shopping, question)).plan
+    assert planner.plan(shop_request(shopping, question, *history)).plan == alone
 
 
 @settings(
@@ -162,7 +164,7 @@ def test_no_history_changes_the_plan_of_a_question_that_needs_none(
     history=histories,
     context=st.sampled_from([{}, PAGE, {"page": "orders"}]),
 )
-def test_any_history_gives_a_valid_plan(
+def test_case_planner_gives_a_valid_plan_with_any_history(
     planner: CasePlanner,
     shopping: OpenDomain,
     question: str,
@@ -170,13 +172,13 @@ def test_any_history_gives_a_valid_plan(
     context: dict[str, Any],
 ) -> None:
     try:
-        request = asked(shopping, question, *history, context=context)
+        request = shop_request(shopping, question, *history, context=context)
     except InputError:
         return
     request.validate(planner.plan(request).plan)
 
 
-def test_names_are_read_from_lists_and_from_running_text() -> None:
+def test_mentions_are_read_from_lists_and_from_running_text() -> None:
     assert [one.name for one in mentions_in(LISTED)] == [
         "Keystone K87 mechanical keyboard",
         "Lyrebird 61-key digital keyboard with stand",
@@ -186,7 +188,7 @@ def test_names_are_read_from_lists_and_from_running_text() -> None:
     assert mentions_in("Yes. It left on Monday.") == []
 
 
-def test_of_listed_things_one_is_told_by_price_or_by_a_word() -> None:
+def test_mention_is_selected_by_price_or_by_a_word() -> None:
     listed = mentions_in(LISTED)
     cheap, dear, word = (
         mention_by_price(listed, 0),
@@ -202,14 +204,14 @@ def test_of_listed_things_one_is_told_by_price_or_by_a_word() -> None:
     ("said", "price"),
     [("price 1549.0", 1549), ("for 1,049.00 euros", 1049), ("€ 12,50", 12.5), ("2 pieces", None)],
 )
-def test_price_is_read_in_the_ways_in_which_it_is_told(said: str, price: float | None) -> None:
+def test_mention_reads_prices_in_several_formats(said: str, price: float | None) -> None:
     assert Mention("thing", said).price == price
 
 
-def test_half_a_character_in_an_earlier_answer_is_refused(shopping: OpenDomain) -> None:
+def test_lone_surrogate_in_the_history_is_refused(shopping: OpenDomain) -> None:
     broken: Turn = {"question": KEYBOARDS["question"], "answer": "- Key\ud800board K; price 5"}
     with pytest.raises(InputError, match="valid Unicode"):
-        asked(shopping, "and its warranty?", broken, {"question": "\ud800", "answer": ""})
+        shop_request(shopping, "and its warranty?", broken, {"question": "\ud800", "answer": ""})
 
 
 @pytest.mark.parametrize(
@@ -226,18 +228,20 @@ def test_half_a_character_in_an_earlier_answer_is_refused(shopping: OpenDomain) 
         ("My tent leaks badly. Can it be repaired?", []),
     ],
 )
-def test_words_that_point_back_are_found(question: str, kinds: list[str]) -> None:
+def test_back_references_finds_words_that_refer_to_earlier_turns(
+    question: str, kinds: list[str]
+) -> None:
     assert [one.kind for one in back_references(question)] == kinds
 
 
-def test_new_subjects_and_corrections_are_told_from_questions_of_their_own() -> None:
+def test_new_subject_finds_subjects_and_corrections_but_not_new_questions() -> None:
     assert new_subject("and the kite?") == ("the kite", False)
     assert new_subject("no, I meant the 17") == ("the 17", True)
     assert new_subject("and how do I pay?") is None
     assert without_discourse_markers("ok, and the kite?") == "and the kite?"
 
 
-def test_another_of_a_kind_is_asked_for_with_the_kind_in_place() -> None:
+def test_with_kind_inserts_the_kind_for_one_and_anything() -> None:
     assert (
         with_kind("do you have one for children?", "jacket") == "do you have jacket for children?"
     )
@@ -245,7 +249,7 @@ def test_another_of_a_kind_is_asked_for_with_the_kind_in_place() -> None:
     assert with_kind("how heavy is this one?", "kettle") is None
 
 
-def test_plan_case_of_a_follow_up_is_shown_with_its_turns_to_follow_ups_alone(
+def test_plan_case_with_history_is_shown_with_turns_to_follow_ups_only(
     shopping: OpenDomain,
 ) -> None:
     record = {
@@ -257,27 +261,27 @@ def test_plan_case_of_a_follow_up_is_shown_with_its_turns_to_follow_ups_alone(
     plain = {"query": "is there a warranty", "plan": "s1 = customer_support(query=question)"}
     cases = [AnnotatedQuery.read(record), AnnotatedQuery.read(plain)]
     with plan_store(cases, default_encoder()) as store:
-        alone = similar_plans(store, asked(shopping, "its warranty?"), 4)
-        followed = similar_plans(store, asked(shopping, "its warranty?", TABLET), 4)
-        stands_alone = CasePlanner(store).plan(asked(shopping, "is there a guarantee"))
+        alone = similar_plans(store, shop_request(shopping, "its warranty?"), 4)
+        followed = similar_plans(store, shop_request(shopping, "its warranty?", TABLET), 4)
+        stands_alone = CasePlanner(store).plan(shop_request(shopping, "is there a guarantee"))
     with plan_store(cases[1:], default_encoder()) as store:
-        without = CasePlanner(store).plan(asked(shopping, "is there a guarantee"))
+        without = CasePlanner(store).plan(shop_request(shopping, "is there a guarantee"))
     assert (stands_alone.plan, stands_alone.confidence) == (without.plan, without.confidence)
     assert [one.query for one in alone] == ["is there a warranty"]
     assert {one.query for one in followed} == {"is there a warranty", "and its warranty?"}
-    tail = render_prompt(asked(shopping, "its warranty?", TABLET), followed).tail
+    tail = render_prompt(shop_request(shopping, "its warranty?", TABLET), followed).tail
     shown = f"Earlier question: {KEYBOARDS['question']}\nEarlier answer: {KEYBOARDS['answer']}\n\n"
     assert f"{shown}Question: and its warranty?\nPlan:\n" in tail
     assert tail.index("Earlier question: Where is my tablet?") > tail.index("and its warranty?")
 
 
-def test_conversation_whose_turn_has_no_plan_names_the_turn() -> None:
+def test_conversation_with_a_turn_without_plan_raises_error_naming_the_turn() -> None:
     record = {"query": "and it?", "plan": "s1 = no_evidence()", "history": [dict(REFUNDS)]}
     with pytest.raises(InputError, match="turn 1"):
         Conversation.read(record)
 
 
-def test_annotated_query_with_a_history_that_is_none_is_refused() -> None:
+def test_annotated_query_with_an_invalid_history_is_refused() -> None:
     record = {"query": "and it?", "plan": "s1 = no_evidence()", "history": [{"said": "x"}]}
     query = AnnotatedQuery.read(json.loads(json.dumps(record)))
     with pytest.raises(InputError, match="history"):

@@ -1,4 +1,4 @@
-"""Weights in 8 bits: what a model computes stays the same but for their rounding."""
+"""Weights in 8 bits: the outputs of a model change only by rounding."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def logits(model: LanguageModel, tokens: int) -> Any:
 
 
 @pytest.mark.parametrize("tokens", [1, 8, 40], ids=["one", "few", "a prompt"])
-def test_logits_differ_by_the_rounding_of_weights_alone(folder: Path, tokens: int) -> None:
+def test_int8_logits_differ_from_exact_ones_only_by_rounding(folder: Path, tokens: int) -> None:
     exact = logits(load_language_model(folder), tokens)
     rounded = logits(load_language_model(folder, dtype="int8"), tokens)
     # bfloat16 has 8 bits of mantissa; so have the weights.
@@ -45,11 +45,11 @@ def test_a_model_with_8_bit_weights_writes_valid_plans(folder: Path) -> None:
     request.validate(result.plan)
 
 
-def test_states_of_heads_are_not_shared_with_other_numbers(folder: Path) -> None:
+def test_models_of_different_dtypes_have_different_identities(folder: Path) -> None:
     names = {load_language_model(folder, dtype=d).identity for d in (None, "bfloat16", "int8")}
     assert len(names) == 3
 
 
-def test_int8_is_refused_where_there_are_no_products_of_it() -> None:
+def test_int8_weights_are_refused_on_cuda() -> None:
     with pytest.raises(InputError, match="for the CPU, not for cuda"):
         find_dtype("int8", torch.device("cuda", 0))

@@ -1,4 +1,4 @@
-"""Loading language models and adapters from folders and from what was fetched before."""
+"""Loading language models and adapters from folders and from the cache of Hugging Face."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def name_base(adapter: Path, base: str | None) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": base}))
 
 
-def test_a_loaded_model_is_the_one_that_was_saved(
+def test_loaded_language_model_equals_the_saved_one_and_prints_nothing(
     base: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     loaded = load_language_model(base)
@@ -84,7 +84,7 @@ def test_a_loaded_model_is_the_one_that_was_saved(
 
 
 @pytest.mark.parametrize("build", [llama, gpt2])
-def test_models_of_other_families_load(build: Callable[[], Any], tmp_path: Path) -> None:
+def test_llama_and_gpt2_models_load(build: Callable[[], Any], tmp_path: Path) -> None:
     network = build()
     network.save_pretrained(tmp_path)
     byte_level_tokenizer().save_pretrained(tmp_path)
@@ -94,14 +94,14 @@ def test_models_of_other_families_load(build: Callable[[], Any], tmp_path: Path)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_a_model_is_loaded_in_the_dtype_that_is_asked_for(base: Path, dtype: str) -> None:
+def test_language_model_is_loaded_in_the_requested_dtype(base: Path, dtype: str) -> None:
     loaded = load_language_model(base, device="cpu", dtype=dtype)
     assert {str(p.dtype) for p in loaded.network.parameters()} == {f"torch.{dtype}"}
     assert same(loaded.network, tiny_mistral().network, 0.05)
 
 
 @pytest.mark.parametrize(("dtype", "within"), [("float32", 1e-5), ("bfloat16", 0.1)])
-def test_an_adapter_is_merged_into_the_model(
+def test_adapter_is_merged_into_the_base_model(
     base: Path, adapter: Path, dtype: str, within: float
 ) -> None:
     peft: Any = import_module("peft")
@@ -113,12 +113,16 @@ def test_an_adapter_is_merged_into_the_model(
     assert loaded.name == f"{base} + {adapter}"
 
 
-def test_an_adapter_alone_is_loaded_with_the_model_that_it_names(base: Path, adapter: Path) -> None:
+def test_adapter_alone_is_loaded_with_the_base_model_that_it_names(
+    base: Path, adapter: Path
+) -> None:
     expected = load_language_model(base, adapter=adapter)
     assert same(load_language_model(adapter).network, expected.network, 0)
 
 
-def test_an_adapter_brings_its_own_tokenizer(base: Path, adapter: Path, tmp_path: Path) -> None:
+def test_tokenizer_of_an_adapter_replaces_that_of_the_base_model(
+    base: Path, adapter: Path, tmp_path: Path
+) -> None:
     tokenizer = byte_level_tokenizer()
     tokenizer.chat_template = "{{ bos_token }}Q {{ messages[0]['content'] }} A"
     shutil.copytree(adapter, tmp_path, dirs_exist_ok=True)
@@ -128,7 +132,7 @@ def test_an_adapter_brings_its_own_tokenizer(base: Path, adapter: Path, tmp_path
     assert loaded.tokenizer.decode([*encoded.head, *encoded.tail]) == "<s>Q x\n\ny A"
 
 
-def test_what_was_fetched_from_hugging_face_before_is_loaded_without_a_network(
+def test_cached_hugging_face_models_and_adapters_load_by_name_without_network(
     base: Path, adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))

@@ -1,4 +1,4 @@
-"""A model that was trained with another form of the prompt is not served."""
+"""A model that was trained with another form of the prompt is refused."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def refusal(folder: Path, **settings: Any) -> str:
     return str(caught.value)
 
 
-def test_a_model_of_another_prompt_is_refused_with_both_hashes_and_what_to_do(base: Path) -> None:
+def test_model_trained_with_another_prompt_is_refused_with_both_hashes(base: Path) -> None:
     write_card(base, prompt_hash=OTHER, casewright="0.0.9")
     message = refusal(base)
     for part in (str(base), OTHER, prompt_hash(), "casewright finetune train", "Casewright 0.0.9"):
         assert part in message
 
 
-def test_a_model_of_this_prompt_and_one_without_a_card_are_loaded(base: Path) -> None:
+def test_model_with_the_current_prompt_hash_or_without_a_card_is_loaded(base: Path) -> None:
     assert load_language_model(base).name == str(base)
     write_card(base, prompt_hash=prompt_hash())
     assert load_language_model(base).name == str(base)
 
 
-def test_the_adapters_card_counts_since_it_was_trained_last(adapter: Path) -> None:
+def test_prompt_hash_of_the_adapter_card_overrides_that_of_the_base(adapter: Path) -> None:
     write_card(adapter / "base", prompt_hash=OTHER)
     assert OTHER in refusal(adapter)
     write_card(adapter, prompt_hash=prompt_hash())
@@ -71,14 +71,14 @@ def test_the_adapters_card_counts_since_it_was_trained_last(adapter: Path) -> No
     [("{}", "prompt_hash"), ('{"prompt_hash": 7}', "prompt_hash"), ("[]", "object"), ("{", "read")],
     ids=["no hash", "a number", "a list", "half"],
 )
-def test_a_card_that_cannot_be_read_is_an_error(base: Path, card: str, word: str) -> None:
+def test_unreadable_model_card_raises_input_error(base: Path, card: str, word: str) -> None:
     (base / CARD).write_text(card, encoding="utf-8")
     message = refusal(base)
     assert word in message
     assert str(base) in message
 
 
-def test_a_base_beside_the_adapter_comes_before_one_in_the_working_directory(
+def test_base_beside_the_adapter_is_preferred_to_one_in_the_working_directory(
     adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = tmp_path / "elsewhere"

@@ -47,7 +47,9 @@ def folder(saved: Path, tmp_path: Path) -> Path:
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(map(str, value.values())),
 )
-def test_what_is_not_there_is_refused(saved: Path, settings: dict[str, Any], why: str) -> None:
+def test_unknown_model_dtype_device_or_adapter_is_refused(
+    saved: Path, settings: dict[str, Any], why: str
+) -> None:
     with pytest.raises(InputError, match=why):
         load_language_model(**{"name": saved, **settings})
 
@@ -172,7 +174,7 @@ def edit(file: Path, **settings: Any) -> None:
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
-def test_a_folder_that_no_plan_can_be_decoded_with_is_refused(
+def test_damaged_or_unsuitable_model_folder_is_refused(
     folder: Path,
     damage: Callable[[Path], None],
     why: str,
@@ -249,7 +251,7 @@ def prompt_tuning(lora: Path) -> None:
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
-def test_an_adapter_that_does_not_fit_is_refused(
+def test_damaged_or_unfitting_adapter_is_refused(
     saved: Path, lora: Path, tmp_path: Path, damage: Callable[[Path], None], why: str
 ) -> None:
     adapter = Path(shutil.copytree(lora, tmp_path / "adapter"))
@@ -258,7 +260,7 @@ def test_an_adapter_that_does_not_fit_is_refused(
         load_language_model(saved, adapter=adapter)
 
 
-def test_an_adapter_whose_model_is_not_here_asks_for_it(lora: Path) -> None:
+def test_adapter_without_its_base_model_is_refused_asking_for_both_folders(lora: Path) -> None:
     with pytest.raises(InputError, match=r"is for the model './elsewhere'.*folders of both"):
         load_language_model(lora)
 
@@ -268,7 +270,7 @@ def test_an_adapter_on_an_adapter_is_refused(lora: Path) -> None:
         load_language_model(lora, adapter=lora)
 
 
-def test_a_network_that_knows_fewer_tokens_than_its_tokenizer_is_refused(folder: Path) -> None:
+def test_network_with_fewer_tokens_than_its_tokenizer_is_refused(folder: Path) -> None:
     byte_level_tokenizer(512).save_pretrained(folder)
     save_tiny(folder, vocab=300)
     byte_level_tokenizer(512).save_pretrained(folder)

@@ -67,7 +67,7 @@ def special(language_model: LanguageModel, ids: list[int]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_prompt_has_the_tokens_that_the_tokenizer_gives_the_whole_text(kind: str) -> None:
+def test_encoded_prompt_equals_the_tokenization_of_the_whole_text(kind: str) -> None:
     tokenizer = model(kind).tokenizer
     prompt = Prompt(HEAD, TAIL)
     text = f"<|endoftext|>{prompt}"
@@ -89,7 +89,7 @@ def test_a_prompt_has_the_tokens_that_the_tokenizer_gives_the_whole_text(kind: s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_prompt_of_a_head_starts_with_the_same_tokens(kind: str) -> None:
+def test_prompts_with_the_same_head_start_with_the_same_tokens(kind: str) -> None:
     first, other = (model(kind).encode(Prompt(HEAD, tail)) for tail in (TAIL, " \n \n\nx"))
     assert first.head == other.head
     assert first.tail != other.tail
@@ -97,7 +97,7 @@ def test_every_prompt_of_a_head_starts_with_the_same_tokens(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_text_that_looks_like_a_special_token_is_text(kind: str) -> None:
+def test_text_that_looks_like_a_special_token_is_encoded_as_plain_text(kind: str) -> None:
     language_model = model(kind)
     plain = special(language_model, tokens(language_model, Prompt(HEAD, TAIL)))
     hostile = tokens(language_model, Prompt(HEAD + MARKUP, MARKUP + TAIL))
@@ -129,12 +129,12 @@ def test_a_grammar_can_force_text_that_looks_like_a_special_token(kind: str) -> 
 @given(text=st.text(max_size=40))
 @example(text=" s1 =  ▁▁ </s>\n")
 @example(text="e\u0301 ﬁ ½ \u2028\u200d🧪\x00<0x41>")
-def test_any_text_of_a_plan_comes_back_from_its_tokens(kind: str, text: str) -> None:
+def test_any_plan_text_is_restored_from_its_tokens(kind: str, text: str) -> None:
     ids = model(kind).encode_plan(text)
     assert model(kind).decode([*ids, *model(kind).ends]) == text
 
 
-def test_half_a_surrogate_pair_in_a_prompt_is_read_as_a_question_mark() -> None:
+def test_lone_surrogate_in_a_prompt_is_encoded_as_a_question_mark() -> None:
     encoded = model("mistral").encode(Prompt(HEAD, "a \ud800 b"))
     assert encoded == model("mistral").encode(Prompt(HEAD, "a ? b"))
 
@@ -148,21 +148,19 @@ def test_half_a_surrogate_pair_in_a_prompt_is_read_as_a_question_mark() -> None:
         ("gpt2", ["<|endoftext|>"]),
     ],
 )
-def test_a_plan_ends_first_of_all_as_the_template_ends_an_answer(
-    kind: str, ends: list[str]
-) -> None:
+def test_first_end_token_is_that_of_the_chat_template(kind: str, ends: list[str]) -> None:
     assert special(model(kind), list(model(kind).ends)) == ends
     assert model(kind).grammar_tokenizer.eos_tokens == list(model(kind).ends)
 
 
-def test_tokens_that_the_configuration_names_end_a_plan_unless_they_stand_for_text() -> None:
+def test_end_tokens_of_the_configuration_count_unless_they_are_text() -> None:
     tokenizer = kinds.mistral_like()
     text = tokenizer.convert_tokens_to_ids("a")
     loaded = model_of(tokenizer, eos_token_id=[text, tokenizer.unk_token_id, 9_999])
     assert special(loaded, list(loaded.ends)) == ["</s>", "<unk>"]
 
 
-def test_a_prompt_is_encoded_in_several_threads_at_once() -> None:
+def test_prompts_are_encoded_the_same_in_several_threads() -> None:
     prompts = [Prompt(f"{HEAD} {n % 40}", f"{TAIL} {n}") for n in range(200)]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(model("qwen").encode, prompts)) == [
@@ -187,7 +185,7 @@ def test_a_chat_template_that_cannot_show_the_prompt_is_refused(template: str, w
         model_of(tokenizer)
 
 
-def test_a_template_for_one_turn_only_will_do() -> None:
+def test_chat_template_for_a_single_turn_is_accepted() -> None:
     tokenizer = kinds.mistral_like()
     tokenizer.chat_template = (
         "{% if messages | length > 1 %}{{ raise_exception('one') }}{% endif %}"
@@ -226,7 +224,7 @@ def without_backend() -> Any:
     ],
     ids=["lossy", "endless", "without_backend", "too_large"],
 )
-def test_a_tokenizer_that_no_plan_can_be_written_with_is_refused(
+def test_tokenizer_that_cannot_write_a_plan_is_refused(
     tokenizer: Callable[[], Any], config: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(InputError, match=why):

@@ -1,4 +1,4 @@
-"""Choices that a parameter's description lists only in words."""
+"""Choices that a parameter's description lists in words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from casewright.tools import Parameter, Toolbox, ToolSpec
         "fact of a life, any of birth, marriage, and occupation",
     ],
 )
-def test_a_list_of_alternatives_at_the_end_of_a_description_is_read(description: str) -> None:
+def test_choices_are_read_from_alternatives_at_the_end_of_a_description(description: str) -> None:
     parameter = with_listed_choices(Parameter("event", description))
     assert parameter.choices == ("birth", "marriage", "occupation")
     assert parameter.description.startswith("fact of a life")
@@ -48,20 +48,20 @@ def test_a_list_of_alternatives_at_the_end_of_a_description_is_read(description:
         Parameter("count", "how many: one or two", kind="integer"),
     ],
 )
-def test_kinds_of_values_examples_and_declared_choices_are_left_alone(parameter: Parameter) -> None:
+def test_no_choices_are_read_from_types_examples_or_declared_choices(parameter: Parameter) -> None:
     assert with_listed_choices(parameter) is parameter
 
 
 @pytest.mark.parametrize(
     "description", [":" + " " * 398 + "(", " either one of " + " " * 380 + "(", "one of" * 66]
 )
-def test_a_hostile_description_takes_no_time(description: str) -> None:
+def test_choices_of_a_hostile_description_are_read_within_100_ms(description: str) -> None:
     started = time.process_time()
     with_listed_choices(Parameter("event", description))
     assert time.process_time() - started < 0.1
 
 
-def test_the_plan_parser_chooses_a_listed_value_that_the_message_says_in_other_words() -> None:
+def test_plan_parser_chooses_a_listed_value_for_other_words_of_the_message() -> None:
     facts = ToolSpec(
         "life_facts",
         "A fact of a person's life.",

@@ -39,39 +39,43 @@ def plan_cases() -> CaseStore:
     return plan_store(annotated(), HashingEncoder(128))
 
 
-def asked(question: str = QUESTION, toolbox: Toolbox = SHOP, max_steps: int = 3) -> PlanRequest:
+def plan_request(
+    question: str = QUESTION, toolbox: Toolbox = SHOP, max_steps: int = 3
+) -> PlanRequest:
     return PlanRequest(question, toolbox, {"product_id": "p1"}, max_steps=max_steps)
 
 
-def test_a_plan_is_valid_and_says_who_wrote_it_and_what_it_took(mistral: LanguageModel) -> None:
-    result = ModelPlanner(mistral).plan(asked())
-    asked().validate(result.plan)
+def test_model_planner_returns_a_valid_plan_with_its_name_and_token_counts(
+    mistral: LanguageModel,
+) -> None:
+    result = ModelPlanner(mistral).plan(plan_request())
+    plan_request().validate(result.plan)
     assert result.planner == f"model:{mistral.name}"
     assert (result.fallback, result.attempts) == ("", 1)
     assert result.milliseconds > 0
-    prompt = mistral.encode(render_prompt(asked()))
+    prompt = mistral.encode(render_prompt(plan_request()))
     assert result.tokens["input"] == len(prompt.head) + len(prompt.tail)
     assert 0 < result.tokens["forced"] < result.tokens["output"]
     assert result.tokens["model_steps"] <= result.tokens["output"] - result.tokens["forced"] + 1
     assert mistral.encode_plan(str(result.plan))
 
 
-def test_the_same_question_gets_the_same_plan_whatever_was_asked_before(
+def test_earlier_questions_do_not_change_the_plan_of_a_model_planner(
     mistral: LanguageModel,
 ) -> None:
-    first = ModelPlanner(mistral).plan(asked())
+    first = ModelPlanner(mistral).plan(plan_request())
     planner = ModelPlanner(mistral)
-    planner.plan(asked("Where is my parcel?"))
-    planner.plan(asked("Where is my parcel?", SHOP.without("find")))
-    assert planner.plan(asked()).plan == first.plan
+    planner.plan(plan_request("Where is my parcel?"))
+    planner.plan(plan_request("Where is my parcel?", SHOP.without("find")))
+    assert planner.plan(plan_request()).plan == first.plan
 
 
-def test_a_deadline_yields_the_fallback_plan_with_the_reason(
+def test_model_planner_uses_the_fallback_planner_after_its_deadline(
     mistral: LanguageModel, shop_planner: CasePlanner
 ) -> None:
     planner = ModelPlanner(mistral, fallback=shop_planner, seconds=0)
     started = time.perf_counter()
-    result = planner.plan(asked("do you sell wool socks"))
+    result = planner.plan(plan_request("do you sell wool socks"))
     assert time.perf_counter() - started < 5
     assert result.planner == shop_planner.name
     assert "The plan was not finished in time" in result.fallback
@@ -79,62 +83,66 @@ def test_a_deadline_yields_the_fallback_plan_with_the_reason(
     assert result.attempts == 2
 
 
-def test_a_plan_with_too_many_tokens_yields_the_fallback_plan(mistral: LanguageModel) -> None:
-    result = ModelPlanner(mistral, tokens=3).plan(asked())
+def test_model_planner_uses_the_fallback_plan_beyond_its_token_limit(
+    mistral: LanguageModel,
+) -> None:
+    result = ModelPlanner(mistral, tokens=3).plan(plan_request())
     assert "within 3 tokens" in result.fallback
     assert str(result.plan) == "s1 = find(query=question)"
 
 
-def test_a_network_that_fails_yields_the_fallback_plan() -> None:
+def test_model_planner_uses_the_fallback_plan_when_the_network_fails() -> None:
     broken = tiny_mistral(3)
     broken.network.model.embed_tokens = torch.nn.Embedding(8, 32)
-    result = ModelPlanner(broken).plan(asked())
+    result = ModelPlanner(broken).plan(plan_request())
     assert result.fallback.startswith(f"model:{broken.name}: It failed: IndexError")
-    asked().validate(result.plan)
+    plan_request().validate(result.plan)
 
 
-def test_weights_that_are_not_numbers_still_write_a_valid_plan() -> None:
+def test_model_planner_with_nan_weights_writes_a_valid_plan() -> None:
     broken = tiny_mistral(3)
     broken.network.lm_head.weight.data.fill_(float("nan"))
-    result = ModelPlanner(broken).plan(asked())
+    result = ModelPlanner(broken).plan(plan_request())
     assert not result.fallback
-    asked().validate(result.plan)
+    plan_request().validate(result.plan)
 
 
-def test_plan_cases_stand_in_the_prompt_as_many_as_asked_for(
+def test_model_planner_prompt_contains_the_requested_number_of_plan_cases(
     mistral: LanguageModel, plan_cases: CaseStore
 ) -> None:
     for count in (0, 1, 3):
         planner = ModelPlanner(mistral, plan_cases=plan_cases, examples=count)
-        shown = similar_plans(plan_cases, asked(), count)
+        shown = similar_plans(plan_cases, plan_request(), count)
         assert len(shown) == count
-        prompt = mistral.encode(render_prompt(asked(), shown))
-        assert planner.plan(asked()).tokens["input"] == len(prompt.head) + len(prompt.tail)
+        prompt = mistral.encode(render_prompt(plan_request(), shown))
+        assert planner.plan(plan_request()).tokens["input"] == len(prompt.head) + len(prompt.tail)
 
 
-def test_plan_cases_that_the_model_has_no_room_for_are_left_out(plan_cases: CaseStore) -> None:
-    bare = tiny_mistral(3).encode(render_prompt(asked()))
+def test_plan_cases_beyond_the_context_length_of_the_model_are_omitted(
+    plan_cases: CaseStore,
+) -> None:
+    bare = tiny_mistral(3).encode(render_prompt(plan_request()))
     length = len(bare.head) + len(bare.tail)
     narrow = tiny_mistral(3, max_position_embeddings=length + 420)
     planner = ModelPlanner(narrow, plan_cases=plan_cases, examples=14, tokens=400)
-    result = planner.plan(asked(max_steps=1))
+    result = planner.plan(plan_request(max_steps=1))
     assert not result.fallback
     assert length <= result.tokens["input"] <= length + 20
 
 
-def test_a_plan_case_of_better_quality_is_preferred_where_quality_counts() -> None:
+def test_similar_plans_prefers_better_quality_with_a_low_lambda_b() -> None:
     rows = annotated()
     store = plan_store([], HashingEncoder(128))
     good = len(rows) - 1
     cases = [replace(plan_case(row), quality=float(at == good)) for at, row in enumerate(rows)]
     store.add(cases)
-    liked = similar_plans(store, asked(), 1, MarginalSelector(lambda_b=0.1))
+    liked = similar_plans(store, plan_request(), 1, MarginalSelector(lambda_b=0.1))
     assert liked[0].query == rows[good].query
-    nearest = similar_plans(store, asked(), 1, MarginalSelector(lambda_b=1.0))
+    nearest = similar_plans(store, plan_request(), 1, MarginalSelector(lambda_b=1.0))
     assert nearest[0].query == "how heavy is my old tent"
 
 
-def test_quality_that_nobody_asked_to_weigh_has_no_say() -> None:
+def test_similar_plans_ignores_quality_by_default() -> None:
     cases = [plan_case(row) for row in annotated()]
     for encoder in (HashingEncoder(128), HashingEncoder(512)):
         plain, up, down = (CaseStore(plan_schema(encoder), ":memory:") for _ in range(3))
@@ -142,19 +150,23 @@ def test_quality_that_nobody_asked_to_weigh_has_no_say() -> None:
         for store, order in ((up, 1), (down, -1)):
             store.add([replace(c, quality=float(n % 2)) for n, c in enumerate(cases[::order])])
         for k in range(1, 6):
-            picked = similar_plans(plain, asked(), k)
-            assert similar_plans(up, asked(), k) == similar_plans(down, asked(), k) == picked
+            picked = similar_plans(plain, plan_request(), k)
+            assert (
+                similar_plans(up, plan_request(), k)
+                == similar_plans(down, plan_request(), k)
+                == picked
+            )
 
 
-def test_the_asynchronous_form_writes_the_same_plan(mistral: LanguageModel) -> None:
+def test_model_planner_aplan_gives_the_same_plan_as_plan(mistral: LanguageModel) -> None:
     planner = ModelPlanner(mistral)
-    assert asyncio.run(planner.aplan(asked())).plan == planner.plan(asked()).plan
+    assert asyncio.run(planner.aplan(plan_request())).plan == planner.plan(plan_request()).plan
 
 
-def test_plans_for_many_come_in_order_each_for_its_own_toolbox(mistral: LanguageModel) -> None:
+def test_plan_many_returns_plans_in_order_for_different_toolboxes(mistral: LanguageModel) -> None:
     planner = ModelPlanner(mistral, batch=2)
     boxes = [SHOP, SHOP.without("find"), SHOP, SHOP.without("own"), SHOP]
-    requests = [asked(f"{QUESTION} {number}", box) for number, box in enumerate(boxes)]
+    requests = [plan_request(f"{QUESTION} {number}", box) for number, box in enumerate(boxes)]
     results = planner.plan_many(requests)
     assert [result.plan for result in results] == [planner.plan(one).plan for one in requests]
     for request, result in zip(requests, results, strict=True):
@@ -167,11 +179,11 @@ def test_plans_for_many_come_in_order_each_for_its_own_toolbox(mistral: Language
         )
 
 
-def test_the_rest_of_a_plan_is_written_behind_what_has_run_under_the_same_grammar() -> None:
+def test_model_planner_continues_a_plan_after_its_fixed_steps() -> None:
     model = tiny_mistral(5, initializer_range=0.3)
     plan = parse_plan('s1 = find(query="wool tent")')
     failed = parse_plan('s1 = find(query="tent")').steps[0]
-    rest = replace(asked(max_steps=4), fixed=plan, failures={failed: "found nothing"})
+    rest = replace(plan_request(max_steps=4), fixed=plan, failures={failed: "found nothing"})
     result = ModelPlanner(model).plan(rest)
     rest.validate(result.plan)
     assert (result.planner, result.fallback) == (f"model:{model.name}", "")
@@ -181,8 +193,8 @@ def test_the_rest_of_a_plan_is_written_behind_what_has_run_under_the_same_gramma
     assert [each.plan for each in together] == [result.plan] * 2
 
 
-def test_the_prompt_of_a_first_plan_says_nothing_of_calls_before() -> None:
-    request = asked()
+def test_prompt_lists_failed_calls_only_if_there_are_any() -> None:
+    request = plan_request()
     step = parse_plan("s1 = find(query=question)").steps[0]
     again = replace(request, failures={step: "found nothing"})
     told = render_prompt(again).tail.split("\n\n")

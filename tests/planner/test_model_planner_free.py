@@ -1,4 +1,4 @@
-"""A local model without its grammar: it writes what it likes, and what is no plan is told."""
+"""A local model without the grammar: an invalid plan is reported and replaced."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def mistral() -> LanguageModel:
     return tiny_mistral(3, initializer_range=0.3)
 
 
-def asked(question: str = QUESTIONS[0]) -> PlanRequest:
+def plan_request(question: str = QUESTIONS[0]) -> PlanRequest:
     return PlanRequest(question, SHOP, {"product_id": "p1"}, max_steps=3)
 
 
@@ -55,15 +55,15 @@ def generated(model: LanguageModel, request: PlanRequest) -> list[int]:
 
 
 def writing(text: str, *, ends: bool = True) -> LanguageModel:
-    return model_writing(text, asked(), ends=ends)
+    return model_writing(text, plan_request(), ends=ends)
 
 
-def test_without_a_grammar_it_writes_what_transformers_own_greedy_decoding_writes(
+def test_decoder_without_a_grammar_equals_greedy_decoding_of_transformers(
     mistral: LanguageModel,
 ) -> None:
     decoder = Decoder(mistral)
     for question in QUESTIONS:
-        request, matcher = asked(question), FreeMatcher(text_tokens(mistral))
+        request, matcher = plan_request(question), FreeMatcher(text_tokens(mistral))
         prompt = mistral.encode(render_prompt(request))
         own: list[int] = []
 
@@ -81,39 +81,39 @@ def test_without_a_grammar_it_writes_what_transformers_own_greedy_decoding_write
         assert len(made.tokens) > 10
 
 
-def test_what_is_no_plan_is_kept_word_for_word_and_the_fallback_answers(
+def test_text_that_is_no_plan_is_kept_beside_the_fallback_plan(
     mistral: LanguageModel,
 ) -> None:
     planner = ModelPlanner(mistral, constrained=False, tokens=TOKENS)
-    result = planner.plan(asked())
+    result = planner.plan(plan_request())
     assert planner.name == f"model:{mistral.name}, grammar off"
     assert result.fallback.startswith(f"{planner.name}: ")
     assert (result.planner, result.attempts) == ("fallback", 2)
-    asked().validate(result.plan)
+    plan_request().validate(result.plan)
     assert result.written
     # The token that passed the limit is told as well.
-    assert result.written.startswith(mistral.decode(generated(mistral, asked())))
+    assert result.written.startswith(mistral.decode(generated(mistral, plan_request())))
 
 
-def test_a_model_that_loops_ends_by_the_limit_with_what_it_wrote() -> None:
+def test_looping_model_stops_at_the_token_limit_and_keeps_its_text() -> None:
     looping = writing("s1 = find(query=question)!", ends=False)
-    result = ModelPlanner(looping, constrained=False, tokens=50).plan(asked())
+    result = ModelPlanner(looping, constrained=False, tokens=50).plan(plan_request())
     assert "The plan was not finished within 50 tokens" in result.fallback
     assert result.written.startswith("s1 = find(query=question)!!!!!")
     assert len(looping.encode_plan(result.written)) == 51
 
 
-def test_of_a_long_text_so_many_characters_are_kept() -> None:
+def test_written_text_is_cut_to_the_maximum_of_characters() -> None:
     looping = writing("question", ends=False)
-    result = ModelPlanner(looping, constrained=False, tokens=520).plan(asked())
+    result = ModelPlanner(looping, constrained=False, tokens=520).plan(plan_request())
     assert len(result.written) == MAX_WRITTEN_CHARACTERS
 
 
-def test_a_deadline_ends_it_too() -> None:
+def test_looping_model_stops_at_the_deadline_and_keeps_its_text() -> None:
     started = time.perf_counter()
     looping = writing("question", ends=False)
     planner = ModelPlanner(looping, constrained=False, tokens=3000, seconds=0.5)
-    result = planner.plan(asked())
+    result = planner.plan(plan_request())
     assert time.perf_counter() - started < 10
     assert "The plan was not finished in time" in result.fallback
     assert result.written
@@ -124,8 +124,8 @@ def test_a_deadline_ends_it_too() -> None:
     ["s1 = find(query=question)", "The plan is:\n\ns1 = find(query=question)\n\nThat is all."],
     ids=["alone", "amid other lines"],
 )
-def test_a_valid_plan_is_the_models_own(text: str) -> None:
-    result = ModelPlanner(writing(text), constrained=False).plan(asked())
+def test_valid_plan_without_a_grammar_is_returned_without_fallback(text: str) -> None:
+    result = ModelPlanner(writing(text), constrained=False).plan(plan_request())
     assert (result.fallback, result.written) == ("", "")
     assert result.planner.endswith(", grammar off")
     assert result.plan == parse_plan("s1 = find(query=question)")
@@ -143,24 +143,24 @@ def test_a_valid_plan_is_the_models_own(text: str) -> None:
     ],
     ids=["a tool that is not there", "an invented id", "nothing", "prose"],
 )
-def test_an_invalid_plan_is_told_with_the_rule_that_it_breaks(text: str, why: str) -> None:
-    result = ModelPlanner(writing(text), constrained=False).plan(asked())
+def test_fallback_reason_names_the_rule_that_an_invalid_plan_breaks(text: str, why: str) -> None:
+    result = ModelPlanner(writing(text), constrained=False).plan(plan_request())
     assert why in result.fallback
     assert result.written == text
     assert str(result.plan) == "s1 = find(query=question)"
     assert result.tokens["output"] == len(writing(text).encode_plan(text))
 
 
-def test_plans_for_many_are_those_of_each_alone(mistral: LanguageModel) -> None:
+def test_plan_many_without_a_grammar_writes_the_same_as_plan(mistral: LanguageModel) -> None:
     planner = ModelPlanner(mistral, constrained=False, tokens=TOKENS, batch=2)
-    requests = [asked(question) for question in QUESTIONS]
+    requests = [plan_request(question) for question in QUESTIONS]
     together = planner.plan_many(requests)
     alone = [planner.plan(request) for request in requests]
     assert [one.written for one in together] == [one.written for one in alone]
     assert len({one.written for one in alone}) == len(QUESTIONS)
 
 
-def test_only_tokens_of_text_and_ends_can_be_written(mistral: LanguageModel) -> None:
+def test_free_matcher_accepts_only_text_and_end_tokens(mistral: LanguageModel) -> None:
     allowed = text_tokens(mistral)
     assert set(mistral.ends) <= set(allowed.tolist())
     others = sorted(set(range(512)) - set(allowed.tolist()))
@@ -172,9 +172,9 @@ def test_only_tokens_of_text_and_ends_can_be_written(mistral: LanguageModel) -> 
     assert matcher.tokens == []
 
 
-def test_a_limit_of_tokens_holds_for_each_text_of_a_batch(mistral: LanguageModel) -> None:
+def test_token_limit_applies_to_each_text_of_a_batch(mistral: LanguageModel) -> None:
     decoder = Decoder(mistral)
-    prompts = [mistral.encode(render_prompt(asked(question))) for question in QUESTIONS]
+    prompts = [mistral.encode(render_prompt(plan_request(question))) for question in QUESTIONS]
     matchers = [FreeMatcher(text_tokens(mistral)) for _ in QUESTIONS]
     made = decoder.write_many(prompts, matchers, limits=DecodingLimits(tokens=5))
     assert [len(matcher.tokens) for matcher in matchers] == [6] * len(QUESTIONS)

@@ -1,4 +1,4 @@
-"""Whatever a model computes, its plans are valid."""
+"""The plans of a model with random weights are valid."""
 
 from __future__ import annotations
 

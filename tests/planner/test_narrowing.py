@@ -1,4 +1,4 @@
-"""Of a large toolbox, the tools that a question needs are found first."""
+"""The narrowing planner selects the tools of a large toolbox that a question needs."""
 
 from __future__ import annotations
 
@@ -56,56 +56,60 @@ def planner() -> NarrowingPlanner:
     return NarrowingPlanner(FallbackPlanner(), HashingEncoder())
 
 
-def kept(planner: NarrowingPlanner, question: str, **more: object) -> tuple[str, ...]:
+def kept_tools(planner: NarrowingPlanner, question: str, **more: object) -> tuple[str, ...]:
     return planner.narrowed(PlanRequest(question, LARGE, **more)).toolbox.names  # type: ignore[arg-type]
 
 
-def test_tool_that_is_asked_for_is_kept_with_what_it_feeds(planner: NarrowingPlanner) -> None:
+def test_narrowing_keeps_the_requested_tool_and_the_tool_that_uses_its_result(
+    planner: NarrowingPlanner,
+) -> None:
     assert len(LARGE) > MAX_TOOLS
     for thing in THINGS:
-        names = kept(planner, f"where is my {thing}")
+        names = kept_tools(planner, f"where is my {thing}")
         assert {f"find_{thing}", f"measure_{thing}", "no_evidence"} <= set(names)
         assert len(names) == MAX_TOOLS
 
 
-def test_tools_that_are_kept_stand_in_their_order(planner: NarrowingPlanner) -> None:
-    names = kept(planner, "where is my boat")
+def test_narrowing_keeps_the_order_of_tools(planner: NarrowingPlanner) -> None:
+    names = kept_tools(planner, "where is my boat")
     assert list(names) == [name for name in LARGE.names if name in names]
-    assert names == kept(planner, "where is my boat")
+    assert names == kept_tools(planner, "where is my boat")
 
 
-def test_what_is_on_the_page_says_which_tools(planner: NarrowingPlanner) -> None:
-    assert "measure_zack" in kept(planner, "and now", context={"zack_id": "Z1"})
+def test_narrowing_keeps_tools_that_use_a_context_field(planner: NarrowingPlanner) -> None:
+    assert "measure_zack" in kept_tools(planner, "and now", context={"zack_id": "Z1"})
 
 
-def test_follow_up_is_found_tools_for_by_the_question_before(planner: NarrowingPlanner) -> None:
+def test_narrowing_keeps_tools_for_the_earlier_question_of_a_follow_up(
+    planner: NarrowingPlanner,
+) -> None:
     before = ({"question": "where is the tird", "answer": "There."},)
-    assert "find_tird" in kept(planner, "and that other one", history=before)
+    assert "find_tird" in kept_tools(planner, "and that other one", history=before)
 
 
-def test_tools_of_near_plan_cases_are_kept() -> None:
+def test_narrowing_keeps_tools_of_similar_plan_cases() -> None:
     encoder = HashingEncoder()
     case = {"id": "1", "query": "my usual please", "plan": 's1 = find_vack(query="usual")'}
     with plan_store([AnnotatedQuery.read(case)], encoder) as store:
         planner = NarrowingPlanner(FallbackPlanner(), encoder, store)
-        assert "find_vack" in kept(planner, "my usual please")
+        assert "find_vack" in kept_tools(planner, "my usual please")
 
 
-def test_tools_of_steps_that_have_run_are_kept(planner: NarrowingPlanner) -> None:
+def test_narrowing_keeps_tools_of_fixed_steps(planner: NarrowingPlanner) -> None:
     question = "where is my boat"
-    left_out = sorted({*LARGE.names} - {*kept(planner, question)})[0]
+    left_out = sorted({*LARGE.names} - {*kept_tools(planner, question)})[0]
     fixed = Plan((Step(left_out),))
-    assert left_out in kept(planner, question, fixed=fixed)
+    assert left_out in kept_tools(planner, question, fixed=fixed)
 
 
-def test_small_toolbox_is_left_as_it_is(planner: NarrowingPlanner) -> None:
+def test_narrowing_leaves_a_small_toolbox_unchanged(planner: NarrowingPlanner) -> None:
     request = PlanRequest("where is my boat", Toolbox(tools(THINGS[:20])))
     assert planner.narrowed(request) is request
     inner = FallbackPlanner()
     assert narrowing(inner, request.toolbox) is inner
 
 
-def test_plan_is_the_planner_s_and_valid_for_the_whole_toolbox() -> None:
+def test_narrowing_planner_returns_a_plan_valid_for_the_whole_toolbox() -> None:
     encoder = HashingEncoder()
     with plan_store([], encoder) as store:
         planner = narrowing(CasePlanner(store), LARGE, encoder, store)
@@ -116,7 +120,7 @@ def test_plan_is_the_planner_s_and_valid_for_the_whole_toolbox() -> None:
         assert asyncio.run(planner.aplan(request)).plan == result.plan
 
 
-def test_planner_of_batches_still_is_one() -> None:
+def test_narrowing_a_batch_planner_gives_a_batch_planner() -> None:
     class Batches(FallbackPlanner):
         batch = 3
 

@@ -1,4 +1,4 @@
-"""Tools that a request brings along, beside a domain's trained reader."""
+"""Tools of a request that the trained reader of the domain lacks."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def reader() -> Reader:
     return Reader(folder)
 
 
-def test_a_tool_that_the_reader_lacks_is_planned_by_its_description(reader: Reader) -> None:
+def test_tool_that_the_reader_lacks_is_planned_by_its_description(reader: Reader) -> None:
     request = PlanRequest("what is left on gift card 7305", Toolbox([SEARCH, BALANCE]))
     result = CasePlanner(None, reader).plan(request)
     assert result.plan == parse_plan('s1 = gift_card_balance(card_number="7305")')
     assert result.planner == "case"
 
 
-def test_what_needs_no_such_tool_is_planned_by_the_reader(reader: Reader) -> None:
+def test_new_tool_does_not_change_the_reader_plan_of_other_questions(reader: Reader) -> None:
     planner, question = CasePlanner(None, reader), "do you sell wireless headphones"
     boxes = (Toolbox([SEARCH]), Toolbox([SEARCH, BALANCE]))
     alone, beside = (planner.plan(PlanRequest(question, box)) for box in boxes)
@@ -66,7 +66,7 @@ def test_what_needs_no_such_tool_is_planned_by_the_reader(reader: Reader) -> Non
     assert beside.confidence == alone.confidence
 
 
-def test_another_planner_may_be_given_for_tools_that_the_reader_lacks(reader: Reader) -> None:
+def test_case_planner_uses_the_given_planner_for_tools_the_reader_lacks(reader: Reader) -> None:
     class Given:
         """Always reads gift card 1."""
 
@@ -82,7 +82,7 @@ def test_another_planner_may_be_given_for_tools_that_the_reader_lacks(reader: Re
     assert planner.plan(known).plan == CasePlanner(None, reader).plan(known).plan
 
 
-def test_the_case_planner_asks_the_language_model_about_tools_that_the_reader_lacks(
+def test_case_planner_loads_the_language_model_only_for_tools_the_reader_lacks(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -105,7 +105,7 @@ def test_the_case_planner_asks_the_language_model_about_tools_that_the_reader_la
     assert plan == parse_plan('s1 = gift_card_balance(card_number="7305")')
 
 
-def test_a_second_best_plan_with_a_new_tool_is_taken_if_the_message_surprises_the_reader(
+def test_second_best_plan_with_a_new_tool_wins_for_an_unfamiliar_message(
     reader: Reader,
 ) -> None:
     search, balance = parse_plan("s1 = prod_search(query=question)"), parse_plan("s1 = balance()")

@@ -1,4 +1,4 @@
-"""While a plan is made, BLAS has one thread; the program's setting returns."""
+"""BLAS has one thread during planning, and the program's setting is restored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Noting:
         yield ScoredPlan(Plan(()))
 
 
-def test_planning_gives_blas_one_thread_and_returns_the_setting() -> None:
+def test_planning_uses_one_blas_thread_and_restores_the_setting() -> None:
     reuse = Noting()
     with threadpool_limits(limits=2, user_api="blas"):
         ReusePlanner("noting", reuse).plan(PlanRequest("Where is it?", SHOP))
@@ -48,7 +48,7 @@ class Waiting(Noting):
         yield from super().scored_plans(request)
 
 
-def test_the_setting_returns_when_the_last_of_concurrent_plans_ends() -> None:
+def test_blas_threads_are_restored_after_the_last_concurrent_plan() -> None:
     request, sources = PlanRequest("Where is it?", SHOP), (Waiting(), Waiting())
     with threadpool_limits(limits=2, user_api="blas"), ThreadPoolExecutor(2) as threads:
         # Else only this thread could change the limit.

@@ -55,30 +55,30 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("text", "value"), VALUES)
-def test_every_form_of_a_value_is_read(text: str, value: Any) -> None:
+def test_parse_plan_reads_every_form_of_a_value(text: str, value: Any) -> None:
     assert value_of(text) == value
 
 
 @pytest.mark.parametrize(("text", "value"), VALUES)
-def test_every_form_of_a_value_is_written_so_that_it_reads_back(text: str, value: Any) -> None:
+def test_every_form_of_a_value_is_restored_from_its_text(text: str, value: Any) -> None:
     assert value_of(str(value)) == value
 
 
 @settings(deadline=None)
 @given(PLANS)
-def test_a_plan_reads_back_from_its_text(plan: Plan) -> None:
+def test_plan_is_restored_from_its_text(plan: Plan) -> None:
     assert parse_plan(str(plan)) == plan
 
 
 @settings(deadline=None)
 @given(PLANS)
-def test_the_text_form_is_one_line_a_step(plan: Plan) -> None:
+def test_plan_text_has_one_line_per_step(plan: Plan) -> None:
     lines = format_plan(plan).split("\n")
     assert len(lines) == len(plan.steps)
     assert all(line.startswith(f"s{n} = ") for n, line in enumerate(lines, 1))
 
 
-def test_a_whole_plan_is_read_and_written() -> None:
+def test_plan_with_two_steps_is_parsed_and_formatted() -> None:
     text = 's1 = find(query="wool socks", months=12)\ns2 = fact(item_id=s1[1].item_id)'
     plan = parse_plan(text)
     assert plan == Plan(
@@ -91,12 +91,12 @@ def test_a_whole_plan_is_read_and_written() -> None:
     assert str(plan) == text
 
 
-def test_the_first_result_is_written_without_its_index() -> None:
+def test_reference_to_the_first_result_is_written_without_an_index() -> None:
     assert value_of("s1[0].a") == value_of("s1.a")
     assert str(value_of("s1[0].a")) == "s1.a"
 
 
-def test_one_one_point_zero_and_true_are_different_values() -> None:
+def test_literals_one_as_int_float_and_boolean_are_different() -> None:
     assert len({Literal(1), Literal(1.0), Literal(True)}) == 3
 
 
@@ -108,7 +108,7 @@ def test_one_one_point_zero_and_true_are_different_values() -> None:
         '\n\ns1 = a(\tx="b")\n\n\ns2 = c()\n\n',
     ],
 )
-def test_space_around_tokens_and_blank_lines_do_not_count(text: str) -> None:
+def test_parse_plan_ignores_space_around_tokens_and_blank_lines(text: str) -> None:
     assert str(parse_plan(text)) == 's1 = a(x="b")\ns2 = c()'
 
 

@@ -26,7 +26,7 @@ def refused(text: str) -> PlanError:
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\r\n"])
-def test_a_plan_has_at_least_one_step(text: str) -> None:
+def test_plan_text_without_a_step_is_refused(text: str) -> None:
     error = refused(text)
     assert error.step is None
     assert "no step" in error.rule
@@ -45,14 +45,14 @@ def test_a_plan_has_at_least_one_step(text: str) -> None:
         ("step1 = a()", "s1"),
     ],
 )
-def test_steps_count_from_one_without_gaps(text: str, step: str) -> None:
+def test_plan_whose_steps_are_not_numbered_from_one_is_refused(text: str, step: str) -> None:
     error = refused(text)
     assert error.step == step
     assert "without gaps" in error.rule
     assert step in error.mend
 
 
-def test_an_argument_is_given_once() -> None:
+def test_step_with_an_argument_given_twice_is_refused() -> None:
     error = refused("s1 = a()\ns2 = b(x=1, y=2, x=3)")
     assert error.step == "s2"
     assert "x is given twice" in error.rule
@@ -70,22 +70,22 @@ def test_an_argument_is_given_once() -> None:
         *("s1.a + 1", '"a" "b"', '"a', '"a\\"', '"\\x41"', '"\\u12"', "trueish", "b(x=1)", "s1.é"),
     ],
 )
-def test_no_other_form_is_a_value(value: str) -> None:
+def test_text_that_is_no_value_is_refused_as_an_argument(value: str) -> None:
     assert refused(f"s1 = a(x={value})").step == "s1"
 
 
 @pytest.mark.parametrize("value", ['"a\nb"', '"a\tb"', '"\0"', '"\x1f"'])
-def test_a_text_holds_no_raw_control_characters(value: str) -> None:
+def test_text_value_with_raw_control_characters_is_refused(value: str) -> None:
     assert refused(f"s1 = a(x={value})").step == "s1"
 
 
 @pytest.mark.parametrize("value", ["1e999", "-1e999"])
-def test_a_number_is_finite(value: str) -> None:
+def test_number_that_is_not_finite_is_refused(value: str) -> None:
     assert "finite" in refused(f"s1 = a(x={value})").rule
 
 
 @pytest.mark.parametrize("value", [r'"\ud800"', r'"\udc00 a"', '"\ud800"'])
-def test_a_text_holds_no_half_of_a_surrogate_pair(value: str) -> None:
+def test_text_value_with_a_lone_surrogate_is_refused(value: str) -> None:
     assert "surrogate" in refused(f"s1 = a(x={value})").rule
 
 
@@ -113,13 +113,13 @@ def test_a_text_holds_no_half_of_a_surrogate_pair(value: str) -> None:
         ),
     ],
 )
-def test_no_other_line_is_a_step(line: str) -> None:
+def test_line_that_is_no_step_is_refused(line: str) -> None:
     assert refused(line).step == "s1"
 
 
 @settings(max_examples=at_most(300), deadline=None)
 @given(st.text(st.characters()) | TOKEN_TEXTS | mutated() | TOKEN_TEXTS.map("s1 = a(x=".__add__))
-def test_any_text_is_a_plan_or_a_plan_error(text: str) -> None:
+def test_parse_plan_returns_a_plan_or_raises_plan_error_for_any_text(text: str) -> None:
     try:
         plan = parse_plan(text)
     except PlanError as error:
@@ -182,14 +182,14 @@ def seconds(text: str) -> float:
 
 
 @pytest.mark.parametrize("shape", NASTY)
-def test_parsing_takes_linear_time(shape: str) -> None:
+def test_parse_plan_takes_linear_time(shape: str) -> None:
     small, large = NASTY[shape](20_000), NASTY[shape](80_000)
     seconds(small)
     assert seconds(large) < 9 * seconds(small) + 0.004
 
 
 @pytest.mark.parametrize("shape", NASTY)
-def test_a_million_characters_are_a_plan_or_a_plan_error_at_once(shape: str) -> None:
+def test_parse_plan_handles_a_million_characters_within_five_seconds(shape: str) -> None:
     text = NASTY[shape](1_000_000)
     started = time.process_time()
     assert outcome(text) in ("Plan", "PlanError")
@@ -197,11 +197,11 @@ def test_a_million_characters_are_a_plan_or_a_plan_error_at_once(shape: str) -> 
 
 
 @pytest.mark.parametrize("shape", ["brackets", "digits", "a long name", "a long step", "NUL"])
-def test_the_error_for_a_huge_text_is_short(shape: str) -> None:
+def test_plan_error_for_a_huge_text_is_short(shape: str) -> None:
     assert len(str(refused(NASTY[shape](100_000) + " x"))) < 400
 
 
-def test_a_text_that_is_too_long_for_a_plan_is_not_read() -> None:
+def test_plan_text_beyond_the_maximum_of_characters_is_refused() -> None:
     long = "\n".join(f"s{number} = a()" for number in range(1, MAX_PLAN_CHARACTERS // 12))
     assert len(parse_plan(long[: 12 * 1000].rpartition("\n")[0]).steps) > 900
     error = refused(long + " " * MAX_PLAN_CHARACTERS)

@@ -22,11 +22,11 @@ from casewright.planner.parser.numbers import number_mentions
         ("both of them", 2),
     ],
 )
-def test_a_number_in_digits_or_words_is_found(text: str, value: float) -> None:
+def test_number_mentions_finds_numbers_in_digits_or_words(text: str, value: float) -> None:
     assert value in {mention.value for mention in number_mentions(text)}
 
 
-def test_a_number_says_where_it_stands() -> None:
+def test_number_mention_has_the_position_of_its_text() -> None:
     text = "we are twenty five people"
     mention = next(m for m in number_mentions(text) if m.value == 25)
     assert text[mention.start : mention.end] == "twenty five"

@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_its_plans_are_valid_with_a_confidence_and_other_plans(folder: Path) -> None:
+def test_parser_planner_returns_valid_plans_with_a_confidence(folder: Path) -> None:
     cases = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
     with plan_store(cases, HashingEncoder()) as store:
         planner = ParserPlanner(store, folder)
@@ -48,38 +48,38 @@ def test_its_plans_are_valid_with_a_confidence_and_other_plans(folder: Path) -> 
     assert 0 <= result.confidence <= 1
 
 
-def test_a_message_that_nothing_can_be_read_of_gets_the_fallback_plan(folder: Path) -> None:
+def test_parser_planner_gives_a_message_without_words_the_fallback_plan(folder: Path) -> None:
     result = ParserPlanner(None, folder).plan(PlanRequest("?!", SHOP))
     assert result.fallback
     assert result.confidence == 0
 
 
-def test_a_likelier_plan_is_a_surer_one() -> None:
+def test_parser_card_confidence_rises_with_the_score() -> None:
     card = ParserCard(slope=0.5, shift=1.0)
     assert card.confidence(-0.1) > card.confidence(-3.0) > card.confidence(-1e6)
 
 
-def test_a_card_of_the_format_before_keeps_its_curve_over_the_log_probability(
+def test_parser_card_of_format_1_keeps_its_confidence_curve(
     tmp_path: Path,
 ) -> None:
     save_parser(tmp_path, {}, ParserCard(slope=2.0, shift=1.0, format=1))
     assert read_card(tmp_path).confidence(-0.5) == pytest.approx(0.5)
 
 
-def test_a_folder_without_a_parser_is_refused_with_the_command_that_makes_one(
+def test_folder_without_a_parser_is_refused_with_the_training_command(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(InputError, match="casewright finetune parser"):
         ParserPlanner(None, tmp_path)
 
 
-def test_more_tools_than_are_read_at_once_are_refused_with_a_mend() -> None:
+def test_parser_planner_refuses_more_than_512_tools() -> None:
     tools = [replace(SHOP["find"], name=f"find_{number}") for number in range(513)]
     with pytest.raises(InputError, match=r"at most 512 tools at once, .* Narrow them"):
         ParserPlanner().plan(PlanRequest("do you sell tents", Toolbox(tools)))
 
 
-def test_a_toolbox_of_tools_without_parameters_is_planned_with() -> None:
+def test_parser_planner_calls_a_tool_without_parameters() -> None:
     toolbox = Toolbox([ToolSpec("opening_hours", "When the shop is open.")])
     result = ParserPlanner().plan(PlanRequest("when are you open", toolbox))
     assert str(result.plan) == "s1 = opening_hours()"
@@ -94,7 +94,7 @@ def test_a_toolbox_of_tools_without_parameters_is_planned_with() -> None:
         "I fly to Oslo on 3 May, is there one from Bergen instead of Stavanger that day",
     ],
 )
-def test_no_two_arguments_of_a_step_share_a_word(message: str) -> None:
+def test_parser_gives_no_two_arguments_of_a_step_the_same_word(message: str) -> None:
     words = frozenset({Source.SPAN})
     tool = ToolSpec(
         "find_flights",
@@ -112,7 +112,7 @@ def test_no_two_arguments_of_a_step_share_a_word(message: str) -> None:
             assert all(set(a).isdisjoint(b) for a, b in combinations(places, 2)), str(plan)
 
 
-def test_an_identifier_comes_from_the_field_of_its_name_whatever_was_learned(folder: Path) -> None:
+def test_untrained_parser_takes_an_identifier_from_the_field_of_its_name(folder: Path) -> None:
     ids, words = frozenset({Source.CONTEXT, Source.STEP}), frozenset({Source.SPAN})
     toolbox = Toolbox(
         [
@@ -132,7 +132,7 @@ def test_an_identifier_comes_from_the_field_of_its_name_whatever_was_learned(fol
     assert [value for name, value in identifiers if not value.endswith(name)] == []
 
 
-def test_a_number_is_no_text_for_a_parameter_that_takes_both() -> None:
+def test_parser_writes_digits_as_a_number_for_a_parameter_that_allows_text() -> None:
     search = ToolSpec(
         "person_search",
         "Finds a person in the registers.",
@@ -144,7 +144,7 @@ def test_a_number_is_no_text_for_a_parameter_that_takes_both() -> None:
     assert dict(plan.steps[0].arguments)["born"] == Literal(1849)
 
 
-def test_a_plain_question_for_two_tools_is_no_small_talk() -> None:
+def test_parser_calls_a_tool_for_a_plain_question_instead_of_no_evidence() -> None:
     city = Parameter("city", kind="string")
     tools = [
         ToolSpec("get_weather", "Current weather in a city.", (city,), ("evidence",)),

@@ -1,4 +1,4 @@
-"""The parser without torch plans as the network that was trained does, in any thread."""
+"""The parser without torch gives the plans of the trained network, in any thread."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def check_same(
 
 
 @pytest.mark.parametrize(("seed", "known"), [(0, 0), (1, len(QUERIES))])
-def test_an_untrained_parser_plans_as_by_torch(seed: int, known: int) -> None:
+def test_untrained_parser_gives_the_same_plans_as_torch(seed: int, known: int) -> None:
     check_same(runtime(seed), eager_runtime(untrained(seed)), SHOP, QUERIES[:known], QUERIES[::4])
 
 
-def test_the_shipped_parser_plans_as_by_torch() -> None:
+def test_shipped_parser_gives_the_same_plans_as_torch() -> None:
     box = validation_toolboxes()[0]
     check_same(
         shipped_in_float32(), shipped_by_torch(), box.toolbox, box.queries[:10], box.queries[10:13]
@@ -67,7 +67,7 @@ def test_the_shipped_parser_plans_as_by_torch() -> None:
 
 
 @pytest.mark.parametrize("bits", [8, pytest.param(7, marks=pytest.mark.slow)])
-def test_with_integer_weights_the_shipped_parser_plans_four_of_five_messages_the_same(
+def test_integer_weights_change_at_most_a_fifth_of_the_plans(
     bits: int,
 ) -> None:
     box = validation_toolboxes()[0]
@@ -89,7 +89,7 @@ def first_plans(parser: ParserRuntime, box: CorpusToolbox) -> list[ScoredSteps]:
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [0, 10])
 @pytest.mark.parametrize("box", validation_toolboxes(), ids=lambda box: box.name)
-def test_the_shipped_parser_plans_as_by_torch_for_every_message(
+def test_shipped_parser_gives_the_same_plans_as_torch_for_every_message(
     box: CorpusToolbox, known: int
 ) -> None:
     queries = box.queries
@@ -98,7 +98,7 @@ def test_the_shipped_parser_plans_as_by_torch_for_every_message(
     )
 
 
-def test_threads_plan_as_one_after_the_other() -> None:
+def test_concurrent_threads_get_the_plans_of_sequential_calls() -> None:
     parser = open_runtime()
     prepared = parser.prepare(SHOP, [])
     plan = partial(parser.plans, prepared, context={}, most_steps=MAX_STEPS)
@@ -108,14 +108,14 @@ def test_threads_plan_as_one_after_the_other() -> None:
         assert [plans for _, plans in pool.map(plan, questions)] == alone
 
 
-def test_weights_that_lack_one_are_refused_with_its_name(tmp_path: Path) -> None:
+def test_parser_weights_that_lack_a_part_are_refused_with_its_name(tmp_path: Path) -> None:
     weights = {name: part for name, part in trained_weights(SHIPPED).items() if name != "start"}
     save_parser(tmp_path, weights, ParserCard())
     with pytest.raises(InputError, match="there is no 'start'"):
         open_runtime(tmp_path)
 
 
-def test_a_file_that_holds_no_weights_is_refused(tmp_path: Path) -> None:
+def test_damaged_parser_weights_are_refused(tmp_path: Path) -> None:
     save_parser(tmp_path, {"start": torch.zeros(1)}, ParserCard())
     (tmp_path / "parser.safetensors").write_bytes(b"nothing")
     with pytest.raises(InputError, match="cannot be used"):

@@ -1,4 +1,4 @@
-"""Pinned plans: parameters stand for values, files are checked, changed tools are told."""
+"""Pinned plans: parameters replace values, files are checked, changed tools are refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_pinned_plan_runs_through_the_graph_with_other_values(tmp_path: Path) 
 
 
 @given(st.text(min_size=1, max_size=30), st.integers(-99, 99))
-def test_a_value_never_becomes_more_than_a_text(text: str, months: int) -> None:
+def test_parameter_value_of_a_pinned_plan_stays_a_text(text: str, months: int) -> None:
     pinned = pin_plan("history", QUESTION, PLAN, TOOLS, PARAMETERS)
     _, planner = pinned.filled(TOOLS, {"machine": text, "months": months})
     assert parse_plan(str(planner.fixed)) == planner.fixed
@@ -57,7 +57,7 @@ def test_a_value_never_becomes_more_than_a_text(text: str, months: int) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=30))
-def test_a_file_holds_the_plan_that_was_pinned(value: str) -> None:
+def test_pinned_plan_is_restored_from_its_file(value: str) -> None:
     from tempfile import TemporaryDirectory
 
     pinned = pin_plan("history", f"what of {value}", PLAN, TOOLS)
@@ -66,7 +66,7 @@ def test_a_file_holds_the_plan_that_was_pinned(value: str) -> None:
         assert read_pinned(Path(folder), "history") == pinned
 
 
-def test_changed_tools_are_refused_with_the_difference() -> None:
+def test_pinned_plan_with_changed_tools_is_refused_with_the_difference() -> None:
     pinned = pin_plan("history", QUESTION, PLAN, TOOLS)
     renamed = replace(FIND, description="Finds one.")
     for tools, difference in (
@@ -93,14 +93,14 @@ def test_changed_tools_are_refused_with_the_difference() -> None:
         ("p", {"a": "mill", "b": "mill"}, "neither in the question nor"),
     ],
 )
-def test_what_cannot_be_pinned_is_refused(
+def test_pin_plan_refuses_invalid_names_and_parameters(
     name: str, parameters: dict[str, str], wrong: str
 ) -> None:
     with pytest.raises(InputError, match=wrong):
         pin_plan(name, QUESTION, PLAN, TOOLS, parameters)
 
 
-def test_a_text_that_would_become_a_number_is_refused() -> None:
+def test_pin_plan_refuses_a_number_that_also_occurs_as_text() -> None:
     plan = parse_plan(
         's1 = find_machine(query="12")\ns2 = history(machine_id=s1.machine_id, months=12)'
     )
@@ -124,13 +124,13 @@ def test_a_text_that_would_become_a_number_is_refused() -> None:
         "\ud800",
     ],
 )
-def test_a_damaged_file_is_an_input_error_that_names_it(text: str, tmp_path: Path) -> None:
+def test_damaged_pinned_plan_file_raises_input_error_naming_it(text: str, tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(InputError, match=r"p\.toml is not a pinned plan"):
         read_pinned(tmp_path, "p")
 
 
-def test_a_plan_is_replaced_only_when_that_is_said(tmp_path: Path) -> None:
+def test_pinned_plan_file_is_replaced_only_with_replace(tmp_path: Path) -> None:
     pinned = pin_plan("history", QUESTION, PLAN, TOOLS)
     file = pinned.save(tmp_path)
     before = file.read_text()
@@ -141,6 +141,6 @@ def test_a_plan_is_replaced_only_when_that_is_said(tmp_path: Path) -> None:
     assert file.read_text() != before
 
 
-def test_a_field_of_the_context_in_a_list_is_among_what_a_pinned_plan_needs() -> None:
+def test_context_fields_includes_fields_inside_lists() -> None:
     plan = parse_plan("s1 = events(calendars=[context.home, context.work], limit=5)")
     assert context_fields(plan) == ["home", "work"]

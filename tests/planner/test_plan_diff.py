@@ -1,4 +1,4 @@
-"""Two plans are compared by what their steps do, whatever their order and numbers."""
+"""Two plans are compared by their steps, regardless of order and numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WARM = 's1 = find(query="mill")\ns2 = read(id=s1.id)'
         ),
     ],
 )
-def test_steps_stand_beside_those_that_do_the_same(
+def test_diff_plans_matches_steps_by_their_calls_regardless_of_order(
     first: str, second: str, changes: list[str]
 ) -> None:
     steps = diff_plans(parse_plan(first), parse_plan(second))

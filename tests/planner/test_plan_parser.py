@@ -1,4 +1,4 @@
-"""The plan parser: reading plans, writing them, and plans that are valid whatever was learned."""
+"""The plan parser: reading and writing plans, and valid plans with any weights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ GOLD = [
 
 
 @pytest.mark.parametrize(("text", "context"), GOLD)
-def test_a_plan_that_was_read_is_written_as_it_was(text: str, context: dict[str, Any]) -> None:
+def test_plan_that_the_parser_reads_is_written_back_unchanged(
+    text: str, context: dict[str, Any]
+) -> None:
     tokenizer = parser_tokenizer()
     schema = Schema.of(TABLES, tokenizer)
     question = "Dinner for two at chez nous, outside if you can"
@@ -46,7 +48,7 @@ def test_a_plan_that_was_read_is_written_as_it_was(text: str, context: dict[str,
     assert str(write_plan(steps, schema, message)).casefold() == text.casefold()
 
 
-def test_a_plan_of_tools_that_are_not_there_is_not_read() -> None:
+def test_read_plan_returns_none_for_a_plan_of_unknown_tools() -> None:
     tokenizer = parser_tokenizer()
     message = read_message(tokenizer, "anything", {})
     plan = parse_plan("s1 = fly(to=question)")
@@ -55,7 +57,7 @@ def test_a_plan_of_tools_that_are_not_there_is_not_read() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("toolbox", [SHOP, TABLES])
-def test_every_plan_is_valid_whatever_was_learned(toolbox: Toolbox, seed: int) -> None:
+def test_untrained_parser_returns_only_valid_plans(toolbox: Toolbox, seed: int) -> None:
     parser = runtime(seed)
     cases = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
     known = [PlanCase(case.query, case.plan, case.record.context) for case in cases]
@@ -74,13 +76,13 @@ def test_every_plan_is_valid_whatever_was_learned(toolbox: Toolbox, seed: int) -
         assert scores == sorted(scores, reverse=True)
 
 
-def test_a_plan_keeps_to_the_steps_that_are_allowed() -> None:
+def test_parser_plans_have_at_most_the_allowed_steps() -> None:
     parser = runtime()
     prepared = parser.prepare(SHOP, [])
     _, plans = parser.plans(prepared, "a lamp, a tent and a radio", {}, 1)
     assert {len(plan.steps) for plan in plans} == {1}
 
 
-def test_a_message_without_words_has_no_plan() -> None:
+def test_parser_returns_no_plan_for_a_message_without_words() -> None:
     parser = runtime()
     assert parser.plans(parser.prepare(SHOP, []), "?!", {}, MAX_STEPS)[1] == []

@@ -10,14 +10,14 @@ from tests.planner.helpers import SHOP
 EXAMPLES = [ToolExample("how big is my tent", "s1 = own(query=question)")]
 
 
-def test_the_head_holds_role_tools_constraints_and_fixed_examples_in_this_order() -> None:
+def test_prompt_head_contains_role_tools_rules_and_examples_in_this_order() -> None:
     head = render_prompt(PlanRequest("q", SHOP)).head
     parts = ["You plan look-ups", "Tools:", SHOP["find"].signature(), "Rules:", "Examples:"]
     places = [head.index(part) for part in parts]
     assert places == sorted(places)
 
 
-def test_every_tool_is_shown_by_signature_description_and_example() -> None:
+def test_prompt_shows_each_tool_with_signature_description_and_example() -> None:
     described = ToolSpec(
         "weather",
         "Tells the weather.",
@@ -33,12 +33,12 @@ def test_every_tool_is_shown_by_signature_description_and_example() -> None:
     assert "city: Which city." in head
 
 
-def test_a_tool_that_is_not_in_the_toolbox_is_not_shown() -> None:
+def test_prompt_omits_tools_outside_the_toolbox() -> None:
     text = str(render_prompt(PlanRequest("q", SHOP.without("desk"))))
     assert "desk" not in text
 
 
-def test_an_example_that_calls_an_absent_tool_is_not_shown() -> None:
+def test_prompt_omits_an_example_that_calls_an_absent_tool() -> None:
     example = ToolExample("is my tent dry", "s1 = own(query=question)\ns2 = dry(thing=s1.id)")
     dry = ToolSpec("dry", "Tells what is dry.", (Parameter("thing"),), example=example)
     with_both = render_prompt(PlanRequest("q", SHOP.with_(dry))).head
@@ -46,7 +46,7 @@ def test_an_example_that_calls_an_absent_tool_is_not_shown() -> None:
     assert example.query not in render_prompt(PlanRequest("q", SHOP.with_(dry).without("own"))).head
 
 
-def test_the_constraints_name_every_source_and_the_empty_plan() -> None:
+def test_prompt_rules_name_every_source_and_no_evidence() -> None:
     head = render_prompt(PlanRequest("q", Toolbox([]))).head
     constraints = head[head.index("Rules:") :]
     for word in ("span", "literal", "question", "context.FIELD", "sK.FIELD", "sK[i].FIELD"):
@@ -54,7 +54,7 @@ def test_the_constraints_name_every_source_and_the_empty_plan() -> None:
     assert "s1 = no_evidence()" in constraints
 
 
-def test_the_head_depends_on_the_toolbox_alone() -> None:
+def test_prompt_head_depends_only_on_the_toolbox() -> None:
     one = render_prompt(PlanRequest("where is it", SHOP, {"page": "p1"}), EXAMPLES)
     other = render_prompt(
         PlanRequest("is it red", SHOP, {}, [{"question": "hi", "answer": "hello"}])
@@ -64,7 +64,7 @@ def test_the_head_depends_on_the_toolbox_alone() -> None:
     assert one.head != render_prompt(PlanRequest("where is it", SHOP.without("desk"))).head
 
 
-def test_the_tail_holds_examples_history_context_and_question_in_this_order() -> None:
+def test_prompt_tail_contains_examples_history_context_and_question_in_this_order() -> None:
     request = PlanRequest(
         "where is it", SHOP, {"page": "p1"}, [{"question": "my tent?", "answer": "Sent."}]
     )
@@ -80,24 +80,24 @@ def test_the_tail_holds_examples_history_context_and_question_in_this_order() ->
     assert tail.endswith(parts[-1])
 
 
-def test_the_whole_prompt_is_head_and_tail() -> None:
+def test_prompt_text_is_head_and_tail() -> None:
     prompt = render_prompt(PlanRequest("where is it", SHOP), EXAMPLES)
     assert str(prompt) == f"{prompt.head}\n\n{prompt.tail}"
 
 
-def test_a_null_field_of_the_context_is_not_shown() -> None:
+def test_prompt_omits_null_context_fields() -> None:
     tail = render_prompt(PlanRequest("q", SHOP, {"page": None, "shop": "é"})).tail
     assert f"Context: {json.dumps({'shop': 'é'}, ensure_ascii=False)}" in tail
 
 
-def test_a_huge_context_does_not_fill_the_prompt() -> None:
+def test_prompt_shortens_a_huge_context() -> None:
     long = render_prompt(PlanRequest("q", SHOP, {"page": "x" * 100_000})).tail
     many = render_prompt(PlanRequest("q", SHOP, {f"f{i}": [i] * 50 for i in range(1000)})).tail
     assert len(long) < 3000
     assert len(many) < 3000
 
 
-def test_a_plan_case_names_the_fields_that_its_context_had() -> None:
+def test_prompt_shows_a_plan_case_with_its_context_field_names() -> None:
     case = PlanExample("is it dry", "s1 = find(query=question)", context=("page", "town"))
     tail = render_prompt(PlanRequest("where is it", SHOP), [case]).tail
     assert "Context: page, town\nQuestion: is it dry\nPlan:\ns1 = find(query=question)" in tail

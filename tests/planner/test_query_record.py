@@ -23,13 +23,13 @@ def request(**more: Any) -> PlanRequest:
     return QueryRecord.read(record).request(SHOP)
 
 
-def test_a_record_without_changes_has_the_domains_toolbox() -> None:
+def test_query_record_without_changes_uses_the_toolbox_of_the_domain() -> None:
     made = request()
     assert made.toolbox.names == SHOP.names
     assert (made.question, made.context) == ("a shop in Bad Homburg", {"near": "Bonn"})
 
 
-def test_an_extra_tool_is_added_for_this_record_only() -> None:
+def test_extra_tool_is_added_for_its_query_record_only() -> None:
     made = request(tools_extra=[LOCATOR])
     assert made.toolbox.names == ("find", "own", "fact", "desk", NAME, "no_evidence")
     assert NAME not in SHOP
@@ -39,7 +39,7 @@ def test_an_extra_tool_is_added_for_this_record_only() -> None:
     "value",
     ['"Bad Homburg"', '"some other town"', "5", "question", "context.near", "s1.title"],
 )
-def test_an_extra_parameter_takes_any_source_but_booleans(value: str) -> None:
+def test_parameter_of_an_extra_tool_allows_every_source_except_boolean(value: str) -> None:
     request(tools_extra=[LOCATOR]).validate(parse_plan(CALL.format(value, "s1.item_id")))
 
 
@@ -53,7 +53,7 @@ def test_an_extra_parameter_takes_any_source_but_booleans(value: str) -> None:
         ("question", '"Bad Homburg"'),
     ],
 )
-def test_an_extra_identifier_comes_from_context_or_steps(town: str, shop: str) -> None:
+def test_identifier_of_an_extra_tool_comes_only_from_context_or_steps(town: str, shop: str) -> None:
     made = request(tools_extra=[LOCATOR])
     made.validate(parse_plan(CALL.format("question", "context.near")))
     text = CALL.format(town, shop)
@@ -68,18 +68,18 @@ def test_the_parameters_of_an_extra_tool_are_required(arguments: str) -> None:
     assert errors_of(text, made.toolbox, made.question)
 
 
-def test_a_removed_tool_is_out_of_the_toolbox() -> None:
+def test_removed_tool_is_absent_from_the_toolbox() -> None:
     made = request(tools_removed=["own", "desk"])
     assert made.toolbox.names == ("find", "fact", "no_evidence")
     assert errors_of("s1 = desk(query=question)", made.toolbox, made.question)
 
 
-def test_a_removed_tool_may_be_an_extra_one_by_its_own_name() -> None:
+def test_extra_tool_can_be_removed_by_its_original_name() -> None:
     made = request(tools_extra=[LOCATOR], tools_removed=["shop-locator"])
     assert made.toolbox.names == SHOP.names
 
 
-def test_a_removed_tool_may_have_a_name_that_looks_like_an_alias() -> None:
+def test_tool_with_a_name_like_an_alias_can_be_removed() -> None:
     box = Toolbox([ToolSpec("get_xml", "")])
     record = QueryRecord.read({"query": "q", "tools_removed": ["get_xml"]})
     assert record.request(box).toolbox.names == ("no_evidence",)
@@ -102,6 +102,6 @@ def test_no_evidence_cannot_be_removed() -> None:
         ({"context": {"a": float("nan")}}, "JSON"),
     ],
 )
-def test_an_unusable_record_is_an_input_error(change: dict[str, Any], what: str) -> None:
+def test_invalid_query_record_raises_input_error(change: dict[str, Any], what: str) -> None:
     with pytest.raises(InputError, match=what):
         request(**change)

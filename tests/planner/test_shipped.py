@@ -1,4 +1,4 @@
-"""The planner that ships: found by its files, loaded on its base, refused by its card."""
+"""The shipped adapter: its files, its base model, and what is refused."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "mistral"
 
 
-def changed(adapter: Path, folder: Path, file: str, **fields: object) -> Path:
+def changed_copy(adapter: Path, folder: Path, file: str, **fields: object) -> Path:
     """Copy an adapter, some fields of one of its JSON files changed."""
     folder.mkdir()
     for one in adapter.iterdir():
@@ -52,7 +52,7 @@ def changed(adapter: Path, folder: Path, file: str, **fields: object) -> Path:
     return folder
 
 
-def test_it_plans_merged_into_the_base_that_it_names(adapter: Path) -> None:
+def test_shipped_adapter_plans_merged_into_its_base_model(adapter: Path) -> None:
     assert has_adapter(adapter)
     assert adapter_folder(adapter) == adapter
     model = load_shipped(adapter, device="cpu")
@@ -61,20 +61,20 @@ def test_it_plans_merged_into_the_base_that_it_names(adapter: Path) -> None:
     assert (result.planner, result.fallback) == ("model:mistral", "")
 
 
-def test_it_shows_as_many_plan_cases_as_its_training_prompts_did(
+def test_adapter_example_count_is_that_of_its_training_prompts(
     adapter: Path, tmp_path: Path
 ) -> None:
     assert adapter_example_count(adapter) == 2
     others: tuple[object, ...] = ({}, {"manifest": {"data": {"tevo": {}}}}, None)
     for number, data in enumerate(others):
-        other = changed(adapter, tmp_path / str(number), "casewright.json", data=data)
+        other = changed_copy(adapter, tmp_path / str(number), "casewright.json", data=data)
         assert adapter_example_count(other) == EXAMPLES
 
 
-def test_where_it_is_not_there_the_error_says_how_it_is_trained(
+def test_missing_adapter_raises_an_error_with_the_training_command(
     adapter: Path, tmp_path: Path
 ) -> None:
-    without = changed(adapter, tmp_path / "without", "casewright.json")
+    without = changed_copy(adapter, tmp_path / "without", "casewright.json")
     (without / "adapter_model.safetensors").unlink()
     for folder in (tmp_path / "none", without):
         assert not has_adapter(folder)
@@ -83,24 +83,24 @@ def test_where_it_is_not_there_the_error_says_how_it_is_trained(
                 ask(folder)
 
 
-def test_where_its_base_is_not_installed_the_error_gives_the_command(
+def test_missing_base_model_raises_an_error_with_the_install_command(
     adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_CACHE_FOLDER", str(tmp_path / "cache"))
     monkeypatch.setattr("importlib.metadata.files", lambda name: None)
     named = {"base_model_name_or_path": smollm2.NAME}
-    folder = changed(adapter, tmp_path / "mistral", "adapter_config.json", **named)
+    folder = changed_copy(adapter, tmp_path / "mistral", "adapter_config.json", **named)
     with pytest.raises(DependencyError, match="pip install"):
         load_shipped(folder, device="cpu")
 
 
-def test_one_that_was_trained_with_another_prompt_is_refused(adapter: Path, tmp_path: Path) -> None:
-    other = changed(adapter, tmp_path / "other", "casewright.json", prompt_hash="another")
+def test_adapter_trained_with_another_prompt_is_refused(adapter: Path, tmp_path: Path) -> None:
+    other = changed_copy(adapter, tmp_path / "other", "casewright.json", prompt_hash="another")
     with pytest.raises(InputError, match="trained with another prompt"):
         load_shipped(other, device="cpu")
 
 
-def test_what_ships_is_a_small_adapter_for_the_packaged_base_without_pickles() -> None:
+def test_shipped_adapter_is_small_names_the_packaged_base_and_has_no_pickles() -> None:
     sizes = {file.name: file.stat().st_size for file in FOLDER.iterdir()}
     assert sum(sizes.values()) <= MOST_BYTES
     kinds = {Path(name).suffix for name in sizes}

@@ -1,4 +1,4 @@
-"""The packaged base: its conversion, and the errors where it cannot be converted."""
+"""The packaged base model: its conversion, and the errors where it cannot be converted."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def record(cache: Path) -> Path:
     return folder
 
 
-def test_where_it_is_not_installed_the_error_is_the_command_that_installs_it(
+def test_smollm2_not_installed_raises_an_error_with_the_install_command(
     cache: Path, no_distribution: None
 ) -> None:
     assert not is_installed()
@@ -69,7 +69,7 @@ def test_where_it_is_not_installed_the_error_is_the_command_that_installs_it(
     assert not cache.exists()
 
 
-def test_once_converted_it_needs_the_distribution_no_more(
+def test_converted_smollm2_works_without_the_distribution(
     record: Path, no_distribution: None
 ) -> None:
     assert is_installed()
@@ -77,7 +77,7 @@ def test_once_converted_it_needs_the_distribution_no_more(
 
 
 @pytest.mark.parametrize("harm", ["short", "gone", "no record", "no JSON", "another form"])
-def test_a_folder_that_is_not_whole_is_not_used(
+def test_incomplete_smollm2_folder_is_not_used(
     harm: str, record: Path, no_distribution: None
 ) -> None:
     weights = record / "model.safetensors"
@@ -97,7 +97,7 @@ def test_a_folder_that_is_not_whole_is_not_used(
         smollm2_folder()
 
 
-def test_another_file_of_that_name_is_refused(
+def test_smollm2_refuses_another_gguf_file_of_that_name(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -108,7 +108,7 @@ def test_another_file_of_that_name_is_refused(
         smollm2_folder()
 
 
-def test_a_cache_that_cannot_be_written_is_one_error(
+def test_unwritable_cache_folder_raises_input_error_naming_the_needed_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -117,7 +117,7 @@ def test_a_cache_that_cannot_be_written_is_one_error(
         smollm2_folder()
 
 
-def test_a_full_disk_is_told_before_anything_is_written(
+def test_full_disk_raises_input_error_before_anything_is_written(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=10**8))
@@ -126,7 +126,7 @@ def test_a_full_disk_is_told_before_anything_is_written(
     assert not [path for path in cache.iterdir() if path.is_dir()]
 
 
-def test_the_makefile_installs_the_version_that_the_command_does() -> None:
+def test_install_command_version_is_in_requirements_base_and_readme() -> None:
     pinned = (ROOT / "requirements-base.txt").read_text(encoding="utf-8")
     assert f"{INSTALL.split()[-1]} --hash=sha256:" in pinned
     assert INSTALL in (ROOT / "README.md").read_text(encoding="utf-8")
@@ -147,7 +147,7 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield smollm2_folder()
 
 
-def test_the_conversion_leaves_a_whole_folder_and_no_other(converted: Path) -> None:
+def test_smollm2_conversion_leaves_one_complete_folder(converted: Path) -> None:
     assert [path for path in converted.parent.iterdir() if path.is_dir()] == [converted]
     content = json.loads((converted / MANIFEST).read_text(encoding="utf-8"))["files"]
     assert {path.name for path in converted.iterdir()} == {MANIFEST, *content}
@@ -158,7 +158,7 @@ def test_the_conversion_leaves_a_whole_folder_and_no_other(converted: Path) -> N
         assert (converted / "model.safetensors").stat().st_mtime_ns == changed
 
 
-def test_as_a_mistral_without_a_window_it_computes_what_the_llama_does(converted: Path) -> None:
+def test_converted_smollm2_computes_the_logits_of_the_llama_original(converted: Path) -> None:
     torch: Any = import_module("torch")
     transformers: Any = import_module("transformers")
     model = load_language_model(converted, device="cpu", dtype="float32")

@@ -34,7 +34,7 @@ def links(plan: Plan) -> list[Link]:
     ]
 
 
-def bare(plan: Plan) -> Counter[str]:
+def unnumbered_steps(plan: Plan) -> Counter[str]:
     """Return the plan's steps without the numbers of the steps that they refer to."""
     shown = []
     for step in plan.steps:
@@ -47,7 +47,7 @@ def bare(plan: Plan) -> Counter[str]:
 
 @settings(deadline=None)
 @given(st.data(), SENTENCES)
-def test_a_plan_whose_sub_queries_stand_one_after_the_other_is_joined_as_it_was(
+def test_plan_with_consecutive_sub_queries_is_joined_unchanged(
     data: st.DataObject, question: str
 ) -> None:
     plan = data.draw(valid_plans(question))
@@ -58,14 +58,14 @@ def test_a_plan_whose_sub_queries_stand_one_after_the_other_is_joined_as_it_was(
 
 @settings(deadline=None)
 @given(st.data(), SENTENCES)
-def test_a_joined_plan_has_the_steps_of_the_old_one_fed_by_the_same_steps(
+def test_joined_plan_keeps_the_steps_and_references_of_the_original(
     data: st.DataObject, question: str
 ) -> None:
     plan = data.draw(valid_plans(question))
     again = joined_plan(sub_queries_of(plan, question))
     assert Counter(again.tools) == Counter(plan.tools)
     assert Counter(links(again)) == Counter(links(plan))
-    assert bare(again) == bare(plan)
+    assert unnumbered_steps(again) == unnumbered_steps(plan)
     # Every step still stands after those that it needs, and its sub-queries one after the other.
     assert all(
         1 <= ref.step < n for n, step in enumerate(again.steps, 1) for ref in step.references()
@@ -89,7 +89,7 @@ def test_every_step_belongs_to_exactly_one_sub_query(data: st.DataObject, questi
 
 @settings(deadline=None)
 @given(st.data(), SENTENCES, SENTENCES)
-def test_plans_that_differ_in_the_questions_words_alone_have_sub_queries_of_one_template(
+def test_plans_that_differ_only_in_question_words_have_equal_sub_queries(
     data: st.DataObject, question: str, other: str
 ) -> None:
     plan = data.draw(valid_plans(question))
@@ -114,7 +114,7 @@ def texts_of(plan: Plan) -> list[str]:
 
 @settings(deadline=None)
 @given(LITERALS)
-def test_what_is_no_span_of_the_question_stays_in_the_sub_query(literal: Literal) -> None:
+def test_literal_outside_the_question_stays_in_the_sub_query(literal: Literal) -> None:
     assume(not isinstance(literal.value, str) or not is_span(literal.value, QUESTION))
     assume(literal.value != "")
     plan = parse_plan(f"s1 = find(query={literal})")
@@ -123,7 +123,7 @@ def test_what_is_no_span_of_the_question_stays_in_the_sub_query(literal: Literal
     assert (texts, sub_query.slots) == ([], [])
 
 
-def test_the_questions_words_are_left_open_in_the_order_of_the_arguments() -> None:
+def test_spans_of_the_question_become_slots_in_argument_order() -> None:
     plan = parse_plan('s1 = f(a="wool socks", b="red", c="old tent", d=["old tent"])')
     ((sub_query, texts),) = sub_queries_of(plan, QUESTION)
     assert texts == ["wool socks", "old tent"]
@@ -131,7 +131,7 @@ def test_the_questions_words_are_left_open_in_the_order_of_the_arguments() -> No
     assert sub_query.template == 'f(a="", b="red", c="", d=["old tent"])'
 
 
-def test_a_sub_query_refers_to_its_own_steps_and_says_how_far_it_reaches_before_them() -> None:
+def test_sub_query_reach_says_how_far_its_references_go_back() -> None:
     plan = parse_plan(f"{PAIR}\ns3 = fact(item_id=s1.item_id, query=question)")
     (first, _), (second, _) = sub_queries_of(plan, QUESTION)
     assert first.tools == ("own", "fact")
@@ -142,13 +142,13 @@ def test_a_sub_query_refers_to_its_own_steps_and_says_how_far_it_reaches_before_
     )
 
 
-def test_a_sub_query_names_the_fields_of_the_context_that_it_needs() -> None:
+def test_sub_query_lists_the_context_fields_that_it_needs() -> None:
     plan = parse_plan("s1 = fact(item_id=context.product_id, query=question)")
     ((sub_query, _),) = sub_queries_of(plan, QUESTION)
     assert sub_query.context_fields() == {"product_id"}
 
 
-def test_no_evidence_beside_other_steps_is_dropped_and_references_keep_their_steps() -> None:
+def test_without_no_evidence_drops_it_and_renumbers_references() -> None:
     talk = "no_evidence()"
     rest = "fact(item_id={}.item_id, query=question)"
     mixed = f's1 = own(query="tent")\ns2 = {talk}\ns3 = {rest.format("s1")}\ns4 = {talk}'
@@ -163,18 +163,18 @@ def test_no_evidence_beside_other_steps_is_dropped_and_references_keep_their_ste
     )
 
 
-def test_no_evidence_alone_stays() -> None:
+def test_without_no_evidence_keeps_a_plan_of_no_evidence_alone() -> None:
     plan = parse_plan("s1 = no_evidence()")
     assert without_no_evidence(plan) == plan
 
 
-def test_no_sub_queries_are_joined_to_an_empty_plan() -> None:
+def test_joining_no_sub_queries_gives_an_empty_plan() -> None:
     assert joined_plan([]) == Plan(())
 
 
 @settings(deadline=None)
 @given(PLANS)
-def test_a_plan_with_a_reference_past_its_steps_has_no_sub_queries(plan: Plan) -> None:
+def test_plan_has_no_sub_queries_exactly_if_a_reference_is_invalid(plan: Plan) -> None:
     broken = any(
         not 1 <= ref.step < n for n, step in enumerate(plan.steps, 1) for ref in step.references()
     )
@@ -182,7 +182,7 @@ def test_a_plan_with_a_reference_past_its_steps_has_no_sub_queries(plan: Plan) -
 
 
 @pytest.mark.parametrize("step", [0, 1, 2])
-def test_a_step_that_refers_to_itself_to_a_later_one_or_to_none_has_no_sub_queries(
+def test_step_that_refers_to_no_earlier_step_gives_no_sub_queries(
     step: int,
 ) -> None:
     first, second = parse_plan("s1 = a(x=1)\ns2 = b()").steps

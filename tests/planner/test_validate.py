@@ -8,36 +8,36 @@ from tests.planner.helpers import SHOP, errors_of
 from tests.planner.toolbox import BOX, FORMS, accepted, only_error
 
 
-def test_every_tool_is_in_the_toolbox() -> None:
+def test_validation_refuses_a_tool_outside_the_toolbox() -> None:
     error = only_error("buy()")
     assert "no tool buy" in error.rule
     assert all(name in error.mend for name in BOX.names)
 
 
-def test_a_tool_taken_out_of_the_toolbox_is_refused() -> None:
+def test_validation_refuses_a_tool_removed_from_the_toolbox() -> None:
     text = "s1 = desk(query=question)"
     assert errors_of(text) == []
     assert "no tool desk" in errors_of(text, SHOP.without("desk"))[0].rule
 
 
-def test_every_required_argument_is_there() -> None:
+def test_validation_refuses_a_missing_required_argument() -> None:
     error = only_error("text()")
     assert "needs the argument x" in error.rule
     assert "text(x: literal)" in error.mend
 
 
-def test_an_optional_argument_may_be_left_out() -> None:
+def test_validation_accepts_a_missing_optional_argument() -> None:
     accepted("optional()")
     accepted('optional(x="a")')
 
 
-def test_no_argument_is_unknown() -> None:
+def test_validation_refuses_an_unknown_argument() -> None:
     error = only_error('text(x="a", y="b")')
     assert "no parameter y" in error.rule
     assert "text(x: literal)" in error.mend
 
 
-def test_no_argument_is_given_twice_in_a_plan_made_by_hand() -> None:
+def test_validation_refuses_an_argument_given_twice() -> None:
     step = parse_plan('s1 = text(x="a")').steps[0]
     twice = Step(step.tool, step.arguments * 2)
     with pytest.raises(PlanError, match="s1: x is given twice"):
@@ -45,14 +45,14 @@ def test_no_argument_is_given_twice_in_a_plan_made_by_hand() -> None:
 
 
 @pytest.mark.parametrize("field", ["nothing", "none"])
-def test_a_field_of_the_context_exists_and_is_not_null(field: str) -> None:
+def test_validation_refuses_a_missing_or_null_context_field(field: str) -> None:
     error = only_error(f"page(x=context.{field})")
     assert f"no {field}" in error.rule
     assert "page" in error.mend
     assert "none" not in error.mend
 
 
-def test_an_empty_context_is_said_to_be_empty() -> None:
+def test_plan_error_says_that_the_context_is_empty() -> None:
     (error,) = errors_of("s1 = page(x=context.page)", BOX)
     assert "empty" in error.mend
 
@@ -72,7 +72,7 @@ def test_an_empty_context_is_said_to_be_empty() -> None:
     ],
 )
 @pytest.mark.parametrize("form", FORMS)
-def test_a_parameter_takes_its_sources_and_no_other(
+def test_validation_accepts_only_the_declared_sources_of_a_parameter(
     tool: str, admitted: set[str], form: str
 ) -> None:
     call = f"{tool}(x={FORMS[form]})"
@@ -82,14 +82,14 @@ def test_a_parameter_takes_its_sources_and_no_other(
         assert only_error(call).rule.startswith("x")
 
 
-def test_an_identifier_cannot_be_written_down() -> None:
+def test_validation_refuses_an_identifier_written_as_a_literal() -> None:
     error = errors_of('s1 = fact(item_id="p1", query=question)')[0]
     assert (error.step, error.rule) == ("s1", 'item_id may not be the text "p1".')
     assert error.mend == "It takes context | step."
 
 
 @pytest.mark.parametrize("tool", ["unit", "unit_or_step"])
-def test_a_choice_is_one_of_the_enumeration(tool: str) -> None:
+def test_validation_accepts_only_the_declared_choices(tool: str) -> None:
     accepted(f'{tool}(x="kelvin")')
     error = only_error(f'{tool}(x="Kelvin")')
     assert "celsius" in error.mend
@@ -100,7 +100,7 @@ def test_a_choice_is_one_of_the_enumeration(tool: str) -> None:
     ("text", "valid"),
     [("RED wool", True), ("socks", True), ("socks?", False), ("ool", False), ("red socks", False)],
 )
-def test_a_span_is_a_run_of_whole_words_of_the_question(text: str, valid: bool) -> None:
+def test_validation_accepts_only_spans_of_adjacent_whole_words(text: str, valid: bool) -> None:
     if valid:
         accepted(f'words(x="{text}")')
     else:
@@ -109,7 +109,7 @@ def test_a_span_is_a_run_of_whole_words_of_the_question(text: str, valid: bool) 
         assert "question" in error.mend
 
 
-def test_the_step_count_is_within_the_budget() -> None:
+def test_validation_refuses_more_than_max_steps_steps() -> None:
     plan = "\n".join(f"s{n} = give()" for n in range(1, MAX_STEPS + 1))
     assert errors_of(plan, BOX) == []
     (error,) = errors_of(f"{plan}\ns{MAX_STEPS + 1} = give()", BOX)
@@ -119,7 +119,7 @@ def test_the_step_count_is_within_the_budget() -> None:
     assert errors_of("s1 = give()\ns2 = give()", BOX, max_steps=1) != []
 
 
-def test_every_violation_is_reported_in_the_order_of_the_steps() -> None:
+def test_violations_are_reported_in_the_order_of_the_steps() -> None:
     errors = errors_of("s1 = buy()\ns2 = text()\ns3 = count(x=question, y=1)", BOX)
     assert [error.step for error in errors] == ["s1", "s2", "s3", "s3"]
 

@@ -1,4 +1,4 @@
-"""A plan that passes the static checks reaches nothing but its tools, by admitted sources."""
+"""A plan that passes the static checks uses only tools of its toolbox and allowed sources."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from tests.planner.toolbox import BOX, accepted, only_error
 
 
 @pytest.mark.parametrize("reference", ["s2.item_id", "s3.item_id", "s9[1].item_id"])
-def test_a_reference_points_to_an_earlier_step(reference: str) -> None:
+def test_validation_refuses_a_reference_to_no_earlier_step(reference: str) -> None:
     text = f"s1 = give()\ns2 = looked_up(x={reference})\ns3 = give()"
     (error,) = errors_of(text, BOX)
     assert error.step == "s2"
@@ -17,18 +17,18 @@ def test_a_reference_points_to_an_earlier_step(reference: str) -> None:
     assert "above" in error.mend
 
 
-def test_a_reference_names_a_declared_field() -> None:
+def test_validation_refuses_a_reference_to_an_undeclared_result_field() -> None:
     error = only_error("looked_up(x=s1.price)")
     assert "give have no price" in error.rule
     assert "item_id, title" in error.mend
 
 
-def test_nothing_can_be_taken_from_a_tool_without_results() -> None:
+def test_validation_refuses_a_reference_to_a_tool_without_results() -> None:
     errors = errors_of("s1 = no_evidence()\ns2 = looked_up(x=s1.item_id)", BOX)
     assert "nothing" in errors[0].mend
 
 
-def test_the_index_of_a_reference_is_free() -> None:
+def test_validation_accepts_any_index_of_a_reference() -> None:
     accepted("looked_up(x=s1[7].title)")
 
 
@@ -44,14 +44,14 @@ KINDS = {
 
 @pytest.mark.parametrize("value", sorted(KINDS["any"]))
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_value_fits_the_type_of_its_parameter(kind: str, value: str) -> None:
+def test_validation_accepts_only_values_that_fit_the_parameter_type(kind: str, value: str) -> None:
     if value in KINDS[kind]:
         accepted(f"a_{kind}(x={value})")
     else:
         assert kind in only_error(f"a_{kind}(x={value})").rule
 
 
-def test_a_list_takes_the_sources_of_its_parameter_for_each_member() -> None:
+def test_validation_checks_each_list_member_against_the_parameter_sources() -> None:
     accepted('many(x=["red", "wool socks", s1.title])')
     accepted("many(x=[])")
     assert "may not be the number 3" in only_error('many(x=["red", 3])').rule

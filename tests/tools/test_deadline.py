@@ -31,7 +31,9 @@ def raising(error: type[Exception]) -> Any:
 
 
 @STOPS
-def test_a_call_that_stops_an_iteration_fails_who_awaits_it_at_once(error: type[Exception]) -> None:
+def test_awaited_call_that_raises_stop_iteration_raises_runtime_error(
+    error: type[Exception],
+) -> None:
     async def awaited() -> None:
         await asyncio.wait_for(asyncio.wrap_future(start_daemon(raising(error))), 5)
 
@@ -40,17 +42,17 @@ def test_a_call_that_stops_an_iteration_fails_who_awaits_it_at_once(error: type[
 
 
 @STOPS
-def test_a_call_that_stops_an_iteration_fails_who_waits_for_it(error: type[Exception]) -> None:
+def test_call_within_raises_runtime_error_for_stop_iteration(error: type[Exception]) -> None:
     with pytest.raises(RuntimeError, match=f"raised {error.__name__}"):
         call_within(raising(error), 5)
 
 
-def test_any_other_error_is_raised_as_it_is() -> None:
+def test_call_within_raises_other_errors_unchanged() -> None:
     with pytest.raises(KeyError):
         call_within(raising(KeyError), 5)
 
 
-def test_places_for_threads_are_free_once_these_have_ended_and_not_before() -> None:
+def test_call_is_refused_while_all_call_threads_are_busy() -> None:
     free = threading.Event()
     bound_call_threads(2, 2)
     try:
@@ -68,7 +70,7 @@ def test_places_for_threads_are_free_once_these_have_ended_and_not_before() -> N
         bound_call_threads(1024, 1024)
 
 
-def test_one_owner_leaves_places_to_others() -> None:
+def test_one_owner_cannot_use_all_call_threads() -> None:
     free = threading.Event()
     bound_call_threads(4, 2)
 
@@ -91,7 +93,7 @@ def test_one_owner_leaves_places_to_others() -> None:
         bound_call_threads(1024, 1024)
 
 
-def test_a_later_call_runs_in_the_thread_of_one_that_has_ended() -> None:
+def test_later_calls_reuse_the_threads_of_finished_calls() -> None:
     def threads_of_calls() -> list[threading.Thread]:
         return [thread for thread in threading.enumerate() if thread.name == "casewright-call"]
 
@@ -106,7 +108,7 @@ def test_a_later_call_runs_in_the_thread_of_one_that_has_ended() -> None:
     assert len(threads_of_calls()) < before + 25
 
 
-def test_a_call_that_hangs_keeps_no_later_call_waiting() -> None:
+def test_hanging_call_does_not_delay_later_calls() -> None:
     free = threading.Event()
     try:
         with pytest.raises(TimeoutError):

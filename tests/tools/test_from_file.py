@@ -44,7 +44,7 @@ def written(folder: Path, content: Any) -> Path:
     return file
 
 
-def test_a_file_declares_tools_with_all_that_a_parameter_may_have(tmp_path: Path) -> None:
+def test_toolbox_from_file_reads_all_fields_of_a_parameter(tmp_path: Path) -> None:
     toolbox = toolbox_from_file(written(tmp_path, [ROOM]))
     assert toolbox.names == ("find_x2d_room", "no_evidence")
     town, beds, view, guest = toolbox["find_x2d_room"].parameters
@@ -56,24 +56,24 @@ def test_a_file_declares_tools_with_all_that_a_parameter_may_have(tmp_path: Path
     assert guest.sources == {Source.CONTEXT}
 
 
-def test_a_list_and_an_object_with_tools_are_the_same(tmp_path: Path) -> None:
+def test_list_and_object_with_tools_give_the_same_toolbox(tmp_path: Path) -> None:
     bare = toolbox_from_file(written(tmp_path, [ROOM])).fingerprint()
     assert toolbox_from_file(written(tmp_path, {"tools": [ROOM]})).fingerprint() == bare
 
 
-def test_tools_extra_take_the_same_parameters() -> None:
+def test_tool_from_record_reads_the_same_parameter_fields() -> None:
     beds = tool_from_record(ROOM).parameters[1]
     assert beds == Parameter("beds", "How many.", "integer", required=False)
 
 
-def test_a_name_that_is_an_identifier_is_left_as_it_is(tmp_path: Path) -> None:
+def test_toolbox_from_file_keeps_a_name_that_is_an_identifier(tmp_path: Path) -> None:
     record = {"name": "get_xml"}
     assert "get_xml" in toolbox_from_file(written(tmp_path, [record]))
     # As it ever was for a record's own tools.
     assert tool_from_record(record).name == "get_x5f_xml"
 
 
-def test_no_evidence_is_there_and_can_be_run_wherever_it_comes_from(tmp_path: Path) -> None:
+def test_toolbox_from_file_always_has_a_runnable_no_evidence(tmp_path: Path) -> None:
     assert toolbox_from_file(written(tmp_path, [ROOM]))["no_evidence"] is NO_EVIDENCE
     chat = {"name": "no_evidence", "description": "Chat."}
     toolbox = toolbox_from_file(written(tmp_path, [chat, ROOM]))
@@ -86,7 +86,7 @@ def test_no_evidence_is_there_and_can_be_run_wherever_it_comes_from(tmp_path: Pa
 
 @settings(max_examples=at_most(60), deadline=None)
 @given(st.integers(0, 2**32), st.booleans(), st.booleans())
-def test_a_toolbox_written_and_read_again_is_the_same_to_a_planner(
+def test_toolbox_is_restored_from_its_records(
     tmp_path_factory: pytest.TempPathFactory, seed: int, first: bool, named: bool
 ) -> None:
     draw = random.Random(seed)
@@ -126,7 +126,7 @@ def with_parameter(value: Any) -> list[dict[str, Any]]:
     ],
     ids=lambda value: value[0] if isinstance(value[0], str) else "",
 )
-def test_a_tool_declared_wrongly_is_named_with_its_file_its_place_and_the_mend(
+def test_invalid_tool_in_a_file_raises_input_error_naming_file_and_tool(
     tmp_path: Path, content: Any, words: list[str]
 ) -> None:
     file = written(tmp_path, content)
@@ -156,14 +156,14 @@ def test_a_tool_declared_wrongly_is_named_with_its_file_its_place_and_the_mend(
         "surrogate",
     ],
 )
-def test_a_file_that_is_no_toolbox_is_an_input_error_that_names_it(
+def test_file_that_is_no_toolbox_raises_input_error_naming_it(
     tmp_path: Path, content: str, words: str
 ) -> None:
     with pytest.raises(InputError, match=rf"tools\.json.*{words}"):
         toolbox_from_file(written(tmp_path, content))
 
 
-def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:
+def test_unreadable_toolbox_file_raises_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Give a JSON file"):
         toolbox_from_file(tmp_path / "none.json")
     with pytest.raises(InputError, match="Give a JSON file"):

@@ -38,7 +38,7 @@ def owned(call: CallContext, thing: str) -> str:
     return f"{call.scope['customer']}'s {thing}"
 
 
-def test_name_description_parameters_and_defaults_come_from_the_function() -> None:
+def test_tool_takes_name_description_parameters_and_defaults_from_its_function() -> None:
     tool = tool_from_function(forecast)
     assert (tool.name, tool.description) == ("forecast", "Tells the weather of a city.")
     city, days = tool.parameters
@@ -47,7 +47,7 @@ def test_name_description_parameters_and_defaults_come_from_the_function() -> No
     assert tool.results == ("evidence",)
 
 
-def test_what_is_said_explicitly_counts() -> None:
+def test_explicit_settings_of_a_tool_override_those_of_the_function() -> None:
     example = ToolExample("q", "s1 = sky_x20_report()")
     tool = tool_from_function(
         forecast,
@@ -62,7 +62,7 @@ def test_what_is_said_explicitly_counts() -> None:
     assert tool.parameters[0].sources == {Source.SPAN, Source.STEP}
 
 
-def test_a_plain_function_is_called_with_keywords() -> None:
+def test_sync_function_tool_is_called_with_keyword_arguments() -> None:
     tool = tool_from_function(forecast)
     assert tool.run is not None
     assert tool.run_async is None
@@ -70,7 +70,7 @@ def test_a_plain_function_is_called_with_keywords() -> None:
     assert tool.run({"city": "Oslo", "days": 1}, CONTEXT) == "Oslo 1"
 
 
-def test_an_async_function_is_awaited() -> None:
+def test_async_function_tool_has_only_an_async_run() -> None:
     tool = tool_from_function(slow)
     assert tool.run is None
     assert tool.run_async is not None
@@ -82,7 +82,7 @@ def test_an_async_function_is_awaited() -> None:
     assert asyncio.run(call()) == "Oslo for c1 at s2"
 
 
-def test_the_call_context_is_filled_in_and_hidden_from_plans() -> None:
+def test_call_context_is_passed_to_the_function_and_hidden_from_plans() -> None:
     tool = tool_from_function(owned)
     assert tool.run is not None
     assert [parameter.name for parameter in tool.parameters] == ["thing"]
@@ -101,7 +101,7 @@ def test_no_argument_of_a_plan_can_replace_the_call_context() -> None:
     [Literal["red", "blue"], Literal["red", "blue"] | None, Colour, Colour | None],
     ids=["literal", "optional literal", "enum", "optional enum"],
 )
-def test_an_enumeration_admits_its_texts_only(annotation: Any) -> None:
+def test_literal_or_enum_annotation_allows_only_its_choices(annotation: Any) -> None:
     def paint(colour: Any) -> str:
         return str(colour)
 
@@ -132,7 +132,7 @@ def test_a_parameter_has_the_json_type_of_its_annotation(annotation: Any, kind: 
 
 
 @pytest.mark.parametrize("annotation", [object(), type("Own", (), {}), Callable[[int], int]])
-def test_a_type_that_json_cannot_hold_is_a_tool_error(annotation: Any) -> None:
+def test_parameter_type_that_json_cannot_hold_raises_tool_error(annotation: Any) -> None:
     def tool(value: Any) -> str:
         return str(value)
 
@@ -141,7 +141,7 @@ def test_a_type_that_json_cannot_hold_is_a_tool_error(annotation: Any) -> None:
         tool_from_function(tool)
 
 
-def test_open_argument_lists_are_refused() -> None:
+def test_functions_with_variable_arguments_are_refused() -> None:
     def many(*names: str) -> str:
         return "".join(names)
 
@@ -153,7 +153,7 @@ def test_open_argument_lists_are_refused() -> None:
             tool_from_function(function)
 
 
-def test_sources_name_a_parameter_and_are_known() -> None:
+def test_sources_with_unknown_parameters_or_names_are_refused() -> None:
     with pytest.raises(ToolError, match="town"):
         tool_from_function(forecast, sources={"town": ("span",)})
     with pytest.raises(ToolError, match="guess"):

@@ -51,7 +51,7 @@ def run(lc_tool: BaseTool, arguments: dict[str, Any], **more: Any) -> Any:
     return spec.run(arguments, CONTEXT)
 
 
-def test_name_description_and_arguments_are_taken_over() -> None:
+def test_langchain_tool_keeps_its_name_description_and_arguments() -> None:
     spec = tool_from_langchain(search_notes, sources={"query": ("span",)})
     assert (spec.name, spec.description) == ("search_notes", "Searches the notes.")
     query, limit = spec.parameters
@@ -61,13 +61,13 @@ def test_name_description_and_arguments_are_taken_over() -> None:
     assert run(search_notes, {"query": "tea"}) == "tea/3"
 
 
-def test_a_name_that_is_no_identifier_gets_an_alias() -> None:
+def test_langchain_tool_name_that_is_no_identifier_gets_an_alias() -> None:
     lc_tool = StructuredTool.from_function(lambda query: query, name="my-tool", description="d")
     assert tool_from_langchain(lc_tool).name == "my_x2d_tool"
     assert run(lc_tool, {"query": "tea"}) == "tea"
 
 
-def test_an_injected_argument_is_hidden_and_filled_from_the_scope() -> None:
+def test_injected_argument_is_hidden_from_plans_and_filled_from_the_scope() -> None:
     spec = tool_from_langchain(own_notes)
     assert [parameter.name for parameter in spec.parameters] == ["query"]
     assert run(own_notes, {"query": "tea"}) == "ann: tea"
@@ -77,11 +77,11 @@ def test_a_plan_cannot_write_an_injected_argument() -> None:
     assert run(own_notes, {"query": "tea", "user": "bob"}) == "ann: tea"
 
 
-def test_an_injected_argument_of_a_class_without_a_schema_is_filled_too() -> None:
+def test_injected_argument_of_a_tool_class_without_schema_is_filled() -> None:
     assert run(OwnClass(), {"query": "tea"}) == "ann: tea"
 
 
-def test_a_single_input_tool_takes_its_one_input() -> None:
+def test_langchain_single_input_tool_takes_tool_input() -> None:
     lc_tool = Tool(name="echo", description="Echoes.", func=lambda text: f"<{text}>")
     assert [parameter.name for parameter in tool_from_langchain(lc_tool).parameters] == [
         "tool_input"
@@ -89,7 +89,7 @@ def test_a_single_input_tool_takes_its_one_input() -> None:
     assert run(lc_tool, {"tool_input": "tea"}) == "<tea>"
 
 
-def test_an_argument_schema_may_be_plain_json_schema() -> None:
+def test_langchain_tool_may_declare_its_arguments_as_json_schema() -> None:
     schema = {
         "type": "object",
         "properties": {"city": {"type": "string", "description": "Where."}},
@@ -108,7 +108,7 @@ def test_an_argument_schema_may_be_plain_json_schema() -> None:
     assert run(lc_tool, {"city": "Oslo"}) == "sky of Oslo"
 
 
-def test_a_literal_argument_is_an_enumeration() -> None:
+def test_literal_argument_of_a_langchain_tool_gives_choices() -> None:
     @tool
     def paint(colour: Literal["red", "blue"] | None = None) -> str:
         """Paints."""
@@ -117,7 +117,7 @@ def test_a_literal_argument_is_an_enumeration() -> None:
     assert tool_from_langchain(paint).parameters[0].choices == ("red", "blue")
 
 
-def test_an_enum_argument_is_an_enumeration() -> None:
+def test_enum_argument_of_a_langchain_tool_gives_choices() -> None:
     @tool
     def paint(colour: Colour) -> str:
         """Paints."""
@@ -127,7 +127,7 @@ def test_an_enum_argument_is_an_enumeration() -> None:
     assert (colour.choices, colour.sources) == (("red", "blue"), frozenset())
 
 
-def test_a_definition_that_refers_to_itself_has_any_type() -> None:
+def test_schema_definition_that_refers_to_itself_has_kind_any() -> None:
     schema = {
         "type": "object",
         "properties": {"tree": {"$ref": "#/$defs/Tree"}},
@@ -137,7 +137,7 @@ def test_a_definition_that_refers_to_itself_has_any_type() -> None:
     assert tool_from_langchain(lc_tool).parameters[0].kind == "any"
 
 
-def test_an_async_only_tool_runs_on_the_event_loop() -> None:
+def test_async_langchain_tool_runs_on_the_event_loop() -> None:
     async def answer(query: str) -> str:
         await asyncio.sleep(0)
         return query.upper()
@@ -153,13 +153,13 @@ def test_an_async_only_tool_runs_on_the_event_loop() -> None:
     assert asyncio.run(call()) == "TEA"
 
 
-def test_a_sync_tool_has_no_async_twin_that_would_block_unnoticed() -> None:
+def test_sync_langchain_tool_has_no_async_run() -> None:
     spec = tool_from_langchain(search_notes)
     assert spec.run is not None
     assert spec.run_async is None
 
 
-def test_the_tool_is_told_the_key_and_the_step() -> None:
+def test_langchain_tool_receives_key_and_step_in_its_config() -> None:
     @tool
     def keyed(query: str, config: RunnableConfig) -> str:
         """Tells its key."""
@@ -170,6 +170,6 @@ def test_the_tool_is_told_the_key_and_the_step() -> None:
     assert run(keyed, {"query": "tea"}) == "run:s1 s1"
 
 
-def test_sources_name_a_parameter() -> None:
+def test_sources_for_an_injected_argument_are_refused() -> None:
     with pytest.raises(ToolError, match="user"):
         tool_from_langchain(own_notes, sources={"user": ("literal",)})

@@ -16,7 +16,7 @@ RECORD: dict[str, Any] = {
 }
 
 
-def test_a_record_declares_a_tool_to_plan_with() -> None:
+def test_tool_from_record_reads_name_description_results_and_example() -> None:
     tool = tool_from_record(RECORD)
     assert tool.name == "store_x2d_locator"
     assert tool.description == "Finds shops."
@@ -25,7 +25,7 @@ def test_a_record_declares_a_tool_to_plan_with() -> None:
     assert (tool.run, tool.run_async) == (None, None)
 
 
-def test_its_parameters_are_required_and_keep_their_order() -> None:
+def test_parameters_of_a_tool_record_are_required_and_keep_their_order() -> None:
     tool = tool_from_record(RECORD)
     assert [(p.name, p.description, p.required) for p in tool.parameters] == [
         ("town", "Which town.", True),
@@ -33,13 +33,13 @@ def test_its_parameters_are_required_and_keep_their_order() -> None:
     ]
 
 
-def test_its_sources_are_those_of_undeclared_parameters() -> None:
+def test_parameters_of_a_tool_record_have_the_default_sources() -> None:
     town, shop = tool_from_record(RECORD).parameters
     assert town.sources == set(Source) - {Source.BOOLEAN}
     assert shop.sources == {Source.CONTEXT, Source.STEP}
 
 
-def test_only_the_name_has_to_be_there() -> None:
+def test_tool_record_requires_only_a_name() -> None:
     tool = tool_from_record({"name": "ping"})
     assert (tool.parameters, tool.results, tool.example) == ((), (), None)
 
@@ -55,7 +55,7 @@ def test_only_the_name_has_to_be_there() -> None:
         ({"example": {"query": "q"}}, "example.plan"),
     ],
 )
-def test_a_record_of_another_form_is_an_input_error_that_says_where(
+def test_invalid_field_of_a_tool_record_raises_input_error_naming_it(
     change: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(InputError, match=field):
@@ -63,6 +63,6 @@ def test_a_record_of_another_form_is_an_input_error_that_says_where(
 
 
 @pytest.mark.parametrize("record", [None, "ping", [], {}])
-def test_what_is_no_record_is_an_input_error(record: Any) -> None:
+def test_tool_record_that_is_empty_or_no_object_raises_input_error(record: Any) -> None:
     with pytest.raises(InputError, match="tools_extra"):
         tool_from_record(record)

@@ -44,7 +44,7 @@ def search(
     return [row["title"] for row in hits]
 
 
-def test_the_tool_takes_a_query_and_returns_evidence_with_its_source(store: CaseStore) -> None:
+def test_store_tool_takes_a_query_and_returns_evidence_with_source(store: CaseStore) -> None:
     tool = tool_from_store(store, name="find", description="Finds.")
     assert tool.run is not None
     (query,) = tool.parameters
@@ -55,12 +55,12 @@ def test_the_tool_takes_a_query_and_returns_evidence_with_its_source(store: Case
     assert first["source"] == "orders:o3"
 
 
-def test_results_come_best_first_and_at_most_k(store: CaseStore) -> None:
+def test_store_tool_returns_at_most_k_results_best_first(store: CaseStore) -> None:
     assert search(store, {"query": "red kettle"})[0] == "red kettle"
     assert len(search(store, {"query": "kettle"}, k=2)) == 2
 
 
-def test_results_are_read_from_metadata_or_by_a_function(store: CaseStore) -> None:
+def test_store_tool_reads_results_from_metadata_or_by_a_function(store: CaseStore) -> None:
     tool = tool_from_store(
         store,
         name="find",
@@ -73,7 +73,7 @@ def test_results_are_read_from_metadata_or_by_a_function(store: CaseStore) -> No
     assert (first["aisle"], first["shout"]) == ("garden", "GARDEN HOSE")
 
 
-def test_a_filter_is_a_parameter_that_comes_before_the_query(store: CaseStore) -> None:
+def test_store_tool_filter_is_a_parameter_before_the_query(store: CaseStore) -> None:
     tool = tool_from_store(store, name="find", description="", filters=("aisle",))
     assert [parameter.name for parameter in tool.parameters] == ["aisle", "query"]
     assert search(store, {"aisle": "cleaning", "query": "kettle"}, filters=("aisle",)) == [
@@ -83,7 +83,9 @@ def test_a_filter_is_a_parameter_that_comes_before_the_query(store: CaseStore) -
 
 
 @pytest.mark.parametrize("query", ["blue kettle", "garden hose", "customer bob"])
-def test_another_customers_cases_are_out_of_reach(store: CaseStore, query: str) -> None:
+def test_store_tool_with_scope_returns_only_cases_of_that_customer(
+    store: CaseStore, query: str
+) -> None:
     titles = search(store, {"query": query}, {"customer": "ann"}, scope=("customer",), k=10)
     assert set(titles) <= {"red kettle", "kettle descaler powder"}
     others = search(store, {"query": query}, {"customer": "bob"}, scope=("customer",), k=10)
@@ -91,7 +93,7 @@ def test_another_customers_cases_are_out_of_reach(store: CaseStore, query: str) 
     assert set(others) <= {"blue kettle", "garden hose"}
 
 
-def test_no_parameter_can_widen_the_scope(store: CaseStore) -> None:
+def test_no_parameter_of_a_store_tool_can_widen_the_scope(store: CaseStore) -> None:
     tool = tool_from_store(store, name="find", description="", scope=("customer",))
     assert [parameter.name for parameter in tool.parameters] == ["query"]
     more: dict[str, Any] = {"scope": ("customer",), "filters": ("customer",)}
@@ -102,16 +104,18 @@ def test_no_parameter_can_widen_the_scope(store: CaseStore) -> None:
 
 
 @pytest.mark.parametrize("asker", [{}, {"tenant": "t"}, {"customer": ""}, {"customer": "eve"}])
-def test_a_request_without_the_scope_finds_nothing(store: CaseStore, asker: dict[str, str]) -> None:
+def test_store_tool_finds_nothing_without_the_scope(
+    store: CaseStore, asker: dict[str, str]
+) -> None:
     assert search(store, {"query": "kettle"}, asker, scope=("customer",)) == []
 
 
-def test_hits_below_the_least_relevance_are_no_results(store: CaseStore) -> None:
+def test_store_tool_omits_hits_below_min_relevance(store: CaseStore) -> None:
     assert search(store, {"query": "red kettle"}, min_relevance=0.9) == ["red kettle"]
     assert search(store, {"query": "purple elephant"}, min_relevance=0.5) == []
 
 
-def test_hits_far_behind_the_best_one_are_no_results(store: CaseStore) -> None:
+def test_store_tool_omits_hits_far_below_the_best_hit(store: CaseStore) -> None:
     wide = search(store, {"query": "red kettle"}, near_best=0.0)
     assert {"red kettle", "blue kettle"} <= set(wide)
     assert search(store, {"query": "red kettle"}, near_best=0.45)[:2] == [
@@ -121,7 +125,7 @@ def test_hits_far_behind_the_best_one_are_no_results(store: CaseStore) -> None:
     assert search(store, {"query": "red kettle"}, near_best=0.95) == ["red kettle"]
 
 
-def test_declared_sources_are_those_of_its_parameters(store: CaseStore) -> None:
+def test_store_tool_parameters_have_the_declared_sources(store: CaseStore) -> None:
     more: dict[str, Any] = {"name": "find", "description": "", "filters": ("aisle",)}
     tool = tool_from_store(store, sources={"aisle": ("step",)}, **more)
     assert tool.parameters[0].sources == {Source.STEP}
@@ -129,7 +133,7 @@ def test_declared_sources_are_those_of_its_parameters(store: CaseStore) -> None:
         tool_from_store(store, sources={"shelf": ("step",)}, **more)
 
 
-def test_a_result_that_is_read_as_a_date_is_text(store: CaseStore) -> None:
+def test_store_tool_returns_a_date_as_text(store: CaseStore) -> None:
     tool = tool_from_store(
         store, name="find", description="Finds.", results={"on": lambda hit: date(2024, 2, 29)}, k=1
     )

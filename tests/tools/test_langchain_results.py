@@ -1,4 +1,4 @@
-"""What comes back from a LangChain tool: rows, nothing, or an error."""
+"""The results of a LangChain tool: rows, nothing, or an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(lc_tool: BaseTool, arguments: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("handler", [True, "Sorry, that failed.", lambda error: "Sorry."])
-def test_an_error_handled_as_text_counts_as_an_error(handler: Any) -> None:
+def test_error_that_langchain_handles_as_text_raises_tool_error(handler: Any) -> None:
     def fail(query: str) -> str:
         raise ToolException("no such note")
 
@@ -33,7 +33,7 @@ def test_an_error_handled_as_text_counts_as_an_error(handler: Any) -> None:
         run(lc_tool, {"query": "tea"})
 
 
-def test_an_unhandled_error_is_raised() -> None:
+def test_unhandled_error_of_a_langchain_tool_is_raised_unchanged() -> None:
     def fail(query: str) -> str:
         raise ToolException("no such note")
 
@@ -42,7 +42,7 @@ def test_an_unhandled_error_is_raised() -> None:
         run(lc_tool, {"query": "tea"})
 
 
-def test_an_artifact_is_what_the_tool_returned() -> None:
+def test_artifact_of_a_langchain_tool_is_its_result() -> None:
     @tool(response_format="content_and_artifact")
     def find(query: str) -> tuple[str, list[dict[str, str]]]:
         """Finds."""
@@ -51,7 +51,7 @@ def test_an_artifact_is_what_the_tool_returned() -> None:
     assert run(find, {"query": "tea"}) == [{"title": "a"}, {"title": "b"}]
 
 
-def test_mappings_survive_the_way_through_a_tool_message() -> None:
+def test_mappings_of_a_langchain_tool_become_rows_unchanged() -> None:
     @tool
     def find(query: str) -> list[dict[str, Any]]:
         """Finds."""
@@ -63,7 +63,9 @@ def test_mappings_survive_the_way_through_a_tool_message() -> None:
 
 @pytest.mark.parametrize("results", [("evidence",), ("title", "year")])
 @pytest.mark.parametrize("nothing", [None, [], "", {}], ids=repr)
-def test_a_tool_that_returns_nothing_has_no_rows(nothing: Any, results: tuple[str, ...]) -> None:
+def test_langchain_tool_that_returns_nothing_has_no_rows(
+    nothing: Any, results: tuple[str, ...]
+) -> None:
     @tool
     def find(query: str) -> Any:
         """Finds."""
@@ -73,7 +75,7 @@ def test_a_tool_that_returns_nothing_has_no_rows(nothing: Any, results: tuple[st
     assert rows(spec, run(find, {"query": "tea"})) == []
 
 
-def test_dates_and_decimals_that_a_langchain_tool_returns_are_text() -> None:
+def test_dates_and_decimals_of_a_langchain_tool_become_text() -> None:
     @tool
     def find(query: str) -> list[dict[str, Any]]:
         """Finds."""
@@ -92,7 +94,7 @@ def test_dates_and_decimals_that_a_langchain_tool_returns_are_text() -> None:
     assert rows(later, asyncio.run(later.run_async({"query": "tea"}, CallContext()))) == wanted
 
 
-def test_dates_in_an_artifact_are_text() -> None:
+def test_dates_in_an_artifact_of_a_langchain_tool_become_text() -> None:
     @tool(response_format="content_and_artifact")
     def find(query: str) -> tuple[str, list[date]]:
         """Finds."""
@@ -102,7 +104,7 @@ def test_dates_in_an_artifact_are_text() -> None:
     assert rows(tool_from_langchain(find), returned) == [{"evidence": "2024-02-29"}]
 
 
-def test_a_langchain_function_is_still_given_its_configuration() -> None:
+def test_langchain_function_receives_its_runnable_config() -> None:
     @tool
     def find(query: str, config: RunnableConfig) -> str:
         """Finds."""

@@ -1,4 +1,4 @@
-"""Tools of a real MCP server, a process of its own on stdio."""
+"""Tools of a real MCP server, which is a separate process on stdio."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def tools(folder: Path) -> dict[str, ToolSpec]:
     return offered(folder, results=results, sources=sources, scope=("customer",))
 
 
-def test_a_server_s_tools_are_declared_with_the_fields_of_their_output(
+def test_mcp_tools_have_the_result_fields_of_their_output_schema(
     tools: dict[str, ToolSpec],
 ) -> None:
     assert len(Toolbox(tools.values())) == len(tools) + 1
@@ -68,7 +68,7 @@ def test_a_server_s_tools_are_declared_with_the_fields_of_their_output(
     assert tools["describe"].parameters[0].sources == {Source.STEP, Source.CONTEXT}
 
 
-def test_a_plan_over_several_tools_runs_and_is_answered(
+def test_plan_with_several_mcp_tools_runs_to_an_answer(
     ask: Ask, tools: dict[str, ToolSpec]
 ) -> None:
     plan = """\
@@ -97,7 +97,7 @@ s7 = nothing(query="tea")"""
     assert "P1 has 8 GB" in answer.text
 
 
-def test_a_tool_that_fails_fails_its_step_and_the_run_goes_on(
+def test_failing_mcp_tool_fails_its_step_and_the_run_continues(
     ask: Ask, tools: dict[str, ToolSpec]
 ) -> None:
     plan = """\
@@ -112,7 +112,7 @@ s4 = search(query="tea")"""
     assert "no text" in step_of(answer, "s3")["error"]
 
 
-def test_a_server_that_dies_fails_its_step_and_serves_the_next(
+def test_mcp_server_that_dies_fails_its_step_and_serves_the_next(
     ask: Ask, tools: dict[str, ToolSpec]
 ) -> None:
     plan = 's1 = dies(query="tea")\ns2 = search(query="tea")'
@@ -121,7 +121,7 @@ def test_a_server_that_dies_fails_its_step_and_serves_the_next(
     assert "Connection closed" in step_of(answer, "s1")["error"]
 
 
-def gone(process: int) -> bool:
+def has_ended(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -129,7 +129,7 @@ def gone(process: int) -> bool:
     return False
 
 
-def test_a_slow_tool_is_abandoned_in_time_and_its_server_ends(
+def test_slow_mcp_tool_is_abandoned_in_time_and_its_server_ends(
     ask: Ask, tools: dict[str, ToolSpec], folder: Path
 ) -> None:
     started = time.monotonic()
@@ -143,10 +143,12 @@ def test_a_slow_tool_is_abandoned_in_time_and_its_server_ends(
     assert statuses(answer)["s1"] == "timed_out"
     assert time.monotonic() - started < allowed + 10
     process = int((folder / "slow").read_text())
-    until(lambda: gone(process), 18)
+    until(lambda: has_ended(process), 18)
 
 
-def test_who_asks_is_the_request_s_to_say(ask: Ask, tools: dict[str, ToolSpec]) -> None:
+def test_mcp_scope_argument_comes_from_the_run_context(
+    ask: Ask, tools: dict[str, ToolSpec]
+) -> None:
     assert [parameter.name for parameter in tools["orders"].parameters] == ["query"]
     graph = graph_of(tools.values(), 's1 = orders(query="tea")', step_seconds=60)
     answer = ask(graph, context=RunContext(scope={"customer": "C1"}))
@@ -156,7 +158,7 @@ def test_who_asks_is_the_request_s_to_say(ask: Ask, tools: dict[str, ToolSpec]) 
     assert "user's customer" in step_of(answer, "s1")["error"]
 
 
-def test_concurrent_runs_each_have_their_own_session(tools: dict[str, ToolSpec]) -> None:
+def test_concurrent_mcp_runs_get_results_of_their_own_scope(tools: dict[str, ToolSpec]) -> None:
     graph = graph_of(tools.values(), "s1 = orders(query=question)", step_seconds=60)
 
     async def orders_of(name: str) -> str:
@@ -170,7 +172,7 @@ def test_concurrent_runs_each_have_their_own_session(tools: dict[str, ToolSpec])
         assert rows == str([{"evidence": f"C{number} of C{number}"}])
 
 
-def test_names_of_two_servers_are_kept_apart_by_a_prefix(folder: Path) -> None:
+def test_prefix_makes_tool_names_of_two_mcp_servers_distinct(folder: Path) -> None:
     two = {name: connections(folder)["shop"] for name in ("a", "b")}
     tools = asyncio.run(tools_from_mcp(two, prefix=True))
     assert {"a_search", "b_search"} <= {tool.name for tool in tools}
@@ -187,7 +189,7 @@ def test_names_of_two_servers_are_kept_apart_by_a_prefix(folder: Path) -> None:
         ({"scope": ("customer", "custmer")}, r"\['custmer'\], which no tool has.*'customer'"),
     ],
 )
-def test_what_is_declared_of_nothing_is_refused(
+def test_settings_for_unknown_mcp_tools_or_arguments_are_refused(
     folder: Path, more: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ToolError, match=message):
@@ -195,7 +197,7 @@ def test_what_is_declared_of_nothing_is_refused(
 
 
 @pytest.mark.parametrize("command", ["no-such-command", "false"])
-def test_a_server_that_does_not_start_is_named(command: str) -> None:
+def test_mcp_server_that_does_not_start_raises_tool_error_naming_it(command: str) -> None:
     server: Any = {"till": {"transport": "stdio", "command": command, "args": []}}
     with pytest.raises(ToolError, match=r"'till' does not list.*Check its command"):
         asyncio.run(tools_from_mcp(server))
@@ -209,7 +211,7 @@ time.sleep(60)
 """
 
 
-def test_a_server_that_never_answers_is_told_in_time_and_ends(
+def test_silent_mcp_server_raises_tool_error_in_time_and_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("casewright.tools.from_mcp.LISTING_SECONDS", 3)
@@ -220,10 +222,12 @@ def test_a_server_that_never_answers_is_told_in_time_and_ends(
     with pytest.raises(ToolError, match=r"'till' does not list.*no answer in 3 seconds"):
         asyncio.run(tools_from_mcp(server))
     assert time.monotonic() - started < 20
-    assert gone(int(noted.read_text()))
+    assert has_ended(int(noted.read_text()))
 
 
-def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_mcp_raises_dependency_error_naming_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "langchain_mcp_adapters.tools", None)
     with pytest.raises(DependencyError, match=r"casewright\[mcp\]"):
         asyncio.run(tools_from_mcp({}))

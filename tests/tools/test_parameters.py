@@ -18,12 +18,12 @@ OPEN = {
 
 @pytest.mark.parametrize("name", ["product_id", "_id", "order_id"])
 @pytest.mark.parametrize("kind", ["any", "string", "integer"])
-def test_an_undeclared_identifier_admits_context_and_steps_only(name: str, kind: str) -> None:
+def test_identifier_parameter_allows_only_context_and_step_by_default(name: str, kind: str) -> None:
     assert Parameter(name, kind=kind).sources == IDENTIFIER
 
 
 @pytest.mark.parametrize("name", ["query", "id", "product_ids", "identity"])
-def test_any_other_undeclared_parameter_admits_everything_but_booleans(name: str) -> None:
+def test_other_parameters_allow_every_source_except_boolean_by_default(name: str) -> None:
     assert Parameter(name).sources == OPEN
 
 
@@ -36,20 +36,22 @@ def test_any_other_undeclared_parameter_admits_everything_but_booleans(name: str
         ("boolean", {Source.BOOLEAN, *IDENTIFIER}),
     ],
 )
-def test_a_typed_undeclared_parameter_admits_what_can_fit(kind: str, expected: set[Source]) -> None:
+def test_typed_parameter_allows_only_fitting_sources_by_default(
+    kind: str, expected: set[Source]
+) -> None:
     assert Parameter("given", kind=kind).sources == expected
 
 
-def test_declared_sources_are_kept_as_they_are() -> None:
+def test_declared_sources_of_a_parameter_replace_the_default() -> None:
     assert Parameter("product_id", sources=frozenset({Source.SPAN})).sources == {Source.SPAN}
 
 
-def test_an_enumeration_admits_nothing_but_its_choices() -> None:
+def test_parameter_with_choices_allows_no_other_source() -> None:
     assert Parameter("unit", choices=("c", "f")).sources == frozenset()
 
 
 @pytest.mark.parametrize("name", ["", "a b", "1a", "a-b", "é", "a\n"])
-def test_names_are_identifiers(name: str) -> None:
+def test_names_of_parameters_tools_and_results_must_be_identifiers(name: str) -> None:
     with pytest.raises(ToolError, match="named"):
         Parameter(name)
     with pytest.raises(ToolError, match="named"):
@@ -58,12 +60,12 @@ def test_names_are_identifiers(name: str) -> None:
         ToolSpec("tool", "", results=(name,))
 
 
-def test_an_unknown_kind_is_refused() -> None:
+def test_parameter_of_an_unknown_kind_is_refused() -> None:
     with pytest.raises(ToolError, match="tuple"):
         Parameter("a", kind="tuple")
 
 
-def test_a_tool_has_no_two_parameters_of_one_name() -> None:
+def test_tool_with_two_parameters_of_one_name_is_refused() -> None:
     with pytest.raises(ToolError, match="two parameters"):
         ToolSpec("tool", "", (Parameter("a"), Parameter("a")))
 
@@ -79,14 +81,14 @@ def test_a_tool_has_no_two_parameters_of_one_name() -> None:
         ("any", ["a", 1, None, []], []),
     ],
 )
-def test_a_value_fits_by_its_json_type(
+def test_parameter_fits_values_by_their_json_type(
     kind: str, fitting: list[object], other: list[object]
 ) -> None:
     parameter = Parameter("given", kind=kind)
     assert [value for value in fitting + other if parameter.fits(value)] == fitting
 
 
-def test_a_signature_shows_parameters_with_sources_choices_and_results() -> None:
+def test_tool_signature_shows_parameters_with_sources_choices_and_results() -> None:
     tool = ToolSpec(
         "weather",
         "",
@@ -99,7 +101,7 @@ def test_a_signature_shows_parameters_with_sources_choices_and_results() -> None
     assert tool.signature() == 'weather(city: span | step, unit?: "c" | "f") -> evidence, station'
 
 
-def test_no_evidence_takes_nothing_and_returns_nothing() -> None:
+def test_no_evidence_has_no_parameters_and_no_results() -> None:
     assert NO_EVIDENCE.name == "no_evidence"
     assert NO_EVIDENCE.parameters == ()
     assert NO_EVIDENCE.results == ()

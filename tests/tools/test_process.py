@@ -1,4 +1,4 @@
-"""Tools that run in processes of their own."""
+"""Tools that run in separate processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.tools import process_tools
 CONTEXT = CallContext("run", "s3", scope={"tenant": "acme"})
 
 
-def called(tool: Any, argument: str, seconds: float = 20.0) -> Call:
+def run_call(tool: Any, argument: str, seconds: float = 20.0) -> Call:
     call = Call(tool, {"a": argument}, CONTEXT, Limits(step_seconds=seconds))
     call.run()
     return call
@@ -37,9 +37,9 @@ def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
 
 
-def test_a_function_answers_from_another_process_which_ends_with_the_call() -> None:
+def test_process_tool_answers_from_another_process_that_ends_with_the_call() -> None:
     tool = tool_from_function(process_tools.whoami, results=("pid", "value"), process=True)
-    call = called(tool, "hello")
+    call = run_call(tool, "hello")
     (row,) = call.rows
     assert row["value"] == "hello for acme in s3"
     assert row["pid"] != os.getpid()
@@ -47,13 +47,13 @@ def test_a_function_answers_from_another_process_which_ends_with_the_call() -> N
     assert call.reports == [{"half": "way"}]
 
 
-def test_a_decorated_function_does_so_too() -> None:
-    (row,) = called(process_tools.decorated, "hello").rows
+def test_decorated_function_runs_in_another_process() -> None:
+    (row,) = run_call(process_tools.decorated, "hello").rows
     assert row["value"].startswith("hello by ")
     assert str(os.getpid()) not in row["value"]
 
 
-def test_who_is_not_waited_for_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+def test_cancelled_process_tool_is_killed_with_its_child_processes(tmp_path: Path) -> None:
     file = tmp_path / "pids"
     tool = tool_from_function(process_tools.hang, process=True)
 
@@ -81,11 +81,13 @@ def test_who_is_not_waited_for_is_killed_with_all_that_it_started(tmp_path: Path
         ("unicode", "end failed: RuntimeError: UnicodeDecodeError: "),
     ],
 )
-def test_a_process_that_crashes_or_raises_fails_its_step_alone(argument: str, message: str) -> None:
-    assert message in called(tool_from_function(process_tools.end, process=True), argument).error
+def test_process_tool_that_crashes_or_raises_gives_its_call_an_error(
+    argument: str, message: str
+) -> None:
+    assert message in run_call(tool_from_function(process_tools.end, process=True), argument).error
 
 
-def test_what_another_process_cannot_import_is_refused_at_once() -> None:
+def test_process_tool_that_cannot_be_imported_is_refused() -> None:
     def inner(a: str) -> str:
         """No other process finds this."""
         return a
@@ -107,7 +109,7 @@ Call(tool, {"a": sys.argv[1]}, CallContext(), Limits()).run()
 """
 
 
-def test_a_process_does_not_outlive_the_one_that_called_it(tmp_path: Path) -> None:
+def test_tool_process_ends_when_its_calling_process_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "pids"
     caller = subprocess.Popen([sys.executable, "-c", _CALLER, str(file)], cwd=ROOT)
     try:

@@ -60,7 +60,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("tool", [ONE, TWO])
 @pytest.mark.parametrize("nothing", [None, "", [], (), {}], ids=repr)
-def test_none_and_empty_values_are_no_rows(tool: ToolSpec, nothing: Any) -> None:
+def test_none_and_empty_values_give_no_rows(tool: ToolSpec, nothing: Any) -> None:
     assert rows(tool, nothing) == []
 
 
@@ -69,18 +69,18 @@ def test_a_tool_without_results_has_no_rows() -> None:
 
 
 @pytest.mark.parametrize("value", ["text", 5, 1.5, True, False, 0])
-def test_a_plain_value_fills_the_only_field(value: Any) -> None:
+def test_single_value_fills_the_only_declared_field(value: Any) -> None:
     assert rows(ONE, value) == [{"evidence": value}]
 
 
 @pytest.mark.parametrize(
     "value", [{"title": "pan", "price": 5.0}, Data("pan", 5.0), Model(title="pan", price=5.0)]
 )
-def test_mappings_dataclasses_and_models_are_one_row(value: Any) -> None:
+def test_mapping_dataclass_or_model_becomes_one_row(value: Any) -> None:
     assert rows(TWO, value) == [{"title": "pan", "price": 5.0}]
 
 
-def test_a_list_is_a_row_a_member() -> None:
+def test_list_becomes_one_row_per_member() -> None:
     assert rows(ONE, ["a", {"evidence": "b"}]) == [{"evidence": "a"}, {"evidence": "b"}]
     assert rows(TWO, (Data("a", 1.0), {"title": "b", "price": None})) == [
         {"title": "a", "price": 1.0},
@@ -88,18 +88,18 @@ def test_a_list_is_a_row_a_member() -> None:
     ]
 
 
-def test_undeclared_fields_are_left_out_and_missing_ones_are_null() -> None:
+def test_rows_omit_undeclared_fields_and_fill_missing_ones_with_null() -> None:
     assert rows(TWO, {"title": "pan", "secret": 1}) == [{"title": "pan", "price": None}]
 
 
-def test_a_row_keeps_where_it_comes_from() -> None:
+def test_row_keeps_a_source_that_is_text() -> None:
     assert rows(TWO, {"title": "pan", "source": "p:1"}) == [
         {"title": "pan", "price": None, "source": "p:1"}
     ]
     assert rows(TWO, {"title": "pan", "source": 5}) == [{"title": "pan", "price": None}]
 
 
-def test_text_for_several_fields_is_json() -> None:
+def test_text_for_several_fields_is_read_as_json() -> None:
     assert rows(TWO, '[{"title": "a"}, {"price": 2}]') == [
         {"title": "a", "price": None},
         {"title": None, "price": 2},
@@ -107,19 +107,19 @@ def test_text_for_several_fields_is_json() -> None:
 
 
 @pytest.mark.parametrize("text", ["null", "{}", "[]"])
-def test_json_text_that_holds_nothing_is_no_rows(text: str) -> None:
+def test_empty_json_text_gives_no_rows(text: str) -> None:
     assert rows(TWO, text) == []
 
 
 @pytest.mark.parametrize(
     "value", ["no json", "[1, 2]", 5, ["a"], {"name": "pan"}, [{"title": "a"}, {"x": 1}], "[" * 10]
 )
-def test_values_without_the_declared_fields_are_a_tool_error(value: Any) -> None:
+def test_value_without_the_declared_fields_raises_tool_error(value: Any) -> None:
     with pytest.raises(ToolError, match="two"):
         rows(TWO, value)
 
 
-def test_a_declared_field_without_a_value_is_not_called_undeclared() -> None:
+def test_tool_error_for_a_null_field_says_it_has_no_value() -> None:
     with pytest.raises(ToolError, match=r"none of its declared fields \['evidence'\] has a value"):
         rows(ONE, {"evidence": None})
 
@@ -129,15 +129,13 @@ def test_a_declared_field_without_a_value_is_not_called_undeclared() -> None:
     [float("nan"), float("inf"), object(), {1, 2}, b"bytes", {"evidence": object()}],
     ids=lambda value: type(value).__name__,
 )
-def test_what_json_cannot_hold_is_a_tool_error(value: Any) -> None:
+def test_value_that_json_cannot_hold_raises_tool_error(value: Any) -> None:
     with pytest.raises(ToolError, match="JSON"):
         rows(ONE, value)
 
 
 @pytest.mark.parametrize(("value", "text"), TEXTS, ids=lambda value: type(value).__name__)
-def test_dates_decimals_and_the_like_are_written_as_text_wherever_they_stand(
-    value: Any, text: str
-) -> None:
+def test_dates_decimals_and_similar_values_become_text_in_rows(value: Any, text: str) -> None:
     assert rows(ONE, value) == [{"evidence": text}]
     assert rows(ONE, [value, value]) == [{"evidence": text}] * 2
     assert rows(TWO, {"title": value, "price": [{"at": (value,)}]}) == [
@@ -147,27 +145,27 @@ def test_dates_decimals_and_the_like_are_written_as_text_wherever_they_stand(
     assert rows(TWO, Data(value, 1.0)) == [{"title": text, "price": 1.0}]
 
 
-def test_a_value_that_holds_itself_is_a_tool_error() -> None:
+def test_value_that_contains_itself_raises_tool_error() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(ToolError, match="JSON"):
         rows(ONE, {"evidence": endless})
 
 
-def test_an_array_is_a_tool_error_too() -> None:
+def test_numpy_array_raises_tool_error() -> None:
     with pytest.raises(ToolError):
         rows(ONE, np.array([1, 2]))
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"title":' * 100_000], ids=["lists", "objects"])
-def test_deeply_nested_text_is_a_tool_error(text: str) -> None:
+def test_deeply_nested_json_text_raises_tool_error(text: str) -> None:
     with pytest.raises(ToolError):
         rows(TWO, text)
 
 
 @settings(deadline=None)
 @given(st.sampled_from([ONE, TWO]), JSON)
-def test_any_value_becomes_json_plain_rows_or_a_tool_error(tool: ToolSpec, value: Any) -> None:
+def test_rows_of_any_value_are_plain_json_or_a_tool_error(tool: ToolSpec, value: Any) -> None:
     try:
         result = rows(tool, value)
     except ToolError:
@@ -176,18 +174,18 @@ def test_any_value_becomes_json_plain_rows_or_a_tool_error(tool: ToolSpec, value
     assert all(set(row) - {"source"} == set(tool.results) for row in result)
 
 
-def test_evidence_of_one_field_is_its_value() -> None:
+def test_evidence_text_of_one_field_is_its_value() -> None:
     assert evidence_text({"evidence": "12 GB"}, ["evidence"]) == "12 GB"
     assert evidence_text({"evidence": 12}, ["evidence"]) == "12"
     assert evidence_text({"evidence": ["a", "é"]}, ["evidence"]) == '["a", "é"]'
 
 
-def test_evidence_of_several_fields_names_them_in_their_order() -> None:
+def test_evidence_text_of_several_fields_names_them_in_order() -> None:
     row = {"price": 5.5, "title": "pan", "source": "p:1"}
     assert evidence_text(row, ["title", "price"]) == "title: pan; price: 5.5"
 
 
-def test_evidence_leaves_out_null_fields() -> None:
+def test_evidence_text_omits_null_fields() -> None:
     assert evidence_text({"title": "pan", "price": None}, ["title", "price"]) == "pan"
     assert evidence_text({"title": None}, ["title"]) == ""
     assert evidence_text({"title": "pan", "price": 0}, ["title", "price"]) == "title: pan; price: 0"

@@ -1,4 +1,4 @@
-"""Parameters that are filled with the tenant of the request, whatever the request says."""
+"""Parameters of the type Tenant get the tenant of the request."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def run(plan: str, context: RunContext) -> Any:
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_the_tenant_of_the_request_reaches_the_tool_and_no_plan_can_write_it(tool: Any) -> None:
+def test_tool_receives_the_tenant_of_the_request_and_plans_cannot_write_it(tool: Any) -> None:
     assert [parameter.name for parameter in tool.parameters] == ["query"]
     for tenant, value in ROWS.items():
         answer = run(f"s1 = {tool.name}(query=question)", RunContext(tenant=tenant))
         assert values(answer) == {"s1": [value]}
 
 
-def test_a_request_of_no_tenant_fails_the_step_and_says_how_to_name_one() -> None:
+def test_request_without_a_tenant_fails_the_step_naming_the_option() -> None:
     step = run("s1 = row(query=question)", RunContext()).steps[0]
     assert step["status"] == "failed"
     assert "--tenant" in step["error"]
