@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from casewright.finetune.neighbours import BLOCK, unit_embeddings
 from casewright.stores import Encoder
@@ -31,10 +29,15 @@ def similarity_groups(
         row, column = np.nonzero(vectors[start : start + BLOCK] @ vectors.T > threshold)
         rows.append(row + start)
         columns.append(column)
-    pairs = (np.concatenate(rows), np.concatenate(columns))
-    graph = coo_array((np.ones(len(pairs[0])), pairs), shape=(len(texts), len(texts)))
-    _, groups = connected_components(graph, directed=False)
-    return [int(group) for group in groups]
+    first, second = np.concatenate(rows), np.concatenate(columns)
+    groups = np.arange(len(texts))
+    while True:
+        # Each text takes the lowest number of the texts that are near it.
+        lowest = groups.copy()
+        np.minimum.at(lowest, first, groups[second])
+        if np.array_equal(lowest, groups):
+            return [int(group) for group in groups]
+        groups = lowest
 
 
 def group_folds(groups: Sequence[int], folds: int, *, seed: int = 0) -> list[list[int]]:

@@ -46,6 +46,19 @@ def test_questions_are_planned_and_answered_without_any_extra(
     assert (code, "order_lookup(" in out) == (0, True), err
 
 
+def test_own_tools_are_drafted_and_evaluated_without_any_extra(home: Path, tmp_path: Path) -> None:
+    file, messages = tmp_path / "plant.py", tmp_path / "learn.jsonl"
+    domain = ["--domain", f"{file}:domain"]
+    for arguments in (
+        ["new", str(file)],
+        ["draft", *domain, "--output", str(messages), "--yes"],
+        ["eval", *domain, "--planner", "parser", "--input", str(messages)],
+    ):
+        code, out, err = run_base(home, *arguments)
+        assert code == 0, err
+    assert "right tools" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "extra"),
     [
