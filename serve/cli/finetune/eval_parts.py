@@ -152,14 +152,15 @@ def _items(file: Path, queries: Sequence[AnnotatedQuery], toolbox: Toolbox) -> l
 
 
 def _file_notes(queries: Sequence[AnnotatedQuery], cases: Sequence[AnnotatedQuery]) -> list[str]:
-    from casewright.planner.spans import normalized
+    from casewright.finetune.neighbours import question_key
 
     notes = [] if cases else [_NO_CASES]
-    texts = {normalized(query.query) for query in cases}
-    if repeated := sum(normalized(query.query) in texts for query in queries):
+    texts = {question_key(query.query) for query in cases}
+    if repeated := [str(q.record.id) for q in queries if question_key(q.query) in texts]:
+        names = ", ".join(repeated[:5]) + (", …" if len(repeated) > 5 else "")
         notes.append(
-            f"{repeated} of the {len(queries)} questions are also plan cases: planners know their "
-            "plans."
+            f"Planners know the plans of {len(repeated)} of the {len(queries)} questions, which are"
+            f" also plan cases: {names}."
         )
     return [*notes, *_class_notes(queries)]
 

@@ -60,7 +60,7 @@ def test_finetune_eval_prints_planners_with_their_controls_and_differences(folde
     shown = ("--cases", folder / "cases.jsonl", "--removal", "--controls")
     done = evaluated(folder, "--planner", "classifiers", *shown)
     assert done.returncode == 0, done.stderr
-    assert "1 of the 3 questions are also plan cases" in done.stderr
+    assert "know the plans of 1 of the 3 questions" in done.stderr
     assert "gold plans shuffled" in done.stdout
     assert "by construction" in done.stdout
     assert "Difference from classifiers" in done.stdout
