@@ -35,6 +35,7 @@ def similarity_groups(
         # Each text takes the lowest number of the texts that are near it.
         lowest = groups.copy()
         np.minimum.at(lowest, first, groups[second])
+        np.minimum.at(lowest, second, groups[first])
         if np.array_equal(lowest, groups):
             return [int(group) for group in groups]
         groups = lowest

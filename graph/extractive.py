@@ -82,13 +82,13 @@ class ExtractiveGenerator:
                 (item, self._record(request, item) if _has_fields(item) else _short_text(text))
                 for item, text in zip(quoted, texts, strict=True)
             ]
-        return self._passages(request.question, quoted)
+        return self._passages(request.question, items)
 
     def _passages(self, question: str, items: Sequence[Evidence]) -> list[tuple[Evidence, str]]:
         """Return each passage's most similar part with adjacent parts, the best passage first.
 
-        The tool knows better than a single part which results answer the question, so a part of a
-        later result cannot take the place of a first one.
+        The tool knows better than a single part which results answer the question, so each later
+        result has a deduction.
         """
         parts = [(item, quotables(item.text)) for item in items]
         scores = self._scores(question, [part for _, passage in parts for part in passage])
@@ -101,7 +101,7 @@ class ExtractiveGenerator:
         ranked.sort(key=lambda row: -row[0])
         quotations: dict[str, tuple[Evidence, str]] = {}
         for score, item, passage, part_scores in ranked:
-            if quotations and score < MIN_SHARE * ranked[0][0]:
+            if quotations and (len(quotations) == MAX_QUOTES or score < MIN_SHARE * ranked[0][0]):
                 break
             text = _excerpt(passage, part_scores, NEXT_SIZE if quotations else FIRST_SIZE)
             quotations.setdefault(text, (item, text))

@@ -93,7 +93,9 @@ def _table_rows(lines: list[str]) -> list[str]:
     """
     has_header = len(lines) > 1 and _TABLE_RULE.fullmatch(lines[1]) is not None
     bare_lines = (line.strip().strip("|") for line in lines if not _TABLE_RULE.fullmatch(line))
-    table = [[cell.strip() for cell in _CELL_END.split(line)] for line in bare_lines]
+    table = [
+        [cell.strip().replace("\\|", "|") for cell in _CELL_END.split(line)] for line in bare_lines
+    ]
     if not table:
         return []
     header, *rows = table if has_header else [[""] * max(map(len, table)), *table]

@@ -80,7 +80,10 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
         confirmed = [] if loop is None else loop(query, PASSAGES, {}, call)
-        hits = merge_hits(confirmed, near_best(passages.best(query), 0.0, MIN_SHARE_OF_BEST))
+        best = near_best(passages.best(query), 0.0, MIN_SHARE_OF_BEST)
+        # The loop's copy of a hit lacks the similarity of tokens, which the judge reads.
+        scored = {hit.case.id: hit for hit in best}
+        hits = merge_hits([scored.get(hit.case.id, hit) for hit in confirmed], best)
         if not passages.are_sufficient(query, hits):
             titles = dict.fromkeys(
                 shorten(str(hit.case.problem.get("title", "")), MAX_TITLE_LENGTH, placeholder="…")

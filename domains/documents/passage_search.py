@@ -68,7 +68,7 @@ class PassageSearch:
         index = self._words()
         similarities = [hit.facet_scores[TOKENS] for hit in hits if TOKENS in hit.facet_scores]
         first = hit_features(query, hits, index.rarity if index else None)
-        return (*first, max(similarities)) if similarities else first
+        return first if hits and not similarities else (*first, max(similarities, default=0.0))
 
     def are_sufficient(self, query: str, hits: Sequence[Hit]) -> bool:
         """Return ``True`` if passages probably answer the question."""

@@ -60,8 +60,8 @@ class EpisodeSettings:
     Attributes:
         max_messages: Maximum number of messages that are drawn; some of them are then joined.
         mixed: Probability of the tools and messages of two toolboxes.
-        few: Probability of few of the tools; see ``_with_few_tools``. The next two are those of the
-            other episodes.
+        few: Probability of few of the tools; see ``_with_few_tools``. ``removed`` and ``added``
+            apply to the other episodes only.
         removed: Probability that a tool is removed; see ``_without_a_tool``.
         added: Probability of added tools of another toolbox, which no message needs.
         max_added: Maximum number of added tools.

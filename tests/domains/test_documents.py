@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from casewright.domains import OpenDomain, find_domain
+from casewright.domains.documents.domain import looping
 from casewright.domains.documents.passage_search import PassageSearch
 from casewright.domains.store_opening import open_waiting
 from casewright.errors import InputError
 from casewright.graph import Answer, build_graph
 from casewright.planner import CasePlanner
 from casewright.planner.request import PlanRequest
-from casewright.stores import default_encoder, document_schema
+from casewright.stores import CaseStore, Hit, default_encoder, document_schema
 from casewright.stores.documents.ingest import ingest
+from casewright.tools import Search
 from tests.domains.helpers import call
 from tests.stores.document_files import pdf, write
 
@@ -107,6 +109,27 @@ def test_a_passage_with_the_answer_in_one_sentence_comes_before_those_on_its_sub
         best = PassageSearch(store).best(question)[0]
     assert best.case.metadata["source"] == "pool.md"
     assert 0.0 < best.facet_scores["tokens"] <= 1.0001
+
+
+def test_hit_that_a_feedback_loop_confirms_keeps_its_similarity_of_tokens(
+    opened: OpenDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[tuple[float, ...]] = []
+    features = PassageSearch.features
+
+    def keep(search: PassageSearch, query: str, hits: Sequence[Hit]) -> tuple[float, ...]:
+        judged.append(features(search, query, hits))
+        return judged[-1]
+
+    def confirming(store: CaseStore, *_: object) -> Search:
+        return lambda query, count, *_: store.search(query, count)
+
+    monkeypatch.setattr(PassageSearch, "features", keep)
+    question = "How often must I descale the coffee machine?"
+    call(opened, "document_search", question)
+    call(looping(opened, confirming), "document_search", question)
+    assert len(judged[0]) == 3
+    assert judged[1] == judged[0]
 
 
 def test_files_of_roots_with_one_name_are_told_apart(tmp_path: Path) -> None:

@@ -67,15 +67,6 @@ def test_evidence_nearest_to_the_question_comes_first_and_full_quotes_all() -> N
     assert all(item.text in whole for item in items)
 
 
-def test_sentence_of_a_fourth_result_does_not_replace_a_first_result() -> None:
-    last = evidence(4, f"{LONG} Umbrellas cost nine euros.")
-    items = [*(evidence(n, f"{LONG} Umbrella {n} is blue.") for n in (1, 2, 3)), last]
-    asked = GenerationRequest("umbrellas cost how many euros?", items)
-    text = generated_text(asked, encoder=HashingEncoder(4096))
-    assert "E1" in text
-    assert "E4" not in text
-
-
 def test_list_and_code_are_quoted_on_separate_lines_below_their_heading() -> None:
     listed = "# Mill\n\nIt has:\n\n- a stone\n- a wheel"
     asked = GenerationRequest("what has it?", [evidence(1, listed)])

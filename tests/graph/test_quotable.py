@@ -61,4 +61,4 @@ def test_a_table_without_its_header_has_only_rows() -> None:
 
 def test_an_escaped_bar_does_not_end_a_cell() -> None:
     table = r"| name | type |" + "\n|---|---|\n" + r"| idle | float \| none |"
-    assert [part.text for part in quotables(table)] == [r"name: idle; type: float \| none"]
+    assert [part.text for part in quotables(table)] == ["name: idle; type: float | none"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from casewright.errors import InputError
 from casewright.stores import default_encoder
 from casewright.stores.encoders.late_interaction import late_interaction
 from tests.support.encoders import HashingEncoder
@@ -27,3 +29,13 @@ def test_a_question_without_words_is_similar_to_nothing() -> None:
 @pytest.mark.parametrize("encoder", [None, HashingEncoder()])
 def test_an_encoder_without_vectors_of_tokens_has_no_scores(encoder: HashingEncoder | None) -> None:
     assert late_interaction(encoder, "a question", ["a text"]) is None
+
+
+@pytest.mark.parametrize("value", [np.nan, None], ids=["not finite", "too few"])
+def test_wrong_token_vectors_of_an_encoder_are_refused(value: float | None) -> None:
+    class Broken(HashingEncoder):
+        def token_vectors(self, texts: list[str]) -> list[np.ndarray]:
+            return [np.full((1, 2), value)] * len(texts) if value is not None else []
+
+    with pytest.raises(InputError, match="must return finite token vectors"):
+        late_interaction(Broken(), "a question", ["a text"])
