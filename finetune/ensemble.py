@@ -18,6 +18,7 @@ from casewright.finetune.evaluation import items_of
 from casewright.finetune.evaluation.verdict import judge, same_graph
 from casewright.finetune.parser.measuring import PlanScore, accuracy_figures, asking_threshold
 from casewright.planner import AnnotatedQuery, Plan, ensemble
+from casewright.planner.parser_planner import REPEATED_CONFIDENCE
 from casewright.stores.progress import progress_bar
 
 #: Candidate weights of the model's log-probability.
@@ -95,7 +96,8 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
     by_toolbox: dict[int, list[float]] = defaultdict(list)
     for item, (score, margin) in zip(messages, features.tolist(), strict=True):
         by_toolbox[item.toolbox].append(card.confidence(score, margin))
-    sure = _parser_threshold(messages, is_right)
+    # A plan case that a question repeats needs no model.
+    sure = min(REPEATED_CONFIDENCE, _parser_threshold(messages, is_right))
     asks_below = asking_threshold(by_toolbox.values(), MAX_ASKED_BACK)
     figures: dict[str, float] = {}
     for name, plan_scores in scores.items():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from casewright.bench.decoding import systems
-from casewright.bench.decoding.systems import CASEWRIGHT_HEAD_KEPT, HEAD_KEPT, WrittenPlan
+from casewright.bench.decoding.systems import HEAD_KEPT, HEAD_KEPT_BY_CASEWRIGHT, WrittenPlan
 from casewright.bench.harness import finish, load_domain, mean, p50, p95, take_turns, timed
 from casewright.bench.models import GenerationTrial, MeasuredModel
 from casewright.bench.planner import share_right, verdicts_of
@@ -106,7 +106,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     steps = _step_costs(model, prompts[0].head)
     measured.measure_bandwidth_again()
     # Milliseconds to read the weights from memory in all model steps of a plan.
-    model_steps = np.array([plan.model_steps for plan in plans[CASEWRIGHT_HEAD_KEPT]])
+    model_steps = np.array([plan.model_steps for plan in plans[HEAD_KEPT_BY_CASEWRIGHT]])
     lower_bounds = model_steps * measured.min_step_ms
     settings = {
         "domain": tested.domain.name,
@@ -294,7 +294,7 @@ def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dic
 
 
 def _plan_figures(plans: Plans, gold: Sequence[str], lower_bounds: np.ndarray[Any, Any]) -> Figures:
-    decoded = plans[CASEWRIGHT_HEAD_KEPT]
+    decoded = plans[HEAD_KEPT_BY_CASEWRIGHT]
     times = _times(decoded)
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)

@@ -18,11 +18,11 @@ from casewright.stores import CaseStore
 PLAIN, MASKED, CASEWRIGHT = "generate", "generate, masked", "casewright"
 #: The suffix of the name of a system that caches the KV states of the prompt's head.
 HEAD_KEPT = ", head kept"
-CASEWRIGHT_HEAD_KEPT = CASEWRIGHT + HEAD_KEPT
+HEAD_KEPT_BY_CASEWRIGHT = CASEWRIGHT + HEAD_KEPT
 #: Prefix and names of the systems without a script (the tokens that a system is made to choose).
 OWN_CHOICE = "own choice: "
 OWN_DRAFTED = f"{OWN_CHOICE}{CASEWRIGHT}, drafted{HEAD_KEPT}"
-OWN_CASEWRIGHT = f"{OWN_CHOICE}{CASEWRIGHT_HEAD_KEPT}"
+OWN_CASEWRIGHT = f"{OWN_CHOICE}{HEAD_KEPT_BY_CASEWRIGHT}"
 OWN_MASKED = f"{OWN_CHOICE}{MASKED}{HEAD_KEPT}"
 #: The maximum number of tokens of masked generation.
 MAX_TOKENS = 1024

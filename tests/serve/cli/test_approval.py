@@ -87,7 +87,7 @@ def test_dry_run_prints_the_plan_with_its_price_and_calls_no_tool(home: Path, pl
 def test_budget_of_zero_calls_hides_the_tool_and_the_answer_reports_it(
     home: Path, plant: Path
 ) -> None:
-    answer = result(ask(home, plant, WARM, "--budget", "read_sensor=0", "--json"))
+    answer = result(ask(home, plant, WARM, "--budget", "read_sensor=0", "--json", typed="7\n"))
     assert "read_sensor was hidden from the planner" in answer["missing"][0]
     assert "read_sensor" not in called(plant)
 
