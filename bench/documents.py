@@ -20,7 +20,7 @@ import numpy as np
 from casewright.bench.answer import STAGES
 from casewright.bench.harness import mean, p50, tracked
 from casewright.bench.report import Report
-from casewright.domains.documents.domain import DOMAIN, MIN_SHARE_OF_BEST, open_documents
+from casewright.domains.documents.domain import DOMAIN, open_documents
 from casewright.domains.documents.passage_search import PassageSearch
 from casewright.errors import InputError
 from casewright.finetune.records import Record, read_records
@@ -30,13 +30,12 @@ from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.stores import CaseStore, Encoder, document_schema, ingest
 from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.feedback.sufficiency import FEATURES, SufficiencyJudge
-from casewright.stores.hit import near_best
 from casewright.stores.paths import data_folder
 
 FILE = "questions.jsonl"
 #: Share of off-topic questions that the trained judge refuses; the kinds "near" (the tree's own
 #: off-topic questions) and "far" (questions about other trees) have equal weights.
-REFUSED = 0.92
+REFUSED = 0.9
 NOTES = (
     "right: the answer has all words; right_and_cited: it also cites the file; refused: share of "
     "the off-topic questions; letters and ms: medians over the answered questions. Figures are "
@@ -113,7 +112,7 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
         with CaseStore(document_schema(encoder), location) as store:
             search = PassageSearch(store)
             for question in tracked(tree, [*tree_questions, *far]):
-                hits = near_best(search.best(question.question), 0.0, MIN_SHARE_OF_BEST)
+                hits = search.best(question.question)
                 values.append(search.features(question.question, hits))
                 near = "answerable" if question.file else "near"
                 labels.append((tree, near if question.tree == tree else "far"))

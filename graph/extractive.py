@@ -7,20 +7,25 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
 from casewright.graph.evidence import Evidence
 from casewright.graph.generator import Generation, GenerationRequest
-from casewright.graph.quotable import Quotable, quotables
+from casewright.graph.quotable import Quotable, cross_encoder_input, quotables
 from casewright.stores import Encoder
+from casewright.stores.encoders.cross_encoder import answer_logits, log_sum
 from casewright.stores.feedback.sufficiency import content_words
 
 #: Maximum number of quoted results of a step.
 MAX_QUOTES = 3
 #: Maximum characters of the first quotation and of the next ones: the part of a result that is most
 #: similar to the question, with adjacent parts. Results that are shorter together are quoted whole.
-FIRST_SIZE, NEXT_SIZE = 440, 160
-#: A further result is quoted if its score is at least this share of the best result's score.
+FIRST_SIZE, NEXT_SIZE = 440, 300
+#: Without a cross-encoder, a further result is quoted if its score is at least this share of the
+#: best result's score.
 MIN_SHARE = 0.7
+#: Maximum distance, in nats, of a quoted passage's logit from the best one.
+LOGIT_MARGIN = 6.0
 #: Weight, in a part's score, of the share of the question's words that the part has.
 WORD_WEIGHT = 0.3
 #: Deduction from a result's score for each result that the tool returned before it.
@@ -85,27 +90,34 @@ class ExtractiveGenerator:
         return self._passages(request.question, items)
 
     def _passages(self, question: str, items: Sequence[Evidence]) -> list[tuple[Evidence, str]]:
-        """Return each passage's most similar part with adjacent parts, the best passage first.
+        """Return the parts of the best passages that answer the question, with adjacent parts.
 
-        The tool knows better than a single part which results answer the question, so each later
-        result has a deduction.
+        With a cross-encoder, the passages keep the tool's order, and passages whose logit is far
+        below the best one are left out. Without one, the similarity to the question decides, with a
+        deduction for later results, since the tool knows better which results answer the question.
         """
-        parts = [(item, quotables(item.text)) for item in items]
-        scores = self._scores(question, [part for _, passage in parts for part in passage])
-        # Score of a passage, its evidence, its parts, and their scores.
-        ranked: list[tuple[float, Evidence, list[Quotable], list[float]]] = []
-        for rank, (item, passage) in enumerate(parts):
-            part_scores, scores = scores[: len(passage)], scores[len(passage) :]
-            if passage:
-                ranked.append((max(part_scores) - RANK_PENALTY * rank, item, passage, part_scores))
-        ranked.sort(key=lambda row: -row[0])
+        passages = [(item, parts) for item in items if (parts := quotables(item.text))]
+        inputs = [cross_encoder_input(parts) for _, parts in passages]
+        logits = answer_logits(self._encoder, question, inputs)
+        if logits is not None:
+            best = max(map(log_sum, logits), default=0.0)
+            chosen = [
+                (item, parts, scores)
+                for (item, parts), scores in zip(passages, logits, strict=True)
+                if log_sum(scores) >= best - LOGIT_MARGIN
+            ]
+        else:
+            scored = [
+                (item, parts, np.array(self._scores(question, parts)) - RANK_PENALTY * rank)
+                for rank, (item, parts) in enumerate(passages)
+            ]
+            scored.sort(key=lambda passage: -passage[2].max())
+            chosen = [p for p in scored if p[2].max() >= MIN_SHARE * scored[0][2].max()]
         quotations: dict[str, tuple[Evidence, str]] = {}
-        for score, item, passage, part_scores in ranked:
-            if quotations and (len(quotations) == MAX_QUOTES or score < MIN_SHARE * ranked[0][0]):
-                break
-            text = _excerpt(passage, part_scores, NEXT_SIZE if quotations else FIRST_SIZE)
+        for item, parts, scores in chosen[:MAX_QUOTES]:
+            text = _excerpt(parts, scores, NEXT_SIZE if quotations else FIRST_SIZE)
             quotations.setdefault(text, (item, text))
-        return [(item, text) for item, text in quotations.values()]
+        return [*quotations.values()]
 
     def _record(self, request: GenerationRequest, item: Evidence) -> str:
         fields = []
@@ -127,7 +139,9 @@ class ExtractiveGenerator:
         return [float(score) for score in vectors[1:] @ vectors[0] + WORD_WEIGHT * np.array(shared)]
 
 
-def _excerpt(parts: Sequence[Quotable], scores: Sequence[float], max_characters: int) -> str:
+def _excerpt(
+    parts: Sequence[Quotable], scores: Sequence[float] | NDArray[np.float32], max_characters: int
+) -> str:
     """Return the part with the best score, adjacent parts of the same heading, and the heading."""
     first = last = max(range(len(parts)), key=lambda number: scores[number])
     heading, length = parts[first].heading, len(parts[first].text)

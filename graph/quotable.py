@@ -7,6 +7,7 @@ never split.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -66,6 +67,11 @@ def quotables(text: str) -> list[Quotable]:
     if intro:
         parts.append(Quotable(intro, heading))
     return parts
+
+
+def cross_encoder_input(parts: Sequence[Quotable]) -> list[str]:
+    """Return the first heading and the parts, as ``CrossEncoder`` reads a passage."""
+    return [parts[0].heading if parts else "", *(part.text for part in parts)]
 
 
 def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:

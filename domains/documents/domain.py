@@ -10,19 +10,17 @@ from textwrap import shorten
 from typing import Any
 
 from casewright.domains.documents.passage_search import PASSAGES, PassageSearch
+from casewright.domains.documents.passage_text import passage_markdown
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
 from casewright.domains.search_tools import merge_hits, search_queries, search_toolbox
 from casewright.domains.store_opening import open_waiting
 from casewright.errors import InputError
 from casewright.planner import plan_store
-from casewright.stores import Case, CaseStore, Encoder
+from casewright.stores import CaseStore, Encoder
 from casewright.stores.documents.cases import document_schema, location_text, root_names, roots_of
-from casewright.stores.documents.file_walk import kind_of
-from casewright.stores.documents.splitter import HEADING_SEPARATOR
 from casewright.stores.engines.connections import ENGINE_FILE
 from casewright.stores.feedback import SentenceStrategy
-from casewright.stores.hit import near_best
 from casewright.tools import CallContext, Search, Toolbox
 from casewright.tools.spec import NEAREST
 
@@ -34,12 +32,8 @@ QUESTIONS = (
     "Why was it done this way?",
     "Which function reads the file, and what does it return?",
 )
-#: Lowest relevance of a passage, as a share of the best passage's relevance.
-MIN_SHARE_OF_BEST = 0.6
 #: Maximum number of titles, and of characters of each, in the report on an unanswered question.
 MAX_TITLES, MAX_TITLE_LENGTH = 3, 80
-#: Headings that do not describe their section.
-UNSPECIFIC = ("description", "synopsis", "configuration", "options", "details", "example", "usage")
 #: Returns the domain's annotated queries.
 queries = partial(search_queries, "d", "document_search", QUESTIONS)
 
@@ -80,8 +74,8 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
         confirmed = [] if loop is None else loop(query, PASSAGES, {}, call)
-        best = near_best(passages.best(query), 0.0, MIN_SHARE_OF_BEST)
-        # The loop's copy of a hit lacks the similarity of tokens, which the judge reads.
+        best = passages.best(query)
+        # The loop's copy of a hit lacks the cross-encoder's logit, which the judge reads.
         scored = {hit.case.id: hit for hit in best}
         hits = merge_hits([scored.get(hit.case.id, hit) for hit in confirmed], best)
         if not passages.are_sufficient(query, hits):
@@ -92,24 +86,9 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
             call.report({"event": NEAREST, "query": query, "titles": [*titles][:MAX_TITLES]})
             return []
         cases = [hit.case for hit in hits]
-        return [{"evidence": _evidence(c), "source": location_text(c, names)} for c in cases]
+        return [{"evidence": passage_markdown(c), "source": location_text(c, names)} for c in cases]
 
     return search_toolbox(document_search, "what does the manual say about cleaning the filter")
-
-
-def _evidence(case: Case) -> str:
-    """Return a passage as Markdown below its most specific heading; source code is fenced."""
-    source = str(case.metadata.get("source", ""))
-    title = str(case.problem.get("title", ""))
-    headings = [part for part in title.split(HEADING_SEPARATOR) if part != source]
-    specific = [text for text in headings if text.strip("`").lower() not in UNSPECIFIC]
-    text = str(case.solution)
-    kind = kind_of(source)
-    if kind is not None and kind.name == "code":
-        text = f"```{kind.language}\n{text}\n```"
-    elif headings and text.startswith("#"):
-        text = text.partition("\n")[2].strip() or text
-    return f"# {(specific or headings)[-1]}\n\n{text}" if headings else text
 
 
 def _no_documents(location: Path | str) -> InputError:

@@ -1,4 +1,4 @@
-"""The search for passages, by embeddings and by words together, then by late interaction."""
+"""The search for passages, by embeddings and by words together, then by a cross-encoder."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from casewright.domains.documents.passage_text import passage_markdown
 from casewright.domains.documents.word_index import WordIndex
+from casewright.graph.quotable import cross_encoder_input, quotables
 from casewright.stores import Case, CaseStore, Hit
-from casewright.stores.documents.splitter import HEADING_SEPARATOR
-from casewright.stores.encoders.late_interaction import late_interaction
+from casewright.stores.encoders.cross_encoder import answer_logits, log_sum
 from casewright.stores.feedback.sufficiency import SufficiencyJudge, hit_features
-from casewright.stores.hit import DECIMALS
+from casewright.stores.hit import DECIMALS, near_best
 
 #: Maximum number of passages of a result, and of candidates of each of the two searches.
 PASSAGES, CANDIDATES = 5, 20
-#: Maximum number of best candidates that are read again for late interaction, and its weight beside
-#: a relevance and a share of BM25. Between 2 and 6 the weight matters little.
-READ_AGAIN, LATE_WEIGHT = 12, 3.0
-#: The name of the late interaction among a hit's facet scores.
-TOKENS = "tokens"
+#: Maximum number of best candidates that the cross-encoder reads, and the weight of their first
+#: score beside its logit. Between 8 and 30 the weight matters little.
+READ, SEARCH_WEIGHT = 16, 16.0
+#: Without a cross-encoder: lowest relevance of a passage, as a share of the best one's relevance.
+MIN_SHARE_OF_BEST = 0.6
+#: The name, among a hit's facet scores, of the cross-encoder's logit that the passage answers.
+ANSWER = "answer"
+#: Maximum of the judge's third feature, and minus its minimum, so that words can outweigh it.
+MAX_ANSWER = 6.0
 #: Maximum number of passages whose words are indexed, since the index is in memory.
 MAX_INDEXED = 50_000
 
@@ -41,34 +46,40 @@ class PassageSearch:
     def best(self, query: str) -> list[Hit]:
         """Return the best passages, at most ``PASSAGES``.
 
-        Candidates are ordered by relevance plus share of BM25, and the best of them again by this
-        sum plus their late interaction with the question, which is their facet score ``TOKENS``. An
-        encoder without vectors of tokens leaves the first order.
+        The best candidates are ordered by their score and the logit of the encoder's cross-encoder,
+        if any, which becomes their facet score ``ANSWER``.
         """
+        hits, scores = self.candidates(query, READ)
+        encoder = self._documents.schema.facets[0].encoder
+        passages = [cross_encoder_input(quotables(passage_markdown(hit.case))) for hit in hits]
+        logits = answer_logits(encoder, query, passages)
+        if logits is None:
+            return near_best(hits[:PASSAGES], 0.0, MIN_SHARE_OF_BEST)
+        pairs = [(hit, log_sum(parts)) for hit, parts in zip(hits, logits, strict=True)]
+        hits = [replace(h, facet_scores={**h.facet_scores, ANSWER: logit}) for h, logit in pairs]
+        scores = {hit.case.id: SEARCH_WEIGHT * scores[hit.case.id] + logit for hit, logit in pairs}
+        return _by_score(hits, scores)[:PASSAGES]
+
+    def candidates(self, query: str, count: int) -> tuple[list[Hit], dict[str, float]]:
+        """Return passages by relevance plus share of BM25, the best first, and this sum by id."""
         question = self._documents.question(query)
         if question is None:
-            return []
+            return [], {}
         hits = [found.hit for found in question.best(CANDIDATES)]
         index = self._words()
         shares = index.shares(query) if index else {}
         by_words = heapq.nlargest(CANDIDATES, shares, key=lambda id_: shares[id_])
         hits += question.hits([*{*by_words} - {hit.case.id for hit in hits}])
         scores = {hit.case.id: hit.relevance + shares.get(hit.case.id, 0.0) for hit in hits}
-        hits = _by_score(hits, scores)[:READ_AGAIN]
-        encoder = self._documents.schema.facets[0].encoder
-        similarities = late_interaction(encoder, query, [_read_text(hit.case) for hit in hits])
-        if similarities is not None:
-            pairs = list(zip(hits, similarities, strict=True))
-            hits = [replace(h, facet_scores={**h.facet_scores, TOKENS: s}) for h, s in pairs]
-            scores = {h.case.id: scores[h.case.id] + LATE_WEIGHT * s for h, s in pairs}
-        return _by_score(hits, scores)[:PASSAGES]
+        return _by_score(hits, scores)[:count], scores
 
     def features(self, query: str, hits: Sequence[Hit]) -> tuple[float, ...]:
         """Return the ``FEATURES`` of ``SufficiencyJudge`` of passages that ``best`` returned."""
         index = self._words()
-        similarities = [hit.facet_scores[TOKENS] for hit in hits if TOKENS in hit.facet_scores]
+        logits = [hit.facet_scores[ANSWER] for hit in hits if ANSWER in hit.facet_scores]
         first = hit_features(query, hits, index.rarity if index else None)
-        return first if hits and not similarities else (*first, max(similarities, default=0.0))
+        answer = min(max(log_sum(logits), -MAX_ANSWER), MAX_ANSWER)
+        return first if hits and not logits else (*first, answer)
 
     def are_sufficient(self, query: str, hits: Sequence[Hit]) -> bool:
         """Return ``True`` if passages probably answer the question."""
@@ -89,12 +100,6 @@ def _text(case: Case) -> str:
     """Return the text of a passage to be indexed: its title, which counts twice, file and text."""
     title, source = case.problem.get("title", ""), case.metadata.get("source", "")
     return f"{title} {title} {source} {case.solution}"
-
-
-def _read_text(case: Case) -> str:
-    """Return the text of a passage for late interaction: its nearest heading, and the text."""
-    heading = str(case.problem.get("title", "")).rpartition(HEADING_SEPARATOR)[2]
-    return f"{heading}: {case.solution}"
 
 
 def _by_score(hits: Sequence[Hit], scores: Mapping[str, float]) -> list[Hit]:

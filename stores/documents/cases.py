@@ -29,7 +29,7 @@ from casewright.stores.tenant import with_tenant
 #: The default name of a collection of documents.
 COLLECTION = "documents"
 #: Version of reading and splitting. It is increased if these change, so that files are read again.
-FORMAT = 3
+FORMAT = 4
 #: Packages that read and split files; another version may give other chunks.
 READERS = (
     *("llama-index-core", "pypdf", "beautifulsoup4", "tree-sitter-language-pack"),

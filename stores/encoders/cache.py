@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import StoreError
+from casewright.stores.encoders.cross_encoder import CrossEncoder
 from casewright.stores.encoders.encoder import Encoder, checked_vectors
 from casewright.stores.progress import note
 
@@ -46,9 +47,15 @@ class CachedEncoder:
         cue: The encoder's text before a query that is compared with passages; may be empty.
     """
 
-    def __init__(self, encoder: Encoder, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        folder: Path | None = None,
+        cross_encoder: CrossEncoder | None = None,
+    ) -> None:
         self.encoder, self.name, self.dimension = encoder, encoder.name, encoder.dimension
         self.cue: str = getattr(encoder, "cue", "")
+        self._cross_encoder = cross_encoder
         self._memory: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
         self._file = _VectorFile(folder, self.dimension)
@@ -75,10 +82,12 @@ class CachedEncoder:
         embed = getattr(self.encoder, "embed_queries", None)
         return self.embed(texts) if embed is None else self._cached(texts, embed, QUERY_PREFIX)
 
-    def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]] | None:
-        """Return the vectors of each text's tokens, not cached; ``None`` without the method."""
-        embed = getattr(self.encoder, "token_vectors", None)
-        return None if embed is None else embed(texts)
+    def answer_logits(
+        self, question: str, passages: Sequence[Sequence[str]]
+    ) -> list[NDArray[np.float32]] | None:
+        """Return the cross-encoder's logits, or the encoder's; ``None`` without either."""
+        method = getattr(self._cross_encoder or self.encoder, "answer_logits", None)
+        return None if method is None else method(question, passages)
 
     def _cached(
         self, texts: Sequence[str], encode: Callable[[list[str]], Any], prefix: bytes

@@ -17,8 +17,7 @@ class Encoder(Protocol):
 
     For queries that are compared with passages, ``text_facet`` uses two optional attributes:
     ``embed_queries(texts)``, a different embedding of queries, and ``cue``, a text before each.
-    ``late_interaction`` uses a third: ``token_vectors(texts)``, the unit vectors of each text's
-    tokens, arrays (tokens, dimension).
+    The search of documents uses a third: ``answer_logits``, see ``CrossEncoder``.
     """
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
@@ -63,28 +63,9 @@ class MiniLMEncoder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as unit vectors, array (n, 384), in batches of similar length."""
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        for batch, states, mask in self._states(texts):
-            sums = (mask[:, None].astype(np.float32) @ states)[:, 0]
-            # The sum, once normalised, equals the normalised mean.
-            vectors[batch] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
-        return vectors
-
-    def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Return unit vectors of each text's tokens, arrays (tokens, 384), without end marks."""
-        vectors = [np.zeros((0, self.dimension), dtype=np.float32)] * len(texts)
-        for batch, states, mask in self._states(texts):
-            for row, text_states, length in zip(batch, states, mask.sum(axis=1), strict=True):
-                tokens = text_states[1 : length - 1]
-                vectors[row] = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
-        return vectors
-
-    def _states(
-        self, texts: Sequence[str]
-    ) -> Iterator[tuple[Sequence[int], NDArray[np.float32], NDArray[np.int32]]]:
-        """Yield batches: the texts' numbers, the states of their tokens, and 1 for each token."""
         bert, tokenizer = self._load()
         encoded = tokenizer.encode_batch(list(texts))
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         for batch in in_batches([len(text.ids) for text in encoded]):
             ids = np.zeros((len(batch), len(encoded[batch[-1]].ids)), dtype=np.int32)
             mask = np.zeros_like(ids)
@@ -94,11 +75,11 @@ class MiniLMEncoder:
             types = np.zeros_like(ids)
             # Texts that other threads encode at the same time may share the run of a single text.
             is_single = len(batch) == 1
-            yield (
-                batch,
-                bert.read(ids[0], types[0])[None] if is_single else bert(ids, types, mask),
-                mask,
-            )
+            states = bert.read(ids[0], types[0])[None] if is_single else bert(ids, types, mask)
+            sums = (mask[:, None].astype(np.float32) @ states)[:, 0]
+            # The sum, once normalised, equals the normalised mean.
+            vectors[batch] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        return vectors
 
     def _load(self) -> tuple[Bert, Tokenizer]:
         with self._lock:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from casewright.errors import InputError
 from casewright.extensions import extension, extensions
 from casewright.stores.encoders.cache import CachedEncoder
+from casewright.stores.encoders.cross_encoder import CrossEncoder
 from casewright.stores.encoders.encoder import Encoder, checked_vectors
 from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.stores.encoders.sentence_transformers import SentenceTransformersEncoder
@@ -24,7 +25,7 @@ MODEL_NAME_FIELDS = ("model_name", "model", "model_id")
 @cache
 def default_encoder() -> CachedEncoder:
     """Return the offline encoder with its caches; the process has one instance."""
-    return CachedEncoder(MiniLMEncoder(), cache_folder() / "embeddings")
+    return CachedEncoder(MiniLMEncoder(), cache_folder() / "embeddings", CrossEncoder())
 
 
 def named_encoder(name: str | None) -> CachedEncoder:

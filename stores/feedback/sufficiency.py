@@ -4,10 +4,10 @@ A passage on the question's subject has a high relevance even if it does not ans
 passage may also have the question's words by chance. The first feature is therefore a product: the
 share of the question's words in a passage, weighted by their rarity, times its relevance. This
 share is small if a long question uses other words than the passage; the second feature is therefore
-the number of the question's words in a passage. The third is the similarity of their tokens
-(``stores/encoders/late_interaction.py``), which other words with the same meaning raise too. A
-logistic regression turns them into a probability; ``casewright bench documents --fit`` trains it.
-Another regression has only the first two features, for encoders without vectors of tokens.
+the number of the question's words in a passage. The third is the cross-encoder's logit that a
+passage answers (``stores/encoders/cross_encoder.py``). A logistic regression turns them into a
+probability; ``casewright bench documents --fit`` trains it. Another regression has only the first
+two features, for encoders without a cross-encoder.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from casewright.stores.feedback.features import STOPWORDS
 from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.hit import Hit
 
-FEATURES = ("covered_relevance", "words", "similarity")
+FEATURES = ("covered_relevance", "words", "answer")
 #: The shipped judges' files, by the number of features.
-FILES = {2: "sufficiency.json", 3: "sufficiency_tokens.json"}
+FILES = {2: "sufficiency.json", 3: "sufficiency_answer.json"}
 #: Minimum number of words that a question counts as, since those of the training are longer, and
 #: maximum of the second feature, since any passage has some words of a long question.
 MIN_WORDS, MAX_WORDS = 2, 3

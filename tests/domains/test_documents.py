@@ -108,10 +108,10 @@ def test_a_passage_with_the_answer_in_one_sentence_comes_before_those_on_its_sub
         assert store.search(question, 1)[0].case.metadata["source"] != "pool.md"
         best = PassageSearch(store).best(question)[0]
     assert best.case.metadata["source"] == "pool.md"
-    assert 0.0 < best.facet_scores["tokens"] <= 1.0001
+    assert "answer" in best.facet_scores
 
 
-def test_hit_that_a_feedback_loop_confirms_keeps_its_similarity_of_tokens(
+def test_hit_that_a_feedback_loop_confirms_keeps_its_logit(
     opened: OpenDomain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged: list[tuple[float, ...]] = []

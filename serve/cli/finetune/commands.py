@@ -12,7 +12,15 @@ from typer import Option, Typer
 
 from casewright.errors import InputError
 from casewright.serve.cli.extended import extended_group
-from casewright.serve.cli.finetune import data, encoder, evaluate, parser, queries, train
+from casewright.serve.cli.finetune import (
+    cross_encoder,
+    data,
+    encoder,
+    evaluate,
+    parser,
+    queries,
+    train,
+)
 from casewright.serve.cli.options import AsJson, DomainName
 from casewright.serve.cli.output import print_facts, print_json, print_rows
 
@@ -24,7 +32,7 @@ app = Typer(
     help="Make training data, train and evaluate planners; train the case planner's reader or the "
     "judge of relevance feedback.",
 )
-for module in (data, train, parser, encoder, evaluate, queries):
+for module in (data, train, parser, encoder, cross_encoder, evaluate, queries):
     app.add_typer(module.app)
 
 #: Licences of the training sets, which a trained judge records.

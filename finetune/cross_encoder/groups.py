@@ -1,0 +1,74 @@
+"""Training examples of the cross-encoder: a question, and the passages that a search returns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from casewright.errors import InputError
+from casewright.finetune.records import Record, Text, read_records
+from casewright.graph.quotable import cross_encoder_input, quotables
+
+FILE = "questions.jsonl"
+LINE = 'A line is {"tree": "…", "question": "…", "quote": "…"}.'
+_MARKS = re.compile(r"[`*\\]")
+
+
+class QuotedQuestion(Record):
+    """A question about a tree of documents, and the words that answer it; without, off-topic."""
+
+    tree: Text
+    question: Text
+    quote: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A question and passages, each a heading and its parts.
+
+    Attributes:
+        gold: The answers, as indices of passage and part (from 0, without the heading).
+        unanswerable: True if the documents do not answer the question; false with an empty
+            ``gold`` means that the search did not find the answer.
+    """
+
+    tree: str
+    question: str
+    passages: Sequence[Sequence[str]]
+    gold: frozenset[tuple[int, int]]
+    unanswerable: bool
+
+
+def read_questions(data: Path) -> list[QuotedQuestion]:
+    """Return the questions of a folder, by tree; ``InputError`` for a missing tree."""
+    questions = []
+    for number, question in read_records(data / FILE, QuotedQuestion, LINE):
+        if not (data / question.tree).is_dir():
+            raise InputError(
+                f"{data / FILE}, line {number}: the tree {question.tree!r} is no folder in {data}. "
+                f"Unpack it there, or remove its questions. {LINE}"
+            )
+        questions.append(question)
+    return sorted(questions, key=lambda question: question.tree)
+
+
+def make_groups(
+    questions: Sequence[QuotedQuestion], search: Callable[[str], Sequence[str]]
+) -> Iterator[Group]:
+    """Yield a group for each question; ``search`` returns Markdown passages, the best first."""
+    for question in questions:
+        passages = [cross_encoder_input(quotables(text)) for text in search(question.question)]
+        quote = _plain(question.quote)
+        gold = frozenset(
+            (number, part)
+            for number, passage in enumerate(passages)
+            for part, text in enumerate(passage[1:])
+            if quote and quote in _plain(text)
+        )
+        yield Group(question.tree, question.question, passages, gold, not quote)
+
+
+def _plain(text: str) -> str:
+    return " ".join(_MARKS.sub(" ", text).lower().split())

@@ -1,0 +1,81 @@
+"""`casewright finetune cross-encoder`: training of the model that finds answers in passages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option, Typer
+
+from casewright.serve.cli.options import AsJson, Device
+from casewright.serve.cli.output import print_facts
+
+if TYPE_CHECKING:
+    from casewright.finetune.cross_encoder.groups import Group, QuotedQuestion
+
+#: Number of passages of a question's search.
+PASSAGES = 24
+
+app = Typer(add_completion=False)
+
+
+@app.command("cross-encoder")
+def finetune_cross_encoder(
+    data: Annotated[
+        Path,
+        Argument(
+            help="A folder with trees of documents and questions.jsonl: tree, question, quote."
+        ),
+    ],
+    target: Annotated[Path, Option("--output", help="The weights' file, *.safetensors.")],
+    minutes: Annotated[float, Option(min=0, help="The longest duration of the training.")] = 60,
+    held_out: Annotated[
+        list[str] | None, Option(help="A tree that gives the figures; repeatable.")
+    ] = None,
+    seed: Annotated[int, Option(min=0, help="The seed of every draw.")] = 0,
+    device: Device = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train the cross-encoder on questions and the quotes that answer them.
+
+    A line of questions.jsonl has the tree, a question, and the quote that answers it; without a
+    quote, the tree does not answer the question.
+    """
+    from casewright.finetune.cross_encoder.groups import read_questions
+    from casewright.finetune.cross_encoder.training import (
+        CrossEncoderSettings,
+        train_cross_encoder,
+    )
+    from casewright.finetune.training.run import check_writable
+
+    questions = read_questions(data)
+    check_writable(target)
+    settings = CrossEncoderSettings(minutes=minutes, seed=seed)
+    groups = list(_groups(data, questions))
+    facts = train_cross_encoder(groups, target, settings, held_out=held_out or (), device=device)
+    print_facts({"file": str(target), **facts}, as_json=as_json)
+
+
+def _groups(data: Path, questions: list[QuotedQuestion]) -> Iterator[Group]:
+    from casewright.domains.documents.passage_search import PassageSearch
+    from casewright.domains.documents.passage_text import passage_markdown
+    from casewright.finetune.cross_encoder.groups import make_groups
+    from casewright.stores import CaseStore, default_encoder, document_schema, ingest
+    from casewright.stores.progress import progress_bar
+
+    for tree, members in groupby(questions, key=lambda question: question.tree):
+        with CaseStore(document_schema(default_encoder())) as store:
+            ingest(store, data / tree)
+            search = PassageSearch(store)
+
+            def passages(question: str, search: PassageSearch = search) -> list[str]:
+                hits, _ = search.candidates(question, PASSAGES)
+                return [passage_markdown(hit.case) for hit in hits]
+
+            tree_questions = list(members)
+            with progress_bar(tree, len(tree_questions)) as advance:
+                for group in make_groups(tree_questions, passages):
+                    yield group
+                    advance(1)

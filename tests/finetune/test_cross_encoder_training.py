@@ -1,0 +1,78 @@
+"""Training of the cross-encoder: groups of passages, the training, and its errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.cross_encoder.groups import (
+    Group,
+    QuotedQuestion,
+    make_groups,
+    read_questions,
+)
+from casewright.finetune.cross_encoder.training import CrossEncoderSettings, train_cross_encoder
+from casewright.stores.encoders.cross_encoder import CrossEncoder, log_sum
+
+TEXTS = ["# Mill\n\nIt grinds corn. It has `two` stones.", "# Bakery\n\nIt has two ovens."]
+
+
+def group_of(quote: str) -> Group:
+    question = QuotedQuestion(tree="town", question="How many stones?", quote=quote)
+    [group] = make_groups([question], lambda _: TEXTS)
+    return group
+
+
+def test_group_marks_the_parts_that_hold_the_quote_without_its_marks() -> None:
+    group = group_of("It has two  stones")
+    assert group.passages == [
+        ["Mill", "It grinds corn.", "It has `two` stones."],
+        ["Bakery", "It has two ovens."],
+    ]
+    assert group.gold == {(0, 1)}
+    assert group_of("it has two").gold == {(0, 1), (1, 0)}
+    assert (group_of("three stones").gold, group_of("three stones").unanswerable) == (set(), False)
+    assert group_of("").unanswerable
+
+
+def test_question_about_a_missing_tree_is_an_input_error_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "town").mkdir()
+    lines = [{"tree": "town", "question": "q", "quote": "a"}, {"tree": "sea", "question": "q"}]
+    file = tmp_path / "questions.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 2: the tree 'sea' is no folder"):
+        read_questions(tmp_path)
+
+
+def colour_group(tree: str, item: int, *, answerable: bool = True) -> Group:
+    passages = [
+        ["Other", "Nothing is written here."],
+        ["Items", f"Item {item} stands in the hall.", f"Item {item} is red and large."],
+    ]
+    question = f"what colour is item {item}" if answerable else "who won the cup"
+    gold = frozenset({(1, 1)}) if answerable else frozenset()
+    return Group(tree, question, passages, gold, not answerable)
+
+
+def test_training_learns_which_part_answers_questions_about_a_held_out_tree(tmp_path: Path) -> None:
+    groups = [colour_group("a", item, answerable=item % 4 != 0) for item in range(16)]
+    groups += [colour_group("b", 77), colour_group("b", 78, answerable=False)]
+    settings = CrossEncoderSettings(epochs=4, batch=4, warm_up=2)
+    target = tmp_path / "weights.safetensors"
+    figures = train_cross_encoder(groups, target, settings, held_out=["b"], device="cpu")
+    assert (figures["right part"], figures["AUC of answerable"]) == (1.0, 1.0)
+    # The control: the search's first passage is the wrong one.
+    assert figures["first passage"] == 0.0
+    held_out = groups[-2]
+    read = CrossEncoder(target).answer_logits(held_out.question, held_out.passages)
+    assert read[1].argmax() == 1
+    assert log_sum(read[1]) > log_sum(read[0])
+
+
+def test_training_without_an_answer_to_train_on_is_an_input_error(tmp_path: Path) -> None:
+    groups = [colour_group("a", 1), colour_group("b", 2, answerable=False)]
+    with pytest.raises(InputError, match="No question to train on"):
+        train_cross_encoder(groups, tmp_path / "w", CrossEncoderSettings(), held_out=["a"])

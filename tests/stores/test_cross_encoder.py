@@ -1,0 +1,87 @@
+"""The cross-encoder: which part of a passage answers a question, and whether any does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from casewright.errors import InputError
+from casewright.stores.encoders.cross_encoder import (
+    MAX_PARTS,
+    UNREAD,
+    CrossEncoder,
+    answer_logits,
+    log_sum,
+)
+from tests.support.encoders import HashingEncoder
+
+QUESTION = "how many processes does a worker start by default"
+ANSWER = "The number of worker processes is set by --workers and defaults to the number of CPUs."
+OTHERS = ["Tasks are executed by several processes at once.", "Eggs are boiled for six minutes."]
+PASSAGES = [["Workers", OTHERS[0], ANSWER, OTHERS[1]], ["Kitchen", *OTHERS]]
+
+
+@pytest.fixture(scope="module")
+def cross_encoder() -> CrossEncoder:
+    return CrossEncoder()
+
+
+def test_sentence_that_answers_has_the_highest_logit(
+    cross_encoder: CrossEncoder,
+) -> None:
+    answering, other = cross_encoder.answer_logits(QUESTION, PASSAGES)
+    assert [len(answering), len(other)] == [3, 2]
+    assert answering.argmax() == 1
+    assert log_sum(answering) > log_sum(other) + 3
+
+
+def test_passages_that_do_not_answer_have_logits_below_no_answer(
+    cross_encoder: CrossEncoder,
+) -> None:
+    [logits] = cross_encoder.answer_logits("Who won the cup in 1998?", [PASSAGES[1]])
+    assert log_sum(logits) < 0
+
+
+def test_logits_do_not_depend_on_earlier_calls_or_repetitions(cross_encoder: CrossEncoder) -> None:
+    first, second = CrossEncoder().answer_logits(QUESTION, PASSAGES)
+    again = cross_encoder.answer_logits(QUESTION, [PASSAGES[1], PASSAGES[0], PASSAGES[1]])
+    np.testing.assert_allclose(again[1], first, atol=0.3)
+    np.testing.assert_array_equal(again[0], again[2])
+    np.testing.assert_allclose(again[0], second, atol=0.3)
+
+
+def test_empty_parts_and_parts_after_the_limit_are_not_read(cross_encoder: CrossEncoder) -> None:
+    long = "word " * MAX_PARTS
+    empty, cut, none = cross_encoder.answer_logits(
+        QUESTION, [["", ""], ["Long", long, ANSWER], ["Bare heading"]]
+    )
+    assert empty.tolist() == [UNREAD]
+    assert cut[0] > UNREAD
+    assert cut[1] == UNREAD
+    assert none.size == 0
+
+
+@pytest.mark.parametrize("encoder", [None, HashingEncoder()])
+def test_encoder_without_cross_encoder_has_no_logits(encoder: HashingEncoder | None) -> None:
+    assert answer_logits(encoder, QUESTION, PASSAGES) is None
+
+
+@pytest.mark.parametrize("value", [np.nan, None], ids=["not finite", "too few"])
+def test_wrong_logits_of_an_encoder_are_an_input_error(value: float | None) -> None:
+    class Broken(HashingEncoder):
+        def answer_logits(self, question: str, passages: list[list[str]]) -> list[np.ndarray]:
+            size = [len(passage) - 1 if value is not None else 0 for passage in passages]
+            return [np.full(count, value) for count in size]
+
+    with pytest.raises(InputError, match="must return a finite logit for each part"):
+        answer_logits(Broken(), QUESTION, PASSAGES)
+
+
+def test_missing_or_damaged_weights_are_an_input_error(tmp_path: Path) -> None:
+    damaged = tmp_path / "w.safetensors"
+    damaged.write_bytes(b"no weights")
+    for file in (damaged, tmp_path / "missing.safetensors"):
+        with pytest.raises(InputError, match="cannot be read"):
+            CrossEncoder(file).answer_logits(QUESTION, PASSAGES)
