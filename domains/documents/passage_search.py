@@ -20,8 +20,9 @@ PASSAGES, CANDIDATES = 5, 20
 #: Maximum number of best candidates that the cross-encoder reads, and the weight of their first
 #: score beside its logit. Between 8 and 30 the weight matters little.
 READ, SEARCH_WEIGHT = 16, 16.0
-#: Without a cross-encoder: lowest relevance of a passage, as a share of the best one's relevance.
-MIN_SHARE_OF_BEST = 0.6
+#: A passage is left out if its relevance is below this share of the best one's, and its logit is so
+#: many nats below the best one's.
+MIN_SHARE_OF_BEST, MARGIN = 0.6, 3.0
 #: The name, among a hit's facet scores, of the cross-encoder's logit that the passage answers.
 ANSWER = "answer"
 #: Maximum of the judge's third feature, and minus its minimum, so that words can outweigh it.
@@ -58,7 +59,10 @@ class PassageSearch:
         pairs = [(hit, log_sum(parts)) for hit, parts in zip(hits, logits, strict=True)]
         hits = [replace(h, facet_scores={**h.facet_scores, ANSWER: logit}) for h, logit in pairs]
         scores = {hit.case.id: SEARCH_WEIGHT * scores[hit.case.id] + logit for hit, logit in pairs}
-        return _by_score(hits, scores)[:PASSAGES]
+        hits = _by_score(hits, scores)[:PASSAGES]
+        best = max((hit.facet_scores[ANSWER] for hit in hits), default=0.0)
+        near = {hit.case.id for hit in near_best(hits, 0.0, MIN_SHARE_OF_BEST)}
+        return [h for h in hits if h.case.id in near or h.facet_scores[ANSWER] > best - MARGIN]
 
     def candidates(self, query: str, count: int) -> tuple[list[Hit], dict[str, float]]:
         """Return passages by relevance plus share of BM25, the best first, and this sum by id."""
