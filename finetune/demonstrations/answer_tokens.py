@@ -17,13 +17,13 @@ class AnswerTokens:
     Attributes:
         context: Tokens that all answers share; at least one.
         answers: The tokens after the context, a non-empty sequence for each answer.
-        lead: For each answer, how many of its first tokens belong to the context; ``context``
-            lacks them if other answers have other tokens there.
+        in_context: The number of first tokens of each answer that belong to the context. They are
+            not in ``context``, because another answer has other tokens there.
     """
 
     context: tuple[int, ...]
     answers: tuple[tuple[int, ...], ...]
-    lead: tuple[int, ...]
+    in_context: tuple[int, ...]
 
     @property
     def longest(self) -> int:
@@ -46,7 +46,7 @@ class AnswerTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._plain = PlainTokenizer.of(tokenizer.backend_tokenizer.to_str())
         bos = tokenizer.bos_token_id
-        # A model whose chat template alone adds the first token was still trained with it.
+        # If only the chat template adds the first token, the model was still trained with it.
         template = tokenizer.chat_template
         starts_with_bos = bos in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
         self._bos = (bos,) if starts_with_bos and bos is not None else ()
@@ -70,9 +70,9 @@ class AnswerTokenizer:
                 raise InputError("An answer has no text. Leave it out, or write it.")
             starts.append(start)
         ids = [encoding.ids for encoding in encodings]
-        shared = min(starts)
-        while any(other[:shared] != ids[0][:shared] for other in ids):
-            shared -= 1
-        tokens = tuple(tuple(part[shared:]) for part in ids)
-        lead = tuple(start - shared for start in starts)
-        return AnswerTokens((*self._bos, *ids[0][:shared]), tokens, lead)
+        shared_count = min(starts)
+        while any(other[:shared_count] != ids[0][:shared_count] for other in ids):
+            shared_count -= 1
+        tokens = tuple(tuple(token_ids[shared_count:]) for token_ids in ids)
+        in_context = tuple(start - shared_count for start in starts)
+        return AnswerTokens((*self._bos, *ids[0][:shared_count]), tokens, in_context)
