@@ -1,9 +1,8 @@
-"""Paragraphs as cases: multi-hop questions, and claims that cite abstracts.
+"""Reads paragraphs as cases: multi-hop questions, and claims that cite abstracts.
 
 In HotpotQA (Yang et al. 2018), 2WikiMultihopQA (Ho et al. 2020) and MuSiQue (Trivedi et al. 2022)
 all paragraphs that a question needs are relevant. In SciFact (Wadden et al. 2020) most claims cite
-one abstract, so this set shows the cost of relevance feedback when at most one relevant abstract
-can be found.
+one abstract, so this set shows the cost of relevance feedback if a question has one relevant case.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ FILES = {
 }
 #: SciFact's files of abstracts and of claims.
 CORPUS, CLAIMS = "corpus.jsonl", "claims_*.jsonl"
-#: Maximum number of claims of each half (training and test), and of abstracts; to encode all 5,183
-#: abstracts takes long.
+#: Maximum number of claims of each half (training and test), and of abstracts: all 5,183 abstracts
+#: would take long to encode.
 CLAIMS_PER_HALF, ABSTRACTS = 75, 1500
 
 
