@@ -81,12 +81,12 @@ class AnswerNetwork:
         self, questions: Sequence[AnswerTokens], cache: Any, mask: Tensor
     ) -> Logprobs:
         """Return the log-probabilities of each question's answers, without their first tokens."""
-        ids = [[token for a in q.answers for token in a[:-1]] for q in questions]
+        input_ids = [[token for a in q.answers for token in a[:-1]] for q in questions]
         targets = [[token for a in q.answers for token in a[1:]] for q in questions]
         lengths = [[len(answer) - 1 for answer in question.answers] for question in questions]
-        offsets = [[offset for n in row for offset in range(n)] for row in lengths]
+        offsets = [[offset for length in row for offset in range(length)] for row in lengths]
         # Answers are numbered from 1; the number 0 is padding.
-        numbers = [[i for i, n in enumerate(row, 1) for _ in range(n)] for row in lengths]
+        numbers = [[i for i, length in enumerate(row, 1) for _ in range(length)] for row in lengths]
         number, offset = self._padded(numbers, "right")[0], self._padded(offsets, "right")[0]
         if not number.shape[1]:
             return [[[] for _ in question.answers] for question in questions]
@@ -98,7 +98,7 @@ class AnswerNetwork:
         bias = torch.zeros(visible.shape, dtype=self._network.dtype, device=self._device)
         bias = bias.masked_fill(~visible, torch.finfo(bias.dtype).min)[:, None]
         output = self._network(
-            input_ids=self._padded(ids, "right")[0],
+            input_ids=self._padded(input_ids, "right")[0],
             attention_mask=bias,
             position_ids=mask.sum(1, keepdim=True) + offset,
             past_key_values=cache,

@@ -51,8 +51,8 @@ class AnswerTokenizer:
         starts_with_bos = bos in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
         self._bos = (bos,) if starts_with_bos and bos is not None else ()
         # Some tokenizers of transformers put a space before a text; ``PlainTokenizer`` does not.
-        word = tokenizer("Q", add_special_tokens=False)["input_ids"]
-        adds_space = word != self._plain.encode("Q") and word == self._plain.encode(" Q")
+        word_ids = tokenizer("Q", add_special_tokens=False)["input_ids"]
+        adds_space = word_ids != self._plain.encode("Q") and word_ids == self._plain.encode(" Q")
         self._space = " " if adds_space else ""
 
     def answers(self, context: str, answers: Sequence[str]) -> AnswerTokens:
@@ -62,17 +62,17 @@ class AnswerTokenizer:
         # ``tokenizers`` raises an error for lone surrogates.
         encodable = [text.encode("utf-8", "replace").decode() for text in texts]
         encodings = self._plain.tokenizer.encode_batch(encodable, add_special_tokens=False)
-        starts = []
+        answer_starts = []
         for answer, encoding in zip(answers, encodings, strict=True):
             offsets = enumerate(encoding.offsets)
             start = next((index for index, (_, end) in offsets if end > boundary), None)
             if not answer.strip() or start is None:
                 raise InputError("An answer has no text. Leave it out, or write it.")
-            starts.append(start)
+            answer_starts.append(start)
         ids = [encoding.ids for encoding in encodings]
-        shared_count = min(starts)
+        shared_count = min(answer_starts)
         while any(other[:shared_count] != ids[0][:shared_count] for other in ids):
             shared_count -= 1
-        tokens = tuple(tuple(token_ids[shared_count:]) for token_ids in ids)
-        in_context = tuple(start - shared_count for start in starts)
-        return AnswerTokens((*self._bos, *ids[0][:shared_count]), tokens, in_context)
+        answer_tokens = tuple(tuple(token_ids[shared_count:]) for token_ids in ids)
+        in_context = tuple(start - shared_count for start in answer_starts)
+        return AnswerTokens((*self._bos, *ids[0][:shared_count]), answer_tokens, in_context)

@@ -258,18 +258,18 @@ def _check_questions(questions: Questions, measure: str) -> None:
 
 def _estimate_cost(scorer: AnswerScorer, prompts: Sequence[AnswerPrompt]) -> Cost:
     """Return the cost of scoring; the time is estimated from a sample of the prompts."""
-    missing = scorer.missing(prompts) if isinstance(scorer, RecordedScorer) else prompts
-    tokens = scorer.tokens(missing)
+    unrecorded = scorer.missing(prompts) if isinstance(scorer, RecordedScorer) else prompts
+    tokens = scorer.tokens(unrecorded)
     seconds = None
     # Without a record, the sample would be scored twice.
-    if isinstance(scorer, RecordedScorer) and missing:
+    if isinstance(scorer, RecordedScorer) and unrecorded:
         # An even sample, since prompts of different settings have different lengths.
-        sample = missing[:: max(1, len(missing) // _SAMPLED_PROMPTS)][:_SAMPLED_PROMPTS]
+        sample = unrecorded[:: max(1, len(unrecorded) // _SAMPLED_PROMPTS)][:_SAMPLED_PROMPTS]
         factor = tokens / max(1, scorer.tokens(sample))
         started = time.perf_counter()
         measures.score_all(scorer, sample)
         seconds = (time.perf_counter() - started) * factor
-    return Cost(len(missing), sum(len(prompt.answers) for prompt in missing), tokens, seconds)
+    return Cost(len(unrecorded), sum(len(prompt.answers) for prompt in unrecorded), tokens, seconds)
 
 
 def _setting_results(

@@ -75,8 +75,8 @@ def select_at_random(
     rng = np.random.default_rng(seed)
     selections = []
     for question in questions:
-        order = (cases[index] for index in rng.permutation(len(cases)))
-        allowed = islice(filter(question.may_see, order), k)
+        shuffled_cases = (cases[index] for index in rng.permutation(len(cases)))
+        allowed = islice(filter(question.may_see, shuffled_cases), k)
         selections.append(ChosenDemonstrations(tuple(map(reading.demonstration, allowed))))
     return selections
 
@@ -145,7 +145,7 @@ def measure(
     Raises:
         InputError: There is no right answer, the lengths differ, or a number is not finite.
     """
-    arrays = [np.asarray(v, np.float64) for v in (right, wrong, right_alone, wrong_alone)]
+    arrays = [np.asarray(values, np.float64) for values in (right, wrong, right_alone, wrong_alone)]
     rights, wrongs, rights_alone, wrongs_alone = arrays
     if not len(rights) or len(rights) != len(rights_alone) or len(wrongs) != len(wrongs_alone):
         raise InputError(

@@ -92,11 +92,11 @@ class ModelScorer:
             )
         return tokens
 
-    def _batches(self, window: Sequence[AnswerTokens]) -> Iterator[list[int]]:
+    def _batches(self, prompts: Sequence[AnswerTokens]) -> Iterator[list[int]]:
         """Yield the indices of each batch: prompts of similar lengths, at most ``batch_tokens``."""
         batch: list[int] = []
-        for index in sorted(range(len(window)), key=lambda index: window[index].row_length):
-            if batch and (len(batch) + 1) * window[index].row_length > self._batch_tokens:
+        for index in sorted(range(len(prompts)), key=lambda index: prompts[index].row_length):
+            if batch and (len(batch) + 1) * prompts[index].row_length > self._batch_tokens:
                 yield batch
                 batch = []
             batch.append(index)
@@ -110,11 +110,11 @@ def _fingerprint(model: LanguageModel) -> str:
 
     digest = hashlib.sha256()
     for name, weight in sorted(model.network.state_dict().items()):
-        flat = weight.detach().reshape(-1)
-        last, count = max(len(flat) - 1, 0), min(_SAMPLED_VALUES, len(flat))
+        values = weight.detach().reshape(-1)
+        last, count = max(len(values) - 1, 0), min(_SAMPLED_VALUES, len(values))
         # float32 would round indices above 2^24, and might exceed the last one.
         indices = torch.linspace(0, last, count, dtype=torch.float64).long()
-        sampled: torch.Tensor = flat[indices.to(flat.device)].float().cpu()
+        sampled: torch.Tensor = values[indices.to(values.device)].float().cpu()
         digest.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
         digest.update(sampled.numpy().tobytes())
     tokenizer: Any = model.tokenizer

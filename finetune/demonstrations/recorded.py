@@ -54,14 +54,14 @@ class RecordedScorer:
         keys = [self.key(prompt) for prompt in prompts]
         stored = self._read_stored(keys)
         # The indices of all prompts with a key.
-        missing: dict[str, list[int]] = {}
+        indices_by_key: dict[str, list[int]] = {}
         for index, key in enumerate(keys):
             if key in stored:
                 yield index, stored[key]
             else:
-                missing.setdefault(key, []).append(index)
-        pending = list(missing.items())
-        unique_prompts = [prompts[indices[0]] for indices in missing.values()]
+                indices_by_key.setdefault(key, []).append(index)
+        pending = list(indices_by_key.items())
+        unique_prompts = [prompts[indices[0]] for indices in indices_by_key.values()]
         for position, likelihoods in self.scorer.score(unique_prompts):
             key, indices = pending[position]
             scores = json.dumps([astuple(likelihood) for likelihood in likelihoods])

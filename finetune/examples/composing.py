@@ -41,22 +41,22 @@ JOINS = (
     "hi, {a}, plus {b}, thanks",
 )
 #: Words that lose their capital if their message becomes {b} in a template.
-_WORDS = """
+_UNCAPITALISED_TEXT = """
 a an all any are at can could did do does find for from get give have has how if in is it let list
 look may my of on our please pull show tell the there this to was we were what whats when where
 which who whose why will with would you your
 """
-_UNCAPITALISED = frozenset(_WORDS.split())
+_UNCAPITALISED = frozenset(_UNCAPITALISED_TEXT.split())
 
 
 def with_joined_queries(
     queries: Sequence[AnnotatedQuery], share: float, rng: random.Random
 ) -> list[AnnotatedQuery]:
     """Return messages of one toolbox, of which a share is joined, two or three to a message."""
-    order = rng.sample(queries, len(queries))
-    sample = [query for query in order if _is_composable(query)][: round(share * len(queries))]
+    shuffled = rng.sample(queries, len(queries))
+    sample = [query for query in shuffled if _is_composable(query)][: round(share * len(queries))]
     sampled_ids = set(map(id, sample))
-    others = [query for query in order if id(query) not in sampled_ids]
+    others = [query for query in shuffled if id(query) not in sampled_ids]
     return [*others, *_join_at_random(sample, rng)]
 
 
@@ -84,8 +84,8 @@ def _join_at_random(unused: list[AnnotatedQuery], rng: random.Random) -> Iterato
 
 def _is_composable(query: AnnotatedQuery) -> bool:
     """Return True if the plan stays correct as a part of a joined message's plan."""
-    values = (value for step in query.plan.steps for _, value in step.arguments)
-    passes_question = any(isinstance(value, QuestionRef) for value in values)
+    argument_values = (value for step in query.plan.steps for _, value in step.arguments)
+    passes_question = any(isinstance(value, QuestionRef) for value in argument_values)
     return not (passes_question or query.record.history or NO_EVIDENCE.name in query.plan.tools)
 
 

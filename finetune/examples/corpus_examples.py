@@ -43,8 +43,8 @@ def guest_queries(
 ) -> list[AnnotatedQuery]:
     """Return guests, drawn from the other toolboxes. A guest's record adds the tools it needs."""
     pool = [(box, query) for box in others for query in box.queries]
-    order = rng.sample(pool, len(pool))
-    guests = (_make_guest(toolbox, box, query, rng) for box, query in order)
+    shuffled_pool = rng.sample(pool, len(pool))
+    guests = (_make_guest(toolbox, box, query, rng) for box, query in shuffled_pool)
     return list(islice(filter(None, guests), count))
 
 
@@ -52,14 +52,14 @@ def unanswerable_queries(
     toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, encoder: Encoder, rng: Random
 ) -> list[AnnotatedQuery]:
     """Return strangers: messages that resemble no tool, with a plan that calls ``no_evidence``."""
-    pool = [
+    candidates = [
         query
         for box in others
         for query in box.queries
         if NO_EVIDENCE.name not in query.plan.tools and not query.record.history
     ]
-    sample = rng.sample(pool, min(len(pool), 3 * count))
-    tools = tool_embeddings(encoder, (t for t in toolbox if t.name != NO_EVIDENCE.name))
+    sample = rng.sample(candidates, min(len(candidates), 3 * count))
+    tools = tool_embeddings(encoder, (tool for tool in toolbox if tool.name != NO_EVIDENCE.name))
     cosines = unit_embeddings(encoder, [query.query for query in sample]) @ tools.T
     pairs = zip(sample, cosines, strict=True)
     unanswered = [query for query, row in pairs if np.max(row) < WANTED_TOOL_SIMILARITY]
@@ -81,8 +81,8 @@ def with_decoys(queries: Sequence[AnnotatedQuery], count: int, rng: Random) -> l
         return []
     decoys = []
     for query in rng.sample(standalone, min(count, len(standalone))):
-        update = {"id": f"{query.record.id}~after", "history": rng.choice(histories)}
-        decoys.append(replace(query, record=query.record.model_copy(update=update)))
+        changes = {"id": f"{query.record.id}~after", "history": rng.choice(histories)}
+        decoys.append(replace(query, record=query.record.model_copy(update=changes)))
     return decoys
 
 

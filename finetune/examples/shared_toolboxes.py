@@ -43,9 +43,9 @@ class AddedTools:
         questions = unit_embeddings(encoder, [query.query for query in queries])
         added = [[tool_from_record(tool) for tool in query.record.tools_extra] for query in adders]
         owners = np.repeat(np.arange(len(adders)), [*map(len, added)])
-        specs = list(chain.from_iterable(added))
-        tools = tool_embeddings(encoder, specs)
-        names = np.array([tool.name for tool in specs])
+        added_specs = list(chain.from_iterable(added))
+        tools = tool_embeddings(encoder, added_specs)
+        names = np.array([tool.name for tool in added_specs])
         same_purpose = (tools @ tools.T >= SAME_TOOL_SIMILARITY) | (names[:, None] == names)
         adding_questions = questions[[self._rows[query.record.id] for query in adders]]
         self._conflicts = questions @ adding_questions.T >= SAME_QUESTION_SIMILARITY
@@ -122,9 +122,9 @@ class _Queues:
     def shuffle(self, rng: random.Random) -> None:
         """Put all queries into the queues, in a random order."""
         self._rng = rng
-        order = rng.sample(self._queries, len(self._queries))
-        self._adders = deque(query for query in order if query.record.tools_extra)
-        self._others = deque(query for query in order if not query.record.tools_extra)
+        shuffled = rng.sample(self._queries, len(self._queries))
+        self._adders = deque(query for query in shuffled if query.record.tools_extra)
+        self._others = deque(query for query in shuffled if not query.record.tools_extra)
 
     def take_leaders(self) -> list[AnnotatedQuery]:
         """Remove and return the leaders of the next toolbox; an empty list if no query is left."""

@@ -136,7 +136,7 @@ def draw_renaming(
     If several tools return a field and their pools have a common name for it, it is renamed equally
     in all of them. A tool without a pool keeps all names; a tool in ``fixed`` keeps its own name.
     """
-    taken_names = {key_of(tool.name) for tool in tools}
+    taken_keys = {key_of(tool.name) for tool in tools}
     result_names = _draw_result_names(tools, pools, settings.rename_results, rng)
     names: dict[str, ToolNames] = {}
     for tool in tools:
@@ -144,13 +144,13 @@ def draw_renaming(
             continue
         name = tool.name
         if name not in {*fixed, NO_EVIDENCE.name} and rng.random() < settings.rename_tools:
-            name = _draw_name(pool.names, taken_names, rng) or tool.name
+            name = _draw_name(pool.names, taken_keys, rng) or tool.name
         parameters: dict[str, str] = {}
-        taken_parameters = {key_of(parameter.name) for parameter in tool.parameters}
+        taken_parameter_keys = {key_of(parameter.name) for parameter in tool.parameters}
         for parameter in tool.parameters:
             entry = pool.parameters.get(parameter.name)
             if entry is not None and rng.random() < settings.rename_parameters:
-                new_name = _draw_name(entry.names, taken_parameters, rng)
+                new_name = _draw_name(entry.names, taken_parameter_keys, rng)
                 parameters[parameter.name] = new_name or parameter.name
         names[tool.name] = ToolNames(name, parameters, result_names[tool.name])
     return Renaming(names)
@@ -161,7 +161,7 @@ def _draw_result_names(
 ) -> dict[str, dict[str, str]]:
     """Return the new names of each tool's result fields, by the tool's name."""
     new_names: dict[str, dict[str, str]] = {tool.name: {} for tool in tools}
-    taken = {tool.name: set(map(key_of, tool.results)) for tool in tools}
+    taken_keys = {tool.name: set(map(key_of, tool.results)) for tool in tools}
     for result in dict.fromkeys(result for tool in tools for result in tool.results):
         alternatives = {
             tool.name: pools[tool.name].results[result]
@@ -174,17 +174,17 @@ def _draw_result_names(
         common = [name for name in first if all(name in names for names in others)]
         groups = [([tool], names) for tool, names in alternatives.items()]
         for group, names in [(list(alternatives), common)] if common else groups:
-            if name := _draw_name(names, set().union(*(taken[tool] for tool in group)), rng):
+            if name := _draw_name(names, set().union(*(taken_keys[tool] for tool in group)), rng):
                 for tool_name in group:
                     new_names[tool_name][result] = name
-                    taken[tool_name].add(key_of(name))
+                    taken_keys[tool_name].add(key_of(name))
     return new_names
 
 
 def _draw_name(names: Sequence[str], taken: set[str], rng: Random) -> str:
     """Return a random name that is not in ``taken``, or an empty text; add its key to ``taken``."""
-    free = [name for name in names if key_of(name) not in taken]
-    name = rng.choice(free) if free else ""
+    free_names = [name for name in names if key_of(name) not in taken]
+    name = rng.choice(free_names) if free_names else ""
     taken.add(key_of(name))
     return name
 
@@ -216,8 +216,8 @@ def draw_toolbox(
         return DrawnToolbox(box, Renaming(), changed=False)
     called = {name for query in leaders for name in query.plan.tools}
     tools = _draw_subset(called, box, settings, rng)
-    known = {*variation.toolbox.names, *box.names}
-    unused = [tool for tool in variation.distractors if tool.name not in known]
+    known_names = {*variation.toolbox.names, *box.names}
+    unused = [tool for tool in variation.distractors if tool.name not in known_names]
     tools += rng.sample(unused, rng.randint(0, min(settings.distractors, len(unused))))
     rng.shuffle(tools)
     tools.append(box[NO_EVIDENCE.name])  # in serving, this tool is last, too

@@ -174,13 +174,13 @@ class ToolsetGroups:
         self._tool_rows = {name: row for row, name in enumerate(toolset.tools)}
         self._question_rows = {id_: row for row, id_ in enumerate(self._needed_tools)}
         if group_size > 1:
-            self._tools = tool_embeddings(encoder, toolset.tools.values())
+            self._tool_vectors = tool_embeddings(encoder, toolset.tools.values())
             self._questions = unit_embeddings(encoder, [query.query for query in toolset.queries])
 
     def draw_groups(self, rng: random.Random) -> Iterator[tuple[list[AnnotatedQuery], Toolbox]]:
         """Yield groups of queries with their toolboxes; each query is in exactly one group."""
-        order = rng.sample(self._set.queries, len(self._set.queries))
-        waiting = {str(query.record.id): query for query in order}
+        shuffled = rng.sample(self._set.queries, len(self._set.queries))
+        waiting = {str(query.record.id): query for query in shuffled}
         by_need: dict[frozenset[str], list[str]] = defaultdict(list)
         for id_ in waiting:
             by_need[self._needed_tools[id_]].append(id_)
@@ -246,11 +246,11 @@ class ToolsetGroups:
         other_tools = [tool for tool in tools if tool not in self._set.listed_tools[id_]]
         if not other_tools:
             return True
-        vectors = self._tools[[self._tool_rows[tool] for tool in other_tools]]
+        vectors = self._tool_vectors[[self._tool_rows[tool] for tool in other_tools]]
         if np.any(vectors @ self._questions[self._question_rows[id_]] >= WANTED_TOOL_SIMILARITY):
             return False
         needed = [self._tool_rows[tool] for tool in self._needed_tools[id_]]
-        return not np.any(vectors @ self._tools[needed].T >= SAME_TOOL_SIMILARITY)
+        return not np.any(vectors @ self._tool_vectors[needed].T >= SAME_TOOL_SIMILARITY)
 
 
 def toolset_examples(
@@ -283,7 +283,7 @@ def toolset_examples(
                         yield from task_examples(varied, ttg, rng, copy)
                     advance(len(queries))
 
-    results: list[TrainingExample] = []
+    examples_of_all: list[TrainingExample] = []
     entries = []
     seen_keys: set[str] = set()
     for number, source in enumerate(sources):
@@ -291,7 +291,7 @@ def toolset_examples(
         refused: Counter[str] = Counter()
         toolset = Toolset.read(source, test_question_keys, seen_keys, rng, refused)
         examples = without_duplicates(examples_of(toolset, source.copies, rng))
-        results += examples
+        examples_of_all += examples
         set_reader = READERS[source.reader]
         # The test set is not contaminated: its questions and tools are omitted.
         exception = f" except {Path(source.measuring).name}" if source.measuring else ""
@@ -307,4 +307,4 @@ def toolset_examples(
                 "refused": dict(sorted(refused.items())),
             }
         )
-    return results, entries
+    return examples_of_all, entries

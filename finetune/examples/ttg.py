@@ -177,9 +177,9 @@ def _draw_listing(plan: Plan, rng: random.Random) -> list[int] | None:
     if not dependent or len(steps) > len(ascii_uppercase):
         return None
     for _ in range(MAX_SHUFFLES):
-        order = rng.sample(steps, len(steps))
-        if order != steps and _run_order(plan, order) == steps:
-            return order
+        listing = rng.sample(steps, len(steps))
+        if listing != steps and _run_order(plan, listing) == steps:
+            return listing
     # A step that is listed directly before the step that it needs still runs directly after that.
     later = rng.choice(dependent)
     steps[later - 1], steps[later] = later, later - 1
@@ -301,10 +301,10 @@ def task_examples(
     record = varied.query.record
     source = record.query if record.id is None else str(record.id)
     suffix = f"@{copy}" if copy > 1 else ""
-    head = _shared_head(varied.request.toolbox)
-    prompt = Prompt(head, render_tail(varied.request, varied.plan_cases))
+    shared_head = _shared_head(varied.request.toolbox)
+    prompt = Prompt(shared_head, render_tail(varied.request, varied.plan_cases))
     tasks: list[tuple[str, PromptAndAnswer]] = [(PLAN_TASK, (prompt, str(varied.plan)))]
-    subject = Subject(varied, Prompt(head, render_tail(varied.request, ())))
+    subject = Subject(varied, Prompt(shared_head, render_tail(varied.request, ())))
     names = list(dict.fromkeys(settings.tasks))
     for name in rng.sample(names, len(names)):
         if len(tasks) < count and (task := TASKS[name](subject, rng)) is not None:

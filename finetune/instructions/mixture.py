@@ -125,7 +125,7 @@ def _read_pool(
 ) -> list[Instruction]:
     """Return the sources' usable instructions within the limits, each prompt once."""
     pool: list[Instruction] = []
-    seen: set[str] = set()
+    seen_keys: set[str] = set()
 
     def refuse(reason: str) -> None:
         refused[f"{READER}: {reason}"] += 1
@@ -137,10 +137,10 @@ def _read_pool(
                 refuse("longer than max_characters")
             elif not item.is_readable:
                 refuse("control characters, or no Unicode")
-            elif item.key in seen:
+            elif item.key in seen_keys:
                 refuse("a repeated prompt")
             else:
-                seen.add(item.key)
+                seen_keys.add(item.key)
                 usable.append(item)
         if source.limit is not None and source.limit < len(usable):
             usable = [usable[i] for i in sorted(rng.sample(range(len(usable)), source.limit))]

@@ -215,9 +215,9 @@ class RuleEvolver:
 
     def _pick_rules(self, instruction: Instruction, count: int) -> list[Rule]:
         # Each rule has its own random generator, so that rules do not affect each other.
-        fitting = [r for r in RULES.values() if r.apply(instruction, random.Random(0))]
+        applicable = [r for r in RULES.values() if r.apply(instruction, random.Random(0))]
         picked: list[Rule] = []
-        for rule in sorted(fitting, key=lambda r: (1 + self.used[r.kind]) * self._rng.random()):
+        for rule in sorted(applicable, key=lambda r: (1 + self.used[r.kind]) * self._rng.random()):
             if len(picked) < count and not any(rule.parts & other.parts for other in picked):
                 picked.append(rule)
         return picked

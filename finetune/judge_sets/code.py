@@ -166,7 +166,7 @@ def ask_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion
     Functions and wordings are drawn with a seed. If several files have a function's symbol, the
     question names the file.
     """
-    counts = Counter(function.symbol for function in definitions)
+    symbol_counts = Counter(function.symbol for function in definitions)
     sample: list[PackageDefinition] = []
     for package in sorted({function.package for function in definitions}):
         candidates = [f for f in definitions if f.package == package and f.is_askable]
@@ -175,7 +175,7 @@ def ask_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion
         sample += candidates[:PER_PACKAGE]
     # Shuffled again, so that the first questions are from all packages.
     random.Random(SEED).shuffle(sample)
-    return [_question(function, unique=counts[function.symbol] == 1) for function in sample]
+    return [_question(function, unique=symbol_counts[function.symbol] == 1) for function in sample]
 
 
 def _question(function: PackageDefinition, *, unique: bool) -> LabelledQuestion:
@@ -235,12 +235,12 @@ def _read_package(
             continue
         cases = document_cases(chunks, store, f"{package} {version}", source, digest(data))
         definitions = []
-        for symbol, (first, *others) in sorted(by_symbol.items()):
+        for symbol, (definition, *same_symbol) in sorted(by_symbol.items()):
             all_ids = [case.id for case in cases if case.metadata.get("symbol") == symbol]
             # Questions ask only for functions and methods with a unique symbol.
-            chunk_ids = tuple(all_ids) if first.is_function and not others else ()
+            chunk_ids = tuple(all_ids) if definition.is_function and not same_symbol else ()
             definitions.append(
-                PackageDefinition(package, source, symbol, chunk_ids, first.in_class)
+                PackageDefinition(package, source, symbol, chunk_ids, definition.in_class)
             )
         yield cases, definitions
 

@@ -55,12 +55,12 @@ def labelled_set(folder: Path) -> FeedbackSet:
 
 def _read_lines(file: Path, model: type[Labelled]) -> Iterator[tuple[str, Labelled]]:
     """Yield each record of a file after its location; raise ``InputError`` for a repeated id."""
-    seen: set[str] = set()
+    ids: set[str] = set()
     for number, record in read_records(file, model, f"See {CASES} and {QUESTIONS} in the docs."):
         location = f"{file}, line {number}"
-        if record.id in seen:
+        if record.id in ids:
             raise InputError(f"{location}: the id {record.id!r} is not unique. Change it.")
-        seen.add(record.id)
+        ids.add(record.id)
         yield location, record
-    if not seen:
+    if not ids:
         raise InputError(f"{file} is empty. Give one JSON object a line.")

@@ -141,7 +141,7 @@ def rest_file(output: Path, path: Path | None = None) -> Path:
     """Return a new file for the remaining lines: ``path``, or a file beside the output."""
     if path is None:
         suffixes = chain([".rest.jsonl"], (f".rest-{number}.jsonl" for number in count(2)))
-        return next(p for p in map(output.with_suffix, suffixes) if not p.exists())
+        return next(file for file in map(output.with_suffix, suffixes) if not file.exists())
     if path.exists():
         raise InputError(f"--rest {path} exists already. Choose a new file for the rest.")
     return path

@@ -108,13 +108,13 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
     the square of the pool's size. ``InputError`` if the pool is no array of vectors, or smaller
     than ``size``.
     """
-    earlier = vectors[:0] if chosen is None else chosen
-    check_pools(vectors, earlier)
+    earlier_picks = vectors[:0] if chosen is None else chosen
+    check_pools(vectors, earlier_picks)
     count = len(vectors)
     _check_size(size, count)
     covered = np.zeros(count)
-    if len(earlier) and count:
-        covered = np.maximum(best_similarity(vectors, earlier), 0.0)
+    if len(earlier_picks) and count:
+        covered = np.maximum(best_similarity(vectors, earlier_picks), 0.0)
     # A candidate's first gain is its decrease if another pick covered every query fully.
     gains = _gain_decreases(vectors, np.arange(count), covered, np.full(count, np.inf))
     picks: list[int] = []
@@ -257,10 +257,10 @@ def initial_queries(
 
 
 def _unique(queries: Sequence[AnnotatedQuery]) -> list[AnnotatedQuery]:
-    first: dict[tuple[str, str], AnnotatedQuery] = {}
+    first_query: dict[tuple[str, str], AnnotatedQuery] = {}
     for query in queries:
-        first.setdefault((normalized(query.query), str(query.plan)), query)
-    return list(first.values())
+        first_query.setdefault((normalized(query.query), str(query.plan)), query)
+    return list(first_query.values())
 
 
 def _initial_size(queries: Sequence[AnnotatedQuery], settings: SamplingSettings) -> int:

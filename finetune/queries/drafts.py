@@ -50,20 +50,20 @@ def usable_drafts(
 
     ``records`` have query, context and plan. The messages of the result are added to ``seen``.
     """
-    result = ReviewBatch()
+    batch = ReviewBatch()
     for draft in records:
-        if len(result.records) == count:
+        if len(batch.records) == count:
             break
         try:
             record = checked_record({"id": message_id("d", draft), **draft}, toolbox, ())
         except (PlanError, InputError):
-            result.rejected[RejectReason.INVALID] += 1
+            batch.rejected[RejectReason.INVALID] += 1
             continue
         if (reason := seen.add_new(record["query"])) is None:
-            result.records.append(record)
+            batch.records.append(record)
         else:
-            result.rejected[reason] += 1
-    return result
+            batch.rejected[reason] += 1
+    return batch
 
 
 def message_id(prefix: str, record: Mapping[str, Any]) -> str:
@@ -74,8 +74,8 @@ def message_id(prefix: str, record: Mapping[str, Any]) -> str:
 
 def message_key(record: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the identity of a message: its text, context, history and tenant."""
-    others = (record.get(name) or None for name in ("context", "history", "tenant"))
-    return (normalized(str(record["query"])), *others)
+    further_fields = (record.get(name) or None for name in ("context", "history", "tenant"))
+    return (normalized(str(record["query"])), *further_fields)
 
 
 def template_drafts(

@@ -46,26 +46,26 @@ def read_queries(path: Path) -> list[dict[str, Any]]:
 def _read_values(path: Path) -> Iterator[tuple[str, int, Any]]:
     """Yield a word for each value (``entry`` or ``line``), its number from 1, and the value."""
     text = read_text(path)
-    start = text.lstrip()[:1]
-    if start == "[":
+    first_character = text.lstrip()[:1]
+    if first_character == "[":
         try:
-            listed = json.loads(text)
+            entries = json.loads(text)
         except (ValueError, RecursionError) as error:
             # A file of text may begin with a bracket, too.
             if path.suffix.lower() == ".json":
                 raise InputError(f"{path} is no JSON list: {error}.") from error
         else:
-            yield from (("entry", number, value) for number, value in enumerate(listed, 1))
+            yield from (("entry", number, value) for number, value in enumerate(entries, 1))
             return
     # Not splitlines: a text of JSON may contain other line separators.
     for number, line in enumerate(text.split("\n"), 1):
         if not (value := line.strip()):
             continue
-        if start in ("{", '"'):
+        if first_character in ("{", '"'):
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                if start == "{":
+                if first_character == "{":
                     raise InputError(f"{path}, line {number}: no JSON: {error}.") from error
         yield "line", number, value
 
@@ -124,8 +124,8 @@ class ResumedLines:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.records: list[dict[str, Any]] = []
-        *complete, last = (read_text(path) if path.exists() else "").split("\n")
-        for number, line in enumerate((*complete, last), 1):
+        *complete, last_line = (read_text(path) if path.exists() else "").split("\n")
+        for number, line in enumerate((*complete, last_line), 1):
             # Only the last line may be incomplete: the beginning of a record, after a killed run.
             record = _parsed_json(line)
             if isinstance(record, dict) and isinstance(record.get("query"), str):
@@ -135,8 +135,8 @@ class ResumedLines:
                     f"{path}, line {number}: no annotated query. Choose another file: this command "
                     "adds only to files that it wrote."
                 )
-        if last.strip():
-            is_complete = bool(_parsed_json(last))
+        if last_line.strip():
+            is_complete = bool(_parsed_json(last_line))
             self._write("\n" if is_complete else "", remove_last=not is_complete)
         self._known_size = self._size()
 

@@ -177,8 +177,8 @@ def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
             parameter = toolbox[step.tool].parameter(name)
             if parameter is None or Source.SPAN not in parameter.sources:
                 continue
-            parts = value.items if isinstance(value, ListValue) else (value,)
-            texts = [p.value for p in parts if isinstance(p, Literal) and isinstance(p.value, str)]
+            values = value.items if isinstance(value, ListValue) else (value,)
+            texts = [p.value for p in values if isinstance(p, Literal) and isinstance(p.value, str)]
             if not all(text in parameter.choices or is_span(text, question) for text in texts):
                 return False
     return True
@@ -255,13 +255,13 @@ class QueryWriter:
         seen.add(self._known_questions)
         failures = 0
         for kind in self.kinds:
-            texts: list[str] = []
+            questions: list[str] = []
             for _ in range(math.ceil(per_kind / PER_REQUEST) + SPARE_CALLS):
-                missing = per_kind - len(texts)
+                missing = per_kind - len(questions)
                 if not missing or report.stopped:
                     break
                 try:
-                    answer = self._ask(kind, min(missing, PER_REQUEST), texts)
+                    answer = self._ask(kind, min(missing, PER_REQUEST), questions)
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
                     failures += 1
                     if failures == MAX_FAILURES:
@@ -272,7 +272,7 @@ class QueryWriter:
                 records = (self._read_new(fields, kind, seen) for fields in written_objects(answer))
                 for record in islice(filter(None, records), missing):
                     report.records.append(record)
-                    texts.append(record["query"])
+                    questions.append(record["query"])
             advance(1)
         return report
 

@@ -17,7 +17,7 @@ TOOLS = "tool.jsonl"
 FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
 #: A label that stands for a field of an earlier call's response.
 _RESPONSE = re.compile(r"API_call_\d+")
-_WORD = re.compile(r"[^\W_]+")
+_WORD_PATTERN = re.compile(r"[^\W_]+")
 
 
 class _Tool(Record):
@@ -95,5 +95,5 @@ def _resolve(value: Any, responses: Mapping[str, StepRef]) -> Any:
 
 def _is_foreign(value: Any, question: str) -> bool:
     """Return True if a value is a text and no word of it occurs in the question's characters."""
-    words = _WORD.findall(str(value).casefold())
+    words = _WORD_PATTERN.findall(str(value).casefold())
     return isinstance(value, str) and not any(word in question.casefold() for word in words)

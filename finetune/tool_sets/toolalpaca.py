@@ -92,8 +92,8 @@ def _gold_calls(
         # Some calls were copied from another question.
         if not all(calls.shares_words(value, question) for value in arguments.values()):
             raise calls.Unfit("a text that has no word of the question")
-        public = {key: value for key, value in arguments.items() if key not in secrets}
-        yield calls.GoldCall(name, public)
+        without_secrets = {key: value for key, value in arguments.items() if key not in secrets}
+        yield calls.GoldCall(name, without_secrets)
         earlier_tools.append(name)
 
 
@@ -160,10 +160,10 @@ def _result_fields(text: str, components: Mapping[str, str]) -> Iterator[str]:
     if not structure.startswith("Object{"):
         return
     # Inner objects and lists are removed, so that only the outer fields remain.
-    flat, removed_count = structure.removeprefix("Object{"), 1
+    fields_text, removed_count = structure.removeprefix("Object{"), 1
     while removed_count:
-        flat, removed_count = re.subn(r"[{\[][^{}\[\]]*[}\]]", "", flat)
-    fields, *_ = re.split(r"(?<=[}\]])", flat, maxsplit=1)
+        fields_text, removed_count = re.subn(r"[{\[][^{}\[\]]*[}\]]", "", fields_text)
+    fields, *_ = re.split(r"(?<=[}\]])", fields_text, maxsplit=1)
     for declared in re.findall(r"([^,}\]]*)[,}\]]", fields):
         if (field := declared.partition(":")[0].strip()).isidentifier():
             yield field
