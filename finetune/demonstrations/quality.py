@@ -14,7 +14,7 @@ from casewright.stores.progress import progress_bar
 
 #: The quality range of a schema for log-probabilities.
 QUALITY_RANGE = (-20.0, 0.0)
-#: Minimum number of measured cases to write to the store at once, before the last ones.
+#: Number of measured cases after which they are written to the store.
 _CASES_PER_WRITE = 256
 
 

@@ -261,12 +261,12 @@ def corpus_examples(
             all_queries += queries
             train += make_examples(box, queries, settings.copies, tevo, ttg)
             advance(1)
-    as_served = tevo.model_copy(update={"enabled": False}), TtgSettings(tasks_per_query=1)
+    no_tevo, plan_only = tevo.model_copy(update={"enabled": False}), TtgSettings(tasks_per_query=1)
     validation = []
     for box in read_corpus("validation"):
         count = min(settings.validation, len(box.queries))
         sample = Random(f"{seed}:held:{box.name}").sample(box.queries, count)
-        validation += make_examples(box, sample, 1, *as_served)
+        validation += make_examples(box, sample, 1, no_tevo, plan_only)
     manifest_entry = {
         "toolboxes": len(boxes),
         "queries": len(all_queries),

@@ -105,6 +105,6 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
 
 
 def in_validation(key: str, share: float, *, seed: int = 0) -> bool:
-    """Return True if a key's hash puts it into validation, as it does a share of all keys."""
+    """Return True if a key's hash selects it for validation, as it selects a share of all keys."""
     digest = hashlib.blake2b(f"{seed}:{key}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") < share * 2**64

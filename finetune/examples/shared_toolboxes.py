@@ -50,9 +50,9 @@ class AddedTools:
         adding_questions = questions[[self._rows[query.record.id] for query in adders]]
         self._conflicts = questions @ adding_questions.T >= SAME_QUESTION_SIMILARITY
         self._similar = np.zeros((len(adders), len(adders)), bool)
-        for row, owner in enumerate(owners):
-            self._conflicts[:, owner] |= questions @ tools[row] >= WANTED_TOOL_SIMILARITY
-            self._similar[owner, owners[same_purpose[row]]] = True
+        for tool_index, owner in enumerate(owners):
+            self._conflicts[:, owner] |= questions @ tools[tool_index] >= WANTED_TOOL_SIMILARITY
+            self._similar[owner, owners[same_purpose[tool_index]]] = True
 
     def may_see(self, query: AnnotatedQuery, leaders: Sequence[AnnotatedQuery]) -> bool:
         """Return True if a query needs none of the tools that the leaders add."""

@@ -30,11 +30,11 @@ class TevoSettings(Section):
     Attributes:
         enabled: If false, only the plan cases in the prompt's tail vary.
         unchanged: Share of prompts with the toolbox as in serving.
-        drop_tools: Share of changed prompts that have only a random subset of the other tools.
+        drop_tools: Share of changed prompts that have only a random subset of the unneeded tools.
         rename_tools: Share of tools with another name.
         rename_parameters: Share of parameters with another name.
         rename_results: Share of result fields with another name, which is the same in all tools.
-        reword: Share of descriptions from the pool.
+        reword: Share of descriptions that are replaced by others from the pool.
         examples: Share of tools whose example is a sampled query, instead of the tool's own one.
         no_example: Share of tools without an example.
         distractors: Maximum number of added tools that no plan needs.

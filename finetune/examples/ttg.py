@@ -98,7 +98,7 @@ def identify_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | No
 
 
 def complete_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Return the task to complete a plan from its first steps; it needs a plan of two steps."""
+    """Return the task to complete a plan from its first steps; ``None`` for a plan of one step."""
     lines = str(subject.varied.plan).split("\n")
     if len(lines) < 2:
         return None
@@ -107,7 +107,7 @@ def complete_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | Non
 
 
 def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Return the task to fill a masked step; it needs a plan of two steps."""
+    """Return the task to fill a masked step; ``None`` for a plan of one step."""
     lines = str(subject.varied.plan).split("\n")
     if len(lines) < 2:
         return None
@@ -119,7 +119,7 @@ def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
 
 
 def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Return the task to fill masked arguments; of a parameter, only equal values are masked."""
+    """Return the task to fill masked arguments; masked values of one parameter are equal."""
     plan = subject.varied.plan
     arguments = [
         (number, step.tool, name, value)

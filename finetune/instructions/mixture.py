@@ -151,7 +151,7 @@ def _read_pool(
 def _evolve_first(
     settings: InstructionSettings, pool: Sequence[Instruction], count: int, rng: random.Random
 ) -> list[Instruction]:
-    """Return ``count`` evolved instructions with different prompts, of the first in a pool."""
+    """Return ``count`` evolved instructions with different prompts, from the start of a pool."""
     evolver = RuleEvolver(rng, settings.constraints)
     evolved: dict[str, Instruction] = {}
     for instruction in chain.from_iterable(repeat(pool, _ROUNDS)):

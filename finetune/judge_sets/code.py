@@ -98,7 +98,7 @@ class PackageDefinition:
 
     @property
     def key(self) -> str:
-        """File and symbol, which are the id of a question for the function and so set its half."""
+        """File and symbol: the id of the function's question, which determines the half."""
         return f"{self.source}:{self.symbol}"
 
     @property

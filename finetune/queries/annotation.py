@@ -106,7 +106,7 @@ def annotate(
     toolbox: Toolbox,
     classes: Collection[str] = (),
 ) -> AnnotationReport:
-    """Add those correct lines of a sheet (``sheet_lines``) to the output that it does not have.
+    """Add the correct lines of a sheet (``sheet_lines``) to the output, without repetitions.
 
     ``classes`` are those of ``checked_record``.
     """

@@ -143,7 +143,7 @@ def _gain_decreases(
 def extreme_queries(initial: Vectors, large: Vectors, share: float) -> NDArray[np.int64]:
     """Return the rows of the large pool (N, d) in the most and the least similar pairs, ascending.
 
-    A pair is a query of either pool. ``share * N`` rows (rounded) are most similar, and as many
+    A pair has one query of each pool. ``share * N`` rows (rounded) are most similar, and as many
     least similar. If similarities are equal to six decimals, the lower row comes first.
     """
     count = round(share * len(large))
@@ -163,7 +163,7 @@ class SamplingSettings(Section):
         method: ``all``; ``random``; or a method that adds queries to a random initial pool.
         size: Number of queries with the initial pool; by default twice the initial pool.
         initial: Size of the initial pool; below 1, a share of the queries.
-        extremes: For DQS, the share of the other queries that is most, and that is least similar.
+        extremes: For DQS, the share of the other queries that counts as most (or least) similar.
     """
 
     method: Literal["all"] | Method = "all"

@@ -54,7 +54,7 @@ def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
                 raise InputError(
                     f"{location}: there is no answer with the id {item.id!r} in {GOLD_FOLDER}."
                 )
-            # ``[None]`` is no list of calls, so that an answer without calls is refused.
+            # An answer without calls becomes ``[None]``, which is refused.
             answer = [] if category == IRRELEVANCE else answers[item.id] or [None]
             yield partial(_convert, item, category, answer)
 

@@ -94,6 +94,6 @@ def _resolve(value: Any, responses: Mapping[str, StepRef]) -> Any:
 
 
 def _is_foreign(value: Any, question: str) -> bool:
-    """Return True if a value is a text and no word of it occurs in the question's characters."""
+    """Return True if a value is a text of which no word is in the question, even within a word."""
     words = _WORD_PATTERN.findall(str(value).casefold())
     return isinstance(value, str) and not any(word in question.casefold() for word in words)

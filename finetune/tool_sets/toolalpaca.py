@@ -152,7 +152,7 @@ def _parameter(name: str, text: str) -> Parameter:
 
 
 def _result_fields(text: str, components: Mapping[str, str]) -> Iterator[str]:
-    """Yield the fields that a tool's result has, or the items of a result that is a list."""
+    """Yield the fields of a tool's result, or of its items if the result is a list."""
     match = _STRUCTURE.search(text)
     structure = (match[1] if match else "").removeprefix("Array[")
     if reference := re.match(r"#\w+", structure):
