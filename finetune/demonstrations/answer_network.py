@@ -1,4 +1,4 @@
-"""Log-probabilities of answers' tokens under a network, for several questions at once."""
+"""Computes log-probabilities of answers' tokens under a network, for several questions at once."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 #: For each question, for each of its answers, the log-probabilities of its tokens.
 Logprobs = list[list[list[float]]]
-#: Allowed relative difference of log-probabilities computed in one row and in separate rows.
+#: Allowed relative difference between log-probabilities from one row and from separate rows.
 _TOLERANCE = 1e-2
 
 
 class AnswerNetwork:
     """Computes the log-probabilities of answers after their contexts with a causal language model.
 
-    All answers to a question form one row after the context's KV cache. A mask lets each answer see
-    only the context and itself. Networks that accept no such mask, or whose sliding window is too
-    short, read the context again with each answer.
+    All answers to a question form one row after the context's KV cache. A mask lets each answer
+    attend only to the context and itself. Networks that accept no such mask, or whose sliding
+    window is too short, read the context again with each answer.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -36,14 +36,14 @@ class AnswerNetwork:
         self._device = model.device
         config: Any = model.network.config.get_text_config()
         self._window: int | None = getattr(config, "sliding_window", None)
-        self._takes_answer_masks = self._test_masks(config.vocab_size)
+        self._takes_answer_masks = self._accepts_masks(config.vocab_size)
 
     @torch.inference_mode()
-    def shared(self, questions: Sequence[AnswerTokens]) -> Logprobs:
+    def score_together(self, questions: Sequence[AnswerTokens]) -> Logprobs:
         """Return the log-probabilities; each context is read once for all of its answers."""
         longest = max(question.longest for question in questions)
         if not self._takes_answer_masks or (self._window is not None and longest > self._window):
-            return self.separate(questions)
+            return self.score_separately(questions)
         contexts, mask = self._padded([question.context for question in questions])
         output = self._network(
             input_ids=contexts,
@@ -54,14 +54,14 @@ class AnswerNetwork:
         )
         # The context's last logits predict each answer's first token.
         first = output.logits[:, -1].float().log_softmax(-1)
-        rest = self._rest_of_answers(questions, output.past_key_values, mask)
+        later = self._score_later_tokens(questions, output.past_key_values, mask)
         return [
-            [[float(first[row, answer[0]]), *rest[row][i]] for i, answer in enumerate(q.answers)]
+            [[float(first[row, answer[0]]), *later[row][i]] for i, answer in enumerate(q.answers)]
             for row, q in enumerate(questions)
         ]
 
     @torch.inference_mode()
-    def separate(self, questions: Sequence[AnswerTokens]) -> Logprobs:
+    def score_separately(self, questions: Sequence[AnswerTokens]) -> Logprobs:
         """Return the log-probabilities; each context is read again with each answer."""
         rows = [(question.context, answer) for question in questions for answer in question.answers]
         ids, mask = self._padded([[*context, *answer[:-1]] for context, answer in rows])
@@ -72,21 +72,21 @@ class AnswerNetwork:
             use_cache=False,
             logits_to_keep=max(len(answer) for _, answer in rows),
         )
-        # Padded on the left: an answer's tokens are the last ones.
+        # Rows are padded on the left, so an answer's tokens are the last ones.
         targets, _ = self._padded([answer for _, answer in rows])
         logprobs = iter(_target_logprobs(output.logits, targets))
         return [[next(logprobs)[-len(answer) :] for answer in q.answers] for q in questions]
 
-    def _rest_of_answers(
+    def _score_later_tokens(
         self, questions: Sequence[AnswerTokens], cache: Any, mask: Tensor
     ) -> Logprobs:
         """Return the log-probabilities of each question's answers, without their first tokens."""
-        ids = [[token for a in q.answers for token in a[:-1]] for q in questions]
+        input_ids = [[token for a in q.answers for token in a[:-1]] for q in questions]
         targets = [[token for a in q.answers for token in a[1:]] for q in questions]
         lengths = [[len(answer) - 1 for answer in question.answers] for question in questions]
-        offsets = [[offset for n in row for offset in range(n)] for row in lengths]
+        offsets = [[offset for length in row for offset in range(length)] for row in lengths]
         # Answers are numbered from 1; the number 0 is padding.
-        numbers = [[i for i, n in enumerate(row, 1) for _ in range(n)] for row in lengths]
+        numbers = [[i for i, length in enumerate(row, 1) for _ in range(length)] for row in lengths]
         number, offset = self._padded(numbers, "right")[0], self._padded(offsets, "right")[0]
         if not number.shape[1]:
             return [[[] for _ in question.answers] for question in questions]
@@ -98,7 +98,7 @@ class AnswerNetwork:
         bias = torch.zeros(visible.shape, dtype=self._network.dtype, device=self._device)
         bias = bias.masked_fill(~visible, torch.finfo(bias.dtype).min)[:, None]
         output = self._network(
-            input_ids=self._padded(ids, "right")[0],
+            input_ids=self._padded(input_ids, "right")[0],
             attention_mask=bias,
             position_ids=mask.sum(1, keepdim=True) + offset,
             past_key_values=cache,
@@ -109,13 +109,13 @@ class AnswerNetwork:
         return [[list(islice(row, len(a) - 1)) for a in q.answers] for row, q in rows]
 
     @torch.inference_mode()
-    def _test_masks(self, vocabulary: int) -> bool:
-        """Return True if answers in one row get the same log-probabilities as in separate rows."""
+    def _accepts_masks(self, vocabulary: int) -> bool:
+        """Return True if the network gives the same log-probabilities in one row and in several."""
         tokens = [token % vocabulary for token in (7, 11, 13, 17, 19, 23)]
         sample = AnswerTokens(tuple(tokens[:2]), (tuple(tokens[2:5]), tuple(tokens[3:])), (0, 0))
         self._takes_answer_masks = True
         try:
-            joined, separate = self.shared([sample])[0], self.separate([sample])[0]
+            joined, separate = self.score_together([sample])[0], self.score_separately([sample])[0]
         except (TypeError, ValueError, RuntimeError, IndexError):
             return False
         pairs = zip(chain.from_iterable(joined), chain.from_iterable(separate), strict=True)

@@ -17,13 +17,13 @@ class AnswerTokens:
     Attributes:
         context: Tokens that all answers share; at least one.
         answers: The tokens after the context, a non-empty sequence for each answer.
-        lead: For each answer, how many of its first tokens belong to the context; ``context``
-            lacks them if other answers have other tokens there.
+        in_context: The number of first tokens of each answer that belong to the context. They are
+            not in ``context``, because another answer has other tokens there.
     """
 
     context: tuple[int, ...]
     answers: tuple[tuple[int, ...], ...]
-    lead: tuple[int, ...]
+    in_context: tuple[int, ...]
 
     @property
     def longest(self) -> int:
@@ -46,13 +46,13 @@ class AnswerTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._plain = PlainTokenizer.of(tokenizer.backend_tokenizer.to_str())
         bos = tokenizer.bos_token_id
-        # A model whose chat template alone adds the first token was still trained with it.
+        # If only the chat template adds the first token, the model was still trained with it.
         template = tokenizer.chat_template
         starts_with_bos = bos in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
         self._bos = (bos,) if starts_with_bos and bos is not None else ()
         # Some tokenizers of transformers put a space before a text; ``PlainTokenizer`` does not.
-        word = tokenizer("Q", add_special_tokens=False)["input_ids"]
-        adds_space = word != self._plain.encode("Q") and word == self._plain.encode(" Q")
+        word_ids = tokenizer("Q", add_special_tokens=False)["input_ids"]
+        adds_space = word_ids != self._plain.encode("Q") and word_ids == self._plain.encode(" Q")
         self._space = " " if adds_space else ""
 
     def answers(self, context: str, answers: Sequence[str]) -> AnswerTokens:
@@ -62,17 +62,17 @@ class AnswerTokenizer:
         # ``tokenizers`` raises an error for lone surrogates.
         encodable = [text.encode("utf-8", "replace").decode() for text in texts]
         encodings = self._plain.tokenizer.encode_batch(encodable, add_special_tokens=False)
-        starts = []
+        answer_starts = []
         for answer, encoding in zip(answers, encodings, strict=True):
             offsets = enumerate(encoding.offsets)
             start = next((index for index, (_, end) in offsets if end > boundary), None)
             if not answer.strip() or start is None:
                 raise InputError("An answer has no text. Leave it out, or write it.")
-            starts.append(start)
+            answer_starts.append(start)
         ids = [encoding.ids for encoding in encodings]
-        shared = min(starts)
-        while any(other[:shared] != ids[0][:shared] for other in ids):
-            shared -= 1
-        tokens = tuple(tuple(part[shared:]) for part in ids)
-        lead = tuple(start - shared for start in starts)
-        return AnswerTokens((*self._bos, *ids[0][:shared]), tokens, lead)
+        shared_count = min(answer_starts)
+        while any(other[:shared_count] != ids[0][:shared_count] for other in ids):
+            shared_count -= 1
+        answer_tokens = tuple(tuple(token_ids[shared_count:]) for token_ids in ids)
+        in_context = tuple(start - shared_count for start in answer_starts)
+        return AnswerTokens((*self._bos, *ids[0][:shared_count]), answer_tokens, in_context)

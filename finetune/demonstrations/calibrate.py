@@ -1,4 +1,4 @@
-"""Calibration: a search for the shares of relevance, diversity and quality that help a model most.
+"""Calibration searches the shares of relevance, diversity and quality that help a model most.
 
 The benefit of a setting is the mean of a measure over the questions, as in RAGSys (section 5.3,
 Figure 1). Each setting selects with ``MarginalSelector``, as a planner does.
@@ -46,8 +46,8 @@ class SettingChoice:
     """The best setting of a sweep.
 
     Attributes:
-        benefit: Its mean benefit; optimistic, since the setting was chosen by this figure.
-        gain: Its benefit minus that of λ_d = λ_b = 1, with the 95 % interval.
+        benefit: The setting's mean benefit; optimistic, since the setting was chosen by it.
+        gain: The benefit minus that of λ_d = λ_b = 1, with the 95 % interval.
         lambda_d_interval: The range of the best λ_d in 95 % of bootstrap samples of the questions.
         as_good: The settings that are not significantly worse, by a paired 95 % interval.
     """
@@ -63,7 +63,7 @@ class SettingChoice:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The work that is not in the record of scores; ``seconds`` is ``None`` without a record."""
+    """The scoring that is not recorded yet; ``seconds`` is ``None`` without a record of scores."""
 
     questions: int
     answers: int
@@ -76,8 +76,8 @@ class SettingResult:
     """One setting of a sweep.
 
     Attributes:
-        lambda_d: Share of the relevance; the rest is diversity's.
-        lambda_b: Share of the similarity in the relevance; the rest is quality's.
+        lambda_d: Share of the relevance; the rest is the share of the diversity.
+        lambda_b: Share of the similarity in the relevance; the rest is the share of the quality.
         interval: 95 % interval of the benefit.
         dpo: Mean over the questions of the mean of log σ(Δ).
         cosine: Mean cosine of the pairs of demonstrations in a prompt.
@@ -95,8 +95,8 @@ class SettingResult:
 class Calibration:
     """The result of a sweep.
 
-    ``held_out`` are benefits with 95 % intervals: of ``chosen`` (the setting that is best on the
-    other folds), ``nearest`` (λ_d = λ_b = 1) and ``random`` (random cases).
+    ``held_out`` has benefits with their 95 % intervals: of ``chosen`` (in each fold, the setting
+    that is best on the other folds), ``nearest`` (λ_d = λ_b = 1) and ``random`` (random cases).
     """
 
     model: str
@@ -222,8 +222,8 @@ def run(prepared: PreparedCalibration, scorer: AnswerScorer) -> Calibration:
     value_of = attrgetter(MEASURES[sweep.measure])
     benefit = np.array([[value_of(question) for question in row] for row in measured])
     # Questions of one group are resampled and held out together.
-    numbers: dict[Any, int] = {}
-    groups = [numbers.setdefault(q.group or q.question, len(numbers)) for q in questions]
+    group_ids: dict[Any, int] = {}
+    groups = [group_ids.setdefault(q.group or q.question, len(group_ids)) for q in questions]
     resamples = Resamples(count, groups=groups, seed=sweep.seed)
     return Calibration(
         model=scorer.name,
@@ -232,7 +232,7 @@ def run(prepared: PreparedCalibration, scorer: AnswerScorer) -> Calibration:
         k=sweep.k,
         rows=_setting_results(prepared, measured, benefit, resamples),
         choice=_choose_setting(sweep.settings, benefit[:-1], resamples),
-        held_out=_held_out(sweep.settings, benefit, resamples, sweep.seed),
+        held_out=_held_out_benefits(sweep.settings, benefit, resamples, sweep.seed),
         cost=prepared.cost,
     )
 
@@ -258,18 +258,18 @@ def _check_questions(questions: Questions, measure: str) -> None:
 
 def _estimate_cost(scorer: AnswerScorer, prompts: Sequence[AnswerPrompt]) -> Cost:
     """Return the cost of scoring; the time is estimated from a sample of the prompts."""
-    missing = scorer.missing(prompts) if isinstance(scorer, RecordedScorer) else prompts
-    tokens = scorer.tokens(missing)
+    unrecorded = scorer.missing(prompts) if isinstance(scorer, RecordedScorer) else prompts
+    tokens = scorer.tokens(unrecorded)
     seconds = None
     # Without a record, the sample would be scored twice.
-    if isinstance(scorer, RecordedScorer) and missing:
+    if isinstance(scorer, RecordedScorer) and unrecorded:
         # An even sample, since prompts of different settings have different lengths.
-        sample = missing[:: max(1, len(missing) // _SAMPLED_PROMPTS)][:_SAMPLED_PROMPTS]
+        sample = unrecorded[:: max(1, len(unrecorded) // _SAMPLED_PROMPTS)][:_SAMPLED_PROMPTS]
         factor = tokens / max(1, scorer.tokens(sample))
         started = time.perf_counter()
         measures.score_all(scorer, sample)
         seconds = (time.perf_counter() - started) * factor
-    return Cost(len(missing), sum(len(prompt.answers) for prompt in missing), tokens, seconds)
+    return Cost(len(unrecorded), sum(len(prompt.answers) for prompt in unrecorded), tokens, seconds)
 
 
 def _setting_results(
@@ -279,7 +279,7 @@ def _setting_results(
     resamples: Resamples,
 ) -> list[SettingResult]:
     results = []
-    # ``zip`` drops the last row, of random cases, which has no setting.
+    # ``zip`` omits the last row, whose random cases have no setting.
     rows = zip(prepared.sweep.settings, benefit, measured, prepared.selections, strict=False)
     for setting, benefits, answer_measures, selections in rows:
         cosines = [chosen.cosine for chosen in selections if chosen.cosine is not None]
@@ -290,8 +290,8 @@ def _setting_results(
     return results
 
 
-def _best_of(settings: Sequence[Setting], means: Floats) -> int:
-    """Return the index of the highest mean; among equal means, of the highest λ_d, then λ_b."""
+def _best_index(settings: Sequence[Setting], means: Floats) -> int:
+    """Return the index of the setting with the highest mean, then highest λ_d, then highest λ_b."""
     return max(range(len(settings)), key=lambda s: (round(float(means[s]), 12), *settings[s]))
 
 
@@ -299,10 +299,10 @@ def _choose_setting(
     settings: Sequence[Setting], benefit: Floats, resamples: Resamples
 ) -> SettingChoice:
     """Return the setting with the highest mean of ``benefit`` (settings, questions)."""
-    means = _means(benefit, resamples)
-    best = _best_of(settings, benefit.mean(axis=1))
+    means = _resampled_means(benefit, resamples)
+    best = _best_index(settings, benefit.mean(axis=1))
     nearest = settings.index(NEAREST)
-    bootstrap_best = [settings[_best_of(settings, row)] for row in means]
+    bootstrap_best = [settings[_best_index(settings, row)] for row in means]
     gain = means[:, best] - means[:, nearest]
     as_good = [
         setting
@@ -319,7 +319,7 @@ def _choose_setting(
     )
 
 
-def _held_out(
+def _held_out_benefits(
     settings: Sequence[Setting], benefit: Floats, resamples: Resamples, seed: int
 ) -> dict[str, tuple[float, float, float]]:
     """Return ``Calibration.held_out``; ``benefit`` is an array (settings + random, questions)."""
@@ -331,17 +331,17 @@ def _held_out(
         held_out = fold_of == fold
         # A few questions may all be in one fold, which then is not held out.
         others = benefit[:-1, ~held_out] if (~held_out).any() else benefit[:-1]
-        chosen[held_out] = benefit[_best_of(settings, others.mean(axis=1)), held_out]
+        chosen[held_out] = benefit[_best_index(settings, others.mean(axis=1)), held_out]
     rows = {"chosen": chosen, "nearest": benefit[settings.index(NEAREST)], "random": benefit[-1]}
     return {name: (float(row.mean()), *interval_of(row, resamples)) for name, row in rows.items()}
 
 
 def interval_of(values: Floats, resamples: Resamples) -> tuple[float, float]:
     """Return the 95 % interval of the mean of values, one for each question."""
-    return percentile_interval(_means(values[None, :], resamples)[:, 0])
+    return percentile_interval(_resampled_means(values[None, :], resamples)[:, 0])
 
 
-def _means(benefit: Floats, resamples: Resamples) -> Floats:
+def _resampled_means(benefit: Floats, resamples: Resamples) -> Floats:
     """Return each setting's mean in each resample, array (resamples, settings)."""
     means = [w @ benefit.T / w.sum(axis=1, keepdims=True) for w in resamples.weights()]
     return np.concatenate(means)

@@ -1,4 +1,4 @@
-"""Readers of JSON Lines files: demonstrations as cases, and questions with their answers."""
+"""Reads JSON Lines files: demonstrations as cases, and questions with their answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Question(_Line):
 
 def demonstration_schema(encoder: Encoder) -> CaseSchema:
     """Return the schema of questions with answers: one facet, and quality as a log-probability."""
-    # Questions are compared with questions, so the encoder needs no cue (CBR-RAG's f).
+    # Questions are compared with questions, so no cue is needed (CBR-RAG's intra-embedding f).
     facets = (text_facet("question", encoder, inter=False),)
     return CaseSchema("demonstrations", facets, quality_range=QUALITY_RANGE)
 
@@ -49,7 +49,7 @@ def read_demonstrations(path: Path) -> list[Case]:
     """
     return [
         Case({"question": d.question}, d.answer, metadata={"group": d.group_key, "wrong": d.wrong})
-        for d in _lines(path, _Demonstration)
+        for d in _read_lines(path, _Demonstration)
     ]
 
 
@@ -61,11 +61,11 @@ def read_judged(path: Path) -> list[JudgedQuestion]:
     """
     return [
         JudgedQuestion(q.question, tuple(q.right), tuple(q.wrong), ("group", q.group_key))
-        for q in _lines(path, _Question)
+        for q in _read_lines(path, _Question)
     ]
 
 
-def _lines(path: Path, model: type[Model]) -> list[Model]:
+def _read_lines(path: Path, model: type[Model]) -> list[Model]:
     lines = [line for _, line in read_records(path, model, "The command's help lists its fields.")]
     if not lines:
         raise InputError(f"{path} is empty. Give one JSON object a line.")

@@ -53,7 +53,7 @@ class AnswerScorer(Protocol):
         """Return the number of tokens to read; ``InputError`` if a prompt is too long."""
 
     def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-        """Yield a prompt's index and its answers' likelihoods, as soon as each is ready.
+        """Yield each prompt's index and its answers' likelihoods, as soon as they are ready.
 
         ``InputError`` if a prompt is too long.
         """
@@ -63,7 +63,7 @@ class AnswerScorer(Protocol):
 class JudgedQuestion:
     """A question with its right answers, at least one and the best one first.
 
-    ``group`` is the metadata field and value of the cases that may not be demonstrations for it.
+    ``group`` is a metadata field with its value; cases with this value may not be demonstrations.
     """
 
     question: str
@@ -90,8 +90,8 @@ class JudgedQuestion:
 class CaseReading:
     """Reads a store's cases as demonstrations, and as questions with answers.
 
-    ``component`` is the problem's component with the question, ``group`` the metadata field with
-    the case's group, see ``JudgedQuestion``.
+    ``component`` is the component of the problem that has the question. ``group`` is the metadata
+    field that has the case's group; see ``JudgedQuestion``.
     """
 
     component: str
@@ -121,7 +121,7 @@ class CaseReading:
         """
         answers: dict[tuple[str | int, str], tuple[dict[str, None], dict[str, None]]] = {}
         for case in cases:
-            pair = self.demonstration(case)
+            demonstration = self.demonstration(case)
             group = case.metadata.get(self.group)
             if not isinstance(group, (str, int)):
                 raise InputError(
@@ -137,8 +137,8 @@ class CaseReading:
                     f"Case {case.id} has {wrong_answers!r:.80} as 'wrong' in its metadata. Give a "
                     "list of texts."
                 )
-            right, wrong = answers.setdefault((group, pair.question), ({}, {}))
-            right[pair.answer] = None
+            right, wrong = answers.setdefault((group, demonstration.question), ({}, {}))
+            right[demonstration.answer] = None
             wrong.update(dict.fromkeys(wrong_answers))
         return [
             JudgedQuestion(question, tuple(right), tuple(wrong), (self.group, group))
@@ -151,5 +151,5 @@ def context_of(question: str, demonstrations: Sequence[Demonstration]) -> str:
 
     It does not end with a space, because tokenizers join a space to the next word.
     """
-    shown = "".join(f"Q: {pair.question}\nA: {pair.answer}\n\n" for pair in demonstrations)
-    return f"{shown}Q: {question}\nA:"
+    examples = "".join(f"Q: {pair.question}\nA: {pair.answer}\n\n" for pair in demonstrations)
+    return f"{examples}Q: {question}\nA:"

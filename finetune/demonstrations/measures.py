@@ -41,7 +41,7 @@ Questions = Sequence[JudgedQuestion]
 
 @dataclass(frozen=True, slots=True)
 class ChosenDemonstrations:
-    """A question's demonstrations, the best one last; the mean cosine of their pairs, if known."""
+    """A question's demonstrations, the best one last, and their pairs' mean cosine, if known."""
 
     demonstrations: tuple[Demonstration, ...] = ()
     cosine: float | None = None
@@ -75,8 +75,8 @@ def select_at_random(
     rng = np.random.default_rng(seed)
     selections = []
     for question in questions:
-        order = (cases[index] for index in rng.permutation(len(cases)))
-        allowed = islice(filter(question.may_see, order), k)
+        shuffled_cases = (cases[index] for index in rng.permutation(len(cases)))
+        allowed = islice(filter(question.may_see, shuffled_cases), k)
         selections.append(ChosenDemonstrations(tuple(map(reading.demonstration, allowed))))
     return selections
 
@@ -86,9 +86,9 @@ def _mean_cosine(hits: Sequence[Hit], store: CaseStore, selector: MarginalSelect
     if len(hits) < 2:
         return None
     weights = store.schema.weights(selector.weights)
-    by_dimension = np.repeat(weights, [facet.dimension for facet in store.schema.facets])
+    dimension_weights = np.repeat(weights, [facet.dimension for facet in store.schema.facets])
     vectors = np.stack([hit.vector for hit in hits]).astype(np.float64)
-    cosines = (vectors * by_dimension) @ vectors.T
+    cosines = (vectors * dimension_weights) @ vectors.T
     return float(cosines[np.triu_indices(len(hits), 1)].mean())
 
 
@@ -97,8 +97,8 @@ class AnswerMeasures:
     """The measures of one question; all but ``margins`` are ``None`` without wrong answers.
 
     Attributes:
-        margins: Δ of each right answer with each wrong one, array (right, wrong); without wrong
-            ones log p(a|q,C)/p(a|q) of each right one, array (right, 1).
+        margins: Δ of each right answer and each wrong one, array (right, wrong). Without wrong
+            answers, log p(a|q,C)/p(a|q) of each right one, array (right, 1).
         mc1: 1.0 or 0.0.
         share_above: From 0 to 1.
         mass_ratio: At least 0; infinite if it overflows.
@@ -140,30 +140,30 @@ def measure(
         right: Log-probabilities of the right answers, the best one first, with demonstrations.
         wrong: Log-probabilities of the wrong answers, with demonstrations; may be empty.
         right_alone: Log-probabilities of the right answers without demonstrations.
-        wrong_alone: Those of the wrong answers without demonstrations.
+        wrong_alone: Log-probabilities of the wrong answers without demonstrations.
 
     Raises:
         InputError: There is no right answer, the lengths differ, or a number is not finite.
     """
-    r, w = np.asarray(right, np.float64), np.asarray(wrong, np.float64)
-    r0, w0 = np.asarray(right_alone, np.float64), np.asarray(wrong_alone, np.float64)
-    if not len(r) or len(r) != len(r0) or len(w) != len(w0):
+    arrays = [np.asarray(values, np.float64) for values in (right, wrong, right_alone, wrong_alone)]
+    rights, wrongs, rights_alone, wrongs_alone = arrays
+    if not len(rights) or len(rights) != len(rights_alone) or len(wrongs) != len(wrongs_alone):
         raise InputError(
-            f"A question has {len(r)} right and {len(w)} wrong answers with demonstrations, and "
-            f"{len(r0)} and {len(w0)} without. Give at least one right answer, and the same "
-            "answers both times."
+            f"A question has {len(rights)} right and {len(wrongs)} wrong answers with "
+            f"demonstrations, and {len(rights_alone)} and {len(wrongs_alone)} without. Give at "
+            "least one right answer, and the same answers both times."
         )
-    if not all(np.isfinite(logprobs).all() for logprobs in (r, w, r0, w0)):
+    if not all(np.isfinite(logprobs).all() for logprobs in arrays):
         raise InputError("A log-probability is not finite. Score the answers again.")
-    if not len(w):
-        return AnswerMeasures((r - r0)[:, None], None, None, None, None)
-    log_ratio = np.logaddexp.reduce(r) - np.logaddexp.reduce(w)
+    if not len(wrongs):
+        return AnswerMeasures((rights - rights_alone)[:, None], None, None, None, None)
+    log_ratio = np.logaddexp.reduce(rights) - np.logaddexp.reduce(wrongs)
     with np.errstate(over="ignore"):
         ratio = float(np.exp(log_ratio))
     return AnswerMeasures(
-        margins=(r - r0)[:, None] - (w - w0)[None, :],
-        mc1=float(r[0] > w.max()),
-        share_above=float((r > w.max()).mean()),
+        margins=(rights - rights_alone)[:, None] - (wrongs - wrongs_alone)[None, :],
+        mc1=float(rights[0] > wrongs.max()),
+        share_above=float((rights > wrongs.max()).mean()),
         mass_ratio=ratio,
         # The mass is σ of the difference of the logarithms, which cannot overflow.
         mass=float(np.exp(-np.logaddexp(0.0, -log_ratio))),
@@ -184,7 +184,7 @@ def score_all(scorer: AnswerScorer, prompts: Sequence[AnswerPrompt]) -> list[Log
 def prompts_of(
     questions: Questions, selections: Sequence[Sequence[ChosenDemonstrations]]
 ) -> list[AnswerPrompt]:
-    """Return the prompts of all questions without demonstrations, then with each row's."""
+    """Return the prompts of all questions without demonstrations, then with those of each row."""
     rows = [[ChosenDemonstrations()] * len(questions), *selections]
     return [chosen.prompt(q) for row in rows for chosen, q in zip(row, questions, strict=True)]
 

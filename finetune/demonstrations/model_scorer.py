@@ -1,4 +1,4 @@
-"""A scorer of answers by their probability under a causal language model of transformers."""
+"""Scores answers by their probability under a causal language model of transformers."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
 #: Number of prompts that are sorted by length together, so that a batch has similar lengths.
 WINDOW = 256
-#: Number of values of each weight tensor in the fingerprint; a training changes all tensors.
-_SAMPLED = 64
+#: Number of values of each weight tensor in the fingerprint; any training changes all tensors.
+_SAMPLED_VALUES = 64
 #: The prefix of a folder's name, as in planners' names.
-_LOCAL = "local:"
+_LOCAL_PREFIX = "local:"
 
 
 class ModelScorer:
     """Scores answers with any causal language model of transformers.
 
-    A prompt's context is read once, and all its answers use its KV cache; see ``AnswerNetwork`` for
-    exceptions. A batch of prompts has at most ``batch_tokens`` tokens, with padding, unless it is a
-    single prompt; by default 1,024 on a CPU and 16,384 elsewhere.
+    A prompt's context is read once, and all its answers use its KV cache; ``AnswerNetwork`` names
+    the networks that cannot do so. A batch has at most ``batch_tokens`` tokens with padding, by
+    default 1,024 on a CPU and 16,384 elsewhere; a longer prompt is a batch of its own.
     ``fingerprint`` is a digest of the tokenizer, and of sampled values of each weight tensor.
     """
 
@@ -65,11 +65,11 @@ class ModelScorer:
         for start in range(0, len(prompts), WINDOW):
             window = [self._tokens(prompt) for prompt in prompts[start : start + WINDOW]]
             for batch in self._batches(window):
-                output = self._network.shared([window[index] for index in batch])
+                output = self._network.score_together([window[index] for index in batch])
                 for index, answers in zip(batch, output, strict=True):
                     likelihoods = [
-                        Likelihood(sum(logprobs[lead:]), len(logprobs) - lead)
-                        for logprobs, lead in zip(answers, window[index].lead, strict=True)
+                        Likelihood(sum(logprobs[count:]), len(logprobs) - count)
+                        for logprobs, count in zip(answers, window[index].in_context, strict=True)
                     ]
                     yield start + index, likelihoods
 
@@ -92,11 +92,11 @@ class ModelScorer:
             )
         return tokens
 
-    def _batches(self, window: Sequence[AnswerTokens]) -> Iterator[list[int]]:
+    def _batches(self, prompts: Sequence[AnswerTokens]) -> Iterator[list[int]]:
         """Yield the indices of each batch: prompts of similar lengths, at most ``batch_tokens``."""
         batch: list[int] = []
-        for index in sorted(range(len(window)), key=lambda index: window[index].row_length):
-            if batch and (len(batch) + 1) * window[index].row_length > self._batch_tokens:
+        for index in sorted(range(len(prompts)), key=lambda index: prompts[index].row_length):
+            if batch and (len(batch) + 1) * prompts[index].row_length > self._batch_tokens:
                 yield batch
                 batch = []
             batch.append(index)
@@ -110,11 +110,11 @@ def _fingerprint(model: LanguageModel) -> str:
 
     digest = hashlib.sha256()
     for name, weight in sorted(model.network.state_dict().items()):
-        flat = weight.detach().reshape(-1)
-        last, count = max(len(flat) - 1, 0), min(_SAMPLED, len(flat))
+        values = weight.detach().reshape(-1)
+        last, count = max(len(values) - 1, 0), min(_SAMPLED_VALUES, len(values))
         # float32 would round indices above 2^24, and might exceed the last one.
         indices = torch.linspace(0, last, count, dtype=torch.float64).long()
-        sampled: torch.Tensor = flat[indices.to(flat.device)].float().cpu()
+        sampled: torch.Tensor = values[indices.to(values.device)].float().cpu()
         digest.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
         digest.update(sampled.numpy().tobytes())
     tokenizer: Any = model.tokenizer
@@ -130,13 +130,13 @@ def open_scorer(
     Args:
         name: ``mistral`` for the model that ships; or a causal language model's folder or name at
             Hugging Face.
-        adapter: A PEFT adapter; as ``device`` and ``dtype``, see ``load_language_model``.
+        adapter: A PEFT adapter; ``load_language_model`` describes it, ``device`` and ``dtype``.
 
     Raises:
         InputError: There is no such model, or it is a chat model.
         DependencyError: A required package is not installed.
     """
-    if ":" in name and not name.startswith(_LOCAL) and not Path(name).is_dir():
+    if ":" in name and not name.startswith(_LOCAL_PREFIX) and not Path(name).is_dir():
         raise InputError(
             f"{name!r} is a chat model: its API returns no probabilities of given answers. Give a "
             "local model."
@@ -144,6 +144,6 @@ def open_scorer(
     from casewright.planner.language_model import load_language_model
 
     is_shipped = name == SHIPPED
-    source = adapter_folder() if is_shipped else name.removeprefix(_LOCAL)
+    source = adapter_folder() if is_shipped else name.removeprefix(_LOCAL_PREFIX)
     options = {"adapter": adapter, "device": device, "dtype": dtype}
     return ModelScorer(load_language_model(source, **options, title=name if is_shipped else None))

@@ -14,8 +14,8 @@ from casewright.stores.progress import progress_bar
 
 #: The quality range of a schema for log-probabilities.
 QUALITY_RANGE = (-20.0, 0.0)
-#: Measured cases are written to the store as soon as there are this many.
-_WRITE_BATCH = 256
+#: Number of measured cases after which they are written to the store.
+_CASES_PER_WRITE = 256
 
 
 def measure_quality(
@@ -36,11 +36,11 @@ def measure_quality(
     reading = reading or CaseReading.of(store)
     source = f"{scorer.signature}, log p(answer | question)"
     cases = [case for case in store.all() if case.quality is None or case.quality_by != source]
-    # For each question, its answers by case id; they are scored together, after one prompt.
+    # Each question's answers by case id; they share one prompt.
     answers: dict[str, dict[str, str]] = {}
     for case in cases:
-        pair = reading.demonstration(case)
-        answers.setdefault(pair.question, {})[case.id] = pair.answer
+        demonstration = reading.demonstration(case)
+        answers.setdefault(demonstration.question, {})[case.id] = demonstration.answer
     prompts = [AnswerPrompt(question, tuple(by_id.values())) for question, by_id in answers.items()]
     ids = [tuple(by_id) for by_id in answers.values()]
     changes: dict[str, Change] = {}
@@ -49,7 +49,7 @@ def measure_quality(
             for id_, likelihood in zip(ids[index], likelihoods, strict=True):
                 quality = likelihood.logprob / likelihood.tokens
                 changes[id_] = Change(quality=quality, quality_by=source)
-            if len(changes) >= _WRITE_BATCH:
+            if len(changes) >= _CASES_PER_WRITE:
                 store.update(changes)
                 changes = {}
             advance(len(likelihoods))

@@ -1,4 +1,4 @@
-"""A scorer that records its likelihoods in a file, so that an interrupted run can resume."""
+"""Records a scorer's likelihoods in a file, so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -46,23 +46,24 @@ class RecordedScorer:
     def missing(self, prompts: Sequence[AnswerPrompt]) -> list[AnswerPrompt]:
         """Return the prompts that are not in the file, each once."""
         by_key = {self.key(prompt): prompt for prompt in prompts}
-        stored = self._stored(by_key)
+        stored = self._read_stored(by_key)
         return [prompt for key, prompt in by_key.items() if key not in stored]
 
     def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each prompt's index and its answers' likelihoods; stored ones come first."""
         keys = [self.key(prompt) for prompt in prompts]
-        stored = self._stored(keys)
-        # The indices of equal prompts, by their key.
-        missing: dict[str, list[int]] = {}
+        stored = self._read_stored(keys)
+        # The indices of all prompts with a key.
+        indices_by_key: dict[str, list[int]] = {}
         for index, key in enumerate(keys):
             if key in stored:
                 yield index, stored[key]
             else:
-                missing.setdefault(key, []).append(index)
-        pending = list(missing.items())
-        for number, likelihoods in self.scorer.score([prompts[i[0]] for i in missing.values()]):
-            key, indices = pending[number]
+                indices_by_key.setdefault(key, []).append(index)
+        pending = list(indices_by_key.items())
+        unique_prompts = [prompts[indices[0]] for indices in indices_by_key.values()]
+        for position, likelihoods in self.scorer.score(unique_prompts):
+            key, indices = pending[position]
             scores = json.dumps([astuple(likelihood) for likelihood in likelihoods])
             with self._file_errors():
                 self._db.execute("INSERT OR REPLACE INTO prompts VALUES (?, ?)", (key, scores))
@@ -73,7 +74,7 @@ class RecordedScorer:
         """Close the file."""
         self._db.close()
 
-    def _stored(self, keys: Iterable[str]) -> dict[str, list[Likelihood]]:
+    def _read_stored(self, keys: Iterable[str]) -> dict[str, list[Likelihood]]:
         # A list in JSON, because SQLite limits the number of parameters.
         query = "SELECT key, scores FROM prompts WHERE key IN (SELECT value FROM json_each(?))"
         with self._file_errors():

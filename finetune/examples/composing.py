@@ -1,4 +1,4 @@
-"""Messages with several sub-queries, which are joined from messages of one toolbox.
+"""Joins messages of one toolbox to messages with several sub-queries.
 
 Most hand-written messages have one sub-query. Training on recombined examples lets a model
 generalise to compositions (compare GECA, Andreas 2020, and COG, Qiu et al. 2022).
@@ -16,8 +16,8 @@ from casewright.tools import NO_EVIDENCE
 
 #: Maximum numbers of steps and characters of a joined message.
 MAX_STEPS, MAX_CHARACTERS = 8, 320
-#: Templates that join two messages, the first one with double probability: {0} and {1} keep their
-#: end marks, {a} and {b} have none; {b} begins in lower case if its first word is in ``_ORDINARY``.
+#: Templates that join two messages; the first one occurs twice, so it has double probability. {0}
+#: and {1} are the messages with their final punctuation marks, {a} and {b} are without these.
 JOINS = (
     "{0} {1}",
     "{0} {1}",
@@ -40,38 +40,38 @@ JOINS = (
     "{0} While you are at it, {b}.",
     "hi, {a}, plus {b}, thanks",
 )
-#: First words that have no capital within a sentence.
-_WORDS = """
+#: Words that lose their capital if their message becomes {b} in a template.
+_UNCAPITALISED_TEXT = """
 a an all any are at can could did do does find for from get give have has how if in is it let list
 look may my of on our please pull show tell the there this to was we were what whats when where
 which who whose why will with would you your
 """
-_ORDINARY = frozenset(_WORDS.split())
+_UNCAPITALISED = frozenset(_UNCAPITALISED_TEXT.split())
 
 
 def with_joined_queries(
     queries: Sequence[AnnotatedQuery], share: float, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Return messages of one toolbox; a share of them is joined, in twos and threes."""
-    order = rng.sample(queries, len(queries))
-    sample = [query for query in order if _is_composable(query)][: round(share * len(queries))]
-    sampled = set(map(id, sample))
-    others = [query for query in order if id(query) not in sampled]
+    """Return messages of one toolbox, of which a share is joined, two or three to a message."""
+    shuffled = rng.sample(queries, len(queries))
+    sample = [query for query in shuffled if _is_composable(query)][: round(share * len(queries))]
+    sampled_ids = set(map(id, sample))
+    others = [query for query in shuffled if id(query) not in sampled_ids]
     return [*others, *_join_at_random(sample, rng)]
 
 
 def joined_queries(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Return the joined messages of ``count`` random messages of one toolbox."""
+    """Return messages that are joined from ``count`` random messages of one toolbox."""
     candidates = [query for query in queries if _is_composable(query)]
     sample = rng.sample(candidates, min(count, len(candidates)))
-    sampled = set(map(id, sample))
-    return [query for query in _join_at_random(sample, rng) if id(query) not in sampled]
+    sampled_ids = set(map(id, sample))
+    return [query for query in _join_at_random(sample, rng) if id(query) not in sampled_ids]
 
 
 def _join_at_random(unused: list[AnnotatedQuery], rng: random.Random) -> Iterator[AnnotatedQuery]:
-    """Yield messages joined in twos and threes; a message that fits no other stays unchanged."""
+    """Yield messages joined in twos or threes, or alone if they fit no other; empty ``unused``."""
     while unused:
         query = unused.pop()
         for _ in range(1 if rng.random() < 0.85 else 2):
@@ -84,8 +84,8 @@ def _join_at_random(unused: list[AnnotatedQuery], rng: random.Random) -> Iterato
 
 def _is_composable(query: AnnotatedQuery) -> bool:
     """Return True if the plan stays correct as a part of a joined message's plan."""
-    values = (value for step in query.plan.steps for _, value in step.arguments)
-    passes_question = any(isinstance(value, QuestionRef) for value in values)
+    argument_values = (value for step in query.plan.steps for _, value in step.arguments)
+    passes_question = any(isinstance(value, QuestionRef) for value in argument_values)
     return not (passes_question or query.record.history or NO_EVIDENCE.name in query.plan.tools)
 
 
@@ -100,17 +100,17 @@ def _are_joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
     )
 
 
-def _join(first: AnnotatedQuery, second: AnnotatedQuery, join: str) -> AnnotatedQuery:
+def _join(first: AnnotatedQuery, second: AnnotatedQuery, template: str) -> AnnotatedQuery:
     texts = [first.query.strip(), second.query.strip()]
     first_text, second_text = (text.rstrip(" .?!;") for text in texts)
     # A final s is stripped too, so "is" and "this" keep their capital.
     first_word = second_text.split(maxsplit=1)[0].casefold().rstrip(",'s") if second_text else ""
-    if first_word in _ORDINARY:
+    if first_word in _UNCAPITALISED:
         second_text = second_text[0].lower() + second_text[1:]
     record = first.record.model_copy(
         update={
             "id": f"{first.record.id}+{second.record.id}",
-            "query": join.format(*texts, a=first_text, b=second_text),
+            "query": template.format(*texts, a=first_text, b=second_text),
             "context": present_fields(first.record.context) | present_fields(second.record.context),
         }
     )

@@ -1,7 +1,7 @@
-"""Training examples of the corpus of toolboxes.
+"""Makes training examples from the corpus of toolboxes.
 
-To the messages of a toolbox are added *guests*, messages of other toolboxes with their tools, and
-*strangers*, messages of other toolboxes that none of its tools answers.
+A toolbox gets further messages from other toolboxes: *guests*, which bring their tools along, and
+*strangers*, which none of the toolbox's tools answers.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ from casewright.tools.from_file import toolbox_to_records
 
 #: Maximum number of tools that a guest's record adds.
 MAX_GUEST_TOOLS = 3
-#: Share of guests whose tools declare nothing but descriptions of their parameters.
-DESCRIPTIONS_ONLY = 0.7
+#: Share of guests whose tools declare only the names and descriptions of their parameters.
+BARE_SHARE = 0.7
 
 
 def guest_queries(
     toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, rng: Random
 ) -> list[AnnotatedQuery]:
-    """Draw messages of ``others``; their records add the tools that their plans call."""
+    """Return guests, drawn from the other toolboxes. A guest's record adds the tools it needs."""
     pool = [(box, query) for box in others for query in box.queries]
-    order = rng.sample(pool, len(pool))
-    guests = (_guest(toolbox, box, query, rng) for box, query in order)
+    shuffled_pool = rng.sample(pool, len(pool))
+    guests = (_make_guest(toolbox, box, query, rng) for box, query in shuffled_pool)
     return list(islice(filter(None, guests), count))
 
 
 def unanswerable_queries(
     toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, encoder: Encoder, rng: Random
 ) -> list[AnnotatedQuery]:
-    """Draw messages whose embeddings resemble no tool's; their plan becomes no_evidence."""
-    pool = [
+    """Return strangers: messages that resemble no tool, with a plan that calls ``no_evidence``."""
+    candidates = [
         query
         for box in others
         for query in box.queries
         if NO_EVIDENCE.name not in query.plan.tools and not query.record.history
     ]
-    sample = rng.sample(pool, min(len(pool), 3 * count))
-    tools = tool_embeddings(encoder, (t for t in toolbox if t.name != NO_EVIDENCE.name))
+    sample = rng.sample(candidates, min(len(candidates), 3 * count))
+    tools = tool_embeddings(encoder, (tool for tool in toolbox if tool.name != NO_EVIDENCE.name))
     cosines = unit_embeddings(encoder, [query.query for query in sample]) @ tools.T
     pairs = zip(sample, cosines, strict=True)
     unanswered = [query for query, row in pairs if np.max(row) < WANTED_TOOL_SIMILARITY]
@@ -71,31 +71,31 @@ def unanswerable_queries(
 
 
 def with_decoys(queries: Sequence[AnnotatedQuery], count: int, rng: Random) -> list[AnnotatedQuery]:
-    """Draw messages that need no history, and give each the history of another message.
+    """Return drawn messages that need no history, each with the history of another message.
 
     Messages with a context are omitted, since their pronouns could refer to the history.
     """
     histories = [query.record.history for query in queries if query.record.history]
-    complete = [query for query in queries if not (query.record.history or query.record.context)]
+    standalone = [query for query in queries if not (query.record.history or query.record.context)]
     if not histories:
         return []
     decoys = []
-    for query in rng.sample(complete, min(count, len(complete))):
-        update = {"id": f"{query.record.id}~after", "history": rng.choice(histories)}
-        decoys.append(replace(query, record=query.record.model_copy(update=update)))
+    for query in rng.sample(standalone, min(count, len(standalone))):
+        changes = {"id": f"{query.record.id}~after", "history": rng.choice(histories)}
+        decoys.append(replace(query, record=query.record.model_copy(update=changes)))
     return decoys
 
 
-def _guest(
+def _make_guest(
     toolbox: Toolbox, box: CorpusToolbox, query: AnnotatedQuery, rng: Random
 ) -> AnnotatedQuery | None:
-    """Return a message of ``box`` as a guest; ``None`` if a record cannot add its tools."""
+    """Return a message of ``box`` as a guest; ``None`` if its record cannot add its tools."""
     names = sorted(set(query.plan.tools))
     has_known_tool = any(name in toolbox or name == NO_EVIDENCE.name for name in names)
-    parameters = _parameters(query.plan)
+    parameters = _called_parameters(query.plan)
     if len(names) > MAX_GUEST_TOOLS or has_known_tool or parameters is None:
         return None
-    bare = rng.random() < DESCRIPTIONS_ONLY
+    bare = rng.random() < BARE_SHARE
     tools = [_tool_record(box.toolbox[name], parameters[name], bare=bare) for name in names]
     if examples := list(_tool_examples(box, parameters, query)):
         rng.choice(tools)["example"] = rng.choice(examples)
@@ -119,8 +119,8 @@ def _query_record(query: AnnotatedQuery, kind: str) -> dict[str, Any]:
     return {"id": id_, "query": query.query, "context": query.record.context}
 
 
-def _parameters(plan: Plan) -> dict[str, frozenset[str]] | None:
-    """Return the parameters of each called tool, all of which count as required.
+def _called_parameters(plan: Plan) -> dict[str, frozenset[str]] | None:
+    """Return the names of the parameters with which a plan calls each tool.
 
     ``None`` if two calls of a tool have different parameters.
     """
@@ -132,7 +132,7 @@ def _parameters(plan: Plan) -> dict[str, frozenset[str]] | None:
     return parameters
 
 
-def _tool_record(tool: ToolSpec, names: frozenset[str], *, bare: bool) -> dict[str, Any]:
+def _tool_record(tool: ToolSpec, parameter_names: frozenset[str], *, bare: bool) -> dict[str, Any]:
     """Return the record of a tool with these parameters; ``bare`` keeps only descriptions."""
     record = next(iter(toolbox_to_records(Toolbox([tool]))))
     record.pop("example", None)
@@ -140,7 +140,7 @@ def _tool_record(tool: ToolSpec, names: frozenset[str], *, bare: bool) -> dict[s
     record["parameters"] = {
         p.name: _description(p) if bare else {**declared[p.name], "required": True}
         for p in tool.parameters
-        if p.name in names
+        if p.name in parameter_names
     }
     return record
 
@@ -155,7 +155,7 @@ def _description(parameter: Parameter) -> str:
 def _tool_examples(
     box: CorpusToolbox, parameters: dict[str, frozenset[str]], query: AnnotatedQuery
 ) -> Iterator[dict[str, str]]:
-    """Yield examples of other questions whose plans call only these tools with these parameters."""
+    """Yield other questions of a toolbox whose plans call only these tools and parameters."""
     examples = [(tool.example.query, tool.example.plan) for tool in box.toolbox if tool.example]
     examples += [
         (other.query, str(other.plan))
@@ -163,7 +163,7 @@ def _tool_examples(
         if other is not query and not other.record.history
     ]
     for question, text in examples:
-        calls = _parameters(parse_plan(text))
+        calls = _called_parameters(parse_plan(text))
         if calls and calls.items() <= parameters.items():
             yield {"query": question, "plan": text}
 
@@ -178,8 +178,8 @@ class CorpusSettings(Section):
         guests: Messages of other toolboxes, with their tools.
         strangers: Messages of other toolboxes that none of the toolbox's tools answers.
         composed: Messages that are joined to longer messages.
-        decoys: In toolboxes with follow-ups, messages that need no history, but get that of another
-            message.
+        decoys: In toolboxes with follow-ups, messages that need no history, but are shown with that
+            of another message.
         domain_guests: Guests of the domain's toolbox.
         domain_strangers: Strangers of the domain's toolbox.
         validation: Messages of a validation toolbox.
@@ -197,17 +197,17 @@ class CorpusSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class CorpusExamples:
-    """Examples for training, examples for validation as in serving, and the manifest's entry."""
+    """Examples for training, examples for validation in the form of serving, and their figures."""
 
     train: list[TrainingExample]
     validation: list[TrainingExample]
-    facts: dict[str, Any]
+    manifest_entry: dict[str, Any]
 
 
 def domain_queries(
     toolbox: Toolbox, settings: CorpusSettings, encoder: Encoder, seed: int
 ) -> list[AnnotatedQuery]:
-    """Return the guests and strangers of the domain's toolbox."""
+    """Return guests and strangers for the domain's toolbox."""
     if not (settings.domain_guests or settings.domain_strangers):
         return []
     rng = Random(f"{seed}:domain guests")
@@ -221,7 +221,7 @@ def domain_queries(
 def corpus_examples(
     settings: CorpusSettings, tevo: TevoSettings, ttg: TtgSettings, encoder: Encoder, *, seed: int
 ) -> CorpusExamples:
-    """Return the examples of all toolboxes."""
+    """Return the training and validation examples of the corpus; none if ``copies`` is 0."""
     if not settings.copies:
         return CorpusExamples([], [], {})
 
@@ -261,17 +261,17 @@ def corpus_examples(
             all_queries += queries
             train += make_examples(box, queries, settings.copies, tevo, ttg)
             advance(1)
-    as_served = tevo.model_copy(update={"enabled": False}), TtgSettings(tasks_per_query=1)
+    no_tevo, plan_only = tevo.model_copy(update={"enabled": False}), TtgSettings(tasks_per_query=1)
     validation = []
     for box in read_corpus("validation"):
         count = min(settings.validation, len(box.queries))
         sample = Random(f"{seed}:held:{box.name}").sample(box.queries, count)
-        validation += make_examples(box, sample, 1, *as_served)
-    facts = {
+        validation += make_examples(box, sample, 1, no_tevo, plan_only)
+    manifest_entry = {
         "toolboxes": len(boxes),
         "queries": len(all_queries),
         "examples": len(train),
         "validation": len(validation),
         "sha256": hashlib.sha256(queries_hash(all_queries).encode()).hexdigest(),
     }
-    return CorpusExamples(train, validation, facts)
+    return CorpusExamples(train, validation, manifest_entry)

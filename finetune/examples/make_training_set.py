@@ -1,4 +1,4 @@
-"""A training set of annotated queries and a toolbox (REAPER, Joshi et al. 2024, section 3)."""
+"""Makes a training set from annotated queries (REAPER, Joshi et al. 2024, section 3)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from casewright.tools import Toolbox, ToolSpec
 class TrainingInputs:
     """The queries, tools and pools that a recipe's ``[data]`` names.
 
-    ``follow_ups`` are queries with a history; a recipe with a corpus uses all of them, others none.
-    ``measuring`` are questions of evaluations, which must not be in a training set.
+    ``follow_ups`` are queries with a history; they are used only if the recipe has a corpus.
+    ``measuring`` are test questions, which must not be in a training set.
     """
 
     queries: Sequence[AnnotatedQuery]
@@ -52,40 +52,40 @@ class TrainingInputs:
 
 @dataclass(slots=True)
 class _Facts:
-    """The facts for the manifest; ``validation`` are ids of planning tasks for validation."""
+    """Figures that the manifest reports, and the ids of the examples for validation."""
 
     pool: query_pool.QueryPool
     chosen: list[AnnotatedQuery] = field(default_factory=list)
     validation_queries: int = 0
-    validation: set[str] = field(default_factory=set)
-    toolsets: Sequence[Mapping[str, Any]] = ()
-    corpus: Mapping[str, Any] = field(default_factory=dict)
-    instruction_pool: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
+    validation_ids: set[str] = field(default_factory=set)
+    toolset_entries: Sequence[Mapping[str, Any]] = ()
+    corpus_entry: Mapping[str, Any] = field(default_factory=dict)
+    instruction_pool_size: int = 0
+    refusal_counts: Counter[str] = field(default_factory=Counter)
 
 
 def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encoder) -> TrainingSet:
     """Return the training set of a recipe's ``[data]``; the encoder finds similar questions.
 
     The same arguments give the same set, byte for byte. The draw for a query depends on the seed,
-    its id and the queries with the same toolbox, not on its position. All examples of a query and
-    of similar queries are in one split, training or validation. Plan cases in prompts are training
-    queries. Queries of public tool-use sets are only for training.
+    the query's id and the queries with the same toolbox, not on the order of the queries. All
+    examples of a query and of similar queries are in one split, training or validation. Plan cases
+    in prompts are training queries. Queries of public tool-use sets are only for training.
 
     Raises:
         InputError: The queries do not fit the toolbox, there are too few queries, too few
             instructions can be evolved, or a data source cannot be read.
     """
     facts = _Facts(query_pool.query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
-    planning = _planning(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
-    generic = instructions(data.instructions, data.seed, refused=facts.refused)
-    facts.instruction_pool = generic.pool_size
-    mixed = [*planning, *generic.examples]
-    random.Random(f"{data.seed}:mixture").shuffle(mixed)
+    planning = _planning_examples(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
+    instruction_sample = instructions(data.instructions, data.seed, refused=facts.refusal_counts)
+    facts.instruction_pool_size = instruction_sample.pool_size
+    examples = [*planning, *instruction_sample.examples]
+    random.Random(f"{data.seed}:mixture").shuffle(examples)
     planning_ids = {example.id for example in planning}
     splits: dict[str, list[TrainingExample]] = {TRAIN: [], VALIDATION: []}
-    for example in mixed:
-        is_validation = example.id in facts.validation
+    for example in examples:
+        is_validation = example.id in facts.validation_ids
         if example.id not in planning_ids:
             # The source decides, so that an instruction and its evolution are in one split.
             source = example.source
@@ -95,7 +95,7 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
     return TrainingSet(tuple(splits[TRAIN]), tuple(splits[VALIDATION]), manifest)
 
 
-def _planning(
+def _planning_examples(
     facts: _Facts, data: DataSection, inputs: TrainingInputs, encoder: Encoder
 ) -> list[TrainingExample]:
     """Return the planning tasks of queries, tool-use sets and the corpus, in this order."""
@@ -106,7 +106,7 @@ def _planning(
         facts.chosen += inputs.follow_ups
         facts.chosen += corpus_examples.with_decoys(facts.chosen, len(inputs.follow_ups), rng)
     examples = _query_examples(facts, data, inputs, encoder)
-    toolset_tasks, facts.toolsets = toolset_examples(
+    toolset_tasks, facts.toolset_entries = toolset_examples(
         *(data.toolsets, data.tevo, data.ttg, encoder),
         seed=data.seed,
         test_question_keys=frozenset(map(question_key, inputs.measuring)),
@@ -114,8 +114,8 @@ def _planning(
     corpus = corpus_examples.corpus_examples(
         data.corpus, data.tevo, data.ttg, encoder, seed=data.seed
     )
-    facts.corpus = corpus.facts
-    facts.validation |= {example.id for example in corpus.validation}
+    facts.corpus_entry = corpus.manifest_entry
+    facts.validation_ids |= {example.id for example in corpus.validation}
     return [*examples, *toolset_tasks, *corpus.train, *corpus.validation]
 
 
@@ -123,14 +123,14 @@ def _query_examples(
     facts: _Facts, data: DataSection, inputs: TrainingInputs, encoder: Encoder
 ) -> list[TrainingExample]:
     """Return the examples of all queries without duplicates, in the queries' order."""
-    validation: frozenset[int] = frozenset()
+    validation_indices: frozenset[int] = frozenset()
     if data.validation:
         groups = similarity_groups([query.query for query in facts.chosen], encoder)
-        validation = query_pool.validation_items(groups, data.validation, seed=data.seed)
-    facts.validation_queries = len(validation)
+        validation_indices = query_pool.validation_items(groups, data.validation, seed=data.seed)
+    facts.validation_queries = len(validation_indices)
     splits: tuple[list[AnnotatedQuery], list[AnnotatedQuery]] = [], []
     for index, query in enumerate(facts.chosen):
-        splits[index in validation].append(query)
+        splits[index in validation_indices].append(query)
     neighbours = Neighbours(splits[0], encoder) if data.tevo.samples_queries else None
     variation = PromptVariation(
         inputs.toolbox, data.tevo, inputs.pools, neighbours, inputs.distractors
@@ -145,9 +145,9 @@ def _query_examples(
                 for item in varied:
                     examples = task_examples(item, data.ttg, rng, copy)
                     by_query[str(item.query.record.id)] += examples
-                    facts.validation.update(example.id for example in examples if is_validation)
+                    facts.validation_ids.update(example.id for example in examples if is_validation)
                 advance(len(varied))
-    return without_duplicates(example for group in by_query.values() for example in group)
+    return without_duplicates(chain.from_iterable(by_query.values()))
 
 
 def _manifest(
@@ -156,11 +156,11 @@ def _manifest(
     data: DataSection,
     inputs: TrainingInputs,
 ) -> dict[str, Any]:
-    """Return the manifest, JSON-plain; without times and paths it is the same for equal sets."""
+    """Return the JSON-plain manifest. It has no times or paths: equal sets have equal manifests."""
     examples = list(chain.from_iterable(splits.values()))
-    generic = sum(map(_is_instruction, examples))
-    planning = len(examples) - generic
-    toolsets = {entry["reader"] for entry in facts.toolsets}
+    instruction_count = sum(map(_is_instruction, examples))
+    plan_count = len(examples) - instruction_count
+    readers = {entry["reader"] for entry in facts.toolset_entries}
     pools = {name: pool.model_dump(mode="json") for name, pool in inputs.pools.items()}
     return {
         "format": training_set.FORMAT,
@@ -184,23 +184,23 @@ def _manifest(
             name: {
                 "all": len(split),
                 "tasks": _count_by_name(example.task for example in split),
-                "sources": _count_by_name(_source_kind(example, toolsets) for example in split),
+                "sources": _count_by_name(_source_kind(example, readers) for example in split),
             }
             for name, split in splits.items()
         },
-        **({"toolsets": list(facts.toolsets)} if facts.toolsets else {}),
-        **({"corpus": dict(facts.corpus)} if facts.corpus else {}),
+        **({"toolsets": list(facts.toolset_entries)} if facts.toolset_entries else {}),
+        **({"corpus": dict(facts.corpus_entry)} if facts.corpus_entry else {}),
         "instructions": {
-            "pool": facts.instruction_pool,
-            "taken": generic,
+            "pool": facts.instruction_pool_size,
+            "taken": instruction_count,
             # The paper's Table 3 is best at six to one planning task.
-            "per_planning_task": round(generic / planning, 4) if planning else None,
+            "per_planning_task": round(instruction_count / plan_count, 4) if plan_count else None,
             "licences": {
                 Path(source.path).name: source.licence
                 for source in data.instructions.sources
                 if data.instructions.share
             },
-            "refused": dict(sorted(facts.refused.items())),
+            "refused": dict(sorted(facts.refusal_counts.items())),
         },
         "data": _without_folders(data.model_dump(mode="python")),
         "files": {name: training_set.file_entry(split) for name, split in splits.items()},
@@ -211,9 +211,9 @@ def _is_instruction(example: TrainingExample) -> bool:
     return example.task.partition(":")[0] == INSTRUCTION
 
 
-def _source_kind(example: TrainingExample, toolsets: Collection[str]) -> str:
+def _source_kind(example: TrainingExample, readers: Collection[str]) -> str:
     name = example.source.partition(":")[0]
-    return name if _is_instruction(example) or name in toolsets else "queries"
+    return name if _is_instruction(example) or name in readers else "queries"
 
 
 def _count_by_name(names: Iterable[str]) -> dict[str, int]:
@@ -221,7 +221,7 @@ def _count_by_name(names: Iterable[str]) -> dict[str, int]:
 
 
 def _without_folders(value: Any) -> Any:
-    """Return settings as JSON-plain values; a file's path becomes its name."""
+    """Return settings as JSON-plain values, in which a file's name replaces its path."""
     match value:
         case Path() | str() if Path(value).is_absolute():
             return Path(value).name

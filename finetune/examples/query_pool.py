@@ -27,9 +27,9 @@ class QueryPool:
 def query_pool(
     queries: Iterable[AnnotatedQuery], toolbox: Toolbox, measuring: Iterable[str] = ()
 ) -> QueryPool:
-    """Return checked annotated queries without the test questions ``measuring``.
+    """Return the checked annotated queries without the test questions ``measuring``.
 
-    ``InputError`` names the query if two queries have one id, an id or class is not Unicode, or a
+    ``InputError`` names the query if two queries share an id, an id or class is not Unicode, or a
     gold plan is not valid for its request. It is also raised if no query is left.
     """
     test_questions = {question_key(question) for question in measuring}
@@ -38,12 +38,12 @@ def query_pool(
         id_ = f"query-{number}" if query.record.id is None else str(query.record.id)
         with_ids.append(replace(query, record=query.record.model_copy(update={"id": id_})))
     usable = [query for query in with_ids if question_key(query.query) not in test_questions]
-    seen: set[str] = set()
+    ids: set[str] = set()
     for query in usable:
         id_ = str(query.record.id)
-        if id_ in seen:
+        if id_ in ids:
             raise InputError(f"Two queries have the id {id_!r}. Give each its own.")
-        seen.add(id_)
+        ids.add(id_)
         try:
             check_text(f"{id_} {query.label}")
         except InputError as error:
@@ -63,8 +63,8 @@ def query_pool(
 
 
 def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
-    """Return the SHA-256 of the queries' contents, which is the same for any file format."""
-    facts = [
+    """Return the SHA-256 of the queries' contents; it does not depend on their file's format."""
+    contents = [
         [
             query.record.model_dump(mode="json"),
             str(query.plan),
@@ -74,14 +74,14 @@ def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
         ]
         for query in queries
     ]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
 
 def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0) -> frozenset[int]:
     """Return the indices of items for validation: whole groups, up to a share of all items.
 
-    ``groups`` has each item's group. If every group exceeds the share, the smallest is drawn.
-    ``InputError`` if all items are in one group.
+    ``groups`` holds the group of each item. If every group exceeds the share, the smallest group is
+    drawn. ``InputError`` if all items are in one group.
     """
     if share == 0:
         return frozenset()
@@ -93,18 +93,18 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
             f"The {len(groups)} queries cannot be split: all are alike. Add other queries, or set "
             "validation = 0."
         )
-    order = list(members.values())
-    random.Random(f"{seed}:validation").shuffle(order)
+    shuffled_groups = list(members.values())
+    random.Random(f"{seed}:validation").shuffle(shuffled_groups)
     drawn: list[int] = []
     # The first group stays for training.
-    for items in order[1:]:
+    for items in shuffled_groups[1:]:
         if len(drawn) + len(items) <= round(share * len(groups)):
             drawn += items
-    smallest: list[int] = min(order, key=len)
+    smallest: list[int] = min(shuffled_groups, key=len)
     return frozenset(drawn or smallest)
 
 
 def in_validation(key: str, share: float, *, seed: int = 0) -> bool:
-    """Return True if a key is for validation, by its hash: about a share of all keys is."""
+    """Return True if a key's hash selects it for validation, as it selects a share of all keys."""
     digest = hashlib.blake2b(f"{seed}:{key}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") < share * 2**64

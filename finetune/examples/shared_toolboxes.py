@@ -1,7 +1,7 @@
-"""Groups of queries with one drawn toolbox each, so that the prompts of a group share a head.
+"""Groups queries under one drawn toolbox each, so that the prompts of a group have the same head.
 
-A toolbox is drawn for its leaders: one query, or several that add tools. Then it is shared with
-members: queries whose plans it can run, and whose plans are still right with the added tools.
+A toolbox is drawn for its *leaders*: one query, or several queries that add tools. Its *members*
+are further queries whose plans it can run, and whose plans are still right with the added tools.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.tools import tool_from_record
 
-#: Cosines above which two tools may do the same, a question may need a tool, and two questions may
-#: need the same tool. They were chosen by hand on the shop's queries with the packaged encoder:
-#: nearly all conflicting pairs exceed them, and few random pairs.
+#: Cosines above which two tools may have the same purpose, a question may need a tool, and two
+#: questions may need the same tool. They were chosen by hand on the shop's queries with the
+#: packaged encoder: nearly all conflicting pairs exceed them, and few random pairs do.
 SAME_TOOL_SIMILARITY, WANTED_TOOL_SIMILARITY, SAME_QUESTION_SIMILARITY = 0.35, 0.2, 0.25
 
 
 class AddedTools:
-    """The tools that records add, and the queries whose prompts must not show these tools.
+    """The tools that queries add to a toolbox, and the queries whose prompts must not list them.
 
     A gold plan is right for the toolbox of its annotation, but may be wrong if another query adds a
-    tool: a question about the basket has the plan ``customer_support`` only if no tool shows the
-    basket.
+    tool. For example, the plan of a question about the basket calls ``customer_support`` only if no
+    tool shows the basket.
     """
 
     def __init__(self, queries: Sequence[AnnotatedQuery], encoder: Encoder) -> None:
         self._rows = {query.record.id: row for row, query in enumerate(queries)}
-        adding = [query for query in queries if query.record.tools_extra]
-        self._columns = {query.record.id: column for column, query in enumerate(adding)}
-        if not adding:
+        adders = [query for query in queries if query.record.tools_extra]
+        self._columns = {query.record.id: column for column, query in enumerate(adders)}
+        if not adders:
             return
         questions = unit_embeddings(encoder, [query.query for query in queries])
-        added = [[tool_from_record(tool) for tool in query.record.tools_extra] for query in adding]
-        owners = np.repeat(np.arange(len(adding)), [*map(len, added)])
-        specs = list(chain.from_iterable(added))
-        tools = tool_embeddings(encoder, specs)
-        names = np.array([tool.name for tool in specs])
-        same = (tools @ tools.T >= SAME_TOOL_SIMILARITY) | (names[:, None] == names)
-        adding_questions = questions[[self._rows[query.record.id] for query in adding]]
+        added = [[tool_from_record(tool) for tool in query.record.tools_extra] for query in adders]
+        owners = np.repeat(np.arange(len(adders)), [*map(len, added)])
+        added_specs = list(chain.from_iterable(added))
+        tools = tool_embeddings(encoder, added_specs)
+        names = np.array([tool.name for tool in added_specs])
+        same_purpose = (tools @ tools.T >= SAME_TOOL_SIMILARITY) | (names[:, None] == names)
+        adding_questions = questions[[self._rows[query.record.id] for query in adders]]
         self._conflicts = questions @ adding_questions.T >= SAME_QUESTION_SIMILARITY
-        self._alike = np.zeros((len(adding), len(adding)), bool)
-        for row, owner in enumerate(owners):
-            self._conflicts[:, owner] |= questions @ tools[row] >= WANTED_TOOL_SIMILARITY
-            self._alike[owner, owners[same[row]]] = True
+        self._similar = np.zeros((len(adders), len(adders)), bool)
+        for tool_index, owner in enumerate(owners):
+            self._conflicts[:, owner] |= questions @ tools[tool_index] >= WANTED_TOOL_SIMILARITY
+            self._similar[owner, owners[same_purpose[tool_index]]] = True
 
     def may_see(self, query: AnnotatedQuery, leaders: Sequence[AnnotatedQuery]) -> bool:
         """Return True if a query needs none of the tools that the leaders add."""
@@ -63,18 +63,18 @@ class AddedTools:
     def may_join(self, query: AnnotatedQuery, leaders: Sequence[AnnotatedQuery]) -> bool:
         """Return True if a query that adds tools may become one of the leaders.
 
-        Their tools must have different purposes, and no question may need another's tools.
+        Its tools and theirs must differ in purpose, and no question may need another query's tools.
         """
         column = self._columns[query.record.id]
         return self.may_see(query, leaders) and all(
             self.may_see(leader, [query])
-            and not self._alike[column, self._columns[leader.record.id]]
+            and not self._similar[column, self._columns[leader.record.id]]
             for leader in leaders
         )
 
 
-#: Maximum number of queries that add tools to one toolbox. If each had a toolbox of its own, few
-#: prompts would have the domain's tools only.
+#: Maximum number of queries that add tools to one toolbox. With one such query a toolbox, few
+#: prompts would list only the domain's tools.
 MAX_LEADERS = 4
 
 
@@ -86,32 +86,32 @@ def vary_in_groups(
     seed: int,
     copies: int,
 ) -> Iterator[tuple[int, list[tevo.VariedQuery], random.Random]]:
-    """Yield, for each toolbox, the copy's number, its varied prompts and the random generator.
+    """Yield each toolbox's group: the copy's number, the varied prompts and the random generator.
 
-    In each copy every query has one toolbox. The draw depends on the seed and the queries with
-    their ids, not on their order. The encoder is used only if queries share toolboxes.
+    A copy is a pass over all queries, with one prompt for each. The draw depends on the seed and
+    the queries, not on their order. The encoder is used only if queries share toolboxes.
     """
     queues = _Queues(queries, variation, encoder)
     for copy in range(1, copies + 1):
         queues.shuffle(random.Random(f"{seed}:{copy}:toolboxes"))
-        while leaders := queues.leaders():
-            # A text is a seed that is the same in every process, unlike its hash.
+        while leaders := queues.take_leaders():
+            # The seed is a text, because the hash of a text differs between processes.
             rng = random.Random(f"{seed}:{leaders[0].record.id}:{copy}")
             drawn = tevo.draw_toolbox(leaders, variation, rng)
-            group = [*leaders, *queues.members(leaders, drawn)]
+            group = [*leaders, *queues.take_members(leaders, drawn)]
             yield copy, tevo.vary_prompts(group, drawn, variation, rng), rng
 
 
 class _Queues:
-    """The queries without a toolbox yet in this copy; those that add tools have their own queue."""
+    """Queues of the queries without a toolbox in this copy; those in ``_adders`` add tools."""
 
     def __init__(
         self, queries: Sequence[AnnotatedQuery], variation: tevo.PromptVariation, encoder: Encoder
     ) -> None:
-        self._size = variation.settings.queries_per_toolbox
+        self._group_size = variation.settings.queries_per_toolbox
         self._queries = sorted(queries, key=lambda query: str(query.record.id))
-        self._added = AddedTools(self._queries if self._size > 1 else (), encoder)
-        self._needs = {query.record.id: frozenset(query.plan.tools) for query in queries}
+        self._added_tools = AddedTools(self._queries if self._group_size > 1 else (), encoder)
+        self._needed = {query.record.id: frozenset(query.plan.tools) for query in queries}
         names = frozenset(variation.toolbox.names)
         self._removed = {
             query.record.id: names.difference(query.record.request(variation.toolbox).toolbox.names)
@@ -120,54 +120,55 @@ class _Queues:
         }
 
     def shuffle(self, rng: random.Random) -> None:
-        """Queue all queries in a random order."""
+        """Put all queries into the queues, in a random order."""
         self._rng = rng
-        order = rng.sample(self._queries, len(self._queries))
-        self._adding = deque(query for query in order if query.record.tools_extra)
-        self._waiting = deque(query for query in order if not query.record.tools_extra)
+        shuffled = rng.sample(self._queries, len(self._queries))
+        self._adders = deque(query for query in shuffled if query.record.tools_extra)
+        self._others = deque(query for query in shuffled if not query.record.tools_extra)
 
-    def leaders(self) -> list[AnnotatedQuery]:
-        """Remove and return the leaders of the next toolbox; none if both queues are empty."""
-        limit = min(MAX_LEADERS, self._size)
-        remaining = len(self._adding) + len(self._waiting)
+    def take_leaders(self) -> list[AnnotatedQuery]:
+        """Remove and return the leaders of the next toolbox; an empty list if no query is left."""
+        limit = min(MAX_LEADERS, self._group_size)
+        remaining = len(self._adders) + len(self._others)
+        toolboxes = max(1, math.ceil(remaining / self._group_size))
         # With this probability, both queues become empty at the same time.
-        share = math.ceil(len(self._adding) / limit) / max(1, math.ceil(remaining / self._size))
-        if not self._adding or (self._waiting and self._rng.random() >= share):
-            return [self._waiting.popleft()] if self._waiting else []
-        results = [self._adding.popleft()]
+        probability = math.ceil(len(self._adders) / limit) / toolboxes
+        if not self._adders or (self._others and self._rng.random() >= probability):
+            return [self._others.popleft()] if self._others else []
+        leaders = [self._adders.popleft()]
 
-        def fits(query: AnnotatedQuery) -> bool:
-            removed = query.record.tools_removed or results[0].record.tools_removed
-            return not removed and self._added.may_join(query, results)
+        def may_lead(query: AnnotatedQuery) -> bool:
+            removed = query.record.tools_removed or leaders[0].record.tools_removed
+            return not removed and self._added_tools.may_join(query, leaders)
 
-        _move_fitting(self._adding, results, limit, fits)
-        return results
+        _move_fitting(self._adders, leaders, limit, may_lead)
+        return leaders
 
-    def members(
+    def take_members(
         self, leaders: Sequence[AnnotatedQuery], drawn: tevo.DrawnToolbox
     ) -> list[AnnotatedQuery]:
-        """Remove and return the first other queries whose plans are right for a toolbox."""
-        results: list[AnnotatedQuery] = []
+        """Remove and return the first queries whose plans are right for the leaders' toolbox."""
+        members: list[AnnotatedQuery] = []
         tools = set(drawn.toolbox.names)
 
         def fits(query: AnnotatedQuery) -> bool:
             id_ = query.record.id
-            can_run = self._needs[id_] <= tools and tools.isdisjoint(self._removed.get(id_, ()))
-            return can_run and self._added.may_see(query, leaders)
+            can_run = self._needed[id_] <= tools and tools.isdisjoint(self._removed.get(id_, ()))
+            return can_run and self._added_tools.may_see(query, leaders)
 
-        _move_fitting(self._waiting, results, self._size - len(leaders), fits)
-        return results
+        _move_fitting(self._others, members, self._group_size - len(leaders), fits)
+        return members
 
 
 def _move_fitting(
-    waiting: deque[AnnotatedQuery],
-    results: list[AnnotatedQuery],
+    queue: deque[AnnotatedQuery],
+    taken: list[AnnotatedQuery],
     limit: int,
     fits: Callable[[AnnotatedQuery], bool],
 ) -> None:
-    """Move the first fitting queries to the results, up to ``limit`` results."""
-    passed: list[AnnotatedQuery] = []
-    while waiting and len(results) < limit:
-        query = waiting.popleft()
-        (results if fits(query) else passed).append(query)
-    waiting.extendleft(reversed(passed))
+    """Move the first fitting queries of a queue to ``taken``, until it has ``limit`` queries."""
+    skipped: list[AnnotatedQuery] = []
+    while queue and len(taken) < limit:
+        query = queue.popleft()
+        (taken if fits(query) else skipped).append(query)
+    queue.extendleft(reversed(skipped))

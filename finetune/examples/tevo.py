@@ -30,12 +30,12 @@ class TevoSettings(Section):
     Attributes:
         enabled: If false, only the plan cases in the prompt's tail vary.
         unchanged: Share of prompts with the toolbox as in serving.
-        drop_tools: Share of changed prompts that have only a random subset of the other tools.
+        drop_tools: Share of changed prompts that have only a random subset of the unneeded tools.
         rename_tools: Share of tools with another name.
         rename_parameters: Share of parameters with another name.
         rename_results: Share of result fields with another name, which is the same in all tools.
-        reword: Share of descriptions from the pool.
-        examples: Share of tools whose own example, if there is one, a sampled query replaces.
+        reword: Share of descriptions that are replaced by others from the pool.
+        examples: Share of tools whose example is a sampled query, instead of the tool's own one.
         no_example: Share of tools without an example.
         distractors: Maximum number of added tools that no plan needs.
         shots: Maximum number of plan cases in the tail; the number is drawn.
@@ -66,7 +66,7 @@ class TevoSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class PromptVariation:
-    """The material to vary prompts with; ``distractors`` are tools that no plan needs."""
+    """The settings and inputs of varied prompts; ``distractors`` are tools that no plan needs."""
 
     toolbox: Toolbox
     settings: TevoSettings
@@ -92,30 +92,30 @@ class Renaming:
 
     def rename_plan(self, plan: Plan) -> Plan:
         """Return the plan with the new names; literals do not change."""
-        return Plan(tuple(self._step(step, plan.tools) for step in plan.steps))
+        return Plan(tuple(self._rename_step(step, plan.tools) for step in plan.steps))
 
     def rename_tool(self, tool: ToolSpec) -> ToolSpec:
         """Return the tool with the new names and without its example.
 
         A parameter keeps its sources, choices and type, even if inferred from its old name.
         """
-        names = self._names(tool.name)
-        new = names.parameters
-        parameters = tuple(replace(p, name=new.get(p.name, p.name)) for p in tool.parameters)
+        names = self._names_of(tool.name)
+        new_names = names.parameters
+        parameters = tuple(replace(p, name=new_names.get(p.name, p.name)) for p in tool.parameters)
         results = tuple(names.results.get(result, result) for result in tool.results)
         return ToolSpec(names.tool, tool.description, parameters, results)
 
-    def _names(self, tool: str) -> ToolNames:
+    def _names_of(self, tool: str) -> ToolNames:
         return self.tools.get(tool) or ToolNames(tool)
 
-    def _step(self, step: Step, tools: Sequence[str]) -> Step:
+    def _rename_step(self, step: Step, tools: Sequence[str]) -> Step:
         """Return a step with the new names; ``tools`` are the tools of all steps of its plan."""
-        names = self._names(step.tool)
+        names = self._names_of(step.tool)
 
         def rename(value: Scalar) -> Scalar:
             # An invalid plan may refer to a step that does not exist.
             if isinstance(value, StepRef) and 1 <= value.step <= len(tools):
-                results = self._names(tools[value.step - 1]).results
+                results = self._names_of(tools[value.step - 1]).results
                 return replace(value, field=results.get(value.field, value.field))
             return value
 
@@ -136,7 +136,7 @@ def draw_renaming(
     If several tools return a field and their pools have a common name for it, it is renamed equally
     in all of them. A tool without a pool keeps all names; a tool in ``fixed`` keeps its own name.
     """
-    taken_names = {key_of(tool.name) for tool in tools}
+    taken_keys = {key_of(tool.name) for tool in tools}
     result_names = _draw_result_names(tools, pools, settings.rename_results, rng)
     names: dict[str, ToolNames] = {}
     for tool in tools:
@@ -144,13 +144,13 @@ def draw_renaming(
             continue
         name = tool.name
         if name not in {*fixed, NO_EVIDENCE.name} and rng.random() < settings.rename_tools:
-            name = _draw_name(pool.names, taken_names, rng) or tool.name
+            name = _draw_name(pool.names, taken_keys, rng) or tool.name
         parameters: dict[str, str] = {}
-        taken_parameters = {key_of(parameter.name) for parameter in tool.parameters}
+        taken_parameter_keys = {key_of(parameter.name) for parameter in tool.parameters}
         for parameter in tool.parameters:
             entry = pool.parameters.get(parameter.name)
             if entry is not None and rng.random() < settings.rename_parameters:
-                new_name = _draw_name(entry.names, taken_parameters, rng)
+                new_name = _draw_name(entry.names, taken_parameter_keys, rng)
                 parameters[parameter.name] = new_name or parameter.name
         names[tool.name] = ToolNames(name, parameters, result_names[tool.name])
     return Renaming(names)
@@ -160,8 +160,8 @@ def _draw_result_names(
     tools: Sequence[ToolSpec], pools: Mapping[str, ToolPool], share: float, rng: Random
 ) -> dict[str, dict[str, str]]:
     """Return the new names of each tool's result fields, by the tool's name."""
-    results: dict[str, dict[str, str]] = {tool.name: {} for tool in tools}
-    taken = {tool.name: set(map(key_of, tool.results)) for tool in tools}
+    new_names: dict[str, dict[str, str]] = {tool.name: {} for tool in tools}
+    taken_keys = {tool.name: set(map(key_of, tool.results)) for tool in tools}
     for result in dict.fromkeys(result for tool in tools for result in tool.results):
         alternatives = {
             tool.name: pools[tool.name].results[result]
@@ -174,24 +174,24 @@ def _draw_result_names(
         common = [name for name in first if all(name in names for names in others)]
         groups = [([tool], names) for tool, names in alternatives.items()]
         for group, names in [(list(alternatives), common)] if common else groups:
-            if name := _draw_name(names, set().union(*(taken[tool] for tool in group)), rng):
+            if name := _draw_name(names, set().union(*(taken_keys[tool] for tool in group)), rng):
                 for tool_name in group:
-                    results[tool_name][result] = name
-                    taken[tool_name].add(key_of(name))
-    return results
+                    new_names[tool_name][result] = name
+                    taken_keys[tool_name].add(key_of(name))
+    return new_names
 
 
 def _draw_name(names: Sequence[str], taken: set[str], rng: Random) -> str:
-    """Return a random name that is not in ``taken``, and add it there; empty if all are taken."""
-    free = [name for name in names if key_of(name) not in taken]
-    name = rng.choice(free) if free else ""
+    """Return a random name that is not in ``taken``, or an empty text; add its key to ``taken``."""
+    free_names = [name for name in names if key_of(name) not in taken]
+    name = rng.choice(free_names) if free_names else ""
     taken.add(key_of(name))
     return name
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """A toolbox with the original names, and its new names; as in serving if not ``changed``."""
+    """A toolbox with its original names, and their renaming; ``changed`` if not as in serving."""
 
     toolbox: Toolbox
     renaming: Renaming
@@ -201,7 +201,7 @@ class DrawnToolbox:
 def draw_toolbox(
     leaders: Sequence[AnnotatedQuery], variation: PromptVariation, rng: Random
 ) -> DrawnToolbox:
-    """Return a random toolbox with all tools that the plans of ``leaders`` (1 to n queries) need.
+    """Return a random toolbox with all tools that the plans of ``leaders``, at least one, need.
 
     The first leader's record may change the toolbox in any way; the other records may add tools.
     ``InputError`` if a record's request is not valid, ``ToolError`` if two queries add different
@@ -214,20 +214,20 @@ def draw_toolbox(
         box = box.with_(*(t for t in added if t.name not in box or box[t.name] != t))
     if not settings.enabled or rng.random() < settings.unchanged:
         return DrawnToolbox(box, Renaming(), changed=False)
-    tools = _subset({name for query in leaders for name in query.plan.tools}, box, settings, rng)
-    known = {*variation.toolbox.names, *box.names}
-    free = [tool for tool in variation.distractors if tool.name not in known]
-    tools += rng.sample(free, rng.randint(0, min(settings.distractors, len(free))))
+    called = {name for query in leaders for name in query.plan.tools}
+    tools = _draw_subset(called, box, settings, rng)
+    known_names = {*variation.toolbox.names, *box.names}
+    unused = [tool for tool in variation.distractors if tool.name not in known_names]
+    tools += rng.sample(unused, rng.randint(0, min(settings.distractors, len(unused))))
     rng.shuffle(tools)
-    # As in serving, this tool is last.
-    tools.append(box[NO_EVIDENCE.name])
+    tools.append(box[NO_EVIDENCE.name])  # in serving, this tool is last, too
     # A tool keeps its name if a description names it, because the description does not change.
-    fixed = {name for tool in tools for name in _mentioned(tool, box.names)}
+    fixed = {name for tool in tools for name in _mentioned_tools(tool, box.names)}
     renaming = draw_renaming(tools, variation.pools, settings, rng, fixed=fixed)
     return DrawnToolbox(Toolbox(tools), renaming, changed=True)
 
 
-def _subset(
+def _draw_subset(
     called: Collection[str], toolbox: Toolbox, settings: TevoSettings, rng: Random
 ) -> list[ToolSpec]:
     """Return the called tools and a random subset of the others, without ``no_evidence``."""
@@ -240,12 +240,12 @@ def _subset(
     while missing:
         names |= missing
         tools = [tool for tool in toolbox if tool.name in names]
-        missing = {name for tool in tools for name in _mentioned(tool, toolbox.names)} - names
+        missing = {name for tool in tools for name in _mentioned_tools(tool, toolbox.names)} - names
     return [tool for tool in tools if tool.name != NO_EVIDENCE.name]
 
 
-def _mentioned(tool: ToolSpec, names: Sequence[str]) -> list[str]:
-    """Return the other tools that the descriptions of a tool name."""
+def _mentioned_tools(tool: ToolSpec, names: Sequence[str]) -> list[str]:
+    """Return the names of other tools that occur in a tool's descriptions."""
     texts = [tool.description, *(parameter.description for parameter in tool.parameters)]
     others = [name for name in names if name != tool.name]
     return [name for text in texts if text for name in named_tools(text, others)]
@@ -278,14 +278,14 @@ def vary_prompts(
     if neighbours is not None and settings.shots:
         shots, share = settings.shots, settings.random_shots
         plan_cases = [neighbours.plan_cases(r, rng.randint(0, shots), share, rng) for r in requests]
-    questions = {question_key(query.query) for query in queries}
-    excluded = questions | {question_key(case.query) for cases in plan_cases for case in cases}
+    question_keys = {question_key(query.query) for query in queries}
+    excluded = question_keys | {question_key(case.query) for cases in plan_cases for case in cases}
     tools = []
     for tool in drawn.toolbox:
         spec = drawn.renaming.rename_tool(tool)
         if drawn.changed:
             spec = _reword(spec, tool, variation.pools.get(tool.name), settings.reword, rng)
-        if example := _example(tool, drawn, variation, questions, excluded, rng):
+        if example := _draw_example(tool, drawn, variation, question_keys, excluded, rng):
             question, plan = example
             renamed_plan = str(drawn.renaming.rename_plan(plan))
             spec = replace(spec, example=ToolExample(question, renamed_plan))
@@ -308,41 +308,41 @@ def _plan_case(case: AnnotatedQuery, renaming: Renaming) -> PlanExample:
 
 
 def _reword(
-    spec: ToolSpec, tool: ToolSpec, pool: ToolPool | None, share: float, rng: Random
+    renamed_tool: ToolSpec, tool: ToolSpec, pool: ToolPool | None, share: float, rng: Random
 ) -> ToolSpec:
-    """Return the renamed tool ``spec`` with some descriptions from the pool of ``tool``."""
+    """Return the renamed tool with some descriptions from the pool of the original ``tool``."""
     if pool is None:
-        return spec
+        return renamed_tool
 
     def draw_description(text: str, others: Sequence[str]) -> str:
         return rng.choice(others) if rng.random() < share and others else text
 
     parameters = []
-    for renamed, parameter in zip(spec.parameters, tool.parameters, strict=True):
+    for renamed, parameter in zip(renamed_tool.parameters, tool.parameters, strict=True):
         entry = pool.parameters.get(parameter.name)
         text = draw_description(parameter.description, entry.descriptions if entry else ())
         is_new = text != parameter.description
         parameters.append(replace(renamed, description=text) if is_new else renamed)
     text = draw_description(tool.description, pool.descriptions)
-    return replace(spec, description=text, parameters=tuple(parameters))
+    return replace(renamed_tool, description=text, parameters=tuple(parameters))
 
 
-def _example(
+def _draw_example(
     tool: ToolSpec,
     drawn: DrawnToolbox,
     variation: PromptVariation,
-    questions: Container[str],
-    excluded: Container[str],
+    question_keys: Container[str],
+    excluded_keys: Container[str],
     rng: Random,
 ) -> tuple[str, Plan] | None:
     """Return question and plan of a tool's example: its own example, or a sampled query.
 
-    An unchanged toolbox has only the tools' own examples. The tool's own example is dropped if its
-    question is in ``questions``; no query in ``excluded`` is sampled.
+    An unchanged toolbox has only the tools' own examples. A tool's own example is dropped if its
+    question is in ``question_keys``; no query in ``excluded_keys`` is sampled.
     """
     settings, neighbours = variation.settings, variation.neighbours
     own_example: tuple[str, Plan] | None = None
-    if tool.example is not None and question_key(tool.example.query) not in questions:
+    if tool.example is not None and question_key(tool.example.query) not in question_keys:
         plan = example_plan(tool.example)
         if plan is not None and all(name in drawn.toolbox for name in plan.tools):
             own_example = tool.example.query, plan
@@ -351,7 +351,7 @@ def _example(
     if rng.random() < settings.no_example:
         return None
     if neighbours is not None and (own_example is None or rng.random() < settings.examples):
-        query = neighbours.draw_example(tool.name, drawn.toolbox, excluded, rng)
+        query = neighbours.draw_example(tool.name, drawn.toolbox, excluded_keys, rng)
         if query is not None:
             return query.query, query.plan
     return own_example

@@ -45,14 +45,14 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 
 def _absolute_path(path: str, info: ValidationInfo) -> str:
-    """Return a recipe's path of a set as an absolute path; settings made in code keep theirs."""
+    """Return a set's path in a recipe as an absolute path; a path that code gives is unchanged."""
     if info.context is None or not path:
         return path
-    resolved, origin = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
-    if origin and must_exist(info) and not resolved.exists():
+    resolved, set_reader = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
+    if set_reader and must_exist(info) and not resolved.exists():
         raise ValueError(
-            f'There is nothing at "{path}" in {folder_of(info)}. Give {origin.files}, of '
-            f"{origin.origin}, in the recipe's folder or in the folder of --sets."
+            f'There is nothing at "{path}" in {folder_of(info)}. Give {set_reader.files}, of '
+            f"{set_reader.origin}, in the recipe's folder or in the folder of --sets."
         )
     return str(resolved)
 
@@ -67,7 +67,7 @@ class ToolsetSource(Section):
         reader: A key of ``READERS``.
         path: The set's file or folder.
         limit: Maximum number of queries, drawn by the seed.
-        copies: Number of prompts for each query; each prompt has a toolbox drawn anew.
+        copies: Number of prompts for each query, each with a newly drawn toolbox.
         measuring: The file or folder of a test set for the same reader; its questions and tools
             are omitted.
     """
@@ -102,15 +102,15 @@ class Toolset:
         cls,
         source: ToolsetSource,
         test_question_keys: Collection[str],
-        seen: set[str],
+        seen_keys: set[str],
         rng: random.Random,
         refused: Counter[str],
     ) -> Self:
-        """Read a set; refuse queries whose question is in ``test_question_keys`` or ``seen``.
+        """Read a set; refuse queries whose question is in ``test_question_keys`` or ``seen_keys``.
 
-        Both have values of ``question_key``. The questions that are read are added to ``seen``;
-        ``refused`` counts the refused queries by reason, and tools of ``source.measuring`` are
-        omitted. ``InputError`` if the set cannot be read, or has no usable query.
+        Both hold values of ``question_key``; those of the read queries are added to ``seen_keys``.
+        ``refused`` counts the refused queries by reason. Tools of ``source.measuring`` are omitted.
+        ``InputError`` if the set cannot be read, or has no usable query.
         """
         records = tool_queries(source.reader, Path(source.path), refused)
         test_set = tool_queries(source.reader, Path(source.measuring)) if source.measuring else []
@@ -125,7 +125,7 @@ class Toolset:
                 reason = "a call of a test set's tool"
             elif key in test_keys:
                 reason = "a test question"
-            elif key in seen:
+            elif key in seen_keys:
                 reason = "a repeated question"
             elif any(tools.get(name, toolbox[name]) != toolbox[name] for name in listed):
                 # Queries are drawn for a prompt by the names of the tools that their plans call.
@@ -133,7 +133,7 @@ class Toolset:
             if reason:
                 refused[f"{source.reader}: {reason}"] += 1
                 continue
-            seen.add(key)
+            seen_keys.add(key)
             tools |= {name: toolbox[name] for name in listed}
             usable.append((query, listed))
         if not usable:
@@ -152,11 +152,10 @@ def _names_of(toolbox: Toolbox) -> list[str]:
     return [name for name in toolbox.names if name != NO_EVIDENCE.name]
 
 
-#: Maximum number of tools of a toolbox, unless a query needs more. Not counted is ``no_evidence``,
-#: which a plan calls if no other tool can answer.
+#: Maximum number of tools of a toolbox besides ``no_evidence``, unless a query needs more.
 MAX_TOOLS = 8
-#: Number of queries that are tried as members that bring further tools into a group's toolbox.
-CANDIDATES = 64
+#: Maximum number of queries that are tried as members whose tools a group's toolbox lacks.
+MAX_TRIED = 64
 
 
 class ToolsetGroups:
@@ -168,26 +167,26 @@ class ToolsetGroups:
 
     def __init__(self, toolset: Toolset, encoder: Encoder, group_size: int) -> None:
         self._set, self._group_size = toolset, group_size
-        self._needs = {
+        self._needed_tools = {
             str(query.record.id): frozenset(query.plan.tools) - {NO_EVIDENCE.name}
             for query in toolset.queries
         }
         self._tool_rows = {name: row for row, name in enumerate(toolset.tools)}
-        self._question_rows = {id_: row for row, id_ in enumerate(self._needs)}
+        self._question_rows = {id_: row for row, id_ in enumerate(self._needed_tools)}
         if group_size > 1:
-            self._tools = tool_embeddings(encoder, toolset.tools.values())
+            self._tool_vectors = tool_embeddings(encoder, toolset.tools.values())
             self._questions = unit_embeddings(encoder, [query.query for query in toolset.queries])
 
     def draw_groups(self, rng: random.Random) -> Iterator[tuple[list[AnnotatedQuery], Toolbox]]:
-        """Yield groups of queries with their toolboxes; every query is in one group."""
-        order = rng.sample(self._set.queries, len(self._set.queries))
-        waiting = {str(query.record.id): query for query in order}
+        """Yield groups of queries with their toolboxes; each query is in exactly one group."""
+        shuffled = rng.sample(self._set.queries, len(self._set.queries))
+        waiting = {str(query.record.id): query for query in shuffled}
         by_need: dict[frozenset[str], list[str]] = defaultdict(list)
         for id_ in waiting:
-            by_need[self._needs[id_]].append(id_)
+            by_need[self._needed_tools[id_]].append(id_)
         while waiting:
-            leader, *others = islice(waiting, 1 + CANDIDATES)
-            tools = self._tools_for(leader, rng)
+            leader, *others = islice(waiting, 1 + MAX_TRIED)
+            tools = self._draw_tools(leader, rng)
             members = [leader]
             if self._group_size > 1:
                 self._add_with_new_tools(members, tools, others)
@@ -195,13 +194,13 @@ class ToolsetGroups:
             group = [waiting.pop(id_) for id_ in members]
             yield group, Toolbox(self._set.tools[name] for name in rng.sample(tools, len(tools)))
 
-    def _tools_for(self, leader: str, rng: random.Random) -> list[str]:
+    def _draw_tools(self, leader: str, rng: random.Random) -> list[str]:
         """Return the tools that a query needs, and random others that it lists."""
-        needed = sorted(self._needs[leader])
+        needed = sorted(self._needed_tools[leader])
         others = [name for name in self._set.listed_tools[leader] if name not in needed]
         count = min(len(others), max(0, MAX_TOOLS - len(needed)))
-        # Fewer tools leave room for those of other queries. A query that needs no tool keeps all
-        # that fit: its example teaches that none of them answers.
+        # With fewer tools, more queries fit into the group. A query that needs no tool keeps as
+        # many as possible: its example teaches that none of them answers.
         if self._group_size > 1 and needed:
             count = rng.randint(0, count)
         return [*needed, *rng.sample(others, count)]
@@ -211,14 +210,14 @@ class ToolsetGroups:
         for id_ in ids:
             if len(tools) >= MAX_TOOLS or len(members) == self._group_size:
                 return
-            new = sorted(self._needs[id_] - set(tools))
+            new_tools = sorted(self._needed_tools[id_] - set(tools))
             if (
-                new
-                and len(tools) + len(new) <= MAX_TOOLS
+                new_tools
+                and len(tools) + len(new_tools) <= MAX_TOOLS
                 and self._has_no_rival(id_, tools)
-                and all(self._has_no_rival(other, new) for other in members)
+                and all(self._has_no_rival(other, new_tools) for other in members)
             ):
-                tools += new
+                tools += new_tools
                 members.append(id_)
 
     def _add_without_new_tools(
@@ -238,7 +237,7 @@ class ToolsetGroups:
         rows = zip_longest(*(filter(is_usable, by_need[need]) for need in needs))
         in_turn = (id_ for row in rows for id_ in row if id_ is not None)
         members += list(islice(in_turn, self._group_size - len(members)))
-        # Later groups need not pass over queries that have a group.
+        # So later groups do not test queries that have a group.
         for need in needs:
             by_need[need] = [id_ for id_ in by_need[need] if id_ in waiting and id_ not in members]
 
@@ -247,11 +246,11 @@ class ToolsetGroups:
         other_tools = [tool for tool in tools if tool not in self._set.listed_tools[id_]]
         if not other_tools:
             return True
-        vectors = self._tools[[self._tool_rows[tool] for tool in other_tools]]
+        vectors = self._tool_vectors[[self._tool_rows[tool] for tool in other_tools]]
         if np.any(vectors @ self._questions[self._question_rows[id_]] >= WANTED_TOOL_SIMILARITY):
             return False
-        needed = [self._tool_rows[tool] for tool in self._needs[id_]]
-        return not np.any(vectors @ self._tools[needed].T >= SAME_TOOL_SIMILARITY)
+        needed = [self._tool_rows[tool] for tool in self._needed_tools[id_]]
+        return not np.any(vectors @ self._tool_vectors[needed].T >= SAME_TOOL_SIMILARITY)
 
 
 def toolset_examples(
@@ -265,10 +264,9 @@ def toolset_examples(
 ) -> tuple[list[TrainingExample], list[dict[str, Any]]]:
     """Return the examples of all sets, and each set's entry in the manifest.
 
-    Names, descriptions and the choice of tools are not varied by TEvo; plan cases and the tools'
-    examples are, and are queries of the same set. ``test_question_keys`` are the ``question_key``
-    of test questions, which are refused. ``InputError`` if a set cannot be read, or has no usable
-    query.
+    TEvo varies only the plan cases and the tools' examples, which are queries of the same set.
+    ``test_question_keys`` are the ``question_key`` of test questions, which are refused.
+    ``InputError`` if a set cannot be read, or has no usable query.
     """
 
     def examples_of(toolset: Toolset, copies: int, rng: random.Random) -> Iterator[TrainingExample]:
@@ -278,22 +276,22 @@ def toolset_examples(
         with progress_bar(f"Making examples of {toolset.name}", count) as advance:
             for copy in range(1, copies + 1):
                 for queries, toolbox in groups.draw_groups(rng):
-                    # Without new names; ``changed`` lets queries replace the tools' examples.
+                    # ``changed`` allows queries to replace the tools' examples.
                     drawn = DrawnToolbox(toolbox, Renaming(), changed=tevo.enabled)
                     variation = PromptVariation(toolbox, tevo, neighbours=neighbours)
                     for varied in vary_prompts(queries, drawn, variation, rng):
                         yield from task_examples(varied, ttg, rng, copy)
                     advance(len(queries))
 
-    results: list[TrainingExample] = []
+    examples_of_all: list[TrainingExample] = []
     entries = []
-    seen: set[str] = set()
+    seen_keys: set[str] = set()
     for number, source in enumerate(sources):
         rng = random.Random(f"{seed}:toolset:{number}")
         refused: Counter[str] = Counter()
-        toolset = Toolset.read(source, test_question_keys, seen, rng, refused)
+        toolset = Toolset.read(source, test_question_keys, seen_keys, rng, refused)
         examples = without_duplicates(examples_of(toolset, source.copies, rng))
-        results += examples
+        examples_of_all += examples
         set_reader = READERS[source.reader]
         # The test set is not contaminated: its questions and tools are omitted.
         exception = f" except {Path(source.measuring).name}" if source.measuring else ""
@@ -309,4 +307,4 @@ def toolset_examples(
                 "refused": dict(sorted(refused.items())),
             }
         )
-    return results, entries
+    return examples_of_all, entries

@@ -34,7 +34,7 @@ class TrainingSet:
     def of(
         cls, train: Iterable[TrainingExample], validation: Iterable[TrainingExample] = ()
     ) -> TrainingSet:
-        """Return a set of these examples; its manifest describes nothing but the files."""
+        """Return a set of these examples; its manifest describes only the files."""
         splits = {TRAIN: tuple(train), VALIDATION: tuple(validation)}
         files = {name: file_entry(split) for name, split in splits.items()}
         manifest = {"format": FORMAT, "prompt_hash": prompt_hash(), "files": files}
@@ -49,7 +49,7 @@ class TrainingSet:
 def check_target(folder: Path, *, force: bool = False) -> None:
     """Raise ``InputError`` if a set cannot be written to a folder.
 
-    The folder must be missing or empty; with ``force`` it may also hold a set and nothing else.
+    The folder must be missing or empty; with ``force`` it may also hold only a set.
     """
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not existing.is_dir():
@@ -81,19 +81,19 @@ def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) 
             prefix=f".{folder.name}-", dir=parent, ignore_cleanup_errors=True
         ) as temporary:
             # A subfolder becomes the set's folder: others may not read the temporary folder.
-            new, old = Path(temporary, "new"), Path(temporary, "old")
-            new.mkdir()
+            new_folder, old_folder = Path(temporary, "new"), Path(temporary, "old")
+            new_folder.mkdir()
             for name, examples in ((TRAIN, data.train), (VALIDATION, data.validation)):
-                with (new / name).open("w", encoding="utf-8", newline="\n") as file:
+                with (new_folder / name).open("w", encoding="utf-8", newline="\n") as file:
                     file.writelines(_json_lines(examples))
-            (new / MANIFEST).write_text(manifest_text(data.manifest), encoding="utf-8")
+            (new_folder / MANIFEST).write_text(manifest_text(data.manifest), encoding="utf-8")
             if folder.exists():
-                folder.replace(old)
+                folder.replace(old_folder)
             try:
-                new.replace(folder)
+                new_folder.replace(folder)
             except OSError:
-                if old.exists():
-                    old.replace(folder)
+                if old_folder.exists():
+                    old_folder.replace(folder)
                 raise
     except OSError as error:
         raise InputError(
@@ -102,10 +102,10 @@ def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) 
 
 
 def read_training_set(folder: Path) -> TrainingSet:
-    """Return the set of a folder.
+    """Return the training set that a folder holds.
 
-    Raises ``InputError`` if the folder holds no set, a file's hash is not the manifest's, or the
-    set was made with another template of the planner's prompt; the message names the file.
+    Raises ``InputError`` if the folder holds no set, a file's hash differs from the manifest's, or
+    the set was made with another template of the planner's prompt; the message names the file.
     """
     file = folder / MANIFEST
     try:
@@ -141,7 +141,7 @@ def manifest_hash(manifest: Mapping[str, Any]) -> str:
 
 
 def file_entry(examples: Iterable[TrainingExample]) -> dict[str, Any]:
-    """Return a manifest's entry for the file of these examples: number of rows and SHA-256."""
+    """Return the manifest's entry for a file of these examples: number of rows and SHA-256."""
     digest, rows = hashlib.sha256(), 0
     for line in _json_lines(examples):
         digest.update(line.encode())

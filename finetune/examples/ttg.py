@@ -1,8 +1,8 @@
 """Tool-Task Generator (TTG): training tasks about a query's plan, in addition to planning.
 
-As in REAPER (Joshi et al. 2024, section on the Tool-Task Generator). The answer of most tasks is
-the complete plan; their prompts have the planner's role in the head, and an instruction in the
-tail.
+The tasks are those of REAPER (Joshi et al. 2024, section on the Tool-Task Generator). The answer of
+most tasks is the complete plan; their prompts have the planner's role in the head, and an
+instruction in the tail.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Subject:
     prompt: Prompt
 
     def plan_task(self, instruction: str, material: str) -> PromptAndAnswer:
-        """Return a task whose answer is the plan, with instruction and material in its tail."""
+        """Return a task whose answer is the plan; both texts are in the tail of its prompt."""
         return _with_instruction(self.prompt, instruction, material), str(self.varied.plan)
 
     def with_role(self, role: str, *parts: str) -> Prompt:
-        """Return a prompt with another role in its head, and these parts in its tail."""
+        """Return a prompt with another role; in its tail, the context follows the first part."""
         # The context is a line of JSON before the question.
         context, question, _ = self.prompt.tail.partition("\nQuestion: ")
         tail = [parts[0], *([context] if question and context else []), *parts[1:]]
@@ -61,7 +61,7 @@ WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 MASKS = ("[MASK]", "___", "<missing>", "???")
 
 
-# Queries with the same toolbox, which is immutable and hashed by identity, follow each other.
+# Successive queries have the same toolbox, which is immutable and hashed by identity.
 @lru_cache(maxsize=16)
 def _shared_head(toolbox: Toolbox, role: str = ROLE) -> str:
     return render_head(toolbox, role)
@@ -72,9 +72,9 @@ def _with_instruction(prompt: Prompt, *parts: str) -> Prompt:
 
 
 def query_from_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Write the query from the plan; the answer is the annotated question.
+    """Return the task to write the query from the plan; the answer is the annotated question.
 
-    Since many questions have the same plan, the prompt quotes the plan's spans of the question; the
+    Since many questions have the same plan, the prompt quotes the plan's spans of the question. The
     task does not apply to a plan without spans.
     """
     varied = subject.varied
@@ -89,7 +89,7 @@ def query_from_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | N
 
 
 def identify_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Identify the tools that the plan calls, each once, in the order of the toolbox."""
+    """Return the task to name the tools that the plan calls, in the order of the toolbox."""
     varied = subject.varied
     instruction = f"{rng.choice(WORDINGS['tools'])} {WORDINGS['tools_form']}"
     question = f"Question: {varied.query.query}\nTools:"
@@ -98,7 +98,7 @@ def identify_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | No
 
 
 def complete_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Complete a plan from its first steps; does not apply to a plan of one step."""
+    """Return the task to complete a plan from its first steps; ``None`` for a plan of one step."""
     lines = str(subject.varied.plan).split("\n")
     if len(lines) < 2:
         return None
@@ -107,7 +107,7 @@ def complete_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | Non
 
 
 def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Fill a masked step; does not apply to a plan of one step."""
+    """Return the task to fill a masked step; ``None`` for a plan of one step."""
     lines = str(subject.varied.plan).split("\n")
     if len(lines) < 2:
         return None
@@ -119,7 +119,7 @@ def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
 
 
 def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Fill masked arguments; two different values of one parameter are not both masked."""
+    """Return the task to fill masked arguments; masked values of one parameter are equal."""
     plan = subject.varied.plan
     arguments = [
         (number, step.tool, name, value)
@@ -130,14 +130,14 @@ def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | N
         return None
     mask = rng.choice(MASKS)
     first_values: dict[tuple[str, str], Value] = {}
-    hidden = {
+    masked = {
         (number, name)
         for number, tool, name, value in rng.sample(arguments, rng.randint(1, len(arguments)))
         if first_values.setdefault((tool, name), value) == value
     }
     material = "Plan with gaps:"
     for number, step in enumerate(plan.steps, 1):
-        values = {n: mask if (number, n) in hidden else v for n, v in step.arguments}
+        values = {n: mask if (number, n) in masked else v for n, v in step.arguments}
         listed = ", ".join(f"{name}={value}" for name, value in values.items())
         material += f"\ns{number} = {step.tool}({listed})"
     return subject.plan_task(rng.choice(WORDINGS["lost_values"]).format(mask=mask), material)
@@ -148,21 +148,21 @@ MAX_SHUFFLES = 20
 
 
 def order_steps(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Put shuffled steps in order.
+    """Return the task to put shuffled steps in order.
 
     References do not determine the order of independent steps. So the prompt states a rule: of the
     steps that could come next, the first one in the list comes next. The list is shuffled so that
     this rule gives the annotated plan.
     """
     plan = subject.varied.plan
-    if (order := _list_order(plan, rng)) is None:
+    if (order := _draw_listing(plan, rng)) is None:
         return None
     instruction = f"{rng.choice(WORDINGS['order'])} {WORDINGS['ties']}"
     return subject.plan_task(instruction, "Steps:\n" + "\n".join(_lettered_steps(plan, order)))
 
 
 def _run_order(plan: Plan, listing: Sequence[int]) -> list[int]:
-    """Return the steps, from 0, in run order: always the first listed step that can run."""
+    """Return the steps, from 0, in run order: next is the first listed step that can run."""
     needs = [{ref.step - 1 for ref in step.references()} for step in plan.steps]
     order: list[int] = []
     while len(order) < len(listing):
@@ -170,24 +170,24 @@ def _run_order(plan: Plan, listing: Sequence[int]) -> list[int]:
     return order
 
 
-def _list_order(plan: Plan, rng: random.Random) -> list[int] | None:
+def _draw_listing(plan: Plan, rng: random.Random) -> list[int] | None:
     """Return a permutation of the steps whose run order is the plan's, if there is one."""
     steps = list(range(len(plan.steps)))
     dependent = [n for n in steps[1:] if any(r.step == n for r in plan.steps[n].references())]
     if not dependent or len(steps) > len(ascii_uppercase):
         return None
     for _ in range(MAX_SHUFFLES):
-        order = rng.sample(steps, len(steps))
-        if order != steps and _run_order(plan, order) == steps:
-            return order
-    # If the list has a step directly before the step that it needs, it still runs directly after.
+        listing = rng.sample(steps, len(steps))
+        if listing != steps and _run_order(plan, listing) == steps:
+            return listing
+    # A step that is listed directly before the step that it needs still runs directly after that.
     later = rng.choice(dependent)
     steps[later - 1], steps[later] = later, later - 1
     return steps
 
 
 def _lettered_steps(plan: Plan, order: Sequence[int]) -> Iterator[str]:
-    """Yield the steps in a listed order, with letters instead of their numbers."""
+    """Yield the steps in this order, with letters instead of numbers."""
     letters = {step: ascii_uppercase[position] for position, step in enumerate(order)}
 
     def text_of(value: Value) -> str:
@@ -204,11 +204,11 @@ def _lettered_steps(plan: Plan, order: Sequence[int]) -> Iterator[str]:
 
 
 #: Share of tasks in which the plan does not need the removed tool.
-ALL_PROVIDED = 0.4
+UNNEEDED_TOOL_SHARE = 0.4
 
 
 def provided_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Use only the provided tools, which may be fewer than the plan needs.
+    """Return the task to plan with only the provided tools, which may lack one that is needed.
 
     One tool is removed from the toolbox, or by an instruction that lists the allowed tools. The
     answer is the plan without the sub-queries that need the tool, or else ``no_evidence``. The task
@@ -220,7 +220,7 @@ def provided_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | No
     if not needed or varied.query.accept:
         return None
     others = [name for name in toolbox.names if name not in {*needed, NO_EVIDENCE.name}]
-    all_provided = bool(others) and rng.random() < ALL_PROVIDED
+    all_provided = bool(others) and rng.random() < UNNEEDED_TOOL_SHARE
     removed = rng.choice(others if all_provided else needed)
     if rng.random() < 0.5:
         allowed = ", ".join(name for name in toolbox.names if name != removed)
@@ -238,8 +238,8 @@ def _plan_without(plan: Plan, tool: str) -> Plan | None:
     sub_queries = [
         with_dependencies(plan, last) for last in set(range(1, len(plan.steps) + 1)) - needed
     ]
-    kept = [steps for steps in sub_queries if all(plan.steps[n - 1].tool != tool for n in steps)]
-    return sub_plan(plan, set().union(*kept))[0] if kept else None
+    usable = [steps for steps in sub_queries if all(plan.steps[n - 1].tool != tool for n in steps)]
+    return sub_plan(plan, set().union(*usable))[0] if usable else None
 
 
 def _without_tool(toolbox: Toolbox, removed: str) -> Toolbox:
@@ -276,7 +276,7 @@ TASKS: Mapping[TaskName, Task] = {
 
 
 class TtgSettings(Section):
-    """The tasks of a query.
+    """The tasks that are made from a query.
 
     Attributes:
         tasks_per_query: Number of tasks including planning, as in the paper's Table 3: 0 means only
@@ -301,10 +301,10 @@ def task_examples(
     record = varied.query.record
     source = record.query if record.id is None else str(record.id)
     suffix = f"@{copy}" if copy > 1 else ""
-    head = _shared_head(varied.request.toolbox)
-    prompt = Prompt(head, render_tail(varied.request, varied.plan_cases))
+    shared_head = _shared_head(varied.request.toolbox)
+    prompt = Prompt(shared_head, render_tail(varied.request, varied.plan_cases))
     tasks: list[tuple[str, PromptAndAnswer]] = [(PLAN_TASK, (prompt, str(varied.plan)))]
-    subject = Subject(varied, Prompt(head, render_tail(varied.request, ())))
+    subject = Subject(varied, Prompt(shared_head, render_tail(varied.request, ())))
     names = list(dict.fromkeys(settings.tasks))
     for name in rng.sample(names, len(names)):
         if len(tasks) < count and (task := TASKS[name](subject, rng)) is not None:

@@ -1,4 +1,4 @@
-"""Reads instructions with their answers from data sets, by the library ``datasets``."""
+"""Reads instructions with their answers from data sets, with the library ``datasets``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def columns_of(
 def pair_of(row: Mapping[str, Any], columns: Mapping[ColumnKind, str]) -> tuple[str, str]:
     """Return a row's prompt and answer; a missing text is empty.
 
-    A dialogue without an answer gives two empty texts. ``InputError`` for a bad dialogue.
+    Both are empty for a dialogue without an answer. ``InputError`` if a dialogue is malformed.
     """
     if "messages" in columns:
         return _first_exchange(row.get(columns["messages"]))
@@ -72,12 +72,12 @@ def pair_of(row: Mapping[str, Any], columns: Mapping[ColumnKind, str]) -> tuple[
 
 def _first_exchange(messages: Any) -> tuple[str, str]:
     prompts: list[str] = []
-    no_dialogue = "A dialogue is no list of messages with role and content."
+    error_text = "A dialogue is no list of messages with role and content."
     if not isinstance(messages, list):
-        raise InputError(no_dialogue)
+        raise InputError(error_text)
     for message in messages:
         if not isinstance(message, Mapping):
-            raise InputError(no_dialogue)
+            raise InputError(error_text)
         role = _text(message.get("role", message.get("from"))).lower()
         content = _text(message.get("content", message.get("value")))
         if role in _MODEL_ROLES:

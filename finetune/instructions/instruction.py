@@ -11,7 +11,7 @@ from casewright.finetune.example import TrainingExample
 from casewright.planner import Prompt
 from casewright.planner.spans import normalized
 
-#: The names of these two tasks in training sets.
+#: The tasks of unchanged and of evolved instructions in training sets.
 TASK, EVOLVED_TASK = "instruction", "instruction:evolved"
 #: Control characters other than white space, and lone surrogates.
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
@@ -32,7 +32,7 @@ class Instruction:
 
     Attributes:
         id: Unique in the data set; for an evolved instruction, with the names of its constraints.
-        source: The data set and the position in it.
+        source: The data set and the position of the instruction in it.
         original: The prompt before constraints were added; empty if none were.
     """
 

@@ -1,4 +1,4 @@
-"""Instructions for a training set: a share of the sources without duplicates, partly evolved."""
+"""Draws instructions for a training set: a share of the sources' instructions, some evolved."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class InstructionSettings(Section):
     max_characters: int = Field(default=6000, ge=1)
 
     @model_validator(mode="after")
-    def _some_source(self) -> Self:
+    def _has_source(self) -> Self:
         if self.share and not self.sources:
             raise ValueError(
                 f"share is {self.share:g}, and there are no instructions. Add "
@@ -73,7 +73,7 @@ class InstructionSettings(Section):
         return self
 
 
-#: Maximum number of evolutions of an instruction, each with other constraints.
+#: Maximum number of attempts to evolve each instruction; each draws constraints anew.
 _ROUNDS = 3
 
 
@@ -98,7 +98,7 @@ def instructions(
     if not settings.share:
         return InstructionSample([], 0)
     rng = random.Random(f"instructions {seed}")
-    pool = _pool(settings, rng, refused)
+    pool = _read_pool(settings, rng, refused)
     if not pool:
         counts = "".join(f" Left out: {n:,}, {why}." for why, n in refused.most_common(1))
         raise InputError(
@@ -108,10 +108,10 @@ def instructions(
     count = round(settings.share * len(pool))
     evolved_count = round(count * settings.evolved)
     rng.shuffle(pool)
-    plain, others = pool[: count - evolved_count], pool[count - evolved_count :]
+    unchanged, others = pool[: count - evolved_count], pool[count - evolved_count :]
     by_id: dict[str, Instruction] = {}
     occurrences: Counter[str] = Counter()
-    for item in (*plain, *_evolved(settings, [*others, *plain], evolved_count, rng)):
+    for item in (*unchanged, *_evolve_first(settings, [*others, *unchanged], evolved_count, rng)):
         occurrences[item.id] += 1
         id_ = item.id if item.id not in by_id else f"{item.id}#{occurrences[item.id]}"
         by_id[id_] = replace(item, id=id_)
@@ -120,15 +120,15 @@ def instructions(
     return InstructionSample(examples, len(pool))
 
 
-def _pool(
+def _read_pool(
     settings: InstructionSettings, rng: random.Random, refused: Counter[str]
 ) -> list[Instruction]:
     """Return the sources' usable instructions within the limits, each prompt once."""
     pool: list[Instruction] = []
-    seen: set[str] = set()
+    seen_keys: set[str] = set()
 
-    def refuse(why: str) -> None:
-        refused[f"{READER}: {why}"] += 1
+    def refuse(reason: str) -> None:
+        refused[f"{READER}: {reason}"] += 1
 
     for source in settings.sources:
         usable = []
@@ -137,10 +137,10 @@ def _pool(
                 refuse("longer than max_characters")
             elif not item.is_readable:
                 refuse("control characters, or no Unicode")
-            elif item.key in seen:
+            elif item.key in seen_keys:
                 refuse("a repeated prompt")
             else:
-                seen.add(item.key)
+                seen_keys.add(item.key)
                 usable.append(item)
         if source.limit is not None and source.limit < len(usable):
             usable = [usable[i] for i in sorted(rng.sample(range(len(usable)), source.limit))]
@@ -148,18 +148,18 @@ def _pool(
     return pool
 
 
-def _evolved(
+def _evolve_first(
     settings: InstructionSettings, pool: Sequence[Instruction], count: int, rng: random.Random
 ) -> list[Instruction]:
-    """Return the first ``count`` evolved instructions of a pool, with different prompts."""
+    """Return ``count`` evolved instructions with different prompts, from the start of a pool."""
     evolver = RuleEvolver(rng, settings.constraints)
     evolved: dict[str, Instruction] = {}
     for instruction in chain.from_iterable(repeat(pool, _ROUNDS)):
         if len(evolved) == count:
             break
-        item = evolver.evolve(instruction)
-        if item is not None and item.characters <= settings.max_characters:
-            evolved.setdefault(item.key, item)
+        candidate = evolver.evolve(instruction)
+        if candidate is not None and candidate.characters <= settings.max_characters:
+            evolved.setdefault(candidate.key, candidate)
     if len(evolved) < count:
         raise InputError(
             f"{count:,} evolved instructions are needed, and only {len(evolved):,} could be made. "

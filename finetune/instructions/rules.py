@@ -1,9 +1,9 @@
-"""Evolution of instructions by rules: one to three constraints, which the answer satisfies.
+"""Evolves instructions by rules, which add one to three constraints that the answer satisfies.
 
 In Evol-Instruct (Xu et al. 2023, arXiv:2304.12244, section 3.2) a model adds constraints and writes
-a new answer. A rule adds a constraint that the existing answer satisfies, if necessary after a
-change that does not reword it. As in IFEval (Zhou et al. 2023, arXiv:2311.07911, section 2 and
-table 1) the wording of a constraint varies, and a program verifies it.
+a new answer. A rule adds a constraint that the existing answer satisfies; it may have to put a text
+around the answer. As in IFEval (Zhou et al. 2023, arXiv:2311.07911, section 2 and table 1), the
+wording of a constraint varies, and a program verifies the constraint.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Proposal = tuple[Mapping[str, Any], str] | None
 Propose = Callable[[str, str, random.Random], Proposal]
 #: Returns true if an answer satisfies a constraint with these parameters.
 Check = Callable[[Mapping[str, Any], str], bool]
-#: Ends of prompts that the answer completes; a constraint must precede such a prompt.
+#: Ends of prompts that the answer continues; a constraint must precede such a prompt.
 _CUES = (":", "=", ">", "-", "…", "...", ",", '"')
 #: Probability that constraints precede the prompt, if they may follow it.
 _SHARE_BEFORE = 0.25
-#: Maximum number of words of an answer with a constraint on its length, and minimum number of words
-#: of an answer with a constraint on its words.
+#: Maximum number of words of an answer whose length is limited; minimum number of words of prose,
+#: which constraints on words and commas need.
 _MAX_LIMITED_WORDS, _MIN_PROSE_WORDS = 150, 8
 #: Requests about the form of a text or an answer, which a constraint could contradict.
 _ABOUT_FORM = re.compile(
@@ -63,7 +63,7 @@ class Rule:
 
     Attributes:
         parts: The constrained parts of an answer; rules with a common part are not combined.
-        wraps: The rule adds a text to the answer; it runs before rules that change nothing.
+        wraps: True if the rule adds a text to the answer; such rules are applied first.
     """
 
     kind: str
@@ -106,22 +106,22 @@ def has_word(answer: str, word: str) -> bool:
     return bool(re.search(pattern, answer.casefold()))
 
 
-def _begins_with(prompt: str, answer: str, rng: random.Random) -> Proposal:
+def _propose_start(prompt: str, answer: str, rng: random.Random) -> Proposal:
     phrase = rng.choice(WORDINGS["a_beginning"])
     return {"phrase": phrase}, phrase + ("\n" if "\n" in answer else " ") + answer
 
 
-def _ends_with(prompt: str, answer: str, rng: random.Random) -> Proposal:
+def _propose_end(prompt: str, answer: str, rng: random.Random) -> Proposal:
     phrase = rng.choice(WORDINGS["an_end"])
     is_one_line = "\n" not in answer and answer.endswith((".", "!", "?"))
     return {"phrase": phrase}, answer + (" " if is_one_line else "\n") + phrase
 
 
-def _quoted(prompt: str, answer: str, rng: random.Random) -> Proposal:
+def _propose_quotes(prompt: str, answer: str, rng: random.Random) -> Proposal:
     return None if '"' in answer else ({}, f'"{answer}"')
 
 
-def _json(prompt: str, answer: str, rng: random.Random) -> Proposal:
+def _propose_json(prompt: str, answer: str, rng: random.Random) -> Proposal:
     key = rng.choice(WORDINGS["a_key"])
     return {"key": key}, json.dumps({key: answer}, ensure_ascii=False)
 
@@ -135,7 +135,7 @@ def _is_json(parameters: Mapping[str, Any], answer: str) -> bool:
     return isinstance(value, str) and bool(value.strip()) and len(decoded) == 1
 
 
-def _at_most_words(prompt: str, answer: str, rng: random.Random) -> Proposal:
+def _propose_word_limit(prompt: str, answer: str, rng: random.Random) -> Proposal:
     count = len(answer.split())
     if count > _MAX_LIMITED_WORDS or not _is_prose(answer, 0):
         return None
@@ -143,16 +143,16 @@ def _at_most_words(prompt: str, answer: str, rng: random.Random) -> Proposal:
     return {"n": max(2, -(-count // step) * step)}, answer
 
 
-def _no_commas(prompt: str, answer: str, rng: random.Random) -> Proposal:
+def _propose_no_commas(prompt: str, answer: str, rng: random.Random) -> Proposal:
     return ({}, answer) if "," not in answer and _is_prose(answer) else None
 
 
-def _includes(prompt: str, answer: str, rng: random.Random) -> Proposal:
+def _propose_included_word(prompt: str, answer: str, rng: random.Random) -> Proposal:
     words = _new_words(answer, prompt)
     return ({"word": rng.choice(words)}, answer) if words and _is_prose(answer) else None
 
 
-def _excludes(prompt: str, answer: str, rng: random.Random) -> Proposal:
+def _propose_excluded_word(prompt: str, answer: str, rng: random.Random) -> Proposal:
     words = _new_words(prompt, answer)
     return ({"word": rng.choice(words)}, answer) if words and _is_prose(answer) else None
 
@@ -170,20 +170,20 @@ _COMMA, _LENGTH, _WORDS = frozenset({"comma"}), frozenset({"length"}), frozenset
 RULES: Mapping[str, Rule] = {
     rule.kind: rule
     for rule in (
-        Rule("begins_with", _START, lambda p, a: a.startswith(p["phrase"]), _begins_with, True),
-        Rule("ends_with", _END, lambda p, a: a.endswith(p["phrase"]), _ends_with, True),
+        Rule("begins_with", _START, lambda p, a: a.startswith(p["phrase"]), _propose_start, True),
+        Rule("ends_with", _END, lambda p, a: a.endswith(p["phrase"]), _propose_end, True),
         Rule(
             "quoted",
             _START | _END,
             lambda p, a: len(a) > 2 and a[0] == a[-1] == '"' and '"' not in a[1:-1],
-            _quoted,
+            _propose_quotes,
             True,
         ),
-        Rule("json", _START | _END | _COMMA | _LENGTH, _is_json, _json, True),
-        Rule("at_most_words", _LENGTH, lambda p, a: len(a.split()) <= p["n"], _at_most_words),
-        Rule("no_commas", _COMMA, lambda p, a: "," not in a, _no_commas),
-        Rule("includes", _WORDS, lambda p, a: has_word(a, p["word"]), _includes),
-        Rule("excludes", _WORDS, lambda p, a: not has_word(a, p["word"]), _excludes),
+        Rule("json", _START | _END | _COMMA | _LENGTH, _is_json, _propose_json, True),
+        Rule("at_most_words", _LENGTH, lambda p, a: len(a.split()) <= p["n"], _propose_word_limit),
+        Rule("no_commas", _COMMA, lambda p, a: "," not in a, _propose_no_commas),
+        Rule("includes", _WORDS, lambda p, a: has_word(a, p["word"]), _propose_included_word),
+        Rule("excludes", _WORDS, lambda p, a: not has_word(a, p["word"]), _propose_excluded_word),
     )
 }
 
@@ -202,7 +202,7 @@ class RuleEvolver:
         self.used: Counter[str] = Counter()
 
     def evolve(self, instruction: Instruction) -> Instruction | None:
-        """Return the evolved instruction with verified constraints; ``None`` if no rule applies."""
+        """Return the instruction with verified constraints; ``None`` if no rule applies."""
         evolved = instruction
         rules = self._pick_rules(instruction, self._rng.randint(1, self._max_constraints))
         for rule in sorted(rules, key=lambda rule: not rule.wraps):
@@ -215,9 +215,9 @@ class RuleEvolver:
 
     def _pick_rules(self, instruction: Instruction, count: int) -> list[Rule]:
         # Each rule has its own random generator, so that rules do not affect each other.
-        fitting = [r for r in RULES.values() if r.apply(instruction, random.Random(0))]
+        applicable = [r for r in RULES.values() if r.apply(instruction, random.Random(0))]
         picked: list[Rule] = []
-        for rule in sorted(fitting, key=lambda r: (1 + self.used[r.kind]) * self._rng.random()):
+        for rule in sorted(applicable, key=lambda r: (1 + self.used[r.kind]) * self._rng.random()):
             if len(picked) < count and not any(rule.parts & other.parts for other in picked):
                 picked.append(rule)
         return picked

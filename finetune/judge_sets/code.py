@@ -1,12 +1,12 @@
-"""Two sets of questions that ask for whole functions of installed packages.
+"""Makes two sets of questions that ask for whole functions of installed packages.
 
 Files are read and split as by ``ingest``. The relevant cases of a question are all chunks of its
 function, so the splitter determines the labels, not a search or a judge. Questions ask only for
 functions and methods, because "all of class C" is ambiguous.
 
-The questions of the first set name their function. Those of the second set describe it without its
-name: a filter by names does not help, and a search mostly finds the chunk that is similar to the
-question, such as the signature. They were written by hand, in other words than the docstrings.
+The questions of the first set name a function. Those of the second set, written by hand, describe a
+function without its name and in other words than its docstring: a filter by names does not help,
+and a search mostly finds only the chunk that resembles the question, such as the signature.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ FUNCTION_WORDINGS = (
     "entire body of {name}{place}",
     "Give me the code of the function {name}{place}, all of it.",
 )
-#: Words for the location of a function with a unique symbol; half of these questions have none.
+#: Texts for the location of a function with a unique symbol; half of the texts are empty.
 PLACES = ("", "", " of {package}", " in {source}")
 
 
@@ -98,12 +98,12 @@ class PackageDefinition:
 
     @property
     def key(self) -> str:
-        """File and symbol; the id of a question for the function, which determines its half."""
+        """File and symbol: the id of the function's question, which determines the half."""
         return f"{self.source}:{self.symbol}"
 
     @property
     def is_askable(self) -> bool:
-        """True if it has 2 to ``MAX_CHUNKS`` chunks: then a question may ask for it."""
+        """True if a question may ask for it, because it has 2 to ``MAX_CHUNKS`` chunks."""
         return 2 <= len(self.chunks) <= MAX_CHUNKS
 
     def question(self, text: str) -> LabelledQuestion:
@@ -166,7 +166,7 @@ def ask_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion
     Functions and wordings are drawn with a seed. If several files have a function's symbol, the
     question names the file.
     """
-    counts = Counter(function.symbol for function in definitions)
+    symbol_counts = Counter(function.symbol for function in definitions)
     sample: list[PackageDefinition] = []
     for package in sorted({function.package for function in definitions}):
         candidates = [f for f in definitions if f.package == package and f.is_askable]
@@ -175,7 +175,7 @@ def ask_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion
         sample += candidates[:PER_PACKAGE]
     # Shuffled again, so that the first questions are from all packages.
     random.Random(SEED).shuffle(sample)
-    return [_question(function, unique=counts[function.symbol] == 1) for function in sample]
+    return [_question(function, unique=symbol_counts[function.symbol] == 1) for function in sample]
 
 
 def _question(function: PackageDefinition, *, unique: bool) -> LabelledQuestion:
@@ -235,12 +235,12 @@ def _read_package(
             continue
         cases = document_cases(chunks, store, f"{package} {version}", source, digest(data))
         definitions = []
-        for symbol, (first, *others) in sorted(by_symbol.items()):
-            ids = [case.id for case in cases if case.metadata.get("symbol") == symbol]
+        for symbol, (definition, *same_symbol) in sorted(by_symbol.items()):
+            all_ids = [case.id for case in cases if case.metadata.get("symbol") == symbol]
             # Questions ask only for functions and methods with a unique symbol.
-            chunk_ids = tuple(ids) if first.is_function and not others else ()
+            chunk_ids = tuple(all_ids) if definition.is_function and not same_symbol else ()
             definitions.append(
-                PackageDefinition(package, source, symbol, chunk_ids, first.in_class)
+                PackageDefinition(package, source, symbol, chunk_ids, definition.in_class)
             )
         yield cases, definitions
 
@@ -251,19 +251,19 @@ def python_definitions(source: bytes) -> dict[str, list[PythonDefinition]]:
     ``SyntaxError`` or ``ValueError`` if the file is not Python of this version.
     """
     by_symbol: dict[str, list[PythonDefinition]] = defaultdict(list)
-    for definition in _walk(ast.parse(source).body, ""):
+    for definition in _walk_definitions(ast.parse(source).body, ""):
         by_symbol[definition.symbol].append(definition)
     return by_symbol
 
 
-def _walk(body: Iterable[ast.AST], prefix: str) -> Iterator[PythonDefinition]:
+def _walk_definitions(body: Iterable[ast.AST], prefix: str) -> Iterator[PythonDefinition]:
     for node in body:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 yield PythonDefinition(f"{prefix}{name}", True, bool(prefix))
             case ast.ClassDef(name=name):
                 yield PythonDefinition(f"{prefix}{name}", False, bool(prefix))
-                yield from _walk(node.body, f"{prefix}{name}.")
+                yield from _walk_definitions(node.body, f"{prefix}{name}.")
             case _:
                 # A definition may be inside an ``if`` or a ``try``.
-                yield from _walk(ast.iter_child_nodes(node), prefix)
+                yield from _walk_definitions(ast.iter_child_nodes(node), prefix)

@@ -1,4 +1,4 @@
-"""The sets of labelled questions in a folder, and the sets of installed code."""
+"""Finds the sets of labelled questions in a folder, and the sets of installed code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from casewright.finetune.judge_sets.labelled import CASES, QUESTIONS, labelled_s
 from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, SCIFACT, FeedbackSet
 
 #: Functions that read the sets, by the sets' names.
-Readers = dict[str, Callable[[], FeedbackSet]]
+SetReaders = dict[str, Callable[[], FeedbackSet]]
 _USAGE = (
     "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, or with "
     "SciFact's corpus.jsonl and claims, or with these in subfolders multihop and scifact, or with "
@@ -38,7 +38,7 @@ def find_sets(
         DependencyError: A set of code is needed, and its splitter is not installed.
     """
     if data is not None and any((data / name).is_file() for name in (CASES, QUESTIONS)):
-        readers: Readers = {data.resolve().name: partial(labelled_set, data)}
+        readers: SetReaders = {data.resolve().name: partial(labelled_set, data)}
     else:
         readers = _readers(data, only)
     sets = [read().limited(limit) for name, read in readers.items() if only in (None, name)]
@@ -60,8 +60,8 @@ def find_sets(
     return sets
 
 
-def _readers(data: Path | None, only: str | None) -> Readers:
-    readers: Readers = {}
+def _readers(data: Path | None, only: str | None) -> SetReaders:
+    readers: SetReaders = {}
     if data is not None:
         if not data.is_dir():
             raise InputError(f"--data {data}: there is no such folder. {_USAGE}")

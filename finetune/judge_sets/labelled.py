@@ -1,4 +1,4 @@
-"""The labelled questions in a user's folder."""
+"""Reads the labelled questions in a user's folder."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def labelled_set(folder: Path) -> FeedbackSet:
     file. Raises ``InputError`` if a file is missing, or a line is malformed.
     """
     cases: dict[str, Case] = {}
-    for _, case in _lines(folder / CASES, _Case):
+    for _, case in _read_lines(folder / CASES, _Case):
         problem = {**({"title": case.title} if case.title else {}), "text": case.text}
         id_ = str(uuid.uuid5(CASE_NAMESPACE, json.dumps(["labelled", case.id])))
         cases[case.id] = Case(problem, case.text, metadata={"key": case.id}, id=id_)
     questions = []
-    for location, question in _lines(folder / QUESTIONS, _Question):
+    for location, question in _read_lines(folder / QUESTIONS, _Question):
         if missing := [id_ for id_ in question.relevant if id_ not in cases]:
             raise InputError(f"{location}: {CASES} has no case with the id {missing[0]!r:.80}.")
         relevant = frozenset(cases[id_].id for id_ in question.relevant)
@@ -53,14 +53,14 @@ def labelled_set(folder: Path) -> FeedbackSet:
     return FeedbackSet(folder.resolve().name, "paragraphs", list(cases.values()), questions)
 
 
-def _lines(file: Path, model: type[Labelled]) -> Iterator[tuple[str, Labelled]]:
+def _read_lines(file: Path, model: type[Labelled]) -> Iterator[tuple[str, Labelled]]:
     """Yield each record of a file after its location; raise ``InputError`` for a repeated id."""
-    seen: set[str] = set()
+    ids: set[str] = set()
     for number, record in read_records(file, model, f"See {CASES} and {QUESTIONS} in the docs."):
         location = f"{file}, line {number}"
-        if record.id in seen:
+        if record.id in ids:
             raise InputError(f"{location}: the id {record.id!r} is not unique. Change it.")
-        seen.add(record.id)
+        ids.add(record.id)
         yield location, record
-    if not seen:
+    if not ids:
         raise InputError(f"{file} is empty. Give one JSON object a line.")

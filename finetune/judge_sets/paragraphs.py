@@ -1,9 +1,8 @@
-"""Paragraphs as cases: multi-hop questions, and claims that cite abstracts.
+"""Reads paragraphs as cases: multi-hop questions, and claims that cite abstracts.
 
 In HotpotQA (Yang et al. 2018), 2WikiMultihopQA (Ho et al. 2020) and MuSiQue (Trivedi et al. 2022)
 all paragraphs that a question needs are relevant. In SciFact (Wadden et al. 2020) most claims cite
-one abstract, so this set shows the cost of relevance feedback when at most one relevant abstract
-can be found.
+one abstract, so this set shows the cost of relevance feedback if a question has one relevant case.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from casewright.finetune.records import read_values
 from casewright.stores import Case
 from casewright.stores.case import case_id
 
-T = TypeVar("T")
+Parsed = TypeVar("Parsed")
 
 #: The files of the three multi-hop sets, by the sets' names.
 FILES = {
@@ -31,8 +30,8 @@ FILES = {
 }
 #: SciFact's files of abstracts and of claims.
 CORPUS, CLAIMS = "corpus.jsonl", "claims_*.jsonl"
-#: Maximum number of claims of each half (training and test), and of abstracts; to encode all 5,183
-#: abstracts takes long.
+#: Maximum number of claims of each half (training and test), and of abstracts: all 5,183 abstracts
+#: would take long to encode.
 CLAIMS_PER_HALF, ABSTRACTS = 75, 1500
 
 
@@ -56,7 +55,7 @@ class Item(NamedTuple):
     supporting: set[Paragraph]
 
 
-def read_lines(file: Path, parse: Callable[[Any], T], expected: str) -> Iterator[T]:
+def read_lines(file: Path, parse: Callable[[Any], Parsed], expected: str) -> Iterator[Parsed]:
     """Yield the parsed JSON lines of a file; ``InputError`` names a line that cannot be parsed."""
     for _, location, value in read_values(file):
         try:
@@ -147,9 +146,9 @@ def scifact_set(folder: Path) -> FeedbackSet:
             f"{folder}: claims cite {len(missing)} abstracts that {CORPUS} does not have, such as "
             f"{missing[0]}. Give the corpus that belongs to the claims."
         )
-    others = sorted(corpus.keys() - cited, key=_hash_of)[: max(ABSTRACTS - len(cited), 0)]
+    further_ids = sorted(corpus.keys() - cited, key=_hash_of)[: max(ABSTRACTS - len(cited), 0)]
     # Sorted together, so that the order does not reveal the labels.
-    cases = {corpus[id_].id: corpus[id_] for id_ in sorted([*cited, *others], key=_hash_of)}
+    cases = {corpus[id_].id: corpus[id_] for id_ in sorted([*cited, *further_ids], key=_hash_of)}
     questions = [
         replace(claim, relevant=frozenset(corpus[id_].id for id_ in claim.relevant))
         for claim in claims

@@ -41,8 +41,8 @@ class LabelledQuestion:
 class LabelledSet:
     """A store of cases, and labelled questions about them, to train a judge with.
 
-    ``strategies`` are the searches of later rounds; the judge is trained on the rounds of all.
-    ``origin`` are facts about the set, which are stored with the judge.
+    ``strategies`` are the searches of later rounds; the judge is trained on the rounds of each.
+    ``origin`` has facts about the set, which are stored with the judge.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Check of an annotation sheet, a file of queries for which a person writes plans.
+"""Checks an annotation sheet, a file of queries for which a person writes plans.
 
 Correct lines become annotated queries in the output. All other lines go unchanged to a second file,
 which a person can complete and use as the next sheet.
@@ -92,7 +92,7 @@ class AnnotationReport:
 
 
 def sheet_lines(sheet: Path) -> list[tuple[int, str]]:
-    """Return numbers and texts of a sheet's lines that are not blank, at least one."""
+    """Return a sheet's lines that are not blank with their numbers; ``InputError`` if none."""
     numbered = enumerate(read_text(sheet).split("\n"), 1)
     lines = [(number, line) for number, line in numbered if line.strip()]
     if not lines:
@@ -106,18 +106,18 @@ def annotate(
     toolbox: Toolbox,
     classes: Collection[str] = (),
 ) -> AnnotationReport:
-    """Add the correct lines of a sheet (``sheet_lines``) to the output, except those that it has.
+    """Add the correct lines of a sheet (``sheet_lines``) to the output, without repetitions.
 
     ``classes`` are those of ``checked_record``.
     """
     report = AnnotationReport()
-    written = {_key(record) for record in output.records}
+    output_keys = {_key(record) for record in output.records}
     for number, text in lines:
-        record: Any = ...  # kept if the text is not JSON
+        record: Any = ...  # stays an ellipsis if the text is not JSON
         try:
             record = json.loads(text)
             QueryRecord.read(record).request(toolbox)
-            if _key(record) in written:
+            if _key(record) in output_keys:
                 report.already += 1
                 continue
             has_plan = bool(str(record.get("plan") or "").strip())
@@ -127,7 +127,7 @@ def annotate(
         else:
             if query is not None:
                 output.append(query)
-                written.add(_key(query))
+                output_keys.add(_key(query))
                 report.added += 1
                 continue
             name = str(record.get("id") or "")
@@ -141,7 +141,7 @@ def rest_file(output: Path, path: Path | None = None) -> Path:
     """Return a new file for the remaining lines: ``path``, or a file beside the output."""
     if path is None:
         suffixes = chain([".rest.jsonl"], (f".rest-{number}.jsonl" for number in count(2)))
-        return next(p for p in map(output.with_suffix, suffixes) if not p.exists())
+        return next(file for file in map(output.with_suffix, suffixes) if not file.exists())
     if path.exists():
         raise InputError(f"--rest {path} exists already. Choose a new file for the rest.")
     return path
@@ -156,8 +156,8 @@ def _problem(line: int, record: Any, error: Exception) -> Problem:
     if isinstance(cause, PlanError):
         return Problem(line, name, f"{cause.step or 'plan'}: {cause.rule}", cause.mend)
     # Messages of Casewright say first what is wrong, then what to do.
-    reason, stop, mend = str(error).partition(". ")
-    return Problem(line, name, reason + (stop and "."), mend or "Correct the record.")
+    reason, full_stop, mend = str(error).partition(". ")
+    return Problem(line, name, reason + (full_stop and "."), mend or "Correct the record.")
 
 
 def _key(record: Mapping[str, Any]) -> tuple[str, str]:

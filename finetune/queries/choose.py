@@ -21,11 +21,11 @@ from casewright.stores import Encoder
 
 Vectors = NDArray[np.floating]
 Floats = NDArray[np.float64]
-#: Rows and columns of a block of the similarity matrix.
+#: Numbers of rows and of columns in a block of the similarity matrix.
 ROWS, COLUMNS = 256, 2048
 #: Number of decimals at which similarities are compared.
 DECIMALS = 6
-#: The default share of the large pool that is extreme at either end.
+#: Default share of the large pool that counts as most similar, and as least similar.
 EXTREMES = 0.05
 Method = Literal["dqs", "dqs_large", "dqs_extremes", "facility_location", "random"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -34,16 +34,16 @@ _INITIAL, _RANDOM = 1, 2
 
 
 def distinct(texts: Sequence[str], excluded: Sequence[str] = ()) -> list[int]:
-    """Return the index of each text's first occurrence, without the ``excluded`` texts.
+    """Return the index of the first occurrence of each text that is not in ``excluded``.
 
     Texts are equal if they differ only in case and spaces.
     """
-    first: dict[str, int] = {}
+    first_index: dict[str, int] = {}
     for index, text in enumerate(texts):
-        first.setdefault(normalized(text), index)
+        first_index.setdefault(normalized(text), index)
     for text in excluded:
-        first.pop(normalized(text), None)
-    return list(first.values())
+        first_index.pop(normalized(text), None)
+    return list(first_index.values())
 
 
 def check_pools(*pools: Vectors) -> None:
@@ -66,7 +66,7 @@ def blocks(count: int, size: int) -> Iterator[slice]:
 def _cosines(
     vectors: Vectors, columns: Vectors, rows: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[slice, slice, Floats]]:
-    """Yield blocks of the cosines of vectors (n, d) and columns (m, d): two slices, the cosines.
+    """Yield blocks of the cosines of vectors (n, d) and columns (m, d), after their two slices.
 
     With ``rows``, only these vectors are compared; a copy of all of them would fill the memory.
     """
@@ -78,9 +78,9 @@ def _cosines(
 
 def unit_vectors(vectors: Vectors) -> Floats:
     """Return vectors at unit length in double precision; a zero vector stays zero."""
-    exact = np.asarray(vectors, dtype=np.float64)
-    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-    return exact / np.where(lengths > 0, lengths, 1.0)
+    doubles = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(doubles, axis=1, keepdims=True)
+    return doubles / np.where(lengths > 0, lengths, 1.0)
 
 
 def best_similarity(rows: Vectors, columns: Vectors, *, skip_self: bool = False) -> Floats:
@@ -91,9 +91,9 @@ def best_similarity(rows: Vectors, columns: Vectors, *, skip_self: bool = False)
     best = np.full(len(rows), -np.inf)
     for row_part, column_part, cosines in _cosines(rows, columns):
         if skip_self:
-            numbers = np.arange(row_part.start, row_part.stop)
-            inside = (numbers >= column_part.start) & (numbers < column_part.stop)
-            cosines[inside, numbers[inside] - column_part.start] = -np.inf
+            row_numbers = np.arange(row_part.start, row_part.stop)
+            in_block = (row_numbers >= column_part.start) & (row_numbers < column_part.stop)
+            cosines[in_block, row_numbers[in_block] - column_part.start] = -np.inf
         np.maximum(best[row_part], cosines.max(axis=1), out=best[row_part])
     return best
 
@@ -108,14 +108,14 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
     the square of the pool's size. ``InputError`` if the pool is no array of vectors, or smaller
     than ``size``.
     """
-    earlier = vectors[:0] if chosen is None else chosen
-    check_pools(vectors, earlier)
+    earlier_picks = vectors[:0] if chosen is None else chosen
+    check_pools(vectors, earlier_picks)
     count = len(vectors)
     _check_size(size, count)
     covered = np.zeros(count)
-    if len(earlier) and count:
-        covered = np.maximum(best_similarity(vectors, earlier), 0.0)
-    # A candidate's first gain is what it would lose if every query became fully covered.
+    if len(earlier_picks) and count:
+        covered = np.maximum(best_similarity(vectors, earlier_picks), 0.0)
+    # A candidate's first gain is its decrease if another pick covered every query fully.
     gains = _gain_decreases(vectors, np.arange(count), covered, np.full(count, np.inf))
     picks: list[int] = []
     for _ in range(size):
@@ -133,18 +133,18 @@ def _gain_decreases(
     vectors: Vectors, rows: NDArray[np.int64], before: Floats, after: Floats
 ) -> Floats:
     """Return how much each candidate's gain falls (N) if the coverage of ``rows`` rises."""
-    falls = np.zeros(len(vectors))
+    decreases = np.zeros(len(vectors))
     for row_part, column_part, cosines in _cosines(vectors, vectors, rows):
         low, high = before[row_part, None], after[row_part, None]
-        falls[column_part] += np.clip(cosines, low, high, out=cosines).sum(axis=0) - low.sum()
-    return falls
+        decreases[column_part] += np.clip(cosines, low, high, out=cosines).sum(axis=0) - low.sum()
+    return decreases
 
 
 def extreme_queries(initial: Vectors, large: Vectors, share: float) -> NDArray[np.int64]:
     """Return the rows of the large pool (N, d) in the most and the least similar pairs, ascending.
 
-    A pair has a query of each pool. There are ``share * N`` rows at either end, rounded. If
-    similarities are equal to six decimals, the lower row comes first.
+    A pair has one query of each pool. ``share * N`` rows (rounded) are most similar, and as many
+    least similar. If similarities are equal to six decimals, the lower row comes first.
     """
     count = round(share * len(large))
     nearest = _highest(best_similarity(large, initial), count)
@@ -163,7 +163,7 @@ class SamplingSettings(Section):
         method: ``all``; ``random``; or a method that adds queries to a random initial pool.
         size: Number of queries with the initial pool; by default twice the initial pool.
         initial: Size of the initial pool; below 1, a share of the queries.
-        extremes: For DQS, the share of the other queries that is extreme at either end.
+        extremes: For DQS, the share of the other queries that counts as most (or least) similar.
     """
 
     method: Literal["all"] | Method = "all"
@@ -223,8 +223,8 @@ def choose_queries(
 ) -> list[AnnotatedQuery]:
     """Return the annotated queries to learn from, in the given order.
 
-    With ``all``, these are all queries. Else, queries that have the same plan and differ only in
-    case and spaces count once. ``InputError`` if there are fewer queries than the settings ask for.
+    The method ``all`` returns all queries. For other methods, queries with the same plan that
+    differ only in case and spaces count once. ``InputError`` if there are too few queries.
     """
     if settings.method == "all":
         return list(queries)
@@ -257,10 +257,10 @@ def initial_queries(
 
 
 def _unique(queries: Sequence[AnnotatedQuery]) -> list[AnnotatedQuery]:
-    first: dict[tuple[str, str], AnnotatedQuery] = {}
+    first_query: dict[tuple[str, str], AnnotatedQuery] = {}
     for query in queries:
-        first.setdefault((normalized(query.query), str(query.plan)), query)
-    return list(first.values())
+        first_query.setdefault((normalized(query.query), str(query.plan)), query)
+    return list(first_query.values())
 
 
 def _initial_size(queries: Sequence[AnnotatedQuery], settings: SamplingSettings) -> int:

@@ -1,4 +1,4 @@
-"""Corrections of plans, kept as annotated messages in a file."""
+"""Stores corrections of plans as annotated messages in a file."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def keep_correction(file: Path, record: Mapping[str, Any], max_bytes: int | None
     """
     try:
         with Lock(file.with_name(f".{file.name}.lock"), timeout=LOCK_SECONDS):
-            return _keep(file, record, max_bytes)
+            return _add_or_replace(file, record, max_bytes)
     except AlreadyLocked as error:
         raise InputError(f"{file} is written by another process. Try again.") from error
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}.") from error
 
 
-def _keep(file: Path, record: Mapping[str, Any], max_bytes: int | None) -> Outcome:
+def _add_or_replace(file: Path, record: Mapping[str, Any], max_bytes: int | None) -> Outcome:
     lines = ResumedLines(file)
     if (
         max_bytes is not None
@@ -68,7 +68,7 @@ def _keep(file: Path, record: Mapping[str, Any], max_bytes: int | None) -> Outco
     ):
         raise InputError(f"{file.name} is full: it may have {max_bytes:,} bytes. Move it away.")
     key = message_key(record)
-    indices = [index for index, item in enumerate(lines.records) if message_key(item) == key]
+    indices = [index for index, other in enumerate(lines.records) if message_key(other) == key]
     if not indices:
         lines.append(record)
         return "added"
@@ -78,6 +78,6 @@ def _keep(file: Path, record: Mapping[str, Any], max_bytes: int | None) -> Outco
         return "unchanged"
     # The id stays: other files may refer to it.
     lines.records[first] = {**record, "id": previous.get("id", record["id"])}
-    records = [item for index, item in enumerate(lines.records) if index not in repeated]
+    records = [other for index, other in enumerate(lines.records) if index not in repeated]
     write_whole(file, "".join(map(json_line, records)))
     return "replaced"

@@ -1,4 +1,4 @@
-"""Draft messages with plans, for a person to review: made from examples and annotated queries."""
+"""Makes draft messages with plans, for human review, from tools' examples and annotated queries."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ def usable_drafts(
 
     ``records`` have query, context and plan. The messages of the result are added to ``seen``.
     """
-    result = ReviewBatch()
+    batch = ReviewBatch()
     for draft in records:
-        if len(result.records) == count:
+        if len(batch.records) == count:
             break
         try:
             record = checked_record({"id": message_id("d", draft), **draft}, toolbox, ())
         except (PlanError, InputError):
-            result.rejected[RejectReason.INVALID] += 1
+            batch.rejected[RejectReason.INVALID] += 1
             continue
         if (reason := seen.add_new(record["query"])) is None:
-            result.records.append(record)
+            batch.records.append(record)
         else:
-            result.rejected[reason] += 1
-    return result
+            batch.rejected[reason] += 1
+    return batch
 
 
 def message_id(prefix: str, record: Mapping[str, Any]) -> str:
@@ -74,39 +74,39 @@ def message_id(prefix: str, record: Mapping[str, Any]) -> str:
 
 def message_key(record: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the identity of a message: its text, context, history and tenant."""
-    others = (record.get(name) or None for name in ("context", "history", "tenant"))
-    return (normalized(str(record["query"])), *others)
+    further_fields = (record.get(name) or None for name in ("context", "history", "tenant"))
+    return (normalized(str(record["query"])), *further_fields)
 
 
 def template_drafts(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery] = (), seed: int = 0
 ) -> Iterator[dict[str, Any]]:
-    """Yield records of five kinds in turn; some may be alike, or have plans that are not valid.
+    """Yield drafts of five kinds in turn; some may be alike, or have plans that are not valid.
 
     The kinds are the tools' examples, messages with other values, messages with other choices, two
-    joined messages, and small talk. The messages that are changed or joined are the examples and
+    joined messages, and small talk. The originals that are changed or joined are the examples and
     ``queries``. ``seed`` determines the pairs that are joined, and the templates.
     """
     # The values of an example's context fields are not known.
     examples = [replace(case, context={}) for case in example_cases(toolbox)]
-    drafts = examples + [
+    originals = examples + [
         PlanCase(query.query, query.plan, query.record.context)
         for query in queries
         if not (query.record.history or query.record.tools_extra or query.record.tools_removed)
     ]
     kinds = [
         iter(examples),
-        _other_values(drafts, toolbox),
-        _other_choices(drafts, toolbox),
-        _join(drafts, toolbox, random.Random(seed)),
+        _with_new_values(originals, toolbox),
+        _with_new_choices(originals, toolbox),
+        _joined(originals, toolbox, random.Random(seed)),
         (PlanCase(text, Plan((Step(NO_EVIDENCE.name),)), {}) for text in SMALL_TALK),
     ]
     for draft in filter(None, chain.from_iterable(zip_longest(*kinds))):
         yield {"query": draft.question, "context": dict(draft.context), "plan": str(draft.plan)}
 
 
-def _other_values(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[PlanCase]:
-    """Yield messages in which another message's text for a parameter replaces a literal."""
+def _with_new_values(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[PlanCase]:
+    """Yield messages in which a literal is replaced by the parameter's text in another message."""
     values: dict[str, list[str]] = defaultdict(list)
     for draft in drafts:
         for _, name, text in text_literals(draft.plan):
@@ -116,19 +116,19 @@ def _other_values(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[Plan
         for index, name, text in text_literals(draft.plan):
             if not _choices(toolbox, draft.plan.steps[index], name):
                 for other in values[name]:
-                    yield from _exchange(draft, (index, name), (text, other), (text, other))
+                    yield from _replace_text(draft, (index, name), (text, other), (text, other))
 
 
-def _other_choices(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[PlanCase]:
-    """Yield messages with another choice of a parameter."""
+def _with_new_choices(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[PlanCase]:
+    """Yield messages in which a literal is replaced by another choice of its parameter."""
     for draft in drafts:
         for index, name, text in text_literals(draft.plan):
             for other in _choices(toolbox, draft.plan.steps[index], name):
                 words = (text.replace("_", " "), other.replace("_", " "))
-                yield from _exchange(draft, (index, name), (text, other), words)
+                yield from _replace_text(draft, (index, name), (text, other), words)
 
 
-def _exchange(
+def _replace_text(
     draft: PlanCase, slot: tuple[int, str], literals: tuple[str, str], words: tuple[str, str]
 ) -> Iterator[PlanCase]:
     """Yield the draft with a replaced literal in its plan, and replaced words in its message.
@@ -144,7 +144,7 @@ def _exchange(
         yield replace(draft, question=question, plan=with_literals(draft.plan, {slot: new}))
 
 
-def _join(drafts: Sequence[PlanCase], toolbox: Toolbox, rng: random.Random) -> Iterator[PlanCase]:
+def _joined(drafts: Sequence[PlanCase], toolbox: Toolbox, rng: random.Random) -> Iterator[PlanCase]:
     """Yield messages that join two drafts whose contexts do not contradict each other."""
     pairs = list(combinations(drafts, 2))
     rng.shuffle(pairs)
@@ -154,12 +154,12 @@ def _join(drafts: Sequence[PlanCase], toolbox: Toolbox, rng: random.Random) -> I
         if len(parts) < 2 or any(first[name] != second[name] for name in first.keys() & second):
             continue
         sub_queries = [item for part in parts for item in sub_queries_of(part.plan, part.question)]
-        message = rng.choice(JOINS).format(*(_strip(draft.question) for draft in pair))
+        message = rng.choice(JOINS).format(*(_trimmed(draft.question) for draft in pair))
         yield PlanCase(message, joined_plan(sub_queries), {**first, **second})
 
 
 def _question_as_literal(draft: PlanCase, toolbox: Toolbox) -> PlanCase | None:
-    """Return the draft with its message as a literal instead of ``question`` in its plan.
+    """Return the draft with a plan that has the message as a literal instead of ``question``.
 
     In a joined message, ``question`` would mean both messages. ``None`` if a parameter admits no
     literal, or the plan calls ``no_evidence``.
@@ -174,20 +174,20 @@ def _question_as_literal(draft: PlanCase, toolbox: Toolbox) -> PlanCase | None:
                 parameter = _parameter(toolbox, step, name)
                 if parameter is None or not {Source.LITERAL, Source.SPAN} & set(parameter.sources):
                     return None
-                value = Literal(_strip(draft.question))
+                value = Literal(_trimmed(draft.question))
             arguments.append((name, value))
         steps.append(Step(step.tool, tuple(arguments)))
     return replace(draft, plan=Plan(tuple(steps)))
 
 
-def _strip(text: str) -> str:
+def _trimmed(text: str) -> str:
     return text.strip().rstrip(".?! ")
 
 
-def _choices(toolbox: Toolbox, step: Step, name: str) -> Sequence[str]:
-    parameter = _parameter(toolbox, step, name)
+def _choices(toolbox: Toolbox, step: Step, parameter_name: str) -> Sequence[str]:
+    parameter = _parameter(toolbox, step, parameter_name)
     return () if parameter is None else parameter.choices
 
 
-def _parameter(toolbox: Toolbox, step: Step, name: str) -> Parameter | None:
-    return toolbox[step.tool].parameter(name) if step.tool in toolbox else None
+def _parameter(toolbox: Toolbox, step: Step, parameter_name: str) -> Parameter | None:
+    return toolbox[step.tool].parameter(parameter_name) if step.tool in toolbox else None

@@ -1,4 +1,4 @@
-"""Files of queries in several formats, and JSON Lines files that a killed run can continue."""
+"""Reads files of queries in several formats, and continues the JSON Lines file of a killed run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from casewright.errors import InputError
 from casewright.planner import QueryRecord
 from casewright.planner.request import check_question
 
-#: The largest size of a file of queries.
+#: Maximum number of bytes of a file of queries.
 MAX_BYTES = 1 << 30
 
 
@@ -25,47 +25,47 @@ def read_queries(path: Path) -> list[dict[str, Any]]:
     query, or a query is not valid.
     """
     results = []
-    taken: set[str] = set()
-    for kind, number, value in _values(path):
+    ids: set[str] = set()
+    for kind, number, value in _read_values(path):
         fields = {"query": value} if isinstance(value, str) else value
         try:
             record = QueryRecord.read(fields)
             check_question(record.query)
         except InputError as error:
             raise InputError(f"{path}, {kind} {number}: {error}") from error
-        name = f"{path.stem}-{number}" if record.id in (None, "") else str(record.id)
-        if name in taken:
-            name = f"{name}-{path.stem}-{number}"
-        taken.add(name)
-        results.append({**fields, "id": name})
+        id_ = f"{path.stem}-{number}" if record.id in (None, "") else str(record.id)
+        if id_ in ids:
+            id_ = f"{id_}-{path.stem}-{number}"
+        ids.add(id_)
+        results.append({**fields, "id": id_})
     if not results:
         raise InputError(f"{path} holds no query. Give texts, one a line, or JSON.")
     return results
 
 
-def _values(path: Path) -> Iterator[tuple[str, int, Any]]:
-    """Yield the values of a file: ``entry`` or ``line``, its number from 1, its text or record."""
+def _read_values(path: Path) -> Iterator[tuple[str, int, Any]]:
+    """Yield a word for each value (``entry`` or ``line``), its number from 1, and the value."""
     text = read_text(path)
-    start = text.lstrip()[:1]
-    if start == "[":
+    first_character = text.lstrip()[:1]
+    if first_character == "[":
         try:
-            listed = json.loads(text)
+            entries = json.loads(text)
         except (ValueError, RecursionError) as error:
             # A file of text may begin with a bracket, too.
             if path.suffix.lower() == ".json":
                 raise InputError(f"{path} is no JSON list: {error}.") from error
         else:
-            yield from (("entry", number, value) for number, value in enumerate(listed, 1))
+            yield from (("entry", number, value) for number, value in enumerate(entries, 1))
             return
     # Not splitlines: a text of JSON may contain other line separators.
     for number, line in enumerate(text.split("\n"), 1):
         if not (value := line.strip()):
             continue
-        if start in ("{", '"'):
+        if first_character in ("{", '"'):
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                if start == "{":
+                if first_character == "{":
                     raise InputError(f"{path}, line {number}: no JSON: {error}.") from error
         yield "line", number, value
 
@@ -117,17 +117,17 @@ def write_new(path: Path, lines: Iterable[str]) -> None:
 class ResumedLines:
     """A JSON Lines file of queries to append to; ``records`` are the records of earlier runs.
 
-    If a run was killed in a line, the incomplete last line is removed. ``InputError`` if the file
+    An incomplete last line, which a killed run leaves, is removed. ``InputError`` if the file
     cannot be read or written, or has a line that is no query.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.records: list[dict[str, Any]] = []
-        *complete, last = (read_text(path) if path.exists() else "").split("\n")
-        for number, line in enumerate((*complete, last), 1):
-            # Only the last line may be no record: the beginning of one, if a run was killed.
-            record = _decoded(line)
+        *complete, last_line = (read_text(path) if path.exists() else "").split("\n")
+        for number, line in enumerate((*complete, last_line), 1):
+            # Only the last line may be incomplete: the beginning of a record, after a killed run.
+            record = _parsed_json(line)
             if isinstance(record, dict) and isinstance(record.get("query"), str):
                 self.records.append(record)
             elif line.strip() and (number <= len(complete) or record or not line.startswith("{")):
@@ -135,9 +135,9 @@ class ResumedLines:
                     f"{path}, line {number}: no annotated query. Choose another file: this command "
                     "adds only to files that it wrote."
                 )
-        if last.strip():
-            is_complete = bool(_decoded(last))
-            self._write("\n" if is_complete else "", cut=not is_complete)
+        if last_line.strip():
+            is_complete = bool(_parsed_json(last_line))
+            self._write("\n" if is_complete else "", remove_last=not is_complete)
         self._known_size = self._size()
 
     def append(self, record: Mapping[str, Any]) -> None:
@@ -153,12 +153,12 @@ class ResumedLines:
     def _size(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0
 
-    def _write(self, text: str, *, cut: bool = False) -> None:
-        """Append a text; with ``cut``, first remove the incomplete last line."""
+    def _write(self, text: str, *, remove_last: bool = False) -> None:
+        """Append a text; with ``remove_last``, first remove the incomplete last line."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a+b") as file:
-                if cut:
+                if remove_last:
                     file.seek(0)
                     file.truncate(file.read().rfind(b"\n") + 1)
                 file.write(text.encode())
@@ -166,7 +166,7 @@ class ResumedLines:
             raise InputError(f"{self.path} cannot be written: {error.strerror}.") from error
 
 
-def _decoded(line: str) -> Any:
+def _parsed_json(line: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

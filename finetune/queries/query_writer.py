@@ -1,4 +1,4 @@
-"""Generation of annotated queries with a chat model, for each shape of plan and each unused tool.
+"""Generates annotated queries with a chat model, for each shape of plan and each unused tool.
 
 Only queries that pass every check are returned. Plans are not run. The size of an answer and the
 effort to parse it are bounded.
@@ -39,13 +39,13 @@ EXAMPLES = 3
 #: Maximum numbers of characters of an answer, a query, a plan, and a context as JSON.
 ANSWER_CHARACTERS, QUERY_CHARACTERS, PLAN_CHARACTERS = 200_000, 1000, 4000
 CONTEXT_CHARACTERS = 2000
-#: Maximum number of opening braces of an answer at which an object is looked for.
-ATTEMPTS = 500
+#: Maximum number of attempts to parse an object in an answer, each at an opening brace.
+MAX_PARSES = 500
 ROLE = """\
 You write training data for a planner of look-ups: questions that different people might ask, each \
 with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
 tone and spelling as real people do; never write two questions alike."""
-#: Number of calls for a kind in addition to those that suffice if all generated queries are usable.
+#: Number of calls for a kind besides those that suffice if all generated queries are usable.
 SPARE_CALLS = 2
 #: Maximum number of earlier questions in a request, which the model must not repeat.
 MAX_EARLIER = 10
@@ -120,7 +120,7 @@ def written_objects(answer: str) -> Iterator[Mapping[str, Any]]:
     """
     text, position = answer[:ANSWER_CHARACTERS], 0
     decoder = json.JSONDecoder()
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_PARSES):
         position = text.find("{", position)
         if position < 0:
             return
@@ -177,15 +177,15 @@ def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
             parameter = toolbox[step.tool].parameter(name)
             if parameter is None or Source.SPAN not in parameter.sources:
                 continue
-            parts = value.items if isinstance(value, ListValue) else (value,)
-            texts = [p.value for p in parts if isinstance(p, Literal) and isinstance(p.value, str)]
+            values = value.items if isinstance(value, ListValue) else (value,)
+            texts = [p.value for p in values if isinstance(p, Literal) and isinstance(p.value, str)]
             if not all(text in parameter.choices or is_span(text, question) for text in texts):
                 return False
     return True
 
 
 class SeenQuestions:
-    """The questions so far. A repetition has the text of one, or a cosine above a threshold."""
+    """The known questions; a repetition has the same text as one, or a cosine above a threshold."""
 
     def __init__(self, encoder: Encoder, threshold: float) -> None:
         self._encoder = encoder
@@ -213,7 +213,7 @@ class SeenQuestions:
 
 @dataclass(slots=True)
 class WritingReport:
-    """The generated queries as records; ``stopped`` is the reason of an early end, or empty."""
+    """The generated queries as records, and the reason why the run ended early, or no text."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     stopped: str = ""
@@ -222,8 +222,8 @@ class WritingReport:
 class QueryWriter:
     """Generates queries with plans by a chat model.
 
-    A new query must differ from the annotated queries, which give shapes and examples, and from the
-    ``excluded`` questions, such as a test set, which the model does not see. ``seconds`` is the
+    The annotated ``queries`` give shapes and examples. A new query must differ from them, and from
+    the ``excluded`` questions, such as a test set, which the model does not see. ``seconds`` is the
     timeout of a call.
     """
 
@@ -241,7 +241,7 @@ class QueryWriter:
         self._toolbox = toolbox
         self._encoder = encoder
         self._seconds = seconds
-        self._known = [*(query.query for query in queries), *excluded]
+        self._known_questions = [*(query.query for query in queries), *excluded]
         fields = {name for query in queries for name in query.record.context}
         self._context_fields = fields if queries else None
         self.kinds = plan_kinds(queries, toolbox)
@@ -252,41 +252,41 @@ class QueryWriter:
         """Generate up to ``per_kind`` queries of each kind; call ``advance`` after each kind."""
         report = WritingReport()
         seen = SeenQuestions(self._encoder, SAME_GROUP)
-        seen.add(self._known)
+        seen.add(self._known_questions)
         failures = 0
         for kind in self.kinds:
-            texts: list[str] = []
+            questions: list[str] = []
             for _ in range(math.ceil(per_kind / PER_REQUEST) + SPARE_CALLS):
-                missing = per_kind - len(texts)
+                missing = per_kind - len(questions)
                 if not missing or report.stopped:
                     break
                 try:
-                    answer = self._ask(kind, min(missing, PER_REQUEST), texts)
+                    answer = self._ask(kind, min(missing, PER_REQUEST), questions)
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
                     failures += 1
                     if failures == MAX_FAILURES:
-                        reason = self._reason(error)
+                        reason = self._failure_reason(error)
                         report.stopped = f"It failed {MAX_FAILURES} times in a row. {reason}"
                     continue
                 failures = 0
-                records = (self._read(fields, kind, seen) for fields in written_objects(answer))
+                records = (self._read_new(fields, kind, seen) for fields in written_objects(answer))
                 for record in islice(filter(None, records), missing):
                     report.records.append(record)
-                    texts.append(record["query"])
+                    questions.append(record["query"])
             advance(1)
         return report
 
     def _ask(self, kind: PlanKind, count: int, earlier: Sequence[str]) -> str:
         head = render_head(self._toolbox, role=ROLE)
-        messages = [("system", head), ("user", _request(kind, count, earlier))]
+        messages = [("system", head), ("user", _request_text(kind, count, earlier))]
         return str(ask(self._model, messages, self._seconds).text)
 
-    def _reason(self, error: Exception) -> str:
+    def _failure_reason(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
             return f"The model{at_server(self._model)} gave no answer within {self._seconds:g} s."
         return failure_text(self._model, error).rstrip(".") + "."
 
-    def _read(
+    def _read_new(
         self, fields: Mapping[str, Any], kind: PlanKind, seen: SeenQuestions
     ) -> dict[str, Any] | None:
         record = read_written(fields, kind, self._toolbox, self._context_fields)
@@ -296,7 +296,7 @@ class QueryWriter:
         return {"id": f"w-{key}", **record, "source": f"written by {model_name(self._model)}"}
 
 
-def _request(kind: PlanKind, count: int, earlier: Sequence[str]) -> str:
+def _request_text(kind: PlanKind, count: int, earlier: Sequence[str]) -> str:
     parts = [f"Write questions whose plan uses the tool {kind.tool}."]
     if kind.shape:
         parts = [

@@ -1,4 +1,4 @@
-"""Samples of a pool of queries: a sheet of the sample to annotate, and figures of its quality."""
+"""Samples a pool of queries: returns a sheet to annotate, and figures of the sample's quality."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PoolFigures:
         coverage: Mean over the large pool of the highest similarity to the sample.
         coverage_with_initial: The same for the sample with the initial pool.
         mean_similarity: Mean over all pairs of the sample; ``None`` for one query.
-        near_duplicates: Share of the sample's queries with another one nearer than ``SAME_GROUP``.
+        near_duplicates: Share of queries whose similarity to another one exceeds ``SAME_GROUP``.
     """
 
     queries: int
@@ -44,15 +44,15 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
 
     ``by_initial`` (N) is the highest similarity of each query to the initial pool.
     """
-    by_sample, count = choose.best_similarity(large, sample), len(sample)
+    similarity_to_sample, count = choose.best_similarity(large, sample), len(sample)
     to_others = choose.best_similarity(sample, sample, skip_self=True) if count > 1 else np.zeros(1)
     unit = unit_vectors(sample)
-    # The squared length of the sum of the vectors is the sum of all similarities, with their own.
+    # The squared length of the vectors' sum is the sum of all similarities, also to themselves.
     total = float((unit.sum(axis=0) ** 2).sum() - (unit * unit).sum())
     return PoolFigures(
         queries=count,
-        coverage=float(by_sample.mean()),
-        coverage_with_initial=float(np.maximum(by_sample, by_initial).mean()),
+        coverage=float(similarity_to_sample.mean()),
+        coverage_with_initial=float(np.maximum(similarity_to_sample, by_initial).mean()),
         mean_similarity=total / (count * (count - 1)) if count > 1 else None,
         near_duplicates=float((to_others > SAME_GROUP).mean()),
     )
@@ -137,8 +137,8 @@ def sample_pool(
         size: By default the number of different texts in the initial pool.
         compare: Measure every method that can draw ``size`` queries; stderr names the others.
     """
-    sampling = next((name for name in METHODS if name == method), None)
-    if sampling is None:
+    sampling_method = next((name for name in METHODS if name == method), None)
+    if sampling_method is None:
         raise InputError(f"There is no method {method!r}. Methods are: {', '.join(METHODS)}.")
     initial_texts = [str(record["query"]) for record in initial]
     initial_texts = [initial_texts[row] for row in choose.distinct(initial_texts)]
@@ -151,35 +151,36 @@ def sample_pool(
             "queries that are not in the initial pool. Give a larger pool, or a smaller --size."
         )
     started = time.perf_counter()
-    pools = _embed(initial_texts, encoder), _embed([texts[row] for row in new_rows], encoder)
+    initial_pool = _embed(initial_texts, encoder)
+    new_pool = _embed([texts[row] for row in new_rows], encoder)
     seconds = {"embedding": time.perf_counter() - started}
     note(f"Sampling {count:,} of {len(new_rows):,} queries …")
-    by_initial = choose.best_similarity(pools[1], pools[0])
-    figures = {"initial": pool_figures(*pools, by_initial)}
+    by_initial = choose.best_similarity(new_pool, initial_pool)
+    figures = {"initial": pool_figures(initial_pool, new_pool, by_initial)}
     chosen: list[int] = []
     # The last method is the control.
-    for name in METHODS if compare else dict.fromkeys((sampling, METHODS[-1])):
+    for name in METHODS if compare else dict.fromkeys((sampling_method, METHODS[-1])):
         started = time.perf_counter()
         try:
-            rows = choose.sample(name, *pools, count, extremes=extremes, seed=seed)
+            rows = choose.sample(name, initial_pool, new_pool, count, extremes=extremes, seed=seed)
         except InputError as error:
-            if name == sampling:
+            if name == sampling_method:
                 raise
             # The pool may hold too few extreme queries, or too few that are not extreme.
             note(f"{name} is not compared: {error}")
             continue
         seconds[name] = time.perf_counter() - started
-        figures[name] = pool_figures(pools[1][rows], pools[1], by_initial)
-        if name == sampling:
+        figures[name] = pool_figures(new_pool[rows], new_pool, by_initial)
+        if name == sampling_method:
             chosen = rows
     sheet = [sheet_record(large[new_rows[row]]) for row in chosen]
-    return SampledPool(sheet, sampling, seed, len(texts), len(new_rows), figures, seconds)
+    return SampledPool(sheet, sampling_method, seed, len(texts), len(new_rows), figures, seconds)
 
 
 def _embed(texts: Sequence[str], encoder: Encoder) -> Vectors:
-    parts = []
+    batches = []
     with progress_bar("Embedding", len(texts)) as advance:
         for start in range(0, len(texts), BATCH):
-            parts.append(encoder.embed(texts[start : start + BATCH]))
-            advance(len(parts[-1]))
-    return np.concatenate(parts)
+            batches.append(encoder.embed(texts[start : start + BATCH]))
+            advance(len(batches[-1]))
+    return np.concatenate(batches)

@@ -1,4 +1,4 @@
-"""The Berkeley Function Calling Leaderboard (Patil et al. 2025) as plans of its functions."""
+"""Reads the Berkeley Function Calling Leaderboard (Patil et al. 2025) as queries with plans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Answer(Record):
 
 
 def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
-    """Yield the conversions of a folder, or of one category's file.
+    """Yield a conversion for each record of a folder, or of one category's file.
 
     The answers are in the folder ``possible_answer``. A required argument gets the first of its
     allowed values. An argument is optional if the empty text is among these values. Then the first
@@ -45,21 +45,21 @@ def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
     for file in calls.files_of(path, *names):
         if file.name not in names:
             raise InputError(f"{path} is none of the files that are read: {', '.join(names)}.")
-        category, gold = file.stem.removeprefix(PREFIX), _gold(file)
+        category, answers = file.stem.removeprefix(PREFIX), _read_answers(file)
         for number, item in read_records(file, _Item):
             location = f"{file}, line {number}"
             if not item.question or not item.question[0]:
                 raise InputError(f"{location}: question has no turn with a message.")
-            if category != IRRELEVANCE and item.id not in gold:
+            if category != IRRELEVANCE and item.id not in answers:
                 raise InputError(
                     f"{location}: there is no answer with the id {item.id!r} in {GOLD_FOLDER}."
                 )
-            # An answer without calls is refused: ``[None]`` has no call.
-            answer = [] if category == IRRELEVANCE else gold[item.id] or [None]
-            yield partial(_query, item, category, answer)
+            # An answer without calls becomes ``[None]``, which is refused.
+            answer = [] if category == IRRELEVANCE else answers[item.id] or [None]
+            yield partial(_convert, item, category, answer)
 
 
-def _gold(file: Path) -> Mapping[str, Any]:
+def _read_answers(file: Path) -> Mapping[str, Any]:
     """Return the answers to a file's records by id; none for the file of irrelevant functions."""
     if file.stem == PREFIX + IRRELEVANCE:
         return {}
@@ -72,28 +72,28 @@ def _gold(file: Path) -> Mapping[str, Any]:
     return {answer.id: answer.ground_truth for _, answer in read_records(answers, _Answer)}
 
 
-def _query(item: _Item, category: str, answer: Sequence[Any]) -> calls.Query:
+def _convert(item: _Item, category: str, answer: Sequence[Any]) -> calls.Query:
     question = "\n\n".join(calls.unquoted(message.content) for message in item.question[0])
-    gold_calls = [_call(entry, question) for entry in answer]
+    gold_calls = [_gold_call(entry, question) for entry in answer]
     toolbox = calls.make_toolbox(map(calls.function_tool, item.function))
     return calls.query_with_plan(
         f"bfcl:{item.id}", question, toolbox, gold_calls, f"bfcl/{category}"
     )
 
 
-def _call(gold: Any, question: str) -> calls.GoldCall:
-    if not isinstance(gold, Mapping) or len(gold) != 1:
+def _gold_call(recorded_call: Any, question: str) -> calls.GoldCall:
+    if not isinstance(recorded_call, Mapping) or len(recorded_call) != 1:
         raise calls.Unfit(calls.OTHER_FORM)
-    ((name, allowed),) = gold.items()
+    ((name, allowed),) = recorded_call.items()
     if not isinstance(allowed, Mapping) or not all(
         isinstance(values, list) and values for values in allowed.values()
     ):
         raise calls.Unfit(calls.OTHER_FORM)
-    arguments = {str(key): _value(values, question) for key, values in allowed.items()}
+    arguments = {str(key): _choose_value(values, question) for key, values in allowed.items()}
     return calls.GoldCall(str(name), arguments)
 
 
-def _value(allowed: list[Any], question: str) -> Any:
+def _choose_value(allowed: list[Any], question: str) -> Any:
     if "" not in allowed:
         return allowed[0]
     return next((value for value in allowed if _is_span(value, question)), "")

@@ -1,4 +1,4 @@
-"""Functions and calls of function-calling data as toolboxes and plans."""
+"""Converts functions and calls of function-calling data to toolboxes and plans."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ KINDS = {
     **dict.fromkeys(("boolean", "bool"), "boolean"),
     **dict.fromkeys(("array", "list", "tuple"), "array"),
 }
-#: Sources of references and of texts, and the sources of values by the kind of their parameter.
+#: The sources (glossary) of references, of texts, and of values by the kind of their parameter.
 _REFERENCES = frozenset({Source.CONTEXT, Source.STEP})
 _TEXT = frozenset({Source.LITERAL, Source.SPAN, Source.QUESTION})
-_BY_KIND = {
+_KIND_SOURCES = {
     "string": _TEXT,
     "integer": frozenset({Source.NUMBER}),
     "number": frozenset({Source.NUMBER}),
@@ -80,7 +80,7 @@ def unfit_on(*errors: type[Exception], reason: str) -> Iterator[None]:
 
 
 def unquoted(text: str) -> str:
-    """Return a question without quotation marks at its ends; there may be one, or two."""
+    """Return a question without the quotation mark at its start, at its end, or at both."""
     stripped = text.strip()
     inside = stripped.strip('"').strip()
     return inside if '"' not in inside else stripped
@@ -100,13 +100,13 @@ def make_parameter(
     """Return a parameter of function-calling data; raise ``Unfit`` if plans cannot write its name.
 
     Values may be literals, since these sets have no context. Identifiers must be spans of the
-    question, so that no plan invents one. ``type_`` is a key of ``KINDS``, and ``items`` is that of
-    an array's items; other types allow any value. ``choices`` are ignored unless all are texts.
+    question, so that no plan invents one. ``type_`` and, for the items of an array, ``items`` are
+    keys of ``KINDS``; other types allow any value. ``choices`` are ignored unless all are texts.
     """
     kind = KINDS.get(type_, "any")
     texts = tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
     value_kind = KINDS.get(items, "any") if kind == "array" else kind
-    sources = _BY_KIND.get(value_kind, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
+    sources = _KIND_SOURCES.get(value_kind, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
     # ``userId`` is an identifier, ``bid`` is not.
     if value_kind == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
         sources = _REFERENCES | {Source.SPAN}
@@ -148,17 +148,17 @@ def function_tool(function: Any) -> ToolSpec:
             str(declared.get("description", "")),
             str(declared.get("type", "")),
             required=name in (schema.get("required") or ()),
-            items=str(_object(declared.get("items")).get("type", "")),
+            items=str(_mapping_or_empty(declared.get("items")).get("type", "")),
             choices=declared.get("enum") or (),
         )
         for name, declared in properties.items()
     ]
-    fields = _object(_object(function.get("response")).get("properties"))
+    fields = _mapping_or_empty(_mapping_or_empty(function.get("response")).get("properties"))
     results = [name for name in fields if isinstance(name, str) and name.isidentifier()]
     return make_tool(function["name"], str(function.get("description", "")), parameters, results)
 
 
-def _object(value: Any) -> Mapping[str, Any]:
+def _mapping_or_empty(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
@@ -207,7 +207,7 @@ def _plan_of(calls: Iterable[GoldCall], toolbox: Toolbox) -> Plan:
                 if declared is not None and declared.required:
                     raise Unfit("a required argument is empty")
                 continue
-            arguments.append((key, _value(value, declared.kind if declared else "any")))
+            arguments.append((key, _plan_value(value, declared.kind if declared else "any")))
         steps.append(Step(name, tuple(arguments)))
     return Plan(tuple(steps) or (Step(NO_EVIDENCE.name),))
 
@@ -220,21 +220,21 @@ def shares_words(value: Any, question: str) -> bool:
     return not words or bool(words & content_words(question))
 
 
-def _value(value: Any, kind: str) -> Value:
+def _plan_value(value: Any, kind: str) -> Value:
     if isinstance(value, (list, tuple)):
         if any(isinstance(item, (list, tuple, dict)) for item in value):
             raise Unfit("a nested list or an object in a list")
         if not value:
             raise Unfit("an empty list")
-        return ListValue(tuple(map(_scalar, value)))
+        return ListValue(tuple(map(_plan_scalar, value)))
     if isinstance(value, str) and kind in ("integer", "number"):
         # Some sets write numbers as texts.
         with unfit_on(ValueError, reason=_OTHER_TYPE):
             value = int(value) if kind == "integer" else float(value)
-    return _scalar(value)
+    return _plan_scalar(value)
 
 
-def _scalar(value: Any) -> Literal | StepRef:
+def _plan_scalar(value: Any) -> Literal | StepRef:
     if isinstance(value, StepRef):
         return value
     if isinstance(value, dict):

@@ -12,10 +12,10 @@ from casewright.errors import InputError, PlanError
 from casewright.finetune.tool_sets import bfcl, sealtools, toolalpaca
 from casewright.finetune.tool_sets.calls import NO_PLAN, Conversion, Query, Unfit
 
-#: A function that yields the conversions of the records in a file or folder; ``InputError`` if the
+#: A function that yields a conversion for each record in a file or folder; ``InputError`` if the
 #: file or folder is unusable.
 Read = Callable[[Path], Iterator[Conversion]]
-_READ: Mapping[str, Read] = {
+_READ_FUNCTIONS: Mapping[str, Read] = {
     "toolalpaca": toolalpaca.read_toolalpaca,
     "bfcl": bfcl.read_bfcl,
     "sealtools": sealtools.read_sealtools,
@@ -47,7 +47,7 @@ class Reader:
 
 
 READERS: Mapping[str, Reader] = {
-    name: Reader(_READ[name], **entry)
+    name: Reader(_READ_FUNCTIONS[name], **entry)
     for name, entry in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
 }
 

@@ -1,4 +1,4 @@
-"""Seal-Tools (Wu et al. 2024, arXiv:2405.08355) as plans for the tools that it retrieved."""
+"""Reads Seal-Tools (Wu et al. 2024, arXiv:2405.08355); each query has its retrieved tools."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from casewright.planner import StepRef
 
 TOOLS = "tool.jsonl"
 FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
-#: The label that stands for a field of an earlier call's response.
+#: A label that stands for a field of an earlier call's response.
 _RESPONSE = re.compile(r"API_call_\d+")
-_WORD = re.compile(r"[^\W_]+")
+_WORD_PATTERN = re.compile(r"[^\W_]+")
 
 
 class _Tool(Record):
@@ -44,7 +44,7 @@ class _Item(Record):
 
 
 def read_sealtools(path: Path) -> Iterator[calls.Conversion]:
-    """Yield the conversions of a folder, or of a file with ``tool.jsonl`` in its folder."""
+    """Yield a conversion for each record of a folder, or of a file beside ``tool.jsonl``."""
     files = calls.files_of(path, *FILES)
     tools = files[0].parent / TOOLS
     if not tools.is_file():
@@ -52,11 +52,11 @@ def read_sealtools(path: Path) -> Iterator[calls.Conversion]:
     declared = {tool.api_name: tool for _, tool in read_records(tools, _Tool)}
     for file in files:
         for _, item in read_records(file, _Item):
-            yield partial(_query, item, declared)
+            yield partial(_convert, item, declared)
 
 
-def _query(item: _Item, declared: Mapping[str, _Tool]) -> calls.Query:
-    gold_calls = list(_calls(item.calling, declared))
+def _convert(item: _Item, declared: Mapping[str, _Tool]) -> calls.Query:
+    gold_calls = list(_gold_calls(item.calling, declared))
     # Some items have the values of another question.
     values = (value for call in gold_calls for value in call.arguments.values())
     if any(_is_foreign(value, item.query) for value in values):
@@ -69,7 +69,7 @@ def _query(item: _Item, declared: Mapping[str, _Tool]) -> calls.Query:
     )
 
 
-def _calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[calls.GoldCall]:
+def _gold_calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[calls.GoldCall]:
     responses: dict[str, StepRef] = {}
     for step, call in enumerate(calling, 1):
         if not isinstance(call, Mapping) or not isinstance(call.get("parameters"), Mapping):
@@ -77,7 +77,7 @@ def _calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[ca
         if call.get("api") not in declared:
             raise calls.Unfit(calls.NO_TOOL)
         values = call["parameters"].items()
-        arguments = {str(key): _resolved(value, responses) for key, value in values}
+        arguments = {str(key): _resolve(value, responses) for key, value in values}
         yield calls.GoldCall(call["api"], arguments)
         fields = declared[call["api"]].responses or {}
         names = call.get("responses") or ()
@@ -85,7 +85,7 @@ def _calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[ca
         responses |= {name: StepRef(step, field) for name, field in pairs}
 
 
-def _resolved(value: Any, responses: Mapping[str, StepRef]) -> Any:
+def _resolve(value: Any, responses: Mapping[str, StepRef]) -> Any:
     if not isinstance(value, str) or not _RESPONSE.search(value):
         return value
     if value not in responses:
@@ -94,6 +94,6 @@ def _resolved(value: Any, responses: Mapping[str, StepRef]) -> Any:
 
 
 def _is_foreign(value: Any, question: str) -> bool:
-    """Return True for a text of which the question has no word, not even inside another word."""
-    words = _WORD.findall(str(value).casefold())
+    """Return True if a value is a text of which no word is in the question, even within a word."""
+    words = _WORD_PATTERN.findall(str(value).casefold())
     return isinstance(value, str) and not any(word in question.casefold() for word in words)

@@ -1,4 +1,4 @@
-"""ToolAlpaca's evaluation sets (Tang et al. 2023, arXiv:2306.05301) as plans of their APIs."""
+"""Reads ToolAlpaca's evaluation sets (Tang et al. 2023, arXiv:2306.05301) as queries with plans."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Api(Record):
 
 
 def read_toolalpaca(path: Path) -> Iterator[calls.Conversion]:
-    """Yield the conversions of a folder's or file's instructions; credentials are no parameters."""
+    """Yield a conversion for each instruction of a folder or file, without credentials."""
     for file in calls.files_of(path, *FILES):
         for number, record in read_records(file, _Api):
             questions, golden = record.Instructions, record.Golden_Answers
@@ -53,13 +53,13 @@ def read_toolalpaca(path: Path) -> Iterator[calls.Conversion]:
             read_toolbox = cache(partial(_api_toolbox, record.Function_Description, secrets))
             for index, (question, gold_calls) in enumerate(zip(questions, golden, strict=True), 1):
                 id_ = f"toolalpaca:{file.stem}.{number}.{index}"
-                yield partial(_query, id_, question, gold_calls, read_toolbox, secrets)
+                yield partial(_convert, id_, question, gold_calls, read_toolbox, secrets)
 
 
-def _query(
+def _convert(
     id_: str,
     question: Any,
-    golden: Any,
+    recorded_calls: Any,
     read_toolbox: Callable[[], Toolbox],
     secrets: frozenset[str],
 ) -> calls.Query:
@@ -70,17 +70,17 @@ def _query(
     if not isinstance(question, str) or not question.strip():
         raise calls.Unfit(calls.NO_QUESTION)
     text = calls.unquoted(question)
-    gold_calls = list(_calls(golden, text, toolbox, secrets))
+    gold_calls = list(_gold_calls(recorded_calls, text, toolbox, secrets))
     return calls.query_with_plan(id_, text, toolbox, gold_calls, "toolalpaca")
 
 
-def _calls(
-    golden: Any, question: str, toolbox: Toolbox, secrets: frozenset[str]
+def _gold_calls(
+    recorded_calls: Any, question: str, toolbox: Toolbox, secrets: frozenset[str]
 ) -> Iterator[calls.GoldCall]:
-    if not isinstance(golden, list) or not golden:
+    if not isinstance(recorded_calls, list) or not recorded_calls:
         raise calls.Unfit("there are no golden calls")
-    earlier: list[str] = []
-    for call in golden:
+    earlier_tools: list[str] = []
+    for call in recorded_calls:
         if not isinstance(call, Mapping) or not isinstance(call.get("Action"), str):
             raise calls.Unfit(calls.OTHER_FORM)
         name = call["Action"]
@@ -88,16 +88,16 @@ def _calls(
             raise calls.Unfit("the user is asked for details")
         if alias(name) not in toolbox:
             raise calls.Unfit(calls.NO_TOOL)
-        arguments = _arguments(call.get("Action_Input"), earlier)
+        arguments = _arguments(call.get("Action_Input"), earlier_tools)
         # Some calls were copied from another question.
         if not all(calls.shares_words(value, question) for value in arguments.values()):
             raise calls.Unfit("a text that has no word of the question")
-        public = {key: value for key, value in arguments.items() if key not in secrets}
-        yield calls.GoldCall(name, public)
-        earlier.append(name)
+        without_secrets = {key: value for key, value in arguments.items() if key not in secrets}
+        yield calls.GoldCall(name, without_secrets)
+        earlier_tools.append(name)
 
 
-def _arguments(text: Any, earlier: list[str]) -> Mapping[str, Any]:
+def _arguments(text: Any, earlier_tools: list[str]) -> Mapping[str, Any]:
     if not isinstance(text, str):
         raise calls.Unfit(calls.OTHER_FORM)
     marked = _REFERENCE.sub(lambda match: json.dumps(f"{_MARK}{match[1]} {match[2]}"), text)
@@ -107,20 +107,20 @@ def _arguments(text: Any, earlier: list[str]) -> Mapping[str, Any]:
         arguments = json.loads(marked or "{}")
     if not isinstance(arguments, dict):
         raise calls.Unfit(calls.OTHER_FORM)
-    return {key: _resolved(value, earlier) for key, value in arguments.items()}
+    return {key: _resolve(value, earlier_tools) for key, value in arguments.items()}
 
 
-def _resolved(value: Any, earlier: list[str]) -> Any:
+def _resolve(value: Any, earlier_tools: list[str]) -> Any:
     if not isinstance(value, str) or not value.startswith(_MARK):
         return value
     field, _, tool_name = value[len(_MARK) :].partition(" ")
-    if earlier.count(tool_name) != 1:
+    if earlier_tools.count(tool_name) != 1:
         raise calls.Unfit("a reference to a call that was not made once before")
-    return StepRef(earlier.index(tool_name) + 1, field)
+    return StepRef(earlier_tools.index(tool_name) + 1, field)
 
 
 def _api_toolbox(descriptions: Any, secrets: frozenset[str]) -> Toolbox:
-    """Return the toolbox of an API, without the parameters that are credentials (``secrets``)."""
+    """Return the toolbox of an API, without the parameters named in ``secrets``."""
     if not isinstance(descriptions, Mapping):
         raise calls.Unfit(_OTHER_FORM)
     components = dict(_COMPONENT.findall(str(descriptions.get("components") or "")))
@@ -133,7 +133,7 @@ def _api_toolbox(descriptions: Any, secrets: frozenset[str]) -> Toolbox:
         with calls.unfit_on(ValueError, RecursionError, reason=_OTHER_FORM):
             declared = json.loads(match[1])
         parameters = [_parameter(n, str(item)) for n, item in declared.items() if n not in secrets]
-        description, results = str(text)[: match.start()], _fields(str(text), components)
+        description, results = str(text)[: match.start()], _result_fields(str(text), components)
         tools.append(calls.make_tool(name, description, parameters, results))
     return calls.make_toolbox(tools)
 
@@ -151,8 +151,8 @@ def _parameter(name: str, text: str) -> Parameter:
     )
 
 
-def _fields(text: str, components: Mapping[str, str]) -> Iterator[str]:
-    """Yield the fields of a result, or of a list's items."""
+def _result_fields(text: str, components: Mapping[str, str]) -> Iterator[str]:
+    """Yield the fields of a tool's result, or of its items if the result is a list."""
     match = _STRUCTURE.search(text)
     structure = (match[1] if match else "").removeprefix("Array[")
     if reference := re.match(r"#\w+", structure):
@@ -160,10 +160,10 @@ def _fields(text: str, components: Mapping[str, str]) -> Iterator[str]:
     if not structure.startswith("Object{"):
         return
     # Inner objects and lists are removed, so that only the outer fields remain.
-    flat, nested = structure.removeprefix("Object{"), 1
-    while nested:
-        flat, nested = re.subn(r"[{\[][^{}\[\]]*[}\]]", "", flat)
-    fields, *_ = re.split(r"(?<=[}\]])", flat, maxsplit=1)
+    fields_text, removed_count = structure.removeprefix("Object{"), 1
+    while removed_count:
+        fields_text, removed_count = re.subn(r"[{\[][^{}\[\]]*[}\]]", "", fields_text)
+    fields, *_ = re.split(r"(?<=[}\]])", fields_text, maxsplit=1)
     for declared in re.findall(r"([^,}\]]*)[,}\]]", fields):
         if (field := declared.partition(":")[0].strip()).isidentifier():
             yield field

@@ -42,8 +42,8 @@ def test_corpus_examples_contain_every_message_and_guest_queries(
     kinds = [name for name in posed if name.endswith(("~guest", "~stranger"))]
     assert any(name.endswith("~guest") for name in kinds)
     assert len(kinds) <= 3 * len(boxes)
-    assert few_examples.facts["toolboxes"] == len(boxes)
-    assert few_examples.facts["examples"] == len(few_examples.train)
+    assert few_examples.manifest_entry["toolboxes"] == len(boxes)
+    assert few_examples.manifest_entry["examples"] == len(few_examples.train)
 
 
 def test_corpus_validation_examples_come_from_validation_toolboxes(
