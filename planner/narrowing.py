@@ -68,7 +68,7 @@ class NarrowingPlanner:
         self._planner = planner
         self._encoder = encoder
         self._plan_cases = plan_cases
-        # Of two large toolboxes: the domain's, and perhaps a request's own.
+        # There is room for two toolboxes: the domain's, and perhaps a request's own.
         self.index = lru_cache(maxsize=2)(self._index)
         self.name = planner.name
 

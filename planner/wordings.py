@@ -26,7 +26,7 @@ class _Wording:
 
     parts: tuple[str | _Slot, ...]
     words: frozenset[str]
-    fields: frozenset[str]
+    context_fields: frozenset[str]
     plan: Plan
 
 
@@ -60,7 +60,7 @@ class CaseWordings:
             return plan
         best, best_count = None, 0
         for wording in self._wordings:
-            if wording.fields != fields or not wording.words <= message_words:
+            if wording.context_fields != fields or not wording.words <= message_words:
                 continue
             count = sum(isinstance(part, str) for part in wording.parts)
             # If a message is mostly literals, the words between them are weak evidence.

@@ -68,8 +68,8 @@ class Rebinding:
         # The new numbers of a step: one for each entity, or a single one.
         new_numbers: dict[int, list[int]] = {}
         for number, step in enumerate(plan.steps, 1):
-            input_copies = [new_numbers[reference.step] for reference in step.references()]
-            per_entity = self._step_uses_page(step) or any(len(n) > 1 for n in input_copies)
+            inputs = [new_numbers[reference.step] for reference in step.references()]
+            per_entity = self._step_uses_page(step) or any(len(numbers) > 1 for numbers in inputs)
             first_copy = len(steps) + 1
             for index in range(len(entities) if per_entity else 1):
                 numbers = {old: new[min(index, len(new) - 1)] for old, new in new_numbers.items()}
@@ -88,7 +88,7 @@ class Rebinding:
         return step.mapped(with_reference)
 
     def bound_to_page(self, plan: Plan) -> Plan | None:
-        """Return the plan with the page's fields instead of searches; ``None`` if the page lacks one."""
+        """Return the plan with page fields instead of searches; ``None`` if the page lacks a field."""
         referenced = {reference.step for step in plan.steps for reference in step.references()}
         replaced_numbers = {
             number
