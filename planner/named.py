@@ -117,7 +117,7 @@ def named_planner(name: str) -> NamedPlanner:
         return CHAT if colon else planner
     if planner.bare and not colon:
         return planner
-    # After the planner's name, the argument local:FOLDER requires the prefix local.
+    # After the planner's name, the argument local:FOLDER requires the prefix ``local:``.
     prefix = planner.argument.rpartition(":")[0]
     if not argument.startswith(prefix) or not argument.removeprefix(prefix).strip(":"):
         raise InputError(f"{name!r} names no model. Write {_usage(planner_name)}.")
@@ -136,15 +136,15 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
             continue
         flag = "--no-grammar" if setting.name == "constrained" else f"--{setting.name}"
         if setting.name == "examples":
-            problem, models = "has no prompt", "a language model"
+            problem, usable_with = "has no prompt", "a language model"
         elif setting.name == "constrained":
-            problem, models = "has no grammar to switch off", local
+            problem, usable_with = "has no grammar to switch off", local
         elif "device" in planner.takes:
-            problem, models = "is an adapter itself", f"{local}, or without --planner"
+            problem, usable_with = "is an adapter itself", f"{local}, or without --planner"
         else:
-            problem, models = "is no local model", local
+            problem, usable_with = "is no local model", local
         raise InputError(
-            f"The planner {name!r} {problem}. Leave {flag} out; it goes with {models}."
+            f"The planner {name!r} {problem}. Leave {flag} out; it goes with {usable_with}."
         )
 
 
@@ -181,10 +181,10 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
 
 
 def planner_for_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
-    """Return the name of the planner for an adapter, and ``None`` instead of the adapter.
+    """Return a planner's name and adapter; an adapter without a name becomes part of a name.
 
-    A given name is returned with the unchanged adapter. The other names contain the adapter's
-    folder. An adapted plan parser is used in the ensemble if the ensemble's model can run.
+    A given name is returned with its adapter, both unchanged. An adapted plan parser becomes part
+    of the ensemble's name if the ensemble's model can run, else of the plan parser's name.
     """
     if adapter is None or name is not None:
         return name, adapter

@@ -126,7 +126,7 @@ class Step:
         return Step(self.tool, tuple((name, map_value(value)) for name, value in self.arguments))
 
     def renumbered(self, numbers: Mapping[int, int]) -> Step:
-        """Return the step with these numbers, by old number, in its references to other steps."""
+        """Return the step with new step numbers in its references; ``numbers`` maps old to new."""
 
         def renumber(value: Scalar) -> Scalar:
             if not isinstance(value, StepRef):

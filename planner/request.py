@@ -43,8 +43,8 @@ class PlanRequest:
         failures: Finished calls without results, each with the reason; the calls may refer to steps
             of ``fixed``. Casewright words the reasons: a planner must not read retrieved text.
         excess: Returns how a plan exceeds the budget, as a sentence, or "". The static checks never
-            call it. The plan parser and the grammar plan within the budget; of other planners'
-            plans, the steps that exceed it are removed before the run.
+            call it. The plan parser and the grammar keep to the budget; steps of other planners
+            that exceed it are removed before the run.
     """
 
     question: str

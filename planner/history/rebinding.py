@@ -1,4 +1,4 @@
-"""Changes plans so that they are about other entities: by name, or that of the open page."""
+"""Changes plans so that they are about named entities instead of the open page's, or back."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Rebinding:
         return step.mapped(with_reference)
 
     def bound_to_page(self, plan: Plan) -> Plan | None:
-        """Return the plan with page fields instead of searches; ``None`` if the page lacks a field."""
+        """Return the plan with page fields instead of searches; ``None`` if a field is missing."""
         referenced = {reference.step for step in plan.steps for reference in step.references()}
         replaced_numbers = {
             number
@@ -116,7 +116,7 @@ class Rebinding:
         return Plan(tuple(steps)) if steps else None
 
     def with_names(self, plan: Plan, names: Mapping[int, str]) -> Plan:
-        """Return the plan with these names, by step index, in the searches of steps."""
+        """Return the plan with other names in searches; ``names`` maps step indices to names."""
         steps = list(plan.steps)
         for index, name in names.items():
             tool = steps[index].tool
