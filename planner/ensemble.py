@@ -154,7 +154,7 @@ class EnsemblePlanner:
         try:
             if scored_plans and self._parser_suffices(scored_plans[0], request):
                 return iter(scored_plans), None
-            return self._ranked(self._candidates(request, scored_plans)), None
+            return self._ranked_plans(self._candidates(request, scored_plans)), None
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
             return map(self._asking_back_if_unsure, scored_plans), error
 
@@ -209,7 +209,7 @@ class EnsemblePlanner:
             for plan, score in scores.items()
         ]
 
-    def _ranked(self, candidates: Sequence[CandidatePlan]) -> Iterator[ScoredPlan]:
+    def _ranked_plans(self, candidates: Sequence[CandidatePlan]) -> Iterator[ScoredPlan]:
         """Yield candidates as scored plans, the most probable first."""
         card = self._card
         ranked = ranked_by(candidates, card.weight)

@@ -75,7 +75,7 @@ def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
     examples = [t.example for t in toolbox if t.example and _is_runnable(t.example, toolbox)]
     parts = [role, "\n".join(tool_lines), CONSTRAINTS]
     if examples:
-        parts.append("Examples:\n" + "\n\n".join(map(_example, examples)))
+        parts.append("Examples:\n" + "\n\n".join(map(_example_text, examples)))
     return "\n\n".join(parts)
 
 
@@ -91,9 +91,9 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
     parts = []
     if examples:
         # The most similar case comes last, since a model copies the end of a prompt most easily.
-        cases = "\n\n".join(map(_example, reversed(examples)))
+        cases = "\n\n".join(map(_example_text, reversed(examples)))
         parts.append("Plans for similar questions:\n" + cases)
-    parts += map(_turn, request.history)
+    parts += map(_turn_text, request.history)
     context = {
         name: value[:MAX_VALUE_CHARACTERS] if isinstance(value, str) else value
         for name, value in request.context.items()
@@ -110,19 +110,19 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
     return "\n\n".join(parts)
 
 
-def _example(example: ToolExample) -> str:
+def _example_text(example: ToolExample) -> str:
     text = f"Question: {example.query}\nPlan:\n{example.plan}"
     if not isinstance(example, PlanExample):
         return text
     text = _context_line(", ".join(example.context)) + text
-    return "\n\n".join([*map(_turn, example.history), text])
+    return "\n\n".join([*map(_turn_text, example.history), text])
 
 
 def _context_line(fields: str) -> str:
     return f"Context: {fields}\n" if fields else ""
 
 
-def _turn(turn: Turn) -> str:
+def _turn_text(turn: Turn) -> str:
     return f"Earlier question: {turn['question']}\nEarlier answer: {turn['answer']}"
 
 

@@ -101,7 +101,7 @@ class SubQueryReuse:
         hypotheses = self._hypotheses(question, request)
         if tools := self.untrained_tools(request):
             surprise = -max((hypothesis.score for hypothesis in hypotheses), default=0.0)
-            yield from self._with_untrained(request, tools, SURPRISE_WEIGHT * surprise)
+            yield from self._plans_with_untrained_tools(request, tools, SURPRISE_WEIGHT * surprise)
         probabilities = [math.exp(hypothesis.score) for hypothesis in hypotheses]
         for number, hypothesis in enumerate(hypotheses):
             texts = [
@@ -113,7 +113,7 @@ class SubQueryReuse:
             asks_back = probabilities[number] < ASKS_BELOW
             yield ScoredPlan(without_no_evidence(plan), probabilities[number], asks_back, because)
 
-    def _with_untrained(
+    def _plans_with_untrained_tools(
         self, request: PlanRequest, tools: Set[str], tolerance: float
     ) -> Iterator[ScoredPlan]:
         """Yield the best plan that calls one of these tools, which the reader was not trained on.
@@ -161,7 +161,7 @@ class SubQueryReuse:
                 scores = logits - np.logaddexp.reduce(logits)
                 if position:
                     finished.append(hypothesis.extended(float(scores[0])))
-                # One more than the beam's width, since the end, number 0, may be among them.
+                # One more than the beam's width is tried, since the end (number 0) may be among them.
                 for number in np.argsort(-scores, kind="stable")[: BEAM + 1]:
                     if number and np.isfinite(scores[number]):
                         longer = hypothesis.extended(float(scores[number]), templates[number - 1])

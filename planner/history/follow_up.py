@@ -113,20 +113,20 @@ class _FollowUp:
         """Yield plans that use the history, each with the completed question."""
         if len(_words(self._text)) > MAX_FOLLOW_UP_WORDS:
             return
-        yield from self._with_new_subject()
-        yield from self._with_known_noun()
-        yield from self._with_referents()
+        yield from self._plans_with_new_subject()
+        yield from self._plans_with_known_noun()
+        yield from self._plans_about_referents()
         if self._is_about_page():
             return
         if not self._references:
-            yield from self._with_full_names()
+            yield from self._plans_with_full_names()
         if self._plan_without_history is not None and _has_no_arguments(self._plan_without_history):
             # Few plan cases contain words such as "and" at the beginning.
             text = back.without_conjunction(self._text)
             for plan in self._plans_for(text) if text != self._request.question else ():
                 yield plan, text
 
-    def _with_new_subject(self) -> Iterator[tuple[Plan, str]]:
+    def _plans_with_new_subject(self) -> Iterator[tuple[Plan, str]]:
         """Yield plans for the last question, but about another entity ("and the kite?")."""
         subject = back.new_subject(self._text)
         if subject is None:
@@ -143,7 +143,7 @@ class _FollowUp:
         if is_indefinite or back.of_kinds(references, "pronoun", "several"):
             return
         if self._last_is_about_topic():
-            yield self._about_topic()
+            yield self._topic_plan()
             return
         referents = (self._conversation.referent(reference) for reference in references)
         referent = next(filter(None, referents), None)
@@ -185,7 +185,7 @@ class _FollowUp:
                 return phrase
         return None
 
-    def _with_known_noun(self) -> Iterator[tuple[Plan, str]]:
+    def _plans_with_known_noun(self) -> Iterator[tuple[Plan, str]]:
         """Yield plans that search for the noun of the last search again ("a lighter one")."""
         if self._references and not back.of_kinds(self._references, "attribute"):
             return
@@ -197,14 +197,14 @@ class _FollowUp:
                 if self._rebinding.ends_with_search(plan) and len(plan.steps) == 1:
                     yield plan, question
 
-    def _with_referents(self) -> Iterator[tuple[Plan, str]]:
+    def _plans_about_referents(self) -> Iterator[tuple[Plan, str]]:
         """Yield plans about the entities to which the question refers."""
         selections = back.of_kinds(self._references, "ordinal", "other", "price", "attribute")
         entities: list[Mention] = []
         text = self._text
         if back.of_kinds(self._references, "several"):
             if self._has_page and self._rebinding.uses_page(self._last_turn.plan):
-                yield from self._about_page_and_entity(text)
+                yield from self._plans_about_page_and_entity(text)
             entities = self._conversation.last_two()
         elif selections:
             # A pronoun after words that select an entity ("the last one") refers to this entity.
@@ -223,13 +223,13 @@ class _FollowUp:
             if self._last_is_about_topic() and self._continues_topic():
                 page_plan = next(self._plans_for(text, self._page_context), None)
                 if subject is None or (page_plan is not None and self._only_passes_text(page_plan)):
-                    yield self._about_topic()
+                    yield self._topic_plan()
                     return
             entities = [subject] if subject is not None else []
         if entities:
-            yield from self._about_entities(entities, text, refers_back=True)
+            yield from self._plans_about_entities(entities, text, refers_back=True)
 
-    def _about_entities(
+    def _plans_about_entities(
         self, entities: Sequence[Mention], text: str, *, refers_back: bool
     ) -> Iterator[tuple[Plan, str]]:
         """Yield the plan of a question about the entities, with steps that find them by name.
@@ -241,7 +241,7 @@ class _FollowUp:
         if back.has_conjunction(text) and not any(map(self._rebinding.uses_page, plans[:1])):
             plans = list(self._plans_for(back.without_conjunction(text), self._page_context))
         if plans:
-            named_plan = self._with_name(plans[0], entities[0])
+            named_plan = self._named_plan(plans[0], entities[0])
             if named_plan is not None:
                 yield named_plan, question
                 return
@@ -253,7 +253,7 @@ class _FollowUp:
                 yield self._rebinding.bound_to_entities(plan, entities), question
                 return
 
-    def _about_page_and_entity(self, text: str) -> Iterator[tuple[Plan, str]]:
+    def _plans_about_page_and_entity(self, text: str) -> Iterator[tuple[Plan, str]]:
         """Yield plans about both the entity on the page and the last entity."""
         page_names = [entity.name for entity in self._last_turn.answer_entities[:1]]
         entities = [
@@ -266,7 +266,7 @@ class _FollowUp:
         if entities and plan is not None and self._rebinding.uses_page(plan):
             yield concatenated(plan, self._rebinding.bound_to_entities(plan, entities[-1:])), text
 
-    def _with_name(self, plan: Plan, entity: Mention) -> Plan | None:
+    def _named_plan(self, plan: Plan, entity: Mention) -> Plan | None:
         """Return the plan with searches for the entity instead of "it"; ``None`` without any."""
         names = {}
         for index, step in enumerate(plan.steps):
@@ -280,7 +280,7 @@ class _FollowUp:
                 names[index] = entity.name
         return self._rebinding.with_names(plan, names) if names else None
 
-    def _with_full_names(self) -> Iterator[tuple[Plan, str]]:
+    def _plans_with_full_names(self) -> Iterator[tuple[Plan, str]]:
         """Yield plans with the full names of earlier entities, or plans about the last subject."""
         text = back.without_conjunction(self._text)
         plan = next(self._plans_for(text), None)
@@ -309,9 +309,9 @@ class _FollowUp:
             subject = self._conversation.subject()
             asks_about_part = back.begins_like_question(text) and back.has_definite_noun(text)
             if subject is not None and asks_about_part:
-                yield from self._about_entities([subject], self._text, refers_back=False)
+                yield from self._plans_about_entities([subject], self._text, refers_back=False)
             elif back.has_conjunction(self._text) and self._last_is_about_topic():
-                yield self._about_topic()
+                yield self._topic_plan()
 
     def _last_is_about_topic(self) -> bool:
         """Return True if the last turn is not about an entity, but for example about a policy."""
@@ -335,8 +335,8 @@ class _FollowUp:
             for step in plan.steps
         )
 
-    def _about_topic(self) -> tuple[Plan, str]:
-        """Return a plan that calls the last tool with the last question joined to the new one."""
+    def _topic_plan(self) -> tuple[Plan, str]:
+        """Return a plan that calls the last tool with the last and the new question, and this text."""
         topic = f"{self._last_turn.question} {self._text}"[-MAX_TOPIC_CHARACTERS:]
         step = self._last_turn.plan.steps[-1]
         step = Step(step.tool, tuple((name, QuestionRef()) for name, _ in step.arguments))
