@@ -161,7 +161,7 @@ class SubQueryReuse:
                 scores = logits - np.logaddexp.reduce(logits)
                 if position:
                     finished.append(hypothesis.extended(float(scores[0])))
-                # One more than the beam's width is tried, since the end (number 0) may be among them.
+                # More than the beam's width, since the end (number 0) may be one of the numbers.
                 for number in np.argsort(-scores, kind="stable")[: BEAM + 1]:
                     if number and np.isfinite(scores[number]):
                         longer = hypothesis.extended(float(scores[number]), templates[number - 1])
