@@ -336,7 +336,7 @@ class _FollowUp:
         )
 
     def _topic_plan(self) -> tuple[Plan, str]:
-        """Return a plan that gives the last and the new question to the last tool, and this text."""
+        """Return a plan that calls the last tool with both questions, and the joined questions."""
         topic = f"{self._last_turn.question} {self._text}"[-MAX_TOPIC_CHARACTERS:]
         step = self._last_turn.plan.steps[-1]
         step = Step(step.tool, tuple((name, QuestionRef()) for name, _ in step.arguments))
