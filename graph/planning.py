@@ -69,7 +69,7 @@ def budget_request(
     toolbox = request.toolbox.without(*hidden)
     calls = int(min(request.max_steps, limits.calls - spent))
     calls = max(calls, len(request.fixed.steps) + 1)
-    return replace(request, toolbox=toolbox, max_steps=calls, beyond=excess), hidden
+    return replace(request, toolbox=toolbox, max_steps=calls, excess=excess), hidden
 
 
 def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body[PlanResult]:

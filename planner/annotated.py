@@ -34,7 +34,7 @@ class QueryRecord(BaseModel):
 
     @classmethod
     def read(cls, record: Any) -> QueryRecord:
-        """Return the query of a JSON value; raise ``InputError`` with the malformed field."""
+        """Return the query of a JSON value; raise ``InputError``, which names a malformed field."""
         if not isinstance(record, Mapping):
             raise InputError(f"The record is a {type(record).__name__}, not a JSON object.")
         try:
@@ -45,7 +45,7 @@ class QueryRecord(BaseModel):
             raise InputError(f"{field_name}: {first_error['msg']}.") from error
 
     def turns(self) -> list[Turn]:
-        """Return the history without the annotations of its turns."""
+        """Return the history without plans and other annotations."""
         check_history(self.history)
         return [Turn(question=turn["question"], answer=turn["answer"]) for turn in self.history]
 
@@ -72,9 +72,9 @@ class AnnotatedQuery:
     """A query with its gold plan.
 
     Attributes:
-        label: Class of the query, for tables.
-        must: ``"sN.parameter"`` to the lower-case words that a literal there must contain.
-        accept: Tool sequences that count as right too, besides the gold plan's.
+        label: Class of the query; evaluations report results by class.
+        must: Maps ``"sN.parameter"`` to lower-case words that a literal argument must contain.
+        accept: Other tool sequences that count as right.
     """
 
     record: QueryRecord
@@ -104,7 +104,7 @@ class AnnotatedQuery:
 
 
 def _as_texts(value: Any) -> tuple[str, ...]:
-    # A text would pass as a sequence of texts.
+    # ``tuple`` would split a text into characters.
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise TypeError(f"{value!r:.60} is not a list of texts")
     return tuple(value)
@@ -129,17 +129,17 @@ class Conversation:
 
     @classmethod
     def read(cls, record: Any) -> Conversation:
-        """Return the conversation of a JSON value, which is the annotated query of its last turn.
+        """Return the conversation of a JSON value.
 
-        Each turn of its ``history`` has question, answer and the fields of an annotated query:
-        ``context``, ``plan``, ``class`` and so on. Raise ``InputError`` if the record is malformed;
-        the message names the turn.
+        The value is the annotated query of the last turn. Each earlier turn, in ``history``, has
+        ``question``, ``answer`` and the fields of an annotated query, such as ``context``,
+        ``plan`` and ``class``. Raise ``InputError``, which names a malformed turn.
         """
-        last = AnnotatedQuery.read(record)
-        history, answers = last.record.history, last.record.turns()
+        last_query = AnnotatedQuery.read(record)
+        history, earlier_turns = last_query.record.history, last_query.record.turns()
         turns = []
         for number, turn in enumerate(history, 1):
-            query = {**turn, "query": turn["question"], "history": answers[: number - 1]}
+            query = {**turn, "query": turn["question"], "history": earlier_turns[: number - 1]}
             try:
                 turns.append(AnnotatedQuery.read({"id": f"{record.get('id')}.{number}", **query}))
             except InputError as error:
@@ -147,7 +147,7 @@ class Conversation:
         kinds = tuple(str(turn.get("kind", "")) for turn in (*history, record))
         scope = {str(field): str(value) for field, value in (record.get("scope") or {}).items()}
         measuring = bool(record.get("measuring"))
-        return cls(str(record.get("id")), (*turns, last), kinds, scope, measuring)
+        return cls(str(record.get("id")), (*turns, last_query), kinds, scope, measuring)
 
     @property
     def follow_ups(self) -> list[tuple[str, AnnotatedQuery]]:
@@ -158,7 +158,7 @@ class Conversation:
 def read_annotated(path: Path) -> list[AnnotatedQuery]:
     """Read a JSON Lines file of annotated queries.
 
-    Raise ``InputError`` if the file cannot be read or a line is malformed; the message names it.
+    Raise ``InputError`` if the file cannot be read, or a line is malformed.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")

@@ -1,4 +1,4 @@
-"""Budgets of plans: counts the allowed calls of a tool, and removes steps that exceed a budget."""
+"""Counts the calls of a tool that a budget allows, and removes steps that exceed the budget."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ BudgetCheck = Callable[[Plan], str]
 
 
 def unbounded(plan: Plan) -> str:
-    """Return an empty text, for requests without a budget."""
+    """Return an empty text: the budget check of requests without a budget."""
     return ""
 
 
-def max_calls(tool: str, beyond: BudgetCheck, limit: int) -> int:
-    """Return how often a plan that calls no other tool can call a tool, up to ``limit`` times."""
-    allowed = (n for n in range(limit, 0, -1) if not beyond(Plan((Step(tool),) * n)))
-    return next(allowed, 0)
+def max_calls(tool: str, excess: BudgetCheck, limit: int) -> int:
+    """Return how many calls of one tool alone a budget allows, at most ``limit``."""
+    counts = range(limit, 0, -1)
+    return next((n for n in counts if not excess(Plan((Step(tool),) * n))), 0)
 
 
-def trimmed(plan: Plan, beyond: BudgetCheck) -> tuple[Plan, list[str]]:
+def trimmed(plan: Plan, excess: BudgetCheck) -> tuple[Plan, list[str]]:
     """Return the plan without the steps that exceed a budget, and a sentence for each removed step.
 
     Earlier steps have priority. A step that refers to a removed step is removed too. If no step is
     left, the plan calls ``no_evidence``.
     """
-    if not beyond(plan):
+    if not excess(plan):
         return plan, []
     steps: list[Step] = []
     new_numbers: dict[int, int] = {}
@@ -36,7 +36,7 @@ def trimmed(plan: Plan, beyond: BudgetCheck) -> tuple[Plan, list[str]]:
     for number, step in enumerate(plan.steps, 1):
         missing = [ref.step for ref in step.references() if ref.step not in new_numbers]
         extended = [*steps, step.renumbered(new_numbers)]
-        problem = f"it needs s{missing[0]}" if missing else beyond(Plan(tuple(extended)))
+        problem = f"it needs s{missing[0]}" if missing else excess(Plan(tuple(extended)))
         if problem:
             notes.append(f"s{number} ({step.tool}) was left out for the budget: {problem}.")
         else:

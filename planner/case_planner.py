@@ -18,15 +18,15 @@ from casewright.tools.deadline import start_daemon
 
 
 class CasePlanner(ReusePlanner):
-    """Reuses plan cases with literals adapted to the question.
+    """Reuses plan cases, and adapts their literals to the question.
 
-    With a reader, the planner combines sub-queries of plan cases whose latents are similar to the
-    question's, and uses ``untrained`` for tools that the reader was not trained on. Without a
+    With a reader, the planner combines sub-queries of plan cases whose latents are similar to those
+    of the question. It uses ``untrained`` for tools that the reader was not trained on. Without a
     reader, the plan parser plans, with the plan cases as examples.
 
     Args:
-        store: Plan cases; see ``plan_store``. The store is read now, and only without a reader,
-            since a reader has learned its plan cases.
+        store: Plan cases; see ``plan_store``. The constructor reads them if there is no reader; a
+            reader has learned them.
         reader: A reader that was trained on these plan cases.
         untrained: Source of plans for tools that the reader was not trained on; by default the plan
             parser.
@@ -44,7 +44,7 @@ class CasePlanner(ReusePlanner):
         if reader is None and store is None:
             raise InputError("A case planner needs plan cases or a reader. Give one of them.")
         sub_query_reuse = None if reader is None else SubQueryReuse(reader, untrained)
-        # ``untrained`` may contain a language model, which takes seconds.
+        # ``untrained`` may call a language model, which takes seconds.
         self._slow_source = sub_query_reuse if untrained is not None else None
         super().__init__("case", HistoryReuse(sub_query_reuse or ParserReuse(store)))
 
@@ -54,11 +54,11 @@ class CasePlanner(ReusePlanner):
         try:
             return super().plan(request)
         except InputError as error:
-            # The plan parser cannot read so many tools. A planner that other planners fall back to
-            # must not raise.
-            plan, spent = fallback_plan(request), milliseconds_since(started)
+            # The toolbox has more tools than the plan parser can read. Other planners fall back to
+            # this one, so it must not raise.
+            plan, elapsed_ms = fallback_plan(request), milliseconds_since(started)
             return PlanResult(
-                plan, self.name, fallback=str(error), milliseconds=spent, confidence=0.0
+                plan, self.name, fallback=str(error), milliseconds=elapsed_ms, confidence=0.0
             )
 
     async def aplan(self, request: PlanRequest) -> PlanResult:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 #: Function that answers messages, each a role (``system``, ``user``, ``assistant``) and a text.
 Chat = Callable[[Sequence[tuple[str, str]]], str]
-#: Maximum seconds for an answer of ``chat_text``.
-SECONDS = 120.0
+#: Deadline of a model's answer in ``chat_text``.
+ANSWER_SECONDS = 120.0
 #: The error text of openai's client for a response that it cannot read.
 _STATUS_ONLY = re.compile(r"Error code: [0-9]+")
 #: Environment variables with the server's address, in langchain-openai's order.
@@ -79,7 +79,7 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
 
 
 def _server_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings for an OpenAI-compatible server, if the address of one is set."""
+    """Return ``base_url``, and a key if none is set; empty if no server's address is set."""
     base_url = settings.get("base_url", settings.get("openai_api_base"))
     sources = {"base_url": base_url, **{name: os.environ.get(name) for name in _ADDRESS_VARIABLES}}
     source, address = next(((name, url) for name, url in sources.items() if url), ("", ""))
@@ -110,12 +110,12 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
     """Return the model's message without blocking the event loop.
 
     A synchronous model is called in a daemon thread: LangChain would use a thread of the event
-    loop's executor, for which the process waits at its end. Raise ``TimeoutError`` after
-    ``seconds``; a call that suppresses its cancellation is then abandoned.
+    loop's executor, and a process does not end before such threads. Raise ``TimeoutError`` after
+    ``seconds``, even if the call ignores its cancellation.
     """
     from langchain_core.language_models import BaseChatModel, SimpleChatModel
 
-    def in_thread() -> asyncio.Future[Any]:
+    def invoke_in_thread() -> asyncio.Future[Any]:
         return asyncio.wrap_future(start_daemon(lambda: model.invoke(list(messages))))
 
     async def invoke_async() -> Any:
@@ -127,13 +127,13 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
         except RuntimeError as error:
             if str(error) != "Event loop is closed":
                 raise
-            # All models of an address share an async client, which has kept a connection of an
-            # event loop that has ended. The synchronous client has no event loop.
-            return await in_thread()
+            # All models of an address share an async client. One of its connections belongs to an
+            # event loop that has ended; the synchronous client needs no event loop.
+            return await invoke_in_thread()
 
     generate = getattr(type(model), "_agenerate", None)
     is_blocking = generate in (BaseChatModel._agenerate, SimpleChatModel._agenerate)
-    return await await_within(in_thread() if is_blocking else invoke_async(), seconds)
+    return await await_within(invoke_in_thread() if is_blocking else invoke_async(), seconds)
 
 
 def chat_text(model: BaseChatModel) -> Chat:
@@ -141,7 +141,7 @@ def chat_text(model: BaseChatModel) -> Chat:
 
     def answer(messages: Sequence[tuple[str, str]]) -> str:
         try:
-            return str(ask(model, messages, SECONDS).text)
+            return str(ask(model, messages, ANSWER_SECONDS).text)
         except Exception as error:
             raise InputError(failure_text(model, error)) from error
 
@@ -156,21 +156,21 @@ def token_counts(message: Any) -> dict[str, int]:
 
 
 def failure_text(model: BaseChatModel, error: BaseException) -> str:
-    """Return a sentence, without secrets, with the model's server and the reason of the failure.
+    """Return a sentence with the model's server and the reason of the failure, without secrets.
 
     A client's error may say only "Connection error.", while its causes say that the server refused
-    or that the host is unknown. Clients also drop a server's message in an unknown format.
+    or that the host is unknown. Clients also omit a server's message if its format is unknown.
     """
     message, cause = one_line(error), _root_cause(error)
-    if _STATUS_ONLY.fullmatch(str(error)) and (text := _response_text(error)):
-        message = f"{message} - {text}"
+    if _STATUS_ONLY.fullmatch(str(error)) and (response_text := _response_text(error)):
+        message = f"{message} - {response_text}"
     if str(cause) not in str(error):
         message = f"{message.rstrip('.')} ({one_line(cause)})"
     return f"The model{at_server(model, error)} failed: {message}"
 
 
 def at_server(model: BaseChatModel, error: BaseException | None = None) -> str:
-    """Return " at URL" with the server of the model's settings or of the error, "" without one."""
+    """Return " at URL", from the model's settings or else from the error; "" if neither has it."""
     for attribute in _URL_FIELDS:
         if isinstance(value := getattr(model, attribute, None), str) and value:
             return f" at {cleaned(value)}"

@@ -1,4 +1,4 @@
-"""Planning by any LangChain chat model, which may correct an invalid plan once."""
+"""Planning by any LangChain chat model; the model may correct an invalid plan once."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 _STEP_LINE = re.compile(r"^\s*s[0-9]+\s*=")
-#: Maximum number of rounds: the model's first answer, and a second one after the errors.
+#: Maximum number of the model's answers: the second one corrects the errors of the first.
 ROUNDS = 2
 
 
 class ChatPlanner:
     """Asks a chat model for a plan, and once more with the errors if the plan is invalid.
 
-    If the model fails, is too slow or writes two invalid plans, the fallback plans, and the result
-    says why.
+    If the model fails, is too slow or writes two invalid plans, the result has the fallback
+    planner's plan and the reason.
 
     Args:
         model: See ``chat_model`` for a model by its name ``provider:model``.
-        fallback: Planner that plans if the model fails; ``FallbackPlanner`` by default.
+        fallback: Planner for requests on which the model fails; by default ``FallbackPlanner``.
         plan_cases: Store of the plan cases that the prompt shows as examples.
         examples: Maximum number of plan cases in a prompt.
-        selection: Selection of the plan cases; ``casewright calibrate`` finds the best for a model.
+        selection: Selection of the plan cases; ``casewright calibrate`` finds a model's best one.
         seconds: Deadline for all rounds together.
     """
 
@@ -63,13 +63,13 @@ class ChatPlanner:
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the model's plan, or the fallback plan; see ``Planner``."""
-        return run(self._planning(request))
+        return run(self._plan_body(request))
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan``, without blocking the event loop."""
-        return await arun(self._planning(request))
+        return await arun(self._plan_body(request))
 
-    def _planning(self, request: PlanRequest) -> Body[PlanResult]:
+    def _plan_body(self, request: PlanRequest) -> Body[PlanResult]:
         from langchain_core.messages import HumanMessage, SystemMessage
 
         started = time.perf_counter()
@@ -77,7 +77,7 @@ class ChatPlanner:
         examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
         prompt = render_prompt(request, examples)
         messages: list[BaseMessage] = [SystemMessage(prompt.head), HumanMessage(prompt.tail)]
-        attempts, problem, text = 0, "", ""
+        attempts, problem, written = 0, "", ""
         tokens = Counter[str]()
         for _ in range(ROUNDS):
             seconds_left = self._seconds - (time.perf_counter() - started)
@@ -87,13 +87,13 @@ class ChatPlanner:
                     partial(aask, model, messages, seconds_left),
                 )
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-                problem = self._failure(error, started)
+                problem = self._failure_text(error, started)
                 break
             attempts += 1
             tokens.update(token_counts(answer))
-            text = str(answer.text)
+            written = str(answer.text)
             try:
-                plan = parse_plan(plan_lines(text))
+                plan = parse_plan(plan_lines(written))
                 errors = list(request.violations(plan))
                 if not errors:
                     return PlanResult(
@@ -106,7 +106,7 @@ class ChatPlanner:
             except PlanError as error:
                 errors = [error]
             problem = f"The model's plan was invalid: {errors[0]}"
-            messages += _correction_messages(text, errors)
+            messages += _correction_messages(written, errors)
         result = yield Work(lambda: fallback.plan(request), lambda: fallback.aplan(request))
         return fallback_result(
             self.name,
@@ -115,10 +115,10 @@ class ChatPlanner:
             milliseconds=milliseconds_since(started),
             attempts=attempts,
             tokens=dict(tokens),
-            written=text,
+            written=written,
         )
 
-    def _failure(self, error: Exception, started: float) -> str:
+    def _failure_text(self, error: Exception, started: float) -> str:
         # A timeout before the deadline comes from the model, for example from its connection.
         deadline_passed = time.perf_counter() - started >= self._seconds
         if deadline_passed and isinstance(error, TimeoutError):
@@ -126,16 +126,16 @@ class ChatPlanner:
         return failure_text(self._model, error)
 
 
-def _correction_messages(text: str, errors: list[PlanError]) -> list[BaseMessage]:
+def _correction_messages(written: str, errors: list[PlanError]) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage
 
-    listed = "\n".join(f"- {error}" for error in errors[:10])
-    correction = f"That plan cannot be run:\n{listed}\nWrite the whole plan again, nothing else."
-    return [AIMessage(text), HumanMessage(correction)]
+    lines = "\n".join(f"- {error}" for error in errors[:10])
+    correction = f"That plan cannot be run:\n{lines}\nWrite the whole plan again, nothing else."
+    return [AIMessage(written), HumanMessage(correction)]
 
 
 def plan_lines(text: str) -> str:
-    """Return the lines of an answer that begin like steps; the whole answer if there are none."""
+    """Return the lines of an answer that begin like steps, or the answer if there are none."""
     lines = [line for line in text.split("\n") if _STEP_LINE.match(line)]
     return "\n".join(lines) if lines else text
 

@@ -21,18 +21,17 @@ def plan_choices(request: PlanRequest) -> dict[str, Any]:
 
     ``most_steps`` is the maximum number of steps. ``words`` are the question's words, for spans,
     each with the text up to the next word. ``tools`` have name, description, result fields and
-    parameters. A parameter has the possible values of an argument, ``alone``, and those of the
-    items of a list, ``items``, which is null if it takes no list. The possible values are
-    ``values``, texts in the plan language, and if the flags ``step``, ``text``, ``span`` and
-    ``number`` are true, also a result field of an earlier step, any text, a span of the question,
-    and any number.
+    parameters. A parameter has the choices for a single value, ``alone``, and for an item of a
+    list, ``items``, which is null if the parameter takes no list. ``values`` lists choices in the
+    plan language. Four flags allow more: ``step`` a result field of an earlier step, ``text`` any
+    text, ``span`` a span of the question, ``number`` any number.
     """
     question = " ".join(request.question.split())
-    words = [*RUNS.finditer(question)]
-    ends = [word.start() for word in words[1:]] + [len(question)]
+    matches = [*RUNS.finditer(question)]
+    ends = [match.start() for match in matches[1:]] + [len(question)]
     return {
         "most_steps": request.max_steps,
-        "words": [[w[0], question[w.end() : end]] for w, end in zip(words, ends, strict=False)],
+        "words": [[m[0], question[m.end() : end]] for m, end in zip(matches, ends, strict=False)],
         "tools": [_tool_record(tool, request) for tool in request.toolbox],
     }
 
@@ -81,7 +80,7 @@ def _values(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[st
 def editable_steps(*texts: str) -> list[dict[str, Any]]:
     """Return the steps, as JSON, of the first text that is a plan; none if no text is one.
 
-    An argument is in the plan language; a list is given as a list of its items.
+    An argument is a text in the plan language, or for a list a list of such texts.
     """
     for text in texts:
         try:

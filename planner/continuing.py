@@ -1,4 +1,4 @@
-"""Fits plans to a replanning: finished steps come first, and no failed call is repeated."""
+"""Makes plans continue a run: its finished steps come first, and no failed call is repeated."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from casewright.tools import NO_EVIDENCE
 
 
 def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan | None:
-    """Return a plan with the request's fixed steps first, then the other steps of a plan.
+    """Return the request's fixed steps, followed by the other steps of a plan, as a plan.
 
     Equal steps become one, so a planner may ignore the fixed steps and plan them again. With
-    ``widen``, texts in steps that repeat a failed call are replaced with the whole question. Return
-    ``None`` if the plan repeats a failed call or adds no step.
+    ``widen``, a step that repeats a failed call gets the whole question instead of its texts.
+    Return ``None`` if the plan still repeats a failed call, or adds no step.
     """
     steps = list(request.fixed.steps)
     new_numbers: dict[int, int] = {}
@@ -37,17 +37,17 @@ def as_question(value: Scalar) -> Scalar:
 
 
 def validated_plan(plan: Plan, request: PlanRequest) -> Plan:
-    """Check a plan, and return it; in a replanning, with the request's fixed steps before it.
+    """Return a plan that passes the checks; after failed calls, it begins with the fixed steps.
 
-    Raise ``PlanError`` if a check fails, or a replanning repeats a failed call or adds no step.
+    Raise ``PlanError`` if a check fails, or the plan repeats a failed call or adds no step.
     """
     if request.failures:
-        complete = continued(plan, request)
-        if complete is None:
+        continuation = continued(plan, request)
+        if continuation is None:
             raise PlanError(
                 "The plan repeats a call without results, or adds no call.",
                 "Call another tool, or one with other arguments.",
             )
-        plan = complete
+        plan = continuation
     request.validate(plan)
     return plan

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from casewright.planner.model_planner import ModelPlanner
 
 CARD = Path(__file__).with_name("ensemble.json")
-#: Default maximum number of the parser's plans among the candidates; six give no more right plans.
+#: Default maximum number of the parser's plans among the candidates; with six, no more are right.
 PARSER_CANDIDATES = 3
-#: Maximum number of tokens of a prompt for the model, which is that of its training.
+#: Maximum number of tokens of a prompt for the model, as in its training.
 MAX_PROMPT_TOKENS = 4096
 #: Maximum margin of a plan over the next one, in nats; also the margin of a single candidate.
 MAX_MARGIN = 20.0
@@ -84,8 +84,8 @@ class CandidatePlan:
     """A plan that the ensemble ranks.
 
     Attributes:
-        parser: The parser's log-probability of the plan. A plan that only the model proposes has
-            that of the parser's least probable candidate.
+        parser: The parser's log-probability of the plan. If only the model proposes the plan, this
+            is the log-probability of the parser's least probable candidate.
         model: The model's log-probability of the plan.
         confidence: The parser's confidence; ``None`` if only the model proposes the plan.
     """
@@ -139,8 +139,8 @@ class EnsemblePlanner:
         result = first_valid(self.name, scored_plans, request, started)
         if error is None:
             return result
-        spent = milliseconds_since(started)
-        return fallback_result(self.name, error, result, milliseconds=spent)
+        elapsed_ms = milliseconds_since(started)
+        return fallback_result(self.name, error, result, milliseconds=elapsed_ms)
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
         """Yield plans, the most probable first; only the parser's if the model fails."""
@@ -149,17 +149,17 @@ class EnsemblePlanner:
     def _plans_and_error(
         self, request: PlanRequest
     ) -> tuple[Iterator[ScoredPlan], Exception | None]:
-        """Return plans, and the model's error if it failed and they are only the parser's."""
+        """Return plans; if the model fails, the parser's plans and the model's error."""
         scored_plans = self._parser_plans(request)
         try:
             if scored_plans and self._parser_suffices(scored_plans[0], request):
                 return iter(scored_plans), None
-            return self._ranked(self._candidates(request, scored_plans)), None
+            return self._ranked_plans(self._candidates(request, scored_plans)), None
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-            return map(self._with_doubt, scored_plans), error
+            return map(self._asking_back_if_unsure, scored_plans), error
 
-    def _with_doubt(self, scored: ScoredPlan) -> ScoredPlan:
-        """Return a plan of the parser that asks back below the ensemble's threshold."""
+    def _asking_back_if_unsure(self, scored: ScoredPlan) -> ScoredPlan:
+        """Return a plan of the parser that also asks back below the ensemble's threshold."""
         confidence = scored.confidence
         is_unsure = confidence is not None and confidence < self._card.asks_below
         return scored._replace(asks_back=scored.asks_back or is_unsure)
@@ -176,12 +176,12 @@ class EnsemblePlanner:
         return self._candidates(request, self._parser_plans(request))
 
     def _parser_plans(self, request: PlanRequest) -> list[ScoredPlan]:
-        # Torch has its own threads.
+        # The limit excludes the model's calls, since torch has threads of its own.
         with ONE_BLAS_THREAD:
             return list(islice(valid_plans(self._parser, request), self._parser_candidates))
 
     def _parser_suffices(self, top_plan: ScoredPlan, request: PlanRequest) -> bool:
-        """Return True if the model is not called: the parser is sure, or the prompt too long."""
+        """Return True if the parser is sure, or the prompt is too long for the model."""
         is_sure = top_plan.confidence is None or top_plan.confidence >= self._card.sure
         # The parser does not read history.
         if is_sure and not request.history:
@@ -191,31 +191,31 @@ class EnsemblePlanner:
     def _candidates(
         self, request: PlanRequest, scored_plans: Sequence[ScoredPlan]
     ) -> list[CandidatePlan]:
-        by_plan = {scored.plan: scored for scored in reversed(scored_plans)}
+        scored_by_plan = {scored.plan: scored for scored in reversed(scored_plans)}
         scores = self._model.ranked(request, list(dict.fromkeys(s.plan for s in scored_plans)))
         parser_scores = {
             plan: scored.score
-            for plan, scored in by_plan.items()
+            for plan, scored in scored_by_plan.items()
             if scored.score is not None and not request.history
         }
-        lowest = min(parser_scores.values(), default=0.0)
+        lowest_score = min(parser_scores.values(), default=0.0)
         return [
             CandidatePlan(
                 plan,
-                parser_scores.get(plan, lowest),
+                parser_scores.get(plan, lowest_score),
                 score,
-                by_plan[plan].confidence if plan in by_plan else None,
+                scored_by_plan[plan].confidence if plan in scored_by_plan else None,
             )
             for plan, score in scores.items()
         ]
 
-    def _ranked(self, candidates: Sequence[CandidatePlan]) -> Iterator[ScoredPlan]:
+    def _ranked_plans(self, candidates: Sequence[CandidatePlan]) -> Iterator[ScoredPlan]:
         """Yield candidates as scored plans, the most probable first."""
         card = self._card
         ranked = ranked_by(candidates, card.weight)
         best_score = ranked[0][1]
-        weights = [math.exp(score - best_score) for _, score in ranked]
-        shares = [weight / sum(weights) for weight in weights]
+        ratios = [math.exp(score - best_score) for _, score in ranked]
+        shares = [ratio / sum(ratios) for ratio in ratios]
         for number, (plan, score) in enumerate(ranked):
             confidence = card.confidence(score, margin(ranked[number:]))
             because = f"of {len(ranked)} candidates it has a share of {shares[number]:.2g}"

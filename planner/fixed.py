@@ -16,9 +16,9 @@ class FixedPlanner:
     name: str = "fixed"
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan."""
+        """Return the plan ``fixed``."""
         return PlanResult(self.fixed, self.name)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan."""
+        """Return the plan ``fixed``."""
         return self.plan(request)

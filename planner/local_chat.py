@@ -13,7 +13,7 @@ from casewright.planner.prompt import Prompt
 
 
 def local_chat(name: str, *, temperature: float = 0, max_tokens: int = 256) -> LocalChat:
-    """Return the local model of a name (see ``load_language_model``) as a chat model."""
+    """Return a local model as a chat model; for the name see ``load_language_model``."""
     model = load_language_model(name)
     return LocalChat(model=model, temperature=temperature, tokens=max_tokens)
 

@@ -2,7 +2,7 @@
 
 #: Default maximum number of tokens of a plan: some twenty steps.
 MAX_TOKENS = 1024
-#: The same for decoding without a grammar, where a model may repeat itself: some ten steps.
+#: Default maximum without a grammar, where a model may repeat itself: some ten steps.
 FREE_TOKENS = 256
 #: Bytes of memory for the prefix cache, which holds the key/value states of prompt prefixes.
 PREFIX_BYTES = 512 * 2**20

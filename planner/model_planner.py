@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _PromptedRequest:
-    """A request, its prompt, and the seconds that the prompt took to render."""
+    """A request, its prompt, and the seconds that rendering the prompt took."""
 
     request: PlanRequest
     prompt: PromptTokens
@@ -43,12 +43,12 @@ class ModelPlanner:
     """Lets a causal language model write the whole plan in one call (REAPER, Joshi et al. 2024).
 
     The model writes under a grammar for the request, which admits only valid plans; the plan is
-    checked all the same. If the model runs out of time or tokens, or fails, the fallback planner
-    plans, and the result says why.
+    still checked. If the model runs out of time or tokens, or fails, the result has the fallback
+    planner's plan and the reason.
 
     With ``constrained=False`` the model writes greedily without a grammar until it ends its answer,
-    as the paper's planner does; lines before and after the plan are ignored. If there is no valid
-    plan, the fallback planner plans, and the result's ``written`` has the model's text.
+    as the paper's planner does; lines before and after the plan are ignored. If the plan is not
+    valid, the result has the fallback planner's plan, and the model's text as ``written``.
 
     With a draft planner, the model scores that planner's plan in one forward pass, and decodes from
     the first token at which its own choice differs (speculative decoding). The plan is the same as
@@ -57,7 +57,7 @@ class ModelPlanner:
 
     Args:
         model: The language model; see ``load_language_model``.
-        fallback: Planner that plans if the model fails; ``FallbackPlanner`` by default.
+        fallback: Planner for requests on which the model fails; by default ``FallbackPlanner``.
         plan_cases: Store of the plan cases that the prompt shows as examples.
         examples: Maximum number of plan cases in a prompt.
         selection: Selection of the plan cases.
@@ -65,12 +65,12 @@ class ModelPlanner:
         tokens: Maximum number of tokens of a plan; by default ``MAX_TOKENS``, or ``FREE_TOKENS``
             without a grammar.
         batch: Maximum number of questions that ``plan_many`` decodes together.
-        constrained: Write under the grammar.
-        draft: Quick planner whose plans are drafts, such as the case planner. Questions that are
-            decoded together have no draft.
-        head_folder: Folder of the cache of prompt prefixes ("heads"), which processes share, for a
-            model that was loaded from files: by default ``heads`` in the cache folder; ``None``
-            keeps the prefixes only in memory.
+        constrained: True if the model writes under the grammar.
+        draft: Quick planner, such as the case planner, whose plans are drafts for questions that
+            are decoded alone.
+        head_folder: Folder in which processes share the cached prompt prefixes ("heads") of a model
+            that was loaded from files; by default ``heads`` in the cache folder. With ``None``, the
+            prefixes are only in memory.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ModelPlanner:
         self.name = f"model:{model.name}{'' if constrained else ', grammar off'}"
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the model's plan, or the fallback's; see ``Planner``."""
+        """Return the model's plan, or the fallback planner's; see ``Planner``."""
         return self.plan_many([request])[0]
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
@@ -127,8 +127,8 @@ class ModelPlanner:
             try:
                 prompt = self._prompt(request)
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-                spent = time.perf_counter() - started
-                results[number] = self._fallback_plan(request, error, spent)
+                seconds = time.perf_counter() - started
+                results[number] = self._fallback_plan(request, error, seconds)
             else:
                 prompted = _PromptedRequest(request, prompt, time.perf_counter() - started)
                 groups[prompt.head].append((number, prompted))
@@ -146,9 +146,9 @@ class ModelPlanner:
         return len(prompt.head) + len(prompt.tail)
 
     def ranked(self, request: PlanRequest, plans: Sequence[Plan]) -> Mapping[Plan, float]:
-        """Return the model's log-probabilities of plans and of the plan that it writes itself.
+        """Return the model's log-probabilities of these plans and of its own plan.
 
-        The given plan with the highest log-probability is the draft of the plan that it writes.
+        The given plan with the highest log-probability is the draft of the model's own plan.
 
         Raises:
             DecodingError: The model runs out of time or tokens, or the prompt is too long.
@@ -208,16 +208,16 @@ class ModelPlanner:
                     matcher.consume(token)
             if len(batch) == 1:
                 draft = self._draft_text(batch[0].request)
-                plan = self._decoder.write(prompts[0], matchers[0], limits=limits, draft=draft)
-                outcomes = [plan]
+                written = self._decoder.write(prompts[0], matchers[0], limits=limits, draft=draft)
+                outcomes = [written]
             else:
                 outcomes = self._decoder.write_many(prompts, matchers, limits=limits)
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
             outcomes = [error] * len(batch)
-        share = (time.perf_counter() - started) / len(batch)
+        seconds_each = (time.perf_counter() - started) / len(batch)
         texts = [self._text_so_far(matcher) for matcher in matchers] or [""] * len(batch)
         return [
-            self._result(item.request, outcome, text, item.seconds + share)
+            self._result(item.request, outcome, text, item.seconds + seconds_each)
             for item, outcome, text in zip(batch, outcomes, texts, strict=True)
         ]
 
@@ -227,7 +227,7 @@ class ModelPlanner:
         try:
             plan = self._draft.plan(request).plan
             request.validate(plan)
-        except Exception:  # noqa: BLE001 - a draft saves time, and nothing depends on it
+        except Exception:  # noqa: BLE001 - a plan is the same without a draft
             return ""
         return str(plan)
 
@@ -269,14 +269,14 @@ class ModelPlanner:
         tokens: Mapping[str, int] | None = None,
     ) -> PlanResult:
         result = self._fallback.plan(request)
-        spent = seconds * 1000 + result.milliseconds
+        elapsed_ms = seconds * 1000 + result.milliseconds
         return fallback_result(
-            self.name, error, result, milliseconds=spent, tokens=tokens, written=text
+            self.name, error, result, milliseconds=elapsed_ms, tokens=tokens, written=text
         )
 
 
 def _fixed_steps_text(request: PlanRequest) -> str:
-    """Return the text of the fixed first steps, which the model continues."""
+    """Return the text of the fixed steps and the beginning of the model's first step."""
     fixed = request.fixed
     return f"{fixed}\ns{len(fixed.steps) + 1} = " if fixed.steps else ""
 

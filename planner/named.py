@@ -1,6 +1,6 @@
 """Planners by name: Casewright's own, those of other packages, and chat models.
 
-Entry points of the group ``casewright.planners`` name a ``NamedPlanner`` each; see ``extensions``.
+Each entry point of the group ``casewright.planners`` names a ``NamedPlanner``; see ``extensions``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Names of the case planner, the classifiers (a baseline), the plan parser, and the ensemble.
 CASE_PLANNER, CLASSIFIERS, PARSER, ENSEMBLE = "case", "classifiers", "parser", "ensemble"
-#: Prefix of the folder or name of a causal language model that runs in this process.
+#: Prefix of a planner's name before the folder or name of its language model in this process.
 LOCAL = "local:"
 #: Prefix of the name of a local model that writes one step at a time.
 AGENT = "agent:"
@@ -55,7 +55,7 @@ class PlannerParts:
 
     Attributes:
         name: The planner's name, with the part after its colon.
-        reader: The domain's reader, if it has one and the planner uses it.
+        reader: The domain's reader, if there is one and ``NamedPlanner.reads`` is true.
         queries: Function that returns the domain's annotated queries.
         encoder: Encoder of the queries; ``None`` for the packaged encoder.
         scope: The user's scope, for a planner that calls tools.
@@ -117,7 +117,7 @@ def named_planner(name: str) -> NamedPlanner:
         return CHAT if colon else planner
     if planner.bare and not colon:
         return planner
-    # An argument such as local:FOLDER has a prefix that names must have too.
+    # After the planner's name, the argument local:FOLDER requires the prefix ``local:``.
     prefix = planner.argument.rpartition(":")[0]
     if not argument.startswith(prefix) or not argument.removeprefix(prefix).strip(":"):
         raise InputError(f"{name!r} names no model. Write {_usage(planner_name)}.")
@@ -136,15 +136,15 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
             continue
         flag = "--no-grammar" if setting.name == "constrained" else f"--{setting.name}"
         if setting.name == "examples":
-            problem, models = "has no prompt", "a language model"
+            problem, usable_with = "has no prompt", "a language model"
         elif setting.name == "constrained":
-            problem, models = "has no grammar to switch off", local
+            problem, usable_with = "has no grammar to switch off", local
         elif "device" in planner.takes:
-            problem, models = "is an adapter itself", f"{local}, or without --planner"
+            problem, usable_with = "is an adapter itself", f"{local}, or without --planner"
         else:
-            problem, models = "is no local model", local
+            problem, usable_with = "is no local model", local
         raise InputError(
-            f"The planner {name!r} {problem}. Leave {flag} out; it goes with {models}."
+            f"The planner {name!r} {problem}. Leave {flag} out; it goes with {usable_with}."
         )
 
 
@@ -168,7 +168,7 @@ def writes_locally(name: str) -> bool:
 
 
 def local_model(name: str, settings: ModelSettings) -> LanguageModel:
-    """Return the language model of the planner with this name; the last one is cached.
+    """Return the language model of the planner with this name; the last loaded one is cached.
 
     Raises:
         InputError: The model does not exist or cannot be used.
@@ -181,10 +181,10 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
 
 
 def planner_for_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
-    """Return the name of the planner for an adapter, and the adapter if the name lacks it.
+    """Return a planner's name and adapter; an adapter without a name becomes part of a name.
 
-    If a name is given, both are returned as they are. Otherwise the returned name contains the
-    adapter's folder; an adapted plan parser is used in the ensemble if its model can run.
+    A given name is returned with its adapter, both unchanged. An adapted plan parser becomes part
+    of the ensemble's name if the ensemble's model can run, else of the plan parser's name.
     """
     if adapter is None or name is not None:
         return name, adapter
@@ -221,7 +221,7 @@ def _usage(name: str) -> str:
     try:
         argument = extension("planner", name).argument
     except CasewrightError:
-        # The planner's package cannot be imported; a use of the planner raises the reason.
+        # The planner's package cannot be imported; making the planner raises this error too.
         argument = ""
     return f"{name}:{argument}" if argument else name
 

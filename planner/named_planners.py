@@ -38,8 +38,8 @@ from casewright.stores import CaseStore
 def _case(parts: PlannerParts) -> Planner:
     if not (parts.reader and is_runnable()):
         return CasePlanner(parts.plan_cases, parts.reader)
-    # The ensemble plans for tools that a request adds; it reads their descriptions. More candidates
-    # than elsewhere, since the best plan that calls such a tool is often not among the first three.
+    # The ensemble plans for tools that a request adds; it reads their descriptions. It gets more
+    # candidates, since the best plan with such a tool is often not among the parser's first three.
     untrained = _new_ensemble(ParserReuse(None), plan_cases=None, parser_candidates=6)
     return CasePlanner(parts.plan_cases, parts.reader, untrained=untrained)
 
@@ -85,7 +85,7 @@ def _model_planner(parts: PlannerParts) -> Planner:
 def example_count(name: str) -> int:
     """Return the number of plan cases in a model's prompt; for a tuned model, as in its training.
 
-    The ``name`` is that of a planner, of a local model or of a chat model.
+    The name belongs to a planner, a local model or a chat model.
     """
     if name == SHIPPED:
         return adapter_example_count()
@@ -95,7 +95,7 @@ def example_count(name: str) -> int:
 
 
 def local_model(name: str, settings: ModelSettings) -> LanguageModel:
-    """Return the language model of a planner's name; see ``named.local_model``."""
+    """Return the language model of the planner with this name; see ``named.local_model``."""
     if name == SHIPPED:
         return _load_shipped(adapter_folder(), settings.device, settings.dtype, SHIPPED)
     folder = name.removeprefix(AGENT).removeprefix(LOCAL)
@@ -104,7 +104,7 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
     return _load(folder, settings.adapter, settings.device, settings.dtype)
 
 
-# Cached by these settings only: with or without a grammar, and as an agent, the model is the same.
+# These arguments determine the model: it is the same without a grammar, and in an agent.
 @lru_cache(maxsize=1)
 def _load(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
     from casewright.planner.language_model import load_language_model
@@ -115,16 +115,16 @@ def _load(name: str, adapter: str | None, device: str | None, dtype: str | None)
 _load_shipped = lru_cache(maxsize=1)(load_shipped)
 
 
-_TAKES = frozenset({"adapter", "device", "dtype", "examples", "constrained"})
+_SETTINGS = frozenset({"adapter", "device", "dtype", "examples", "constrained"})
 CASE = NamedPlanner(_case, reads=True)
 #: The packaged plan parser, or one that ``finetune adapt`` or ``finetune parser`` has trained.
 PARSER = NamedPlanner(_parser, "FOLDER", bare=True)
 #: Any causal language model, by its folder or name.
-LOCAL_MODEL = NamedPlanner(_model_planner, "FOLDER", takes=_TAKES, reads=True, model=local_model)
+LOCAL_MODEL = NamedPlanner(_model_planner, "FOLDER", takes=_SETTINGS, reads=True, model=local_model)
 #: The pretrained base of the packaged adapter.
-BASE = NamedPlanner(_model_planner, takes=_TAKES, reads=True, model=local_model)
+BASE = NamedPlanner(_model_planner, takes=_SETTINGS, reads=True, model=local_model)
 #: The packaged adapter.
-ADAPTER = NamedPlanner(_model_planner, takes=_TAKES - {"adapter"}, reads=True, model=local_model)
-#: The ensemble of a plan parser, by default the packaged one, and the packaged adapter, which is
-#: loaded at the first plan of which the parser is not confident.
+ADAPTER = NamedPlanner(_model_planner, takes=_SETTINGS - {"adapter"}, reads=True, model=local_model)
+#: The ensemble of a plan parser, by default the packaged one, and the packaged adapter. The adapter
+#: is loaded when the parser is unsure for the first time.
 TOGETHER = NamedPlanner(_ensemble, "FOLDER", bare=True, takes=frozenset({"device", "dtype"}))

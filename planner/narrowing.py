@@ -26,14 +26,14 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 #: Maximum number of tools of a request; a larger toolbox is narrowed.
 MAX_TOOLS = 64
-#: Number of tools that are embedded at once; the encoder caches them, in case the first request is
-#: cancelled.
+#: Number of tools that are embedded at once. The encoder caches each batch, so a request after a
+#: cancelled one continues its work.
 EMBEDDING_BATCH = 256
 #: Number of best tools that raise their neighbours' scores, the weight of these raises, and the
 #: number of plan cases that are searched.
 BEST_TOOLS, NEIGHBOUR_WEIGHT, CASES = 32, 10.0, 16
-#: Maximum number of tools with a field that makes them neighbours: a field of more tools, such as
-#: "query", does not relate them.
+#: Maximum number of tools that a common field makes neighbours; a field of more tools, such as
+#: "query", relates nothing.
 MAX_SHARING = 40
 Scores = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class NarrowingPlanner:
         self._planner = planner
         self._encoder = encoder
         self._plan_cases = plan_cases
-        # Few toolboxes are so large: the domain's, and perhaps a request's own.
+        # There is room for two toolboxes: the domain's, and perhaps a request's own.
         self.index = lru_cache(maxsize=2)(self._index)
         self.name = planner.name
 
@@ -128,23 +128,23 @@ class _Index:
         self.numbers = {tool.name: number for number, tool in enumerate(tools)}
         self._encoder = encoder
         self._vectors = self._embed([_summary(tool) for tool in tools])
-        self._words = _inverted_index([set(_words(_all_text(tool))) for tool in tools])
-        self._parameters = _inverted_index([{p.name for p in tool.parameters} for tool in tools])
-        self._fields = _inverted_index([set(_field_names(tool)) for tool in tools])
+        self._by_word = _inverted_index([set(_words(_all_text(tool))) for tool in tools])
+        self._by_parameter = _inverted_index([{p.name for p in tool.parameters} for tool in tools])
+        self._by_field = _inverted_index([set(_field_names(tool)) for tool in tools])
 
     def scores(self, request: PlanRequest, case_scores: Scores) -> Scores:
         """Return each tool's score for a request; a previous question counts like the question."""
         questions = [request.question, *(turn["question"] for turn in request.history[-1:])]
         vectors = self._encoder.embed(questions)
         similarities = (self._vectors @ vectors.T).max(axis=1)
-        scores = 2 * similarities + self._shared_words(" ".join(questions)) + case_scores
+        scores = 2 * similarities + self._word_scores(" ".join(questions)) + case_scores
         for name, value in request.context.items():
-            tools = self._parameters.get(name, []) if value is not None else []
+            tools = self._by_parameter.get(name, []) if value is not None else []
             scores[tools] += min(1.0, self._rarity(len(tools)) / 5)
-        total: Scores = scores + NEIGHBOUR_WEIGHT * self._from_neighbours(scores)
+        total: Scores = scores + NEIGHBOUR_WEIGHT * self._neighbour_scores(scores)
         return total
 
-    def _embed(self, texts: list[str]) -> Scores:
+    def _embed(self, texts: list[str]) -> NDArray[np.float64]:
         with show_progress("Reading the tools", len(texts), "tools") as advance:
             vectors = []
             for start in range(0, len(texts), EMBEDDING_BATCH):
@@ -153,22 +153,22 @@ class _Index:
                 advance(len(batch))
         return np.concatenate(vectors).astype(np.float64)
 
-    def _shared_words(self, question: str) -> Scores:
-        """Return the rarity of the words that each tool shares with a question, 0 to 1."""
-        shared = np.zeros(len(self.tools))
+    def _word_scores(self, question: str) -> Scores:
+        """Return for each tool the total rarity of its words in a question; the maximum is 1."""
+        scores = np.zeros(len(self.tools))
         for word in set(_words(question)):
-            tools = self._words.get(word, [])
-            shared[tools] += self._rarity(len(tools))
-        return shared / (shared.max() or 1.0)
+            tools = self._by_word.get(word, [])
+            scores[tools] += self._rarity(len(tools))
+        return scores / (scores.max() or 1.0)
 
-    def _from_neighbours(self, scores: Scores) -> Scores:
+    def _neighbour_scores(self, scores: Scores) -> Scores:
         """Return for each tool the mean excess score of the other best tools with its fields."""
         best = np.argsort(-scores, kind="stable")[: BEST_TOOLS + 1]
         # The excess of a best tool's score over that of the first tool that is not among the best.
         excess = np.zeros(len(scores))
         excess[best] = scores[best] - scores[best[-1]]
         sums, weights = np.zeros(len(scores)), np.zeros(len(scores))
-        for tools in self._fields.values():
+        for tools in self._by_field.values():
             size = len(tools)
             if 1 < size <= MAX_SHARING:
                 sums[tools] += (excess[tools].sum() - excess[tools]) / size
@@ -177,7 +177,7 @@ class _Index:
         return mean
 
     def _rarity(self, count: int) -> float:
-        """Return the inverse frequency of a word or field that ``count`` tools have."""
+        """Return the log inverse frequency of a word or parameter that ``count`` tools have."""
         return math.log(1 + len(self.tools) / max(1, count))
 
 

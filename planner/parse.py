@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![A-Za-
 _REFERENCE = re.compile(r"s([1-9][0-9]{0,5})(?:\[(0|[1-9][0-9]{0,5})\])?\.([A-Za-z_][A-Za-z0-9_]*)")
 _CONTEXT = re.compile(r"context\.([A-Za-z_][A-Za-z0-9_]*)")
 _WORD = re.compile(r"(?:question|true|false)(?![A-Za-z0-9_.])")
-#: Maximum number of characters of a plan; a dozen steps have fewer, and more are slow to parse.
+#: Maximum number of characters of a plan; a dozen steps have fewer, and longer texts parse slowly.
 MAX_PLAN_CHARACTERS = 200_000
 #: Maximum number of characters of a number; a longer number is useless, and slow to convert.
 MAX_NUMBER_CHARACTERS = 40
@@ -35,7 +35,7 @@ _STEP_FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
 
 @lru_cache(maxsize=64)
 def parse_plan(text: str) -> Plan:
-    """Return the plan of a text; recent plans are cached, since each node of a run parses one.
+    """Return the plan of a text; recent plans are cached, since each node of a run parses its plan.
 
     Blank lines and spaces around tokens are allowed; steps count from 1 without gaps. Raise
     ``PlanError``, with the step, the rule and the correction, if the text is not a plan.
@@ -80,7 +80,7 @@ class _Line:
                 self._fail(f"{parameter[:60]} is given twice.", "Give each argument once.")
             arguments[parameter] = self._value()
         if self.position < len(self.text):
-            self._fail(f"Something follows the step: {self._shown_rest()}.", "Start a new line.")
+            self._fail(f"Something follows the step: {self._next_text()}.", "Start a new line.")
         return Step(tool, tuple(arguments.items()))
 
     def _value(self) -> Value:
@@ -117,7 +117,7 @@ class _Line:
             self._fail(error.rule, error.mend)
         self.position = position
         self._fail(
-            f"{self._shown_rest()} is not a value.",
+            f"{self._next_text()} is not a value.",
             'A value is "text", a number, true, false, question, context.FIELD, sK.FIELD, '
             "sK[i].FIELD or a flat list of these.",
         )
@@ -125,7 +125,7 @@ class _Line:
     def _take(self, pattern: re.Pattern[str], problem: str, correction: str) -> str:
         match = self._match(pattern)
         if match is None:
-            self._fail(f"At {self._shown_rest()}: {problem}.", correction)
+            self._fail(f"At {self._next_text()}: {problem}.", correction)
         return match[0]
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -144,16 +144,16 @@ class _Line:
 
     def _expect(self, char: str) -> None:
         if not self._accept(char):
-            self._fail(f"{char} is missing at {self._shown_rest()}.", _STEP_FORM)
+            self._fail(f"{char} is missing at {self._next_text()}.", _STEP_FORM)
 
     def _skip_space(self) -> None:
         space = _SPACE.match(self.text, self.position)
         assert space is not None
         self.position = space.end()
 
-    def _shown_rest(self) -> str:
-        rest = self.text[self.position : self.position + 30]
-        return repr(rest) if rest else "the end of the line"
+    def _next_text(self) -> str:
+        characters = self.text[self.position : self.position + 30]
+        return repr(characters) if characters else "the end of the line"
 
     def _fail(self, rule: str, correction: str) -> NoReturn:
         raise PlanError(rule, correction, self.label)

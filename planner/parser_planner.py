@@ -26,14 +26,13 @@ from casewright.tools import NO_EVIDENCE
 
 #: Maximum number of plan cases that the parser reads, a random sample of a larger number.
 MAX_CASES = 240
-#: Weight of a plan's probability with plan cases, if they are fewer than ``MIN_CASES``; the rest is
-#: the weight of its probability without cases. On the validation toolboxes, few cases make plans
-#: slightly worse.
+#: Weight of a plan's probability with fewer than ``MIN_CASES`` plan cases, in a mixture with its
+#: probability without cases. On the validation toolboxes, few cases make plans slightly worse.
 CASE_SHARE = 0.3
-#: Minimum number of plan cases, all with the same plan, from which this plan is taken.
-MIN_AGREEING = 4
-#: Confidence in the plan of a case whose question a message repeats word by word: 37 of 37 such
-#: plans are right in docs/fine-tuning.md, which is at least 0.9 (Wilson).
+#: If all plan cases have the same plan, minimum number of them from which the plan is taken.
+MIN_AGREEING_CASES = 4
+#: Confidence in the plan of a case whose question a message repeats word by word. In
+#: docs/fine-tuning.md, 37 of 37 such plans are right: at least 0.9, by Wilson's interval.
 REPEATED_CONFIDENCE = 0.9
 #: Minimum numbers of plan cases for the regression of tool sequences: in all, and per sequence.
 MIN_CASES, MIN_CASES_PER_SEQUENCE = 40, 8
@@ -45,8 +44,8 @@ RIDGE_PENALTY, SMOOTHING, LOG_WEIGHT = 0.3, 0.05, 2.0
 class ParserReuse:
     """Source of the plan parser's plans; the parser takes the tools as an input.
 
-    Plan cases need no training: a message that repeats a case's question word by word, except for
-    the literals, gets that case's plan.
+    Plan cases take effect without training. If a message repeats a case's question word by word,
+    except for the literals, it gets that case's plan.
 
     Args:
         store: Plan cases; see ``plan_store``. They are read once, here.
@@ -61,12 +60,12 @@ class ParserReuse:
         self._folder = folder
         self._card = read_card(folder)
         # The case of a follow-up depends on earlier turns, which the parser does not read.
-        stored = [] if store is None else store.all()
-        cases = [case for case in stored if "history" not in case.metadata]
+        all_cases = [] if store is None else store.all()
+        cases = [case for case in all_cases if "history" not in case.metadata]
         self._wordings = CaseWordings(cases)
         self._cases = _sampled_cases(cases)
         self._agreed_plan = _agreed_plan([case.plan for case in self._cases])
-        self._election = ToolSequenceElection(self._cases)
+        self._regression = ToolSequenceRegression(self._cases)
 
     @cached_property
     def runtime(self) -> ParserRuntime:
@@ -81,24 +80,24 @@ class ParserReuse:
         agreed = self._agreed_plan
         if agreed and {*request.toolbox.names} == {*agreed.tools, NO_EVIDENCE.name}:
             yield ScoredPlan(agreed, because="all plan cases have this plan")
+        scored = self._plans(request, self._cases)
         if 0 < len(self._cases) < MIN_CASES:
-            plans = _mixture(self._scored(request, ()), self._scored(request, self._cases))
-        else:
-            plans = self._scored(request, self._cases)
-        if plans and self._election.decides:
-            best_score = plans[0][1]
-            extra = self._election.scores(request.question, [plan.tools for plan, _ in plans])
-            ranked = sorted(zip(plans, extra, strict=True), key=lambda pair: -pair[0][1] - pair[1])
+            scored = _mixture(self._plans(request, ()), scored)
+        if scored and self._regression.has_enough_cases:
+            sequences = [plan.tools for plan, _ in scored]
+            addends = self._regression.scores(request.question, sequences)
+            totals = {pair: pair[1] + addend for pair, addend in zip(scored, addends, strict=True)}
+            (first_plan, _), *others = sorted(scored, key=lambda pair: -totals[pair])
             # The first plan gets the confidence of the plan that the parser alone would choose.
-            plans = [(ranked[0][0][0], best_score), *(pair for pair, _ in ranked[1:])]
-        for number, (plan, score) in enumerate(plans):
+            scored = [(first_plan, scored[0][1]), *others]
+        for number, (plan, score) in enumerate(scored):
             confidence = self._card.confidence(score)
-            probabilities = [math.exp(score) for _, score in plans[number:]]
+            probabilities = [math.exp(score) for _, score in scored[number:]]
             because = explain_confidence("the parser", probabilities)
             asks_back = confidence < self._card.asks_below
             yield ScoredPlan(plan, confidence, asks_back, because, score)
 
-    def _scored(self, request: PlanRequest, cases: Sequence[PlanCase]) -> list[tuple[Plan, float]]:
+    def _plans(self, request: PlanRequest, cases: Sequence[PlanCase]) -> list[tuple[Plan, float]]:
         """Return the parser's plans with their log-probabilities, the most probable first."""
         prepared = self.runtime.prepare(request.toolbox, cases)
         conventions = self.runtime.prepare(request.toolbox, self._cases).conventions
@@ -107,12 +106,12 @@ class ParserReuse:
             request.question,
             request.context,
             request.max_steps,
-            request.beyond,
+            request.excess,
             conventions,
         )
         scores: dict[Plan, float] = {}
         for plan in plans:
-            # Two plans may become equal by the conventions.
+            # The conventions may make two plans equal.
             scores.setdefault(write_plan(plan.steps, prepared.schema, message), plan.score)
         return list(scores.items())
 
@@ -157,14 +156,14 @@ def _mixture(
 
 
 def _agreed_plan(plans: Sequence[Plan]) -> Plan | None:
-    """Return the plan that all cases have, if enough, with the question as its only arguments."""
-    if len(plans) < MIN_AGREEING or len(set(plans)) > 1:
+    """Return the plan of all cases if they are enough and its arguments are only the question."""
+    if len(plans) < MIN_AGREEING_CASES or len(set(plans)) > 1:
         return None
     values = [value for step in plans[0].steps for _, value in step.arguments]
     return plans[0] if all(isinstance(value, QuestionRef) for value in values) else None
 
 
-class ToolSequenceElection:
+class ToolSequenceRegression:
     """Scores tool sequences by ridge regression, if there are many plan cases for each one."""
 
     def __init__(self, cases: Sequence[PlanCase]) -> None:
@@ -172,7 +171,7 @@ class ToolSequenceElection:
         self._sequences = sorted({case.plan.tools for case in cases})
 
     @property
-    def decides(self) -> bool:
+    def has_enough_cases(self) -> bool:
         """True if there are enough cases for each tool sequence."""
         return len(self._cases) >= max(MIN_CASES, MIN_CASES_PER_SEQUENCE * len(self._sequences))
 
@@ -183,14 +182,14 @@ class ToolSequenceElection:
         vectors = np.asarray(default_encoder().embed(questions), dtype=np.float64)
         labels = [[case.plan.tools == tools for tools in self._sequences] for case in self._cases]
         targets = np.array(labels, dtype=np.float64)
-        mean = targets.mean(0)
+        shares = targets.mean(0)
         kernel = vectors @ vectors.T + RIDGE_PENALTY * np.eye(len(vectors))
-        return vectors.T @ np.linalg.solve(kernel, targets - mean), mean
+        return vectors.T @ np.linalg.solve(kernel, targets - shares), shares
 
     def scores(self, question: str, sequences: Sequence[tuple[str, ...]]) -> list[float]:
         """Return the addends to the log-probabilities of plans with these tool sequences."""
-        weights, mean = self._weights
-        shares = np.asarray(default_encoder().embed([question]))[0] @ weights + mean
-        by_sequence = dict(zip(self._sequences, shares.tolist(), strict=True))
-        predicted = [max(by_sequence.get(sequence, 0.0), 0.0) for sequence in sequences]
-        return [LOG_WEIGHT * math.log(share + SMOOTHING) for share in predicted]
+        weights, shares = self._weights
+        predictions = np.asarray(default_encoder().embed([question]))[0] @ weights + shares
+        by_sequence = dict(zip(self._sequences, predictions.tolist(), strict=True))
+        predicted_shares = (max(by_sequence.get(sequence, 0.0), 0.0) for sequence in sequences)
+        return [LOG_WEIGHT * math.log(share + SMOOTHING) for share in predicted_shares]

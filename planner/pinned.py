@@ -22,6 +22,7 @@ from casewright.planner.request import MAX_QUESTION_CHARACTERS
 from casewright.stores.whole_file import write_whole
 from casewright.tools import Toolbox, ToolSpec
 
+#: Version of the file format.
 FORMAT = 1
 #: Pattern of a pinned plan's name, which is its file's name without ``.toml``.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -87,7 +88,7 @@ class PinnedPlan:
         """Write the file to a folder, which is created if it is missing; return the file's path.
 
         Raise ``InputError`` if the file exists and ``replace`` is false, the file would be too
-        large or cannot be written, or the folder already has ``most`` plans.
+        large or cannot be written, or the folder already has ``most`` plans, the maximum.
         """
         file, text = folder / f"{self.name}.toml", self.to_toml()
         if len(text.encode()) > MAX_BYTES:
@@ -108,7 +109,7 @@ class PinnedPlan:
         return file
 
     def differences(self, toolbox: Toolbox) -> list[str]:
-        """Return a clause for each difference between the pinned tools and those of a toolbox."""
+        """Return the differences between the pinned tools and those of a toolbox, as clauses."""
         changes = []
         for name, pinned in self.tools.items():
             if name not in toolbox:
@@ -152,20 +153,20 @@ class PinnedPlan:
         return self._with_values({**self.parameters, **values})
 
     def _with_values(self, values: Values) -> tuple[str, FixedPlanner]:
-        def replaced(match: re.Match[str]) -> str:
+        def value_text(match: re.Match[str]) -> str:
             return _text(values[match[1]]) if match[1] in values else match[0]
 
-        def change(value: Scalar) -> Scalar:
-            if not isinstance(value, Literal) or not isinstance(value.value, str):
-                return value
-            alone = _PLACEHOLDER.fullmatch(value.value)
-            if alone and alone[1] in values:
-                return Literal(values[alone[1]])
-            # All placeholders at once, since braces in a value are no placeholder.
-            return Literal(_PLACEHOLDER.sub(replaced, value.value))
+        def with_values(scalar: Scalar) -> Scalar:
+            if not isinstance(scalar, Literal) or not isinstance(scalar.value, str):
+                return scalar
+            placeholder = _PLACEHOLDER.fullmatch(scalar.value)
+            if placeholder and placeholder[1] in values:
+                return Literal(values[placeholder[1]])
+            # All placeholders are replaced at once, since braces in a value are no placeholder.
+            return Literal(_PLACEHOLDER.sub(value_text, scalar.value))
 
-        plan = Plan(tuple(step.mapped(change) for step in self.plan.steps))
-        question = _PLACEHOLDER.sub(replaced, self.question)
+        plan = Plan(tuple(step.mapped(with_values) for step in self.plan.steps))
+        question = _PLACEHOLDER.sub(value_text, self.question)
         return question, FixedPlanner(plan, f"pinned:{self.name}")
 
 
@@ -181,11 +182,11 @@ def pin_plan(
     value is neither in the question nor in the plan.
 
     Args:
-        name: Letters, digits, hyphens and underscores.
+        name: A name of letters, digits, hyphens and underscores.
         question: A question with the values, which become placeholders.
         plan: A plan with the values, which become placeholders.
-        parameters: Parameter to its value in the question and the plan. A text matches whole words
-            in any case; a number or a boolean also matches an argument.
+        parameters: Maps parameters to their values in the question and the plan. A text matches
+            whole words in any case; a number or a boolean also matches an argument.
     """
     parameters = dict(parameters or {})
     _check_names(name, parameters)
@@ -193,13 +194,12 @@ def pin_plan(
         raise InputError(
             f"There is no tool {', '.join(unknown)}. Pin a plan of the toolbox's own tools."
         )
-
     template, steps = question, plan.steps
     # Longer values come first, since a value may contain a shorter one.
     for parameter, value in sorted(parameters.items(), key=lambda item: -len(_text(item[1]))):
-        before = template, steps
-        template, steps = _with_parameter(template, steps, parameter, value)
-        if before == (template, steps):
+        previous = template, steps
+        template, steps = _with_placeholder(template, steps, parameter, value)
+        if previous == (template, steps):
             raise InputError(
                 f"The parameter {parameter} is {value!r:.80}, which is neither in the question nor "
                 "in the plan. Give a value that is there."
@@ -242,7 +242,7 @@ def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
     with ``where``.
     """
     try:
-        return _read(name, tomllib.loads(text))
+        return _from_toml(name, tomllib.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         cause = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(
@@ -266,7 +266,7 @@ def _folder_lock(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _read(name: str, data: Mapping[str, Any]) -> PinnedPlan:
+def _from_toml(name: str, data: Mapping[str, Any]) -> PinnedPlan:
     if type(data["format"]) is not int or data["format"] != FORMAT:
         raise ValueError(f"its format is {data['format']!r:.20}, not {FORMAT}")
     question, parameters, tools = data["question"], data.get("parameters", {}), data["tools"]
@@ -300,21 +300,21 @@ def _check_names(name: str, parameters: Mapping[str, Any]) -> None:
             raise InputError(f"The parameter {parameter} is empty. Give its value at pinning.")
 
 
-def _with_parameter(
+def _with_placeholder(
     question: str, steps: tuple[Step, ...], name: str, value: str | int | float | bool
 ) -> tuple[str, tuple[Step, ...]]:
-    """Return question and steps with the placeholder of the parameter for its value."""
+    """Return question and steps with the parameter's placeholder instead of its value."""
     words = re.compile(rf"(?<!\w){re.escape(_text(value))}(?!\w)", re.IGNORECASE)
     placeholder = f"{{{name}}}"
 
-    def change(scalar: Scalar) -> Scalar:
+    def with_placeholder(scalar: Scalar) -> Scalar:
         if scalar == Literal(value):
             return Literal(placeholder)
         if isinstance(scalar, Literal) and isinstance(scalar.value, str):
             return Literal(words.sub(placeholder, scalar.value))
         return scalar
 
-    return words.sub(placeholder, question), tuple(step.mapped(change) for step in steps)
+    return words.sub(placeholder, question), tuple(step.mapped(with_placeholder) for step in steps)
 
 
 def _declaration(tool: ToolSpec) -> dict[str, str]:
@@ -338,5 +338,5 @@ def _toml(value: str | int | float | bool) -> str:
 
 
 def _step_toml(step: str) -> str:
-    # A TOML literal string, if possible, since it shows quotes without escapes.
+    # A TOML literal string is preferred, since it shows quotes without escapes.
     return _toml(step) if "'" in step or not step.isprintable() else f"'{step}'"

@@ -118,22 +118,22 @@ class Step:
     def mapped(self, change: Callable[[Scalar], Scalar]) -> Step:
         """Return the step with ``change`` applied to every scalar, including items of lists."""
 
-        def changed(value: Value) -> Value:
+        def map_value(value: Value) -> Value:
             if isinstance(value, ListValue):
                 return ListValue(tuple(map(change, value.items)))
             return change(value)
 
-        return Step(self.tool, tuple((name, changed(value)) for name, value in self.arguments))
+        return Step(self.tool, tuple((name, map_value(value)) for name, value in self.arguments))
 
     def renumbered(self, numbers: Mapping[int, int]) -> Step:
-        """Return the step with new numbers in its references; others stay."""
+        """Return the step with new step numbers in its references; ``numbers`` maps old to new."""
 
-        def change(value: Scalar) -> Scalar:
+        def renumber(value: Scalar) -> Scalar:
             if not isinstance(value, StepRef):
                 return value
             return StepRef(numbers.get(value.step, value.step), value.field, value.index)
 
-        return self.mapped(change)
+        return self.mapped(renumber)
 
     def __str__(self) -> str:
         arguments = ", ".join(f"{name}={value}" for name, value in self.arguments)
@@ -184,7 +184,7 @@ def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
 
 
 def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
-    """Return the plan with these texts, by step index and parameter, as literals."""
+    """Return the plan with these texts as literals; the keys are step index and parameter."""
     literals = {key: Literal(text) for key, text in texts.items()}
     steps = []
     for index, step in enumerate(plan.steps):
@@ -196,7 +196,7 @@ def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
 def sub_plan(plan: Plan, numbers: Iterable[int]) -> tuple[Plan, dict[int, int]]:
     """Return the steps with these numbers as a plan, and a mapping from old to new step numbers.
 
-    The steps must refer only to each other.
+    These steps must not refer to any other step.
     """
     new_numbers = {number: new for new, number in enumerate(sorted(numbers), 1)}
     steps = (plan.steps[number - 1].renumbered(new_numbers) for number in new_numbers)

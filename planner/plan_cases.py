@@ -15,8 +15,8 @@ from casewright.tools import ToolExample
 
 #: Default number of plan cases in a prompt.
 EXAMPLES = 4
-#: Default selection of plan cases: RAGSys's share of diversity, without its bias to high quality,
-#: since no packaged plan case has a quality.
+#: Default selection of plan cases, with RAGSys's share of diversity, but without a weight of
+#: quality, which no packaged plan case has.
 SELECTION = MarginalSelector(lambda_d=0.75, lambda_b=1.0)
 
 
@@ -24,7 +24,7 @@ def plan_schema(encoder: Encoder) -> CaseSchema:
     """Return the schema of plan cases: one facet, the question's text."""
     return CaseSchema(
         "plans",
-        # Queries and cases are both questions: CBR-RAG's f, without a retrieval instruction.
+        # Query and case are both questions, so both are embedded alike (CBR-RAG's f).
         (text_facet("question", encoder, inter=False),),
         support=lambda case: f"Question: {case.problem['question']}\nPlan:\n{case.solution}",
     )
@@ -55,7 +55,7 @@ def plan_case(query: AnnotatedQuery) -> Case:
 def plan_store(
     queries: Iterable[AnnotatedQuery], encoder: Encoder, location: str | Path = ":memory:"
 ) -> CaseStore:
-    """Return the opened store with these queries added as cases, except those that add tools."""
+    """Return the open store with cases of these queries, except of queries that add tools."""
     store = CaseStore(plan_schema(encoder), location)
     store.add([plan_case(query) for query in queries if not query.record.tools_extra])
     return store
@@ -67,7 +67,7 @@ def similar_plans(
     """Return at most k plan cases for a prompt, selected by MMR from those that fit the request."""
     if store is None or not k:
         return []
-    # More than k, since some may not fit the request.
+    # There are more than k candidates, since some may not fit the request.
     candidates = selection.candidates(store, request.question, 4 * k)
     hits = [hit for hit in candidates if _is_usable(hit.case, request)]
     cases = [pick.hit.case for pick in selection.pick(store, hits, k)]
@@ -85,11 +85,11 @@ def similar_plans(
 def _is_usable(case: Case, request: PlanRequest) -> bool:
     """Return True if the request has the tools, the context and the history that a case needs."""
     history_fits = bool(request.history) or "history" not in case.metadata
-    needs = case.metadata.get("tools", ()), case.metadata.get("needs", ())
-    return history_fits and _has_all(request, *needs)
+    tools, fields = case.metadata.get("tools", ()), case.metadata.get("needs", ())
+    return history_fits and _has_all(request, tools, fields)
 
 
-def runnable(plan: Plan, request: PlanRequest) -> bool:
+def can_run(plan: Plan, request: PlanRequest) -> bool:
     """Return True if the request has the tools and the context that a plan needs."""
     return _has_all(request, plan.tools, context_fields(plan))
 

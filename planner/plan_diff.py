@@ -13,8 +13,8 @@ class StepDifference:
     """Step of a plan and the matching step of another plan.
 
     Attributes:
-        change: ``changed`` if the steps call the same tool with different arguments; ``only_first``
-            and ``only_second`` if only that plan has the step.
+        change: ``same`` if the steps are equal, ``changed`` if their arguments differ,
+            ``only_first`` or ``only_second`` if only that plan has the step.
         first, second: The step's text in each plan; ``None`` if the plan has no such step.
         arguments: Names of differing arguments; references to matching steps count as equal.
     """
@@ -25,12 +25,12 @@ class StepDifference:
     arguments: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form."""
+        """Return the difference as JSON."""
         return {**asdict(self), "arguments": list(self.arguments)}
 
 
 def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
-    """Return the differences step by step, those of steps that only the second plan has last.
+    """Return the differences of matching steps, then the steps that only the second plan has.
 
     Equal steps are matched first, then steps with the same tool.
     """
@@ -41,14 +41,14 @@ def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
         if number not in pairs:
             differences.append(StepDifference("only_first", text, None))
             continue
-        other = second.steps[pairs[number] - 1]
+        match = second.steps[pairs[number] - 1]
         # References get the second plan's numbers; a negative number equals none of these.
         renumbered = step.renumbered({n: pairs.get(n, -n) for n in range(1, number)})
-        names = dict.fromkeys(name for name, _ in (*renumbered.arguments, *other.arguments))
-        changed = tuple(n for n in names if renumbered.argument(n) != other.argument(n))
+        names = dict.fromkeys(name for name, _ in (*renumbered.arguments, *match.arguments))
+        changed = tuple(n for n in names if renumbered.argument(n) != match.argument(n))
         change: Literal["same", "changed"] = "changed" if changed else "same"
-        other_text = f"s{pairs[number]} = {other}"
-        differences.append(StepDifference(change, text, other_text, changed))
+        match_text = f"s{pairs[number]} = {match}"
+        differences.append(StepDifference(change, text, match_text, changed))
     return differences + [
         StepDifference("only_second", None, f"s{number} = {step}")
         for number, step in enumerate(second.steps, 1)
@@ -61,12 +61,12 @@ def _pairs(first: Plan, second: Plan) -> dict[int, int]:
     pairs: dict[int, int] = {}
     keys = ((_step_keys(first), _step_keys(second)), (first.tools, second.tools))
     for first_keys, second_keys in keys:
-        free = [n for n in range(1, len(second_keys) + 1) if n not in pairs.values()]
+        unmatched = [n for n in range(1, len(second_keys) + 1) if n not in pairs.values()]
         for number, key in enumerate(first_keys, 1):
-            matches = [other for other in free if second_keys[other - 1] == key]
+            matches = [n for n in unmatched if second_keys[n - 1] == key]
             if matches and number not in pairs:
                 pairs[number] = matches[0]
-                free.remove(matches[0])
+                unmatched.remove(matches[0])
     return pairs
 
 

@@ -19,9 +19,9 @@ class Price:
 
     Attributes:
         calls: Number of calls by tool; each step is a call, except ``no_evidence``.
-        seconds: Length of the critical path, from the tools' latencies, without repeated calls.
-        cost: Maximum cost of all calls, repeated ones included.
-        tokens: Maximum number of tokens of all calls, repeated ones included.
+        seconds: Latency of the critical path, without retries.
+        cost: Maximum cost of all calls, with retries.
+        tokens: Maximum number of tokens of all calls, with retries.
         undeclared: For ``latency``, ``cost`` and ``tokens``, the tools that do not declare it.
     """
 
@@ -34,8 +34,8 @@ class Price:
     def to_json(self) -> dict[str, Any]:
         """Return the price as JSON, with the price in words as ``text``."""
         tools = {estimate: list(names) for estimate, names in self.undeclared.items()}
-        plain = {name: getattr(self, name) for name in self.__slots__}
-        return {**plain, "calls": dict(self.calls), "undeclared": tools, "text": str(self)}
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {**fields, "calls": dict(self.calls), "undeclared": tools, "text": str(self)}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Price:
@@ -76,11 +76,11 @@ def price_of(
         for estimate, by_tool in declared.items():
             if (value := getattr(tool, estimate)) is not None:
                 by_tool[tool.name] = value
-    missing = {name: tuple(sorted({*calls} - tools.keys())) for name, tools in declared.items()}
-    ends: list[float] = []
-    for number, (tool_name, needs) in enumerate(steps):
-        starts = [ends[earlier - 1] for earlier in needs if 1 <= earlier <= number]
-        ends.append(declared["latency"].get(tool_name, 0.0) + max(starts, default=0.0))
+    undeclared = {name: tuple(sorted({*calls} - tools.keys())) for name, tools in declared.items()}
+    end_times: list[float] = []
+    for index, (tool_name, inputs) in enumerate(steps):
+        input_times = [end_times[number - 1] for number in inputs if 1 <= number <= index]
+        end_times.append(max(input_times, default=0.0) + declared["latency"].get(tool_name, 0.0))
 
     def total(estimate: str) -> float | None:
         if calls and not {*calls} & declared[estimate].keys():
@@ -89,8 +89,8 @@ def price_of(
 
     return Price(
         calls=dict(Counter(calls)),
-        seconds=None if total("latency") is None else max(ends, default=0.0),
+        seconds=None if total("latency") is None else max(end_times, default=0.0),
         cost=total("cost"),
         tokens=total("tokens"),
-        undeclared={estimate: tools for estimate, tools in missing.items() if tools},
+        undeclared={estimate: tools for estimate, tools in undeclared.items() if tools},
     )

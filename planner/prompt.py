@@ -1,7 +1,7 @@
 """Renders the planner's prompt (REAPER, Joshi et al. 2024, section 3).
 
-The prefix (``head``) has role, tools, constraints and the tools' examples. The prefix is the same
-for all requests of a toolbox, so a model's states for it can be cached. The rest (``tail``) has
+The prefix (``head``) has role, tools, constraints and the tools' examples. It is the same for all
+requests of a toolbox, so that the model's states after it can be cached. The rest (``tail``) has
 retrieved plan cases, history, context and question.
 """
 
@@ -34,7 +34,7 @@ literal (any short text), question, context, step; ? may be left out.
 - Use only these tools. Steps that do not need each other are not chained.
 - Nothing to look up: s1 = no_evidence()."""
 
-#: Maximum number of characters of a text in the context; the whole context has ten times as many.
+#: Maximum number of characters of a text in the context; for the whole context, ten times as many.
 MAX_VALUE_CHARACTERS = 200
 
 
@@ -75,7 +75,7 @@ def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
     examples = [t.example for t in toolbox if t.example and _is_runnable(t.example, toolbox)]
     parts = [role, "\n".join(tool_lines), CONSTRAINTS]
     if examples:
-        parts.append("Examples:\n" + "\n\n".join(map(_example, examples)))
+        parts.append("Examples:\n" + "\n\n".join(map(_example_text, examples)))
     return "\n\n".join(parts)
 
 
@@ -91,38 +91,38 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
     parts = []
     if examples:
         # The most similar case comes last, since a model copies the end of a prompt most easily.
-        cases = "\n\n".join(map(_example, reversed(examples)))
+        cases = "\n\n".join(map(_example_text, reversed(examples)))
         parts.append("Plans for similar questions:\n" + cases)
-    parts += map(_turn, request.history)
+    parts += map(_turn_text, request.history)
     context = {
         name: value[:MAX_VALUE_CHARACTERS] if isinstance(value, str) else value
         for name, value in request.context.items()
         if value is not None
     }
-    text = json.dumps(context, ensure_ascii=False)[: 10 * MAX_VALUE_CHARACTERS] if context else ""
+    fields = json.dumps(context, ensure_ascii=False)[: 10 * MAX_VALUE_CHARACTERS] if context else ""
     if request.failures:
-        failed = "\n".join(f"- {step}: {reason}" for step, reason in request.failures.items())
-        calls = f"Already called, without results, and not to be called again:\n{failed}"
+        calls = "\n".join(f"- {step}: {reason}" for step, reason in request.failures.items())
+        failures = f"Already called, without results, and not to be called again:\n{calls}"
         if request.fixed.steps:
-            calls += f"\nAlready called; the plan begins with these steps:\n{request.fixed}"
-        parts.append(calls)
-    parts.append(f"{_context_line(text)}Question: {request.question}\nPlan:")
+            failures += f"\nAlready called; the plan begins with these steps:\n{request.fixed}"
+        parts.append(failures)
+    parts.append(f"{_context_line(fields)}Question: {request.question}\nPlan:")
     return "\n\n".join(parts)
 
 
-def _example(example: ToolExample) -> str:
+def _example_text(example: ToolExample) -> str:
     text = f"Question: {example.query}\nPlan:\n{example.plan}"
     if not isinstance(example, PlanExample):
         return text
     text = _context_line(", ".join(example.context)) + text
-    return "\n\n".join([*map(_turn, example.history), text])
+    return "\n\n".join([*map(_turn_text, example.history), text])
 
 
-def _context_line(context: str) -> str:
-    return f"Context: {context}\n" if context else ""
+def _context_line(fields: str) -> str:
+    return f"Context: {fields}\n" if fields else ""
 
 
-def _turn(turn: Turn) -> str:
+def _turn_text(turn: Turn) -> str:
     return f"Earlier question: {turn['question']}\nEarlier answer: {turn['answer']}"
 
 

@@ -28,10 +28,10 @@ MAX_LITERAL_WORDS = 14
 
 
 class Reader:
-    """Runs a trained reader without torch. Thread-safe; the first use loads it.
+    """Runs a trained reader without torch; the first use loads it. Thread-safe.
 
-    The ``folder`` is one that ``casewright finetune reader`` wrote. Raise ``InputError`` if it
-    contains no reader.
+    ``casewright finetune reader`` wrote the ``folder``. Raise ``InputError`` if the folder contains
+    no reader.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -64,7 +64,7 @@ class Reader:
         threading.Thread(target=load, name="casewright-reader").start()
 
     def read(self, question: str, context: Mapping[str, Any]) -> EncodedQuestion:
-        """Return an encoded question with its context; the longer is truncated if necessary."""
+        """Return the encoded question and context; the tokenizer truncates the longer of them."""
         tokenizer, encoder, layers = self._load()
         encoded = read_input(tokenizer, question, context)
         states = encoder.read(encoded.ids, encoded.types)[None]
@@ -103,8 +103,8 @@ class EncodedQuestion:
         sentence = np.cumsum([word.after_break for word in encoded.words])
         distance = positions[None] - positions[:, None]
         same_sentence = sentence[None] == sentence[:, None]
-        # True for pairs of a first and a last word that can be a literal.
-        self._is_literal = (distance >= 0) & (distance < MAX_LITERAL_WORDS) & same_sentence
+        # True for a first word (row) and a last word (column) between which a literal can be.
+        self._can_be_literal = (distance >= 0) & (distance < MAX_LITERAL_WORDS) & same_sentence
 
     def next_sub_queries(
         self, prefixes: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
@@ -114,7 +114,7 @@ class EncodedQuestion:
         A prefix is a sequence of sub-queries, each a template's number and its literals.
         """
         width = len(self.input.ids)
-        previous = [[self._layers.start, *(n for n, _ in prefix)] for prefix in prefixes]
+        previous = [[self._layers.start, *(number for number, _ in prefix)] for prefix in prefixes]
         no_weights = np.zeros(width, dtype=np.float32)
         literal_weights = [
             [no_weights, *(self.input.coverage(spans, width) for _, spans in prefix)]
@@ -127,10 +127,10 @@ class EncodedQuestion:
     def literals(
         self, decoded: Sequence[Floats], templates: Sequence[int], slots: Sequence[int]
     ) -> list[Span | None]:
-        """Return the best first and last word of each of n literals; ``None`` without words.
+        """Return the most probable span of each of n literals; ``None`` without words.
 
-        A literal is within one sentence and has at most ``MAX_LITERAL_WORDS`` words.
-        ``decoded`` and ``templates`` are those of its sub-query, ``slots`` its index there.
+        A literal is within one sentence and has at most ``MAX_LITERAL_WORDS`` words. ``decoded``
+        and ``templates`` belong to its sub-query, in which it has the index in ``slots``.
         """
         if not templates:
             return []
@@ -146,5 +146,5 @@ class EncodedQuestion:
         if not self.input.words:
             return None
         scores = start[self.input.first][:, None] + end[self.input.last][None]
-        index = int(np.where(self._is_literal, scores, -np.inf).argmax())
+        index = int(np.where(self._can_be_literal, scores, -np.inf).argmax())
         return divmod(index, len(self.input.words))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = 192
 #: Maximum numbers of sub-queries of a message, and of literals of a sub-query.
 MAX_SUB_QUERIES, MAX_SLOTS = 6, 4
-#: Maximum number of characters of a context value that the network reads; it must be one word.
+#: Maximum number of characters of a context value, a single word, that the network reads.
 MAX_VALUE_CHARACTERS = 20
 #: Indices of the first and the last word.
 Span = tuple[int, int]
@@ -43,12 +43,12 @@ class ReaderInput:
     last: list[int]
 
     def find(self, text: str) -> Span | None:
-        """Return the first and last word of a text in the question; ``None`` if it is no span."""
-        span = [normalized(word.text) for word in words_of(text)]
+        """Return the span of a text; ``None`` if the text is no span of the question."""
+        text_words = [normalized(word.text) for word in words_of(text)]
         words = [normalized(word.text) for word in self.words]
-        for start in range(len(words) - len(span) + 1):
-            if span and words[start : start + len(span)] == span:
-                return start, start + len(span) - 1
+        for start in range(len(words) - len(text_words) + 1):
+            if text_words and words[start : start + len(text_words)] == text_words:
+                return start, start + len(text_words) - 1
         return None
 
     def text(self, span: Span) -> str:
@@ -74,18 +74,18 @@ def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) 
         )
         if sequence == 0 and end > start
     ]
-    words, first, last, index = [], [], [], 0
+    words, first, last, first_token = [], [], [], 0
     for word in words_of(question):
-        while index < len(tokens) and tokens[index][2] <= word.start:
-            index += 1
-        end = index
-        while end < len(tokens) and tokens[end][1] < word.end:
-            end += 1
-        if end == index:
+        while first_token < len(tokens) and tokens[first_token][2] <= word.start:
+            first_token += 1
+        end_token = first_token
+        while end_token < len(tokens) and tokens[end_token][1] < word.end:
+            end_token += 1
+        if end_token == first_token:
             break
         words.append(word)
-        first.append(tokens[index][0])
-        last.append(tokens[end - 1][0])
+        first.append(tokens[first_token][0])
+        last.append(tokens[end_token - 1][0])
     return ReaderInput(encoded.ids, encoded.type_ids, question, words, first, last)
 
 

@@ -27,7 +27,7 @@ _SELF, _CROSS = "decoder.self_attn", "decoder.multihead_attn"
 
 @dataclass(frozen=True, slots=True)
 class NextSubQueries:
-    """Scores of the next sub-query after each of n prefixes, the sub-queries so far.
+    """Scores of the next sub-query after each of n prefixes of sub-queries.
 
     Attributes:
         decoded: The network's states, array (n, size).
@@ -42,7 +42,7 @@ class NextSubQueries:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Encoded messages, to which decoder and pointers attend.
+    """Encoded messages; the decoder and the pointers attend to them.
 
     Attributes:
         states: States of tokens (n, tokens, size).
@@ -70,8 +70,8 @@ class ReaderLayers:
         for name in (_SELF, _CROSS):
             # The network's weights have query, key and value concatenated.
             for kind in ("weight", "bias"):
-                thirds = np.split(weights[f"{name}.in_proj_{kind}"], 3)
-                split_weights |= {f"{name}.{n}.{kind}": third for n, third in enumerate(thirds)}
+                parts = np.split(weights[f"{name}.in_proj_{kind}"], 3)
+                split_weights |= {f"{name}.{n}.{kind}": part for n, part in enumerate(parts)}
         self._template_embedding, self._position_embedding, self._slot_embedding = (
             weights[f"{name}.weight"] for name in ("form", "place", "slot")
         )

@@ -20,7 +20,7 @@ from torch.nn import functional
 from casewright.planner.reader_input import MAX_SLOTS, MAX_SUB_QUERIES
 from casewright.planner.reader_layers import SHARPNESS
 
-#: Dimension of a sub-query's latent, and of the pointers' keys.
+#: Dimensions of a sub-query's latent, and of a key or query of the pointers.
 LATENT, KEY = 128, 128
 
 
@@ -60,8 +60,8 @@ class ReaderNetwork(nn.Module):
 
     def encode(self, ids: Tensor, types: Tensor, mask: Tensor) -> Tensor:
         """Return token states (batch, width, size)."""
-        out: Tensor = self.encoder(input_ids=ids, attention_mask=mask, token_type_ids=types)[0]
-        return out
+        states: Tensor = self.encoder(input_ids=ids, attention_mask=mask, token_type_ids=types)[0]
+        return states
 
     def decode(
         self, states: Tensor, mask: Tensor, previous_templates: Tensor, literal_weights: Tensor
@@ -80,13 +80,13 @@ class ReaderNetwork(nn.Module):
         positions = self.place(torch.arange(count, device=device))
         decoder_inputs = self.form(previous_templates) + positions + literal_weights @ states
         causal_mask = torch.ones(count, count, dtype=torch.bool, device=device).triu(1)
-        out = self.decoder(
+        states = self.decoder(
             decoder_inputs,
             self.memory(states),
             tgt_mask=causal_mask,
             memory_key_padding_mask=mask == 0,
         )
-        decoded: Tensor = self.norm(out)
+        decoded: Tensor = self.norm(states)
         return decoded
 
     def latents(self, decoded: Tensor) -> Tensor:

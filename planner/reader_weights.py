@@ -47,7 +47,7 @@ class TemplateExample:
 
 @dataclass(frozen=True, slots=True)
 class ReaderCard:
-    """Card of a reader: templates in the network's order, LoRA's scale, record of the training."""
+    """Card of a reader: its templates in the network's order, LoRA's scale, and training record."""
 
     templates: tuple[TemplateExample, ...]
     scale: float
@@ -75,7 +75,7 @@ def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
         for name, tensor in network.state_dict().items()
         if not name.startswith("encoder.") or "lora_" in name
     }
-    halves = {name: tensor.to(torch.float16).contiguous() for name, tensor in weights.items()}
+    half_weights = {name: tensor.to(torch.float16).contiguous() for name, tensor in weights.items()}
     data = {
         "format": FORMAT,
         "encoder": "all-MiniLM-L6-v2",
@@ -86,7 +86,7 @@ def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
         ],
         "training": card.training,
     }
-    write_files(folder, halves, data, (WEIGHTS, CARD))
+    write_files(folder, half_weights, data, (WEIGHTS, CARD))
 
 
 def read_card(folder: Path) -> ReaderCard:
@@ -97,7 +97,8 @@ def read_card(folder: Path) -> ReaderCard:
         version = data["format"]
         if version == FORMAT:
             templates = tuple(
-                TemplateExample(f["plan"], f["ask"], f["question"]) for f in data["forms"]
+                TemplateExample(form["plan"], form["ask"], form["question"])
+                for form in data["forms"]
             )
             for template in templates:
                 template.read()
@@ -114,7 +115,7 @@ def read_card(folder: Path) -> ReaderCard:
 
 
 def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32]]:
-    """Return all weights, LoRA's merged into the encoder's; raise ``InputError`` for misfits."""
+    """Return all weights, with LoRA merged; raise ``InputError`` if they do not fit the network."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 

@@ -18,7 +18,7 @@ from casewright.tools import Toolbox, whole_number
 
 #: Maximum number of characters of a question.
 MAX_QUESTION_CHARACTERS = 8000
-#: Maximum number of characters of a language model's invalid plan in a result.
+#: Maximum number of characters of ``PlanResult.written``.
 MAX_WRITTEN_CHARACTERS = 4000
 
 
@@ -41,11 +41,10 @@ class PlanRequest:
         history: Earlier turns, which inform the plan; a plan cannot refer to them.
         fixed: Finished steps with results, with which the new plan begins; see ``continued``.
         failures: Finished calls without results, each with the reason; the calls may refer to steps
-            of ``fixed``. A reason is in Casewright's words, since retrieved text must not reach a
-            planner.
-        beyond: The budget: a function that returns how a plan exceeds it, as a sentence, or "". The
-            static checks do not call it: the plan parser and the grammar plan within the budget,
-            and steps of other planners that exceed it are removed before the plan runs.
+            of ``fixed``. Casewright words the reasons: a planner must not read retrieved text.
+        excess: Returns how a plan exceeds the budget, as a sentence, or "". The static checks never
+            call it. The plan parser and the grammar keep to the budget; steps of other planners
+            that exceed it are removed before the run.
     """
 
     question: str
@@ -55,7 +54,7 @@ class PlanRequest:
     max_steps: int = MAX_STEPS
     fixed: Plan = field(default_factory=lambda: Plan(()))
     failures: Mapping[Step, str] = field(default_factory=dict)
-    beyond: BudgetCheck = unbounded
+    excess: BudgetCheck = unbounded
 
     def __post_init__(self) -> None:
         check_question(self.question)
@@ -69,9 +68,9 @@ class PlanRequest:
 
     def max_calls(self) -> dict[str, int]:
         """Return the maximum number of calls of each tool that the budget limits."""
-        if self.beyond is unbounded:
+        if self.excess is unbounded:
             return {}
-        limits = {t.name: max_calls(t.name, self.beyond, self.max_steps) for t in self.toolbox}
+        limits = {t.name: max_calls(t.name, self.excess, self.max_steps) for t in self.toolbox}
         return {name: calls for name, calls in limits.items() if calls < self.max_steps}
 
     def violations(self, plan: Plan) -> Iterator[PlanError]:
@@ -87,7 +86,7 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """Valid plan, with data about how it was made.
+    """Valid plan with its planner, confidence and costs.
 
     Attributes:
         planner: Name of the planner that made the plan.
@@ -162,12 +161,12 @@ class BatchPlanner(Planner, Protocol):
 
 
 def milliseconds_since(started: float) -> float:
-    """Return the milliseconds since a value of ``time.perf_counter``."""
+    """Return the milliseconds since ``started``, a value of ``time.perf_counter``."""
     return (time.perf_counter() - started) * 1000
 
 
 def check_question(question: Any) -> None:
-    """Raise ``InputError`` if this is not a valid question."""
+    """Raise ``InputError`` if a value is not a valid question."""
     if not isinstance(question, str):
         raise InputError(f"The question is {type(question).__name__}, not text. Give a text.")
     if not question.strip():
@@ -188,7 +187,7 @@ def check_question(question: Any) -> None:
 
 
 def check_context(context: Any) -> None:
-    """Raise ``InputError`` if this is not a JSON object."""
+    """Raise ``InputError`` if a context is not a JSON object."""
     if not isinstance(context, Mapping) or not all(isinstance(key, str) for key in context):
         raise InputError(
             f"The context is {type(context).__name__}, not a JSON object. "
@@ -218,7 +217,7 @@ def check_storable(value: Any) -> None:
 
 
 def check_history(history: Any) -> None:
-    """Raise ``InputError`` if this is not a list of earlier turns."""
+    """Raise ``InputError`` if a history is not a list of earlier turns."""
     turns = history if isinstance(history, (list, tuple)) else [None]
     for turn in turns:
         texts = [turn.get(key) for key in Turn.__annotations__] if isinstance(turn, Mapping) else []

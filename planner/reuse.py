@@ -15,44 +15,44 @@ from casewright.planner.fallback import fallback_plan
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
 
-#: Maximum number of plans that are checked for a request, and of alternatives in a result.
+#: Maximum numbers of plans that are checked for a request, and of alternatives in a result.
 MAX_PLANS, MAX_ALTERNATIVES = 16, 2
 
 
 class _OneBlasThread:
-    """Limits BLAS to one thread while plans are made; the last one to end restores the setting.
+    """Limits BLAS to one thread while any planner plans.
 
-    OpenBLAS uses all cores even for small matrix products, and its idle threads spin, which tripled
-    the CPU time and slowed concurrent requests. Threadpoolctl lets one thread at a time set the
-    limit, and restores it when that thread's block ends, while others still plan. An OpenBLAS with
-    OpenMP has a limit for each thread, which each plan sets.
+    OpenBLAS uses all cores even for small matrix products, and its idle threads spin. This tripled
+    the CPU time and slowed concurrent requests. Threadpoolctl would restore the setting when the
+    thread that set the limit ends its block, while other threads still plan; here, the last thread
+    restores it. An OpenBLAS with OpenMP has a limit for each thread, so each thread sets its own.
     """
 
     def __init__(self) -> None:
-        self._lock, self._plans = threading.Lock(), 0
+        self._lock, self._active = threading.Lock(), 0
         self._limit: Any = None
-        self._own = threading.local()
+        self._thread_state = threading.local()
 
     def __enter__(self) -> None:
         controller = get_cached_controller()
         if any(library.get("threading_layer") == "openmp" for library in controller.info()):
             limit = controller.limit(limits=1, user_api="blas")
-            self._own.__dict__.setdefault("limits", []).append(limit)
+            self._thread_state.__dict__.setdefault("limits", []).append(limit)
             return
         with self._lock:
-            if not self._plans:
+            if not self._active:
                 self._limit = controller.limit(limits=1, user_api="blas")
-                # Another thread may have to restore it.
+                # Another thread may restore the setting.
                 OpenBLASController.clear_controlling_thread()
-            self._plans += 1
+            self._active += 1
 
     def __exit__(self, *exception: object) -> None:
-        if limits := self._own.__dict__.get("limits"):
+        if limits := self._thread_state.__dict__.get("limits"):
             limits.pop().restore_original_limits()
             return
         with self._lock:
-            self._plans -= 1
-            if not self._plans:
+            self._active -= 1
+            if not self._active:
                 self._limit.restore_original_limits()
                 OpenBLASController.clear_controlling_thread()
 
@@ -75,10 +75,10 @@ class ScoredPlan(NamedTuple):
 
 
 def explain_confidence(planner: str, probabilities: Sequence[float]) -> str:
-    """Return a clause with the first two probabilities: the plan's and that of the next one."""
-    first, *others = probabilities
-    second = f"the next {others[0]:.2g}" if others else "no other was found"
-    return f"{planner} gives it a probability of {first:.2g}, {second}"
+    """Return a clause with the first two probabilities: those of a plan and of the next one."""
+    probability, *others = probabilities
+    next_plan = f"the next {others[0]:.2g}" if others else "no other was found"
+    return f"{planner} gives it a probability of {probability:.2g}, {next_plan}"
 
 
 class PlanSource(Protocol):
@@ -122,7 +122,7 @@ class ReusePlanner:
             return first_valid(self.name, plans, request, started)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the same as ``plan``, which takes only milliseconds."""
+        """Return the same as ``plan``; it blocks the event loop for only milliseconds."""
         return self.plan(request)
 
 

@@ -27,7 +27,7 @@ _EXAMPLES_PATH = ("data", "manifest", "data", "tevo", "shots")
 
 
 def adapter_folder(folder: Path | None = None) -> Path:
-    """Return a folder, by default the packaged adapter's; raise ``InputError`` without adapter."""
+    """Return a folder, by default the packaged one; raise ``InputError`` if it has no adapter."""
     adapter = folder or FOLDER
     if not has_adapter(adapter):
         raise InputError(
@@ -40,10 +40,10 @@ def adapter_folder(folder: Path | None = None) -> Path:
 
 def adapter_example_count(folder: Path | None = None) -> int:
     """Return the number of plan cases in the prompts with which an adapter was trained."""
-    value: Any = read_card(adapter_folder(folder))
+    entry: Any = read_card(adapter_folder(folder))
     for key in _EXAMPLES_PATH:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, int) and value >= 0 else EXAMPLES
+        entry = entry.get(key) if isinstance(entry, dict) else None
+    return entry if isinstance(entry, int) and entry >= 0 else EXAMPLES
 
 
 def has_adapter(folder: Path | None = None) -> bool:

@@ -44,7 +44,7 @@ def normalized(text: str) -> str:
 def is_span(text: str, question: str) -> bool:
     """Return True if the text is one or more whole, adjacent words of the question.
 
-    Case and white space do not count; the text must start and end with a word character.
+    Case and white space are ignored; the text must start and end with a word character.
     """
     span, message = normalized(text), normalized(question)
     runs = [run.span() for run in RUNS.finditer(message)]

@@ -15,7 +15,7 @@ from casewright.planner.plan import Literal, Plan, Step, Value, context_fields, 
 from casewright.planner.spans import is_span
 from casewright.tools.spec import NO_EVIDENCE
 
-#: Placeholder in a template for words of the question; it is called an open literal, or slot.
+#: Open literal: a template's placeholder for words of the question. Its position is called a slot.
 OPEN = Literal("")
 
 
@@ -30,17 +30,17 @@ class SubQuery:
 
     @property
     def template(self) -> str:
-        """Text of the steps; sub-queries with equal templates differ only in the user's words."""
+        """Text of the steps, equal for sub-queries that differ only in words of the question."""
         return "; ".join(map(str, self.steps))
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools in the order of the steps."""
+        """Names of the tools, in the order of the steps."""
         return tuple(step.tool for step in self.steps)
 
     @property
     def slots(self) -> list[tuple[int, str]]:
-        """Open literals, each as step index and parameter."""
+        """Slots of open literals, each as step index and parameter."""
         return [
             (index, name)
             for index, step in enumerate(self.steps)
@@ -62,8 +62,8 @@ class SubQuery:
 def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]]:
     """Return the sub-queries of a plan, each with the texts of its open literals.
 
-    They are in the order of their last steps. A text that is no span of the question stays in the
-    template. A plan with invalid references has no sub-queries.
+    The sub-queries are in the order of their last steps. A text that is no span of the question
+    stays in the template. A plan with invalid references has no sub-queries.
     """
     numbered = list(enumerate(plan.steps, 1))
     if any(not 1 <= ref.step < number for number, step in numbered for ref in step.references()):
@@ -71,10 +71,10 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
     referenced = {ref.step for step in plan.steps for ref in step.references()}
     positions: dict[int, int] = {}
     sub_queries = []
-    for last in (number for number, _ in numbered if number not in referenced):
+    for last_number in (number for number, _ in numbered if number not in referenced):
         steps: list[Step] = []
         texts: list[str] = []
-        for number in sorted(with_dependencies(plan, last) - positions.keys()):
+        for number in sorted(with_dependencies(plan, last_number) - positions.keys()):
             positions[number] = position = len(positions)
             step = plan.steps[number - 1]
             distances = {ref.step: position - positions[ref.step] for ref in step.references()}
@@ -114,9 +114,9 @@ def with_dependencies(plan: Plan, number: int) -> set[int]:
     numbers: set[int] = set()
     pending = [number]
     while pending:
-        if (step := pending.pop()) not in numbers:
-            numbers.add(step)
-            pending += [ref.step for ref in plan.steps[step - 1].references()]
+        if (next_number := pending.pop()) not in numbers:
+            numbers.add(next_number)
+            pending += [ref.step for ref in plan.steps[next_number - 1].references()]
     return numbers
 
 

@@ -24,38 +24,38 @@ from casewright.planner.reuse import PlanSource, ScoredPlan, explain_confidence,
 from casewright.planner.sub_queries import SubQuery, joined_plan, without_no_evidence
 from casewright.tools import NO_EVIDENCE
 
-#: Width of the beam, and number of templates that are tried after each hypothesis.
+#: Width of the beam, and number of templates that may extend each hypothesis.
 BEAM = 4
 #: Confidence below which the user is asked what was meant. Of the first questions of the shop's 48
 #: tuning conversations, 4 have a lower confidence, and 3 of these have wrong plans.
 ASKS_BELOW = 0.6
-#: Nats that a plan with an untrained tool may lie below the source's best plan, for each nat of the
-#: reader's surprise (minus the log-probability of the reader's best plan). Chosen from 10 to 30 on
-#: messages of the validation toolboxes and of the shop; 15 to 30 plan them about equally well.
+#: The log-probability of a plan with an untrained tool may be below its source's highest one by so
+#: many nats for each nat of surprise, which is minus the log-probability of the reader's best plan.
+#: Of 10 to 30, the values from 15 on plan the validation toolboxes and the shop about equally well.
 SURPRISE_WEIGHT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """First sub-queries of a plan; ``inputs`` has the template number and literals of each."""
+    """First sub-queries of a plan; ``inputs`` has their template numbers and literals."""
 
     score: float
     inputs: tuple[tuple[int, tuple[Span | None, ...]], ...] = ()
     sub_queries: tuple[SubQuery, ...] = ()
 
     @property
-    def length(self) -> int:
+    def step_count(self) -> int:
         return sum(len(sub_query.steps) for sub_query in self.sub_queries)
 
     @property
     def repeats(self) -> bool:
-        """True if the last sub-query occurs twice with the same words and needs no earlier step."""
+        """True if the last sub-query repeats an earlier one, words included, and is independent."""
         *earlier, last = zip(self.sub_queries, (spans for _, spans in self.inputs), strict=True)
         return last in earlier and last[0].reach == 0
 
-    def extended(self, score: float, *more: SubQuery) -> _Hypothesis:
-        """Return the hypothesis with another sub-query, or at its end with none."""
-        return _Hypothesis(self.score + score, self.inputs, (*self.sub_queries, *more))
+    def extended(self, score: float, *sub_queries: SubQuery) -> _Hypothesis:
+        """Return the hypothesis with another sub-query, or without one the complete hypothesis."""
+        return _Hypothesis(self.score + score, self.inputs, (*self.sub_queries, *sub_queries))
 
 
 #: A hypothesis without its last ``inputs``, the last template's number, and the decoder's state.
@@ -66,8 +66,8 @@ class SubQueryReuse:
     """Source of plans that combine sub-queries.
 
     The reader's templates call only tools of its training. A plan from ``untrained`` that calls
-    another tool comes first if it is that source's best plan, or nearly as probable as the best one
-    while the reader finds the message improbable.
+    another tool comes first if it is the best plan of ``untrained``, or nearly as probable as the
+    best one while the reader finds the message improbable.
 
     Args:
         untrained: Source of plans for other tools; by default the plan parser.
@@ -78,7 +78,7 @@ class SubQueryReuse:
         self._untrained_source = untrained
         self._trained = {NO_EVIDENCE.name, *(tool for t in reader.templates for tool in t.tools)}
         plans = [Plan(template.steps) for template in reader.templates]
-        self._needs = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
+        self._needed = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
         self._reach = np.array([template.reach for template in reader.templates])
         self._lengths = np.array([len(template.steps) for template in reader.templates])
         self._earlier_fields = [_earlier_fields(template) for template in reader.templates]
@@ -98,12 +98,12 @@ class SubQueryReuse:
         A plan's confidence is the reader's probability of its sub-queries.
         """
         question = self._reader.read(request.question, request.context)
-        finished = self._search(question, request)
+        hypotheses = self._hypotheses(question, request)
         if tools := self.untrained_tools(request):
-            surprise = -max((hypothesis.score for hypothesis in finished), default=0.0)
-            yield from self._with_untrained(request, tools, SURPRISE_WEIGHT * surprise)
-        probabilities = [math.exp(hypothesis.score) for hypothesis in finished]
-        for number, hypothesis in enumerate(finished):
+            surprise = -max((hypothesis.score for hypothesis in hypotheses), default=0.0)
+            yield from self._plans_with_untrained_tools(request, tools, SURPRISE_WEIGHT * surprise)
+        probabilities = [math.exp(hypothesis.score) for hypothesis in hypotheses]
+        for number, hypothesis in enumerate(hypotheses):
             texts = [
                 [request.question if span is None else question.input.text(span) for span in spans]
                 for _, spans in hypothesis.inputs
@@ -113,15 +113,15 @@ class SubQueryReuse:
             asks_back = probabilities[number] < ASKS_BELOW
             yield ScoredPlan(without_no_evidence(plan), probabilities[number], asks_back, because)
 
-    def _with_untrained(
+    def _plans_with_untrained_tools(
         self, request: PlanRequest, tools: Set[str], tolerance: float
     ) -> Iterator[ScoredPlan]:
         """Yield the best plan that calls one of these tools, which the reader was not trained on.
 
-        Nothing is yielded if the plan's score is more than ``tolerance`` nats below the best one's.
+        Yield none if its score is more than ``tolerance`` nats below the source's highest score.
         """
         best: ScoredPlan | None = None
-        # If the parser cannot read so many tools, the plan uses only the reader's tools.
+        # If the parser cannot read all tools, the plan uses only the reader's tools.
         with suppress(InputError):
             for scored in valid_plans(self._untrained, request):
                 best = best or scored
@@ -131,21 +131,21 @@ class SubQueryReuse:
                     yield scored
                 return
 
-    def _search(self, question: EncodedQuestion, request: PlanRequest) -> list[_Hypothesis]:
-        """Return complete hypotheses, the most probable first."""
+    def _hypotheses(self, question: EncodedQuestion, request: PlanRequest) -> list[_Hypothesis]:
+        """Return the results of the beam search, the most probable first."""
         templates = self._reader.templates
         names = set(request.toolbox.names)
         present = {field for field, value in request.context.items() if value is not None}
-        usable = np.array([tools <= names and fields <= present for tools, fields in self._needs])
-        reach, lengths = self._reach, self._lengths
+        usable = np.array([tools <= names and fields <= present for tools, fields in self._needed])
+        reach, lengths, max_steps = self._reach, self._lengths, request.max_steps
         active, finished = [_Hypothesis(0.0)], list[_Hypothesis]()
         for position in range(MAX_SUB_QUERIES):
             next_scores = question.next_sub_queries([hypothesis.inputs for hypothesis in active])
             candidates: list[_Candidate] = []
             for row, hypothesis in enumerate(active):
                 logits = next_scores.scores[row].copy()
-                steps = hypothesis.length
-                allowed = usable & (reach <= steps) & (steps + lengths <= request.max_steps)
+                step_count = hypothesis.step_count
+                allowed = usable & (reach <= step_count) & (step_count + lengths <= max_steps)
                 tools = [tool for s in hypothesis.sub_queries for tool in s.tools]
                 for number in np.flatnonzero(allowed & (reach > 0)):
                     allowed[number] = all(
@@ -161,7 +161,7 @@ class SubQueryReuse:
                 scores = logits - np.logaddexp.reduce(logits)
                 if position:
                     finished.append(hypothesis.extended(float(scores[0])))
-                # One more than the beam's width, since the end, number 0, may be among them.
+                # More than the beam's width, since the end (number 0) may be one of the numbers.
                 for number in np.argsort(-scores, kind="stable")[: BEAM + 1]:
                     if number and np.isfinite(scores[number]):
                         longer = hypothesis.extended(float(scores[number]), templates[number - 1])
@@ -190,21 +190,21 @@ def _add_literals(question: EncodedQuestion, candidates: Sequence[_Candidate]) -
         for row, (hypothesis, _, _) in enumerate(candidates)
         for slot in range(len(hypothesis.sub_queries[-1].slots))
     ]
-    spans = question.literals(
+    read_spans = question.literals(
         [candidates[row][2] for row, _ in slots],
         [candidates[row][1] for row, _ in slots],
         [slot for _, slot in slots],
     )
     literals: list[list[Span | None]] = [[] for _ in candidates]
-    for (row, _), span in zip(slots, spans, strict=True):
+    for (row, _), span in zip(slots, read_spans, strict=True):
         literals[row].append(span)
     return [
-        replace(hypothesis, inputs=(*hypothesis.inputs, (number, tuple(texts))))
-        for (hypothesis, number, _), texts in zip(candidates, literals, strict=True)
+        replace(hypothesis, inputs=(*hypothesis.inputs, (number, tuple(spans))))
+        for (hypothesis, number, _), spans in zip(candidates, literals, strict=True)
     ]
 
 
 def _earlier_fields(sub_query: SubQuery) -> list[tuple[int, str]]:
-    """Return the references to steps before a sub-query, each as distance to them and field."""
+    """Return the references to steps before a sub-query, each as the step's distance and field."""
     references = ((i, r) for i, step in enumerate(sub_query.steps) for r in step.references())
     return [(r.step - index, r.field) for index, r in references if r.step > index]

@@ -33,7 +33,7 @@ def validate_plan(
     context: Mapping[str, Any],
     max_steps: int = MAX_STEPS,
 ) -> None:
-    """Raise ``PlanError`` with a plan's first violation, if any: its step, rule and correction."""
+    """Raise a plan's first violation, if any: a ``PlanError`` with step, rule and correction."""
     for error in violations(plan, toolbox, question=question, context=context, max_steps=max_steps):
         raise error
 
@@ -169,11 +169,11 @@ class _StepCheck:
             )
 
     def _check_source(
-        self, parameter: Parameter, source: Source, shown: str
+        self, parameter: Parameter, source: Source, value_text: str
     ) -> Iterator[PlanError]:
         if source not in parameter.sources:
             yield self.error(
-                f"{parameter.name} may not be {shown}.",
+                f"{parameter.name} may not be {value_text}.",
                 f"It takes {parameter.signature().partition(': ')[2]}.",
             )
 

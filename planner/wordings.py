@@ -1,4 +1,4 @@
-"""Reuses the plan of a case whose question has the message's words, except for literals."""
+"""Reuses the plan of a case if its question has the words of the message, except for literals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright.stores import Case
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Place of a literal: its arguments (step index, parameter), and maximum number of words."""
+    """Position of a literal, with its arguments (step index, parameter) and a maximum of words."""
 
     arguments: tuple[tuple[int, str], ...]
     max_words: int
@@ -22,16 +22,16 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """Plan case: its question as words and slots, the set of these words, context fields, plan."""
+    """Plan case with its question as words and slots; ``words`` is the set of these words."""
 
     parts: tuple[str | _Slot, ...]
     words: frozenset[str]
-    fields: frozenset[str]
+    context_fields: frozenset[str]
     plan: Plan
 
 
 class CaseWordings:
-    """Index of plan cases, none of them a follow-up, by the words of their questions."""
+    """Index of plan cases by the words of their questions; the cases must not be follow-ups."""
 
     def __init__(self, cases: Iterable[Case]) -> None:
         self._wordings: list[_Wording] = []
@@ -46,21 +46,21 @@ class CaseWordings:
             self._plans[words, fields] = plan
 
     def plan(self, request: PlanRequest) -> Plan | None:
-        """Return the plan of the case with the most words, with the message's literals.
+        """Return the plan of the fitting case with the most words, with the message's literals.
 
         Return ``None`` if no case fits. A case fits if it has the same context fields, and if its
         words, without the literals, occur in the message in the same order and are more than half
-        of the message.
+        of the message's words.
         """
         words = words_of(request.question)
         normalized_words = tuple(normalized(word.text) for word in words)
-        present = frozenset(normalized_words)
+        message_words = frozenset(normalized_words)
         fields = frozenset(name for name, value in request.context.items() if value is not None)
         if (plan := self._plans.get((normalized_words, fields))) is not None:
             return plan
         best, best_count = None, 0
         for wording in self._wordings:
-            if wording.fields != fields or not wording.words <= present:
+            if wording.context_fields != fields or not wording.words <= message_words:
                 continue
             count = sum(isinstance(part, str) for part in wording.parts)
             # If a message is mostly literals, the words between them are weak evidence.
@@ -87,10 +87,10 @@ def _normalized_words(text: str) -> tuple[str, ...]:
 def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
     """Return a question's words, with slots in place of its plan's literals."""
     parts: list[str | _Slot] = list(words)
-    by_text: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    arguments_by_words: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     for step, name, text in text_literals(plan):
-        by_text.setdefault(_normalized_words(text), []).append((step, name))
-    for text_words, arguments in by_text.items():
+        arguments_by_words.setdefault(_normalized_words(text), []).append((step, name))
+    for text_words, arguments in arguments_by_words.items():
         size = len(text_words)
         starts = (n for n in range(len(parts)) if tuple(parts[n : n + size]) == text_words)
         if size and (start := next(starts, None)) is not None:
@@ -101,18 +101,18 @@ def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
 def _alignments(
     parts: Sequence[str | _Slot], words: Sequence[Word], normalized_words: Sequence[str], start: int
 ) -> Iterator[list[tuple[_Slot, tuple[int, int]]]]:
-    """Yield alignments with the words from ``start`` on: each slot with the range of its words."""
+    """Yield alignments of the parts with the words from ``start`` on: slots with word ranges."""
     if not parts:
         if start == len(words):
             yield []
         return
-    part, rest = parts[0], parts[1:]
+    part, next_parts = parts[0], parts[1:]
     if isinstance(part, str):
         if start < len(words) and normalized_words[start] == part:
-            yield from _alignments(rest, words, normalized_words, start + 1)
+            yield from _alignments(next_parts, words, normalized_words, start + 1)
         return
     for end in range(start + 1, min(start + part.max_words, len(words)) + 1):
         if end > start + 1 and words[end - 1].after_break:
             break
-        for others in _alignments(rest, words, normalized_words, end):
-            yield [(part, (start, end)), *others]
+        for next_ranges in _alignments(next_parts, words, normalized_words, end):
+            yield [(part, (start, end)), *next_ranges]

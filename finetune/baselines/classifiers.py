@@ -30,7 +30,7 @@ from casewright.finetune.plan_shape import argument_sources, last_tools, shape
 from casewright.planner import AnnotatedQuery, PlanRequest, PlanResult, parse_plan
 from casewright.planner.fallback import fallback_plan
 from casewright.planner.plan import Literal, Plan, QuestionRef, text_literals, with_literals
-from casewright.planner.plan_cases import runnable
+from casewright.planner.plan_cases import can_run
 from casewright.planner.spans import Word, is_span, normalized, words_of
 from casewright.stores import Encoder
 from casewright.tools import alias
@@ -243,7 +243,7 @@ class PlanEnsemble:
         votes = np.where(self.described, -np.logaddexp(0, -logits), -np.logaddexp(0, logits))
         scores = votes.sum(axis=1) + PRIOR * np.log(self.counts)
         for index in np.argsort(-scores, kind="stable"):
-            if runnable(self.shapes[index], request):
+            if can_run(self.shapes[index], request):
                 yield self.shapes[index]
 
 

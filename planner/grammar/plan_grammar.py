@@ -95,7 +95,7 @@ class PlanGrammar:
         if references:
             terminals[REFERENCE] = f"{REFERENCE}:{'|'.join(references)}"
         steps = [Step(name) for name in earlier]
-        exhausted = [t.name for t in toolbox if request.beyond(Plan((*steps, Step(t.name))))]
+        exhausted = [t.name for t in toolbox if request.excess(Plan((*steps, Step(t.name))))]
         request = replace(request, toolbox=toolbox.without(*exhausted))
         done = f'|"{DONE}"' if earlier else ""
         start = f'start:"s{len(earlier) + 1} = "{CALL_RULE}{done}\n'

@@ -23,9 +23,9 @@ _SEVERAL = re.compile(
     r"|\bwhich one\b(?!.*\bor\b)|\bof (?:them|these|those)\b",
     re.I,
 )
-#: "Which is lighter?" refers to the last entities, unless the question names alternatives.
+#: "Which", as in "which is lighter?", refers to the last entities, unless "or" names alternatives.
 _WHICH = re.compile(r"^(?:and )?(which) (?:is|are|has|have|do|does|would)\b(?!.*\bor\b)", re.I)
-#: Words that may follow "the second" or "the other" if no noun does.
+#: Words that may follow "the second" or "the other" directly, without a noun.
 _NEXT_WORDS = (
     r"is|are|was|has|have|had|do|does|did|can|could|will|would|need|needs|come|comes|cost|weigh|in"
 )
@@ -33,8 +33,8 @@ _ORDINAL = re.compile(
     rf"\bthe ({'|'.join(_ORDINALS)})(?:{_ONE}|(?= (?:{_NEXT_WORDS})\b)|(?!\s*\w))", re.I
 )
 _OTHER = re.compile(rf"\bthe other(?:{_ONE}|(?= (?:{_NEXT_WORDS})\b)|(?!\s*\w))", re.I)
-_CHEAP = re.compile(rf"\bthe cheap(?:er|est)(?:{_ONE}|(?!\s*\w))", re.I)
-_EXPENSIVE = re.compile(
+_CHEAPEST = re.compile(rf"\bthe cheap(?:er|est)(?:{_ONE}|(?!\s*\w))", re.I)
+_MOST_EXPENSIVE = re.compile(
     rf"\bthe (?:(?:more|most) expensive|dear(?:er|est)|pric(?:ier|iest))(?:{_ONE}|(?!\s*\w))", re.I
 )
 _ATTRIBUTE = re.compile(rf"\bthe ([\w-]+){_ONE}", re.I)
@@ -86,7 +86,8 @@ _QUESTION_WORDS = frozenset(
         "aren't let compare",
     )
 )
-_LEADING = re.compile(
+#: Prepositions, verbs and articles before the subject of an elliptic question.
+_PREFIX = re.compile(
     r"^(?:(?:of|about|for|on|with|to|in|is|does|do|are|can|has|the|a|an|my|your|our)\s+)+", re.I
 )
 _THIS_PAGE = re.compile(
@@ -95,7 +96,7 @@ _THIS_PAGE = re.compile(
     re.I,
 )
 _DEMONSTRATIVE = re.compile(r"^(?:this|that|these|those)(?: ones?)?$", re.I)
-#: "Does this too?"
+#: An elliptic question with a demonstrative, such as "does this too?"
 _ELLIPTIC_DEMONSTRATIVE = re.compile(
     r"^(?:and )?(?:is|does|do|can|has|have|are|will) ((?:this|that|these|those)(?: ones?)?)"
     r"(?: too| as well)?$",
@@ -108,16 +109,15 @@ _BARE_ONE = re.compile(
     r" (?P<one>ones?)\b",
     re.I,
 )
-#: The words before "one" if it stands for a named entity, as in "the red one".
+#: Words before a "one" that stands for a named entity, as in "the red one".
 _DEFINITE = re.compile(r"\b(?:the|this|that|which|these|those)(?: \w+)?\s*$", re.I)
 _ANYTHING = re.compile(
     r"^(?:(?:do you have|have you got|is there|got)\s+)?(?:anything|something)\s+"
     r"(?P<how>(?P<comparative>\w+er\b|(?:more|less) \w+)|(?:in|with|without|under|below|made)\b.*)",
     re.I,
 )
-#: A question with at most this number of words may lack its subject.
-_MAX_SHORT_QUESTION_WORDS = 9
-_MAX_SUBJECT_WORDS = 6
+#: Maximum numbers of words of a question that may lack its subject, and of a subject.
+_MAX_SHORT_QUESTION_WORDS, _MAX_SUBJECT_WORDS = 9, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +176,15 @@ def back_references(text: str) -> list[BackReference]:
         references.append(BackReference("several", *which.span(1)))
     add("ordinal", _ORDINAL)
     add("other", _OTHER)
-    add("price", _CHEAP, 0)
-    add("price", _EXPENSIVE, -1)
+    add("price", _CHEAPEST, 0)
+    add("price", _MOST_EXPENSIVE, -1)
     add("attribute", _ATTRIBUTE)
     add("pronoun", _PRONOUN)
     return sorted(references, key=lambda reference: reference.start)
 
 
 def new_subject(text: str) -> tuple[str, bool] | None:
-    """Return an elliptic question's subject, and True if the question corrects the previous one.
+    """Return an elliptic question's subject, and True if it corrects the last question's subject.
 
     "And the kite?" and "no, I meant the kite" ask the last question about the kite. Return ``None``
     for a complete question.
@@ -214,8 +214,8 @@ def has_conjunction(text: str) -> bool:
 
 
 def bare_subject(phrase: str) -> str:
-    """Return a phrase without leading prepositions, verbs and articles, or a final "too"."""
-    return re.sub(r"\s+(?:too|then|as well|instead)$", "", _LEADING.sub("", phrase), flags=re.I)
+    """Return a phrase without leading prepositions, verbs and articles, and without final "too"."""
+    return re.sub(r"\s+(?:too|then|as well|instead)$", "", _PREFIX.sub("", phrase), flags=re.I)
 
 
 def begins_like_question(text: str) -> bool:
@@ -234,21 +234,20 @@ def refers_to_page(phrase: str) -> bool:
     return any(pattern.match(phrase) for pattern in (_THIS_PAGE, _DEMONSTRATIVE))
 
 
-def with_kind(text: str, kind_name: str) -> str | None:
-    """Return a question with the kind instead of "one" or "anything"; ``None`` if it has neither.
+def with_noun(text: str, noun: str) -> str | None:
+    """Return a question with a noun instead of "one" or "anything"; ``None`` if it has neither.
 
     "One" that refers to a named entity, as in "the red one", is not replaced.
     """
     unpunctuated = text.rstrip(" ?!.…")
     if match := _ANYTHING.search(unpunctuated):
-        how = match["how"]
         if match["comparative"]:
-            return f"do you have a {how} {kind_name}?"
-        return f"do you have {kind_name} {how}?"
+            return f"do you have a {match['how']} {noun}?"
+        return f"do you have {noun} {match['how']}?"
     match = _BARE_ONE.search(unpunctuated)
     if match is None or _DEFINITE.search(unpunctuated[: match.start("one")]):
         return None
-    return f"{unpunctuated[: match.start('one')]}{kind_name}{unpunctuated[match.end('one') :]}?"
+    return f"{unpunctuated[: match.start('one')]}{noun}{unpunctuated[match.end('one') :]}?"
 
 
 def of_kinds(references: Sequence[BackReference], *kinds: Kind) -> list[BackReference]:

@@ -4,11 +4,11 @@ A plan cannot refer to history, so the plan of a follow-up has literals for what
 There are two methods, and neither rewrites the question:
 
 - A question with an anaphor ("and its warranty?") is planned as if the entity were on the open
-  page, as in plan cases. Then steps that find the entity by name replace the page's fields.
+  page. Then steps that find the entity by name replace the page's fields.
 - A question that only names another entity ("and the kite?") gets the last plan, in which the new
   entity replaces the old one.
 
-``question`` in a plan is the user's question as written. If this question is elliptical, the plan
+In a plan, ``question`` is the question as the user wrote it. For an elliptical question, the plan
 has a literal with the completed question instead.
 """
 
@@ -31,11 +31,11 @@ from casewright.planner.spans import RUNS, is_span, normalized
 
 #: Maximum number of earlier turns that are read.
 MAX_TURNS = 4
-#: Maximum number of characters of a literal that repeats the last question before a new one.
+#: Maximum number of characters of a literal that joins the last question and the new one.
 MAX_TOPIC_CHARACTERS = 300
 #: Maximum number of words of a follow-up; a longer question counts as complete.
 MAX_FOLLOW_UP_WORDS = 16
-#: Value of the fields of a hypothetical page.
+#: Value of the fields of an imaginary page with the entity to which a question refers.
 PLACEHOLDER = "it"
 #: Words that are no part of a name.
 _NON_NAME_WORDS = frozenset(
@@ -48,7 +48,7 @@ _NON_NAME_WORDS = frozenset(
 
 
 class HistoryReuse:
-    """Source of plans for follow-ups, given a ``PlanSource`` for single questions."""
+    """Source of plans for follow-ups; ``source`` plans single questions."""
 
     def __init__(self, source: PlanSource) -> None:
         self._source = source
@@ -67,16 +67,17 @@ class HistoryReuse:
         turns: list[PlannedTurn] = []
         for turn in request.history[-MAX_TURNS:]:
             try:
-                alone = replace(request, question=turn["question"], history=())
+                turn_request = replace(request, question=turn["question"], history=())
             except InputError:
                 # Earlier questions are unchecked; a turn with an invalid one is skipped.
                 continue
-            plans = _FollowUp(self._source, alone, turns, rebinding).plans() if turns else iter(())
-            planned = next(((plan, text) for plan, text in plans if is_valid(plan, alone)), None)
-            if planned is None and (scored := next(valid_plans(self._source, alone), None)):
-                planned = scored.plan, alone.question
-            if planned is not None:
-                plan, question = planned
+            follow_up = _FollowUp(self._source, turn_request, turns, rebinding) if turns else None
+            plans = follow_up.plans() if follow_up else iter(())
+            pair = next((pair for pair in plans if is_valid(pair[0], turn_request)), None)
+            if pair is None and (scored := next(valid_plans(self._source, turn_request), None)):
+                pair = scored.plan, turn_request.question
+            if pair is not None:
+                plan, question = pair
                 turns.append(planned_turn(question, turn["answer"], plan, rebinding))
         return turns
 
@@ -98,11 +99,10 @@ class _FollowUp:
         self._rebinding = rebinding
         self._text = back.without_discourse_markers(request.question)
         fields = rebinding.page_fields
-        # The context as if the entity to which the question refers were on the open page.
+        # A context in which the entity to which the question refers is on the open page.
         self._page_context = dict.fromkeys(sorted(fields), PLACEHOLDER)
         self._has_page = any(request.context.get(field) is not None for field in fields)
-        # The plan of this question without the earlier turns.
-        self._plan_alone = next(self._plans_for(self._text), None)
+        self._plan_without_history = next(self._plans_for(self._text), None)
         self._references = [
             reference
             for reference in back.back_references(self._text)
@@ -113,67 +113,67 @@ class _FollowUp:
         """Yield plans that use the history, each with the completed question."""
         if len(_words(self._text)) > MAX_FOLLOW_UP_WORDS:
             return
-        yield from self._with_new_subject()
-        yield from self._with_known_kind()
-        yield from self._with_referents()
-        if self._alone_uses_page():
+        yield from self._plans_with_new_subject()
+        yield from self._plans_with_known_noun()
+        yield from self._plans_about_referents()
+        if self._is_about_page():
             return
         if not self._references:
-            yield from self._with_full_names()
-        if self._plan_alone is not None and _has_no_arguments(self._plan_alone):
+            yield from self._plans_with_full_names()
+        if self._plan_without_history is not None and _has_no_arguments(self._plan_without_history):
             # Few plan cases contain words such as "and" at the beginning.
             text = back.without_conjunction(self._text)
             for plan in self._plans_for(text) if text != self._request.question else ():
                 yield plan, text
 
-    def _with_new_subject(self) -> Iterator[tuple[Plan, str]]:
+    def _plans_with_new_subject(self) -> Iterator[tuple[Plan, str]]:
         """Yield plans for the last question, but about another entity ("and the kite?")."""
         subject = back.new_subject(self._text)
         if subject is None:
             return
         phrase, corrects = subject
-        last, rebinding = self._last_turn, self._rebinding
+        last_turn, rebinding = self._last_turn, self._rebinding
         references = back.back_references(phrase)
         if back.refers_to_page(phrase):
-            page_plan = rebinding.bound_to_page(last.plan)
+            page_plan, question = rebinding.bound_to_page(last_turn.plan), last_turn.question
             if self._has_page and page_plan is not None:
-                yield rebinding.with_question(page_plan, last.question), last.question
+                yield rebinding.with_question(page_plan, question), question
             return
         is_indefinite = phrase.split()[0].casefold() in ("something", "anything")
         if is_indefinite or back.of_kinds(references, "pronoun", "several"):
             return
         if self._last_is_about_topic():
-            yield self._about_topic()
+            yield self._topic_plan()
             return
         referents = (self._conversation.referent(reference) for reference in references)
-        mention = next((referent for referent in referents if referent is not None), None)
-        name = mention.name if mention else self._full_name(back.bare_subject(phrase), corrects)
+        referent = next(filter(None, referents), None)
+        name = referent.name if referent else self._full_name(back.bare_subject(phrase), corrects)
         if name is None:
             return
-        question = _with_name_replaced(last, name)
-        if last.entities:
-            steps = enumerate(last.plan.steps)
-            finder = [index for index, step in steps if step.tool in rebinding.finders][-1]
-            plan = rebinding.with_names(last.plan, {finder: name})
-        elif not rebinding.uses_page(last.plan):
+        question = _with_name_replaced(last_turn, name)
+        if last_turn.plan_entities:
+            steps = enumerate(last_turn.plan.steps)
+            search_index = [index for index, step in steps if step.tool in rebinding.finders][-1]
+            plan = rebinding.with_names(last_turn.plan, {search_index: name})
+        elif not rebinding.uses_page(last_turn.plan):
             return
         else:
             entity = Mention(name, "", next(iter(rebinding.finders)))
-            plan = rebinding.bound_to_entities(last.plan, [entity])
+            plan = rebinding.bound_to_entities(last_turn.plan, [entity])
         if back.compares_to_last(self._text):
-            plan = concatenated(last.plan, plan)
+            plan = concatenated(last_turn.plan, plan)
         yield rebinding.with_question(plan, question), question
 
     def _full_name(self, phrase: str, corrects: bool) -> str | None:
-        """Return the name in a phrase, if any; the last entity's name completes a partial one."""
-        says_one = phrase.casefold().endswith((" one", " ones"))
-        name_part = phrase.rsplit(" ", 1)[0] if says_one else phrase
-        last_words = self._last_turn.entities[-1].name.split() if self._last_turn.entities else []
-        is_partial = says_one or (len(name_part.split()) == 1 and _is_name(name_part))
+        """Return the name in a phrase, if any; words of the last name complete a partial name."""
+        ends_with_one = phrase.casefold().endswith((" one", " ones"))
+        name_part = phrase.rsplit(" ", 1)[0] if ends_with_one else phrase
+        last_words = next((e.name.split() for e in self._last_turn.plan_entities[-1:]), [])
+        is_partial = ends_with_one or (len(name_part.split()) == 1 and _is_name(name_part))
         if is_partial and _is_name("".join(last_words)) and len(last_words) > 1:
             first_words = last_words[:-1] if corrects and len(last_words) > 2 else last_words
             return " ".join([*first_words, name_part])
-        if says_one:
+        if ends_with_one:
             return f"{name_part} {' '.join(last_words)}" if last_words else None
         if _is_name(phrase) or corrects:
             return phrase
@@ -185,51 +185,51 @@ class _FollowUp:
                 return phrase
         return None
 
-    def _with_known_kind(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that search for another entity of the last one's kind ("a lighter one")."""
+    def _plans_with_known_noun(self) -> Iterator[tuple[Plan, str]]:
+        """Yield plans that search for the noun of the last search again ("a lighter one")."""
         if self._references and not back.of_kinds(self._references, "attribute"):
             return
         turns = reversed(self._conversation.turns)
-        kind = next((turn.entities[-1].name for turn in turns if turn.entities), None)
-        question = back.with_kind(self._text, kind) if kind else None
+        noun = next((turn.plan_entities[-1].name for turn in turns if turn.plan_entities), None)
+        question = back.with_noun(self._text, noun) if noun else None
         if question is not None:
             for plan in self._plans_for(question):
                 if self._rebinding.ends_with_search(plan) and len(plan.steps) == 1:
                     yield plan, question
 
-    def _with_referents(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans about the entities to which words of the question refer."""
-        specific = back.of_kinds(self._references, "ordinal", "other", "price", "attribute")
+    def _plans_about_referents(self) -> Iterator[tuple[Plan, str]]:
+        """Yield plans about the entities to which the question refers."""
+        selections = back.of_kinds(self._references, "ordinal", "other", "price", "attribute")
         entities: list[Mention] = []
         text = self._text
         if back.of_kinds(self._references, "several"):
             if self._has_page and self._rebinding.uses_page(self._last_turn.plan):
-                yield from self._about_page_and_entity(text)
+                yield from self._plans_about_page_and_entity(text)
             entities = self._conversation.last_two()
-        elif specific:
-            # A pronoun after such a reference, as in "the last one", refers to its entity.
+        elif selections:
+            # A pronoun after words that select an entity ("the last one") refers to this entity.
             for reference in self._references:
-                if reference.start > specific[-1].start:
+                if reference.start > selections[-1].start:
                     break
-                mention = self._conversation.referent(reference)
-                if mention is not None and mention.name not in [entity.name for entity in entities]:
-                    entities.append(mention)
-            if len(specific) == 1:
-                text = f"{text[: specific[0].start]}it{text[specific[0].end :]}"
+                referent = self._conversation.referent(reference)
+                if referent is not None and referent.name not in [e.name for e in entities]:
+                    entities.append(referent)
+            if len(selections) == 1:
+                text = f"{text[: selections[0].start]}it{text[selections[0].end :]}"
         elif back.of_kinds(self._references, "pronoun"):
-            if self._alone_uses_page():
+            if self._is_about_page():
                 return
             subject = self._conversation.subject()
             if self._last_is_about_topic() and self._continues_topic():
                 page_plan = next(self._plans_for(text, self._page_context), None)
                 if subject is None or (page_plan is not None and self._only_passes_text(page_plan)):
-                    yield self._about_topic()
+                    yield self._topic_plan()
                     return
             entities = [subject] if subject is not None else []
         if entities:
-            yield from self._about_entities(entities, text, refers_back=True)
+            yield from self._plans_about_entities(entities, text, refers_back=True)
 
-    def _about_entities(
+    def _plans_about_entities(
         self, entities: Sequence[Mention], text: str, *, refers_back: bool
     ) -> Iterator[tuple[Plan, str]]:
         """Yield the plan of a question about the entities, with steps that find them by name.
@@ -241,9 +241,9 @@ class _FollowUp:
         if back.has_conjunction(text) and not any(map(self._rebinding.uses_page, plans[:1])):
             plans = list(self._plans_for(back.without_conjunction(text), self._page_context))
         if plans:
-            named = self._with_name(plans[0], entities[0])
-            if named is not None:
-                yield named, question
+            named_plan = self._named_plan(plans[0], entities[0])
+            if named_plan is not None:
+                yield named_plan, question
                 return
             if self._only_passes_text(plans[0]) and len(entities) == 1:
                 # The question is not about the entity, but for example about a policy.
@@ -253,20 +253,20 @@ class _FollowUp:
                 yield self._rebinding.bound_to_entities(plan, entities), question
                 return
 
-    def _about_page_and_entity(self, text: str) -> Iterator[tuple[Plan, str]]:
+    def _plans_about_page_and_entity(self, text: str) -> Iterator[tuple[Plan, str]]:
         """Yield plans about both the entity on the page and the last entity."""
-        page_names = [entity.name for entity in self._last_turn.in_answer[:1]]
-        others = [
+        page_names = [entity.name for entity in self._last_turn.answer_entities[:1]]
+        entities = [
             entity
             for turn in self._conversation.turns[:-1]
             for entity in turn.subjects
             if entity.name not in page_names
         ]
         plan = next(self._plans_for(text), None)
-        if others and plan is not None and self._rebinding.uses_page(plan):
-            yield concatenated(plan, self._rebinding.bound_to_entities(plan, others[-1:])), text
+        if entities and plan is not None and self._rebinding.uses_page(plan):
+            yield concatenated(plan, self._rebinding.bound_to_entities(plan, entities[-1:])), text
 
-    def _with_name(self, plan: Plan, entity: Mention) -> Plan | None:
+    def _named_plan(self, plan: Plan, entity: Mention) -> Plan | None:
         """Return the plan with searches for the entity instead of "it"; ``None`` without any."""
         names = {}
         for index, step in enumerate(plan.steps):
@@ -280,15 +280,16 @@ class _FollowUp:
                 names[index] = entity.name
         return self._rebinding.with_names(plan, names) if names else None
 
-    def _with_full_names(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans with the full name of an earlier entity, or about the last subject."""
+    def _plans_with_full_names(self) -> Iterator[tuple[Plan, str]]:
+        """Yield plans with the full names of earlier entities, or plans about the last subject."""
         text = back.without_conjunction(self._text)
         plan = next(self._plans_for(text), None)
         if plan is None:
             return
-        turns = self._conversation.turns
         by_name = {
-            entity.name: entity for turn in turns for entity in (*turn.in_answer, *turn.entities)
+            entity.name: entity
+            for turn in self._conversation.turns
+            for entity in (*turn.answer_entities, *turn.plan_entities)
         }
         names = {}
         for index, step in enumerate(plan.steps):
@@ -308,21 +309,22 @@ class _FollowUp:
             subject = self._conversation.subject()
             asks_about_part = back.begins_like_question(text) and back.has_definite_noun(text)
             if subject is not None and asks_about_part:
-                yield from self._about_entities([subject], self._text, refers_back=False)
+                yield from self._plans_about_entities([subject], self._text, refers_back=False)
             elif back.has_conjunction(self._text) and self._last_is_about_topic():
-                yield self._about_topic()
+                yield self._topic_plan()
 
     def _last_is_about_topic(self) -> bool:
         """Return True if the last turn is not about an entity, but for example about a policy."""
-        last = self._last_turn
-        return not (last.entities or last.in_answer) and self._only_passes_text(last.plan)
+        turn = self._last_turn
+        is_about_entity = bool(turn.plan_entities or turn.answer_entities)
+        return not is_about_entity and self._only_passes_text(turn.plan)
 
     def _continues_topic(self) -> bool:
-        if self._plan_alone is None:
+        if self._plan_without_history is None:
             return True
-        if _has_no_arguments(self._plan_alone) and back.begins_like_question(self._text):
+        if _has_no_arguments(self._plan_without_history) and back.begins_like_question(self._text):
             return True
-        return self._only_passes_text(self._plan_alone)
+        return self._only_passes_text(self._plan_without_history)
 
     def _only_passes_text(self, plan: Plan) -> bool:
         """Return True if a plan only passes a text to tools that find no entities."""
@@ -333,8 +335,8 @@ class _FollowUp:
             for step in plan.steps
         )
 
-    def _about_topic(self) -> tuple[Plan, str]:
-        """Return a plan that calls the last tool with the last question before the new one."""
+    def _topic_plan(self) -> tuple[Plan, str]:
+        """Return a plan that calls the last tool with both questions, and the joined questions."""
         topic = f"{self._last_turn.question} {self._text}"[-MAX_TOPIC_CHARACTERS:]
         step = self._last_turn.plan.steps[-1]
         step = Step(step.tool, tuple((name, QuestionRef()) for name, _ in step.arguments))
@@ -349,14 +351,14 @@ class _FollowUp:
             return
         yield from (scored.plan for scored in valid_plans(self._source, request))
 
-    def _alone_uses_page(self) -> bool:
-        plan = self._plan_alone if self._has_page else None
+    def _is_about_page(self) -> bool:
+        plan = self._plan_without_history if self._has_page else None
         return plan is not None and self._rebinding.uses_page(plan)
 
     def _has_antecedent(self, reference: back.BackReference) -> bool:
-        """Return True if the question itself names the entity to which its words refer."""
+        """Return True if the question itself names the entity to which a reference points."""
         text_before = self._text[: reference.start]
-        steps = self._plan_alone.steps if self._plan_alone else ()
+        steps = self._plan_without_history.steps if self._plan_without_history else ()
         values = map(self._rebinding.name_in, steps)
         names = [str(value.value) for value in values if isinstance(value, Literal)]
         names = [name for name in names if not _names_nothing(name)]
@@ -365,13 +367,13 @@ class _FollowUp:
         return reference.kind == "pronoun" and any(is_span(name, text_before) for name in names)
 
 
-def _with_name_replaced(last: PlannedTurn, name: str) -> str:
-    """Return the last question with this name instead of its entity's."""
-    for entity in last.entities:
-        start = last.question.casefold().find(entity.name.casefold())
+def _with_name_replaced(turn: PlannedTurn, name: str) -> str:
+    """Return the question of a turn with this name instead of that of its entity."""
+    for entity in turn.plan_entities:
+        start = turn.question.casefold().find(entity.name.casefold())
         if start >= 0:
-            return last.question[:start] + name + last.question[start + len(entity.name) :]
-    return last.question
+            return turn.question[:start] + name + turn.question[start + len(entity.name) :]
+    return turn.question
 
 
 def _has_no_arguments(plan: Plan) -> bool:
@@ -383,7 +385,7 @@ def _words(text: str) -> list[str]:
 
 
 def _names_nothing(name: str) -> bool:
-    """Return True if no word is part of a name, as in "the last one"."""
+    """Return True if no word can be part of a name, as in "the last one"."""
     return all(word in _NON_NAME_WORDS for word in _words(name))
 
 

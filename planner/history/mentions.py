@@ -11,8 +11,8 @@ from dataclasses import dataclass
 MAX_ANSWER_CHARACTERS = 4000
 #: A list item, in quoted answers or in answers of chat models.
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?:Looked up: )?(?P<item>.+)$")
-#: The end of the name in a list item.
-_AFTER_ITEM_NAME = re.compile(r"\s*(?:; | — | – | \[E\d|: |,|\()")
+#: A separator after the name in a list item.
+_NAME_SEPARATOR = re.compile(r"\s*(?:; | — | – | \[E\d|: |,|\()")
 #: A name in running text: adjacent capitalised words and numbers.
 _CAPITALISED = re.compile(
     r"(?P<name>[A-Z][\w'’-]*(?: (?:&|and(?= [A-Z])|of(?= [A-Z])|from(?= [A-Z])|in(?= [A-Z])) "
@@ -31,7 +31,7 @@ _NOT_NAMES = frozenset(
         "december",
     )
 )
-#: Words right after a name, which may say what it is, as in "Kestrel 12 tent".
+#: Up to four words after a name; they may say what the entity is, as in "Kestrel 12 tent".
 _NEXT_WORDS = re.compile(r"(?: [\w'’-]+){0,4}")
 #: Words at which a name ends.
 _NAME_STOPS = frozenset(
@@ -49,7 +49,7 @@ _PRICE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Name of an entity, the text about it, if any, and the tool that finds it by name, if any."""
+    """Name of an entity; if known, also the text about it and the tool that finds it by name."""
 
     name: str
     text: str = ""
@@ -67,22 +67,22 @@ class Mention:
 def mentions_in(answer: str, tool: str = "") -> list[Mention]:
     """Return mentions of the entities in an answer, each entity once.
 
-    They are the items of the answer's list, or else the names in its running text: adjacent
-    capitalised words and numbers. An entity that is mentioned again has the text of its first
-    mention and the place of its last. ``tool`` is the tool that finds the entities by name.
+    The mentions are the items of the answer's list, or else the names in its running text: adjacent
+    capitalised words and numbers. A repeated entity has the text of its first mention and the
+    position of its last. ``tool`` is the tool that finds the entities by name.
     """
     # Earlier answers are unchecked, and a literal must be valid Unicode.
     answer = answer[:MAX_ANSWER_CHARACTERS].encode(errors="replace").decode()
     items = [match["item"] for line in answer.split("\n") if (match := _ITEM.match(line))]
     list_mentions = [Mention(_item_name(item), item, tool) for item in items if item[:1].isupper()]
     mentions = list_mentions or _text_mentions(answer, tool)
-    by_name = {mention.name.casefold(): mention for mention in reversed(mentions)}
-    return list(by_name.values())[::-1]
+    first_mentions = {mention.name.casefold(): mention for mention in reversed(mentions)}
+    return list(first_mentions.values())[::-1]
 
 
 def _item_name(item: str) -> str:
-    end = _AFTER_ITEM_NAME.search(item)
-    return item[: end.start()] if end and end.start() else item
+    separator = _NAME_SEPARATOR.search(item)
+    return item[: separator.start()] if separator and separator.start() else item
 
 
 def _text_mentions(answer: str, tool: str) -> list[Mention]:
@@ -107,9 +107,9 @@ def _text_mentions(answer: str, tool: str) -> list[Mention]:
 def mention_by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
     """Return the first mention whose name, or else text, has a word that begins with ``word``."""
     pattern = re.compile(rf"\b{re.escape(word)}", re.I)
-    names = (mention for mention in mentions if pattern.search(mention.name))
-    texts = (mention for mention in mentions if pattern.search(mention.text))
-    return next(itertools.chain(names, texts), None)
+    name_matches = (mention for mention in mentions if pattern.search(mention.name))
+    text_matches = (mention for mention in mentions if pattern.search(mention.text))
+    return next(itertools.chain(name_matches, text_matches), None)
 
 
 def mention_by_price(mentions: Sequence[Mention], position: int) -> Mention | None:

@@ -1,4 +1,4 @@
-"""Changes plans so that they are about other entities, for example a named one, not the page's."""
+"""Changes plans so that they are about named entities instead of the open page's, or back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Rebinding:
 
     Attributes:
         finders: Tools that find an entity by its name, each with the parameter for the name.
-        page_fields: Context fields by which a page may identify an entity that a finder can find.
+        page_fields: Context fields that identify a page's entity, and are results of finders.
     """
 
     def __init__(self, toolbox: Toolbox) -> None:
@@ -69,7 +69,7 @@ class Rebinding:
         new_numbers: dict[int, list[int]] = {}
         for number, step in enumerate(plan.steps, 1):
             inputs = [new_numbers[reference.step] for reference in step.references()]
-            per_entity = self._step_uses_page(step) or any(len(copies) > 1 for copies in inputs)
+            per_entity = self._step_uses_page(step) or any(len(numbers) > 1 for numbers in inputs)
             first_copy = len(steps) + 1
             for index in range(len(entities) if per_entity else 1):
                 numbers = {old: new[min(index, len(new) - 1)] for old, new in new_numbers.items()}
@@ -77,20 +77,20 @@ class Rebinding:
             new_numbers[number] = [*range(first_copy, len(steps) + 1)]
         return Plan(tuple(steps))
 
-    def _with_finder(self, step: Step, finder: int) -> Step:
-        """Return the step with the results of this earlier step instead of the page's fields."""
+    def _with_finder(self, step: Step, finder_number: int) -> Step:
+        """Return the step with references to the finder's step instead of the page's fields."""
 
-        def change(value: Scalar) -> Scalar:
+        def with_reference(value: Scalar) -> Scalar:
             if isinstance(value, ContextRef) and value.field in self.page_fields:
-                return StepRef(finder, value.field)
+                return StepRef(finder_number, value.field)
             return value
 
-        return step.mapped(change)
+        return step.mapped(with_reference)
 
     def bound_to_page(self, plan: Plan) -> Plan | None:
-        """Return the plan with the page's fields for searches; ``None`` if the page lacks one."""
+        """Return the plan with page fields instead of searches; ``None`` if a field is missing."""
         referenced = {reference.step for step in plan.steps for reference in step.references()}
-        dropped = {
+        replaced_numbers = {
             number
             for number, step in enumerate(plan.steps, 1)
             if step.tool in self.finders and number in referenced
@@ -99,14 +99,14 @@ class Rebinding:
         new_numbers: dict[int, int] = {}
 
         def with_page(value: Scalar) -> Scalar:
-            if isinstance(value, StepRef) and value.step in dropped:
+            if isinstance(value, StepRef) and value.step in replaced_numbers:
                 return ContextRef(value.field)
             return value
 
         for number, step in enumerate(plan.steps, 1):
-            if number in dropped:
+            if number in replaced_numbers:
                 continue
-            fields = [ref.field for ref in step.references() if ref.step in dropped]
+            fields = [ref.field for ref in step.references() if ref.step in replaced_numbers]
             if not self.page_fields.issuperset(fields):
                 return None
             rebound_step = step.mapped(with_page).renumbered(new_numbers)
@@ -116,7 +116,7 @@ class Rebinding:
         return Plan(tuple(steps)) if steps else None
 
     def with_names(self, plan: Plan, names: Mapping[int, str]) -> Plan:
-        """Return the plan with other names in the searches of these steps, given by index."""
+        """Return the plan with other names in searches; ``names`` maps step indices to names."""
         steps = list(plan.steps)
         for index, name in names.items():
             tool = steps[index].tool
@@ -140,6 +140,6 @@ class Rebinding:
 
 def concatenated(first: Plan, second: Plan) -> Plan:
     """Return the steps of one plan, then those of another."""
-    shift = len(first.steps)
-    later = {number: number + shift for number in range(1, len(second.steps) + 1)}
-    return Plan((*first.steps, *(step.renumbered(later) for step in second.steps)))
+    offset = len(first.steps)
+    new_numbers = {number: number + offset for number in range(1, len(second.steps) + 1)}
+    return Plan((*first.steps, *(step.renumbered(new_numbers) for step in second.steps)))

@@ -22,84 +22,85 @@ class PlannedTurn:
 
     Attributes:
         question: The question; if it is elliptical, completed from earlier turns where possible.
-        entities: Entities that the plan finds by name.
-        in_answer: Entities in the answer to a search or to a question about a page.
+        plan_entities: Entities that the plan finds by name.
+        answer_entities: Entities in the answer to a search or to a question about a page.
     """
 
     question: str
     plan: Plan
-    entities: tuple[Mention, ...]
-    in_answer: tuple[Mention, ...]
+    plan_entities: tuple[Mention, ...]
+    answer_entities: tuple[Mention, ...]
 
     @property
     def subjects(self) -> tuple[Mention, ...]:
         """The first entity of the answer and the first one of the plan, if any."""
-        return (*self.in_answer[:1], *self.entities[:1])
+        return (*self.answer_entities[:1], *self.plan_entities[:1])
 
 
 def planned_turn(question: str, answer: str, plan: Plan, rebinding: Rebinding) -> PlannedTurn:
     """Return a turn with the entities that its plan and its answer name."""
-    entities = []
+    plan_entities = []
     for step in plan.steps:
         name = rebinding.name_in(step)
         if isinstance(name, Literal) and isinstance(name.value, str):
-            entities.append(Mention(name.value, "", step.tool))
-    in_answer: list[Mention] = []
+            plan_entities.append(Mention(name.value, "", step.tool))
+    answer_entities: list[Mention] = []
     if rebinding.ends_with_search(plan) or rebinding.uses_page(plan):
         last_tool = plan.steps[-1].tool
         finder = last_tool if last_tool in rebinding.finders else next(iter(rebinding.finders))
-        in_answer = mentions_in(answer, finder)
-    return PlannedTurn(question, plan, tuple(entities), tuple(in_answer))
+        answer_entities = mentions_in(answer, finder)
+    return PlannedTurn(question, plan, tuple(plan_entities), tuple(answer_entities))
 
 
 class ConversationEntities:
-    """Finds entities to which a question can refer, in one or more turns, the earliest first."""
+    """Finds the entities of earlier turns, given the earliest first, to which a question refers."""
 
     def __init__(self, turns: Sequence[PlannedTurn]) -> None:
         self.turns = turns
         self.last_turn = turns[-1]
 
     def subject(self) -> Mention | None:
-        """Return the entity of the last turn that was about one."""
+        """Return the subject of the last turn that has one."""
         entities = (entity for turn in reversed(self.turns) for entity in turn.subjects)
         return next(entities, None)
 
     def last_list(self) -> Sequence[Mention]:
         """Return the last list: the results of a search, or compared entities."""
         for turn in reversed(self.turns):
-            for candidates in (turn.entities, turn.in_answer):
+            for candidates in (turn.plan_entities, turn.answer_entities):
                 if len(candidates) > 1:
                     return candidates
-        return next((turn.in_answer for turn in reversed(self.turns) if turn.in_answer), ())
+        lists = (turn.answer_entities for turn in reversed(self.turns))
+        return next(filter(None, lists), ())
 
     def last_two(self) -> list[Mention]:
         """Return the first two of a list in the last turn, or else the last two subjects."""
-        if len(self.last_turn.entities) > 1 or len(self.last_turn.in_answer) > 1:
+        if len(self.last_turn.plan_entities) > 1 or len(self.last_turn.answer_entities) > 1:
             return list(self.last_list()[:2])
         entities: list[Mention] = []
         for turn in reversed(self.turns):
             for entity in turn.subjects[:1]:
-                if entity.name not in [other.name for other in entities]:
+                if entity.name not in [later.name for later in entities]:
                     entities.append(entity)
         return entities[1::-1] if len(entities) > 1 else []
 
     def referent(self, reference: BackReference) -> Mention | None:
         """Return the entity to which the words refer, if it is known."""
-        listed, subject = self.last_list(), self.subject()
+        entities, subject = self.last_list(), self.subject()
         match reference.kind:
             case "ordinal":
-                exists = -len(listed) <= reference.position < len(listed)
-                return listed[reference.position] if exists else None
+                exists = -len(entities) <= reference.position < len(entities)
+                return entities[reference.position] if exists else None
             case "other":
-                last_names = [entity.name for entity in self.last_turn.entities[:1]]
-                return next((mention for mention in listed if mention.name not in last_names), None)
+                last_names = [entity.name for entity in self.last_turn.plan_entities[:1]]
+                return next((entity for entity in entities if entity.name not in last_names), None)
             case "price":
-                return mention_by_price(listed, reference.position)
+                return mention_by_price(entities, reference.position)
             case "attribute":
-                mention = mention_by_word(listed, reference.word)
-                if mention is None and subject is not None:
+                entity = mention_by_word(entities, reference.word)
+                if entity is None and subject is not None:
                     return Mention(_variant(subject.name, reference.word), "", subject.tool)
-                return mention
+                return entity
             case _:
                 return subject
 

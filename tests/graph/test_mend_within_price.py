@@ -128,8 +128,8 @@ def test_replanning_gets_the_budget_that_the_first_steps_left() -> None:
     assert rest.max_steps == 3, "find was called beside the fixed step"
     assert "find" not in rest.toolbox
     three = parse_plan("s1 = work()\ns2 = work()\ns3 = work()")
-    assert not rest.beyond(three)
-    assert "calls 5, at most 4" in rest.beyond(Plan((*three.steps, three.steps[0])))
+    assert not rest.excess(three)
+    assert "calls 5, at most 4" in rest.excess(Plan((*three.steps, three.steps[0])))
 
 
 def test_last_added_steps_are_left_out_beyond_the_budget() -> None:

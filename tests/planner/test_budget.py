@@ -38,7 +38,7 @@ def calls_of(most: Mapping[str, int]) -> Callable[[Plan], str]:
 def bounded(request: PlanRequest, most: list[int]) -> PlanRequest:
     tools = (name for name in request.toolbox.names if name != NO_EVIDENCE.name)
     bounds = dict(zip(tools, most, strict=False))
-    return replace(request, beyond=calls_of(bounds))
+    return replace(request, excess=calls_of(bounds))
 
 
 def test_grammar_writes_no_plan_beyond_the_budget_of_calls() -> None:
@@ -50,8 +50,8 @@ def test_grammar_writes_no_plan_beyond_the_budget_of_calls() -> None:
         nonlocal at_the_bound
         plan = parse_plan(drawn(grammar().plan_matcher(bounded(request, most)), seed, on=0.95))
         request.validate(plan)
-        assert not bounded(request, most).beyond(plan)
-        at_the_bound += bool(bounded(request, [n - 1 for n in most]).beyond(plan))
+        assert not bounded(request, most).excess(plan)
+        at_the_bound += bool(bounded(request, [n - 1 for n in most]).excess(plan))
 
     run()
     # The property would say nothing if hardly a plan reached its budget.
@@ -64,7 +64,7 @@ def test_grammar_admits_valid_plans_within_the_budget_and_none_beyond_it(
     request: PlanRequest, most: list[int], data: st.DataObject
 ) -> None:
     plan, bound = data.draw(valid_plans(request)), bounded(request, most)
-    within = not bound.beyond(plan)
+    within = not bound.excess(plan)
     assert admits(bound, str(plan)) == within
     lines = str(plan).split("\n")
     by_line = (admits_step(bound, plan.tools[:n], line) for n, line in enumerate(lines))

@@ -8,7 +8,7 @@ import pytest
 
 from casewright.planner.parse import parse_plan
 from casewright.planner.parser.example_cases import PlanCase
-from casewright.planner.parser_planner import ToolSequenceElection
+from casewright.planner.parser_planner import ToolSequenceRegression
 
 PLANS = ('s1 = find_part(query="pump")', 's1 = opening_hours(day="Monday")')
 ASKED = ("where is the {} in the store room", "how late is the {} counter open")
@@ -27,11 +27,11 @@ def plan_cases(count: int) -> Sequence[PlanCase]:
 def test_tool_sequence_election_decides_only_with_many_plan_cases(
     count: int, decides: bool
 ) -> None:
-    assert ToolSequenceElection(plan_cases(count)).decides is decides
+    assert ToolSequenceRegression(plan_cases(count)).has_enough_cases is decides
 
 
 def test_tool_sequence_of_similar_questions_gets_the_highest_score() -> None:
-    election = ToolSequenceElection(plan_cases(24))
+    election = ToolSequenceRegression(plan_cases(24))
     sequences = [("find_part",), ("opening_hours",), ("find_part", "opening_hours")]
     for number, asked in enumerate(ASKED):
         scores = election.scores(asked.format("blue valve"), sequences)

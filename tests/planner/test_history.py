@@ -23,7 +23,7 @@ from casewright.planner.annotated import Conversation
 from casewright.planner.history.back_references import (
     back_references,
     new_subject,
-    with_kind,
+    with_noun,
     without_discourse_markers,
 )
 from casewright.planner.history.mentions import (
@@ -243,10 +243,10 @@ def test_new_subject_finds_subjects_and_corrections_but_not_new_questions() -> N
 
 def test_with_kind_inserts_the_kind_for_one_and_anything() -> None:
     assert (
-        with_kind("do you have one for children?", "jacket") == "do you have jacket for children?"
+        with_noun("do you have one for children?", "jacket") == "do you have jacket for children?"
     )
-    assert with_kind("anything cheaper?", "kettle") == "do you have a cheaper kettle?"
-    assert with_kind("how heavy is this one?", "kettle") is None
+    assert with_noun("anything cheaper?", "kettle") == "do you have a cheaper kettle?"
+    assert with_noun("how heavy is this one?", "kettle") is None
 
 
 def test_plan_case_with_history_is_shown_with_turns_to_follow_ups_only(
