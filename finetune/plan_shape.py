@@ -1,4 +1,4 @@
-"""Properties of a plan that do not depend on its literals: shape, class, sources of arguments."""
+"""A plan's shape, class and argument sources, which do not depend on its literals."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def last_tools(plan: Plan) -> list[str]:
 def argument_sources(plan: Plan) -> list[str]:
     """Return the arguments that refer to the context or a step, as ``tool.parameter<source``.
 
-    The source is ``context``, or the tool of the step. Each text is once in the sorted list.
+    The source is ``context``, or the tool of the step. The list is sorted, without duplicates.
     """
-    results = set()
+    sources = set()
     for step in plan.steps:
         for name, value in step.arguments:
             if isinstance(value, ContextRef):
-                results.add(f"{step.tool}.{name}<context")
+                sources.add(f"{step.tool}.{name}<context")
             elif isinstance(value, StepRef) and 1 <= value.step <= len(plan.steps):
-                # Plan cases are not validated: a reference may point past the last step.
-                results.add(f"{step.tool}.{name}<{plan.steps[value.step - 1].tool}")
-    return sorted(results)
+                # A plan case is not validated, so a reference may point past the last step.
+                sources.add(f"{step.tool}.{name}<{plan.steps[value.step - 1].tool}")
+    return sorted(sources)

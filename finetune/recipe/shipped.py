@@ -16,9 +16,9 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(name: str) -> Path:
-    """Return the file of the packaged recipe with this name, or else the user's file.
+    """Return the file of the packaged recipe with this name, or else the file at this path.
 
-    Raises ``InputError`` if there is neither; it lists the packaged recipes.
+    ``InputError``, which lists the packaged recipes, if there is neither.
     """
     file, names = Path(name).expanduser(), recipe_names()
     if name in names:
