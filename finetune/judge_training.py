@@ -172,14 +172,14 @@ def _best_thresholds(
     scores: dict[tuple[float, float], tuple[float, float]] = {}
     for thresholds in itertools.product(FIRST_THRESHOLDS, LATER_THRESHOLDS):
         marks = [marks_of_model(_with_thresholds(model, *thresholds)) for model in models]
-        results = [_cross_validated(runner, marks) for runner in runners]
+        results = [_cross_validate(runner, marks) for runner in runners]
         gain, f1 = np.mean(results, axis=0)
         scores[thresholds] = float(gain), float(f1)
     min_gain = max(scores.values())[0] - GAIN_TOLERANCE
     return max(scores, key=lambda pair: (scores[pair][0] >= min_gain, scores[pair][1]))
 
 
-def _cross_validated(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float, float]:
+def _cross_validate(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float, float]:
     """Return the mean gain and the mean F1 of the training questions.
 
     ``marks`` has one function for each fold, of a judge that was not trained on the fold.
@@ -202,7 +202,7 @@ def _fold(set_name: str, question: str) -> int:
 
 def _fit_control(rounds: Sequence[_QuestionRound], model: JudgeModel, seed: int) -> JudgeModel:
     """Return a judge trained on shuffled labels; it marks as many candidates as ``model``."""
-    control = _fit_judge(_shuffled(rounds, seed))
+    control = _fit_judge(_shuffle_labels(rounds, seed))
 
     def threshold(later: bool, names: Sequence[str], judge: Regression, other: Regression) -> float:
         parts = [item.round.features for item in rounds if item.round.later is later]
@@ -214,7 +214,7 @@ def _fit_control(rounds: Sequence[_QuestionRound], model: JudgeModel, seed: int)
     return _with_thresholds(control, first, threshold(True, LATER, model.later, control.later))
 
 
-def _shuffled(rounds: Sequence[_QuestionRound], seed: int) -> list[_QuestionRound]:
+def _shuffle_labels(rounds: Sequence[_QuestionRound], seed: int) -> list[_QuestionRound]:
     """Return the rounds with labels that are permuted within each set and kind of round."""
     rng = np.random.default_rng(seed)
     shuffled = list(rounds)

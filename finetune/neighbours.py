@@ -107,7 +107,7 @@ class Neighbours:
         indices = sorted(rng.sample(range(len(similar)), min(similar_count, len(similar))))
         picked = [similar[index] for index in indices]
         while len(picked) < count:
-            number = self._draw(is_usable, {question_key(question)}, picked, rng)
+            number = self._draw_number(is_usable, {question_key(question)}, picked, rng)
             if number is None:
                 break
             picked.append(number)
@@ -125,10 +125,10 @@ class Neighbours:
         def is_usable(need: _Need) -> bool:
             return need.plan_class == tool and need.tools <= tools
 
-        number = self._draw(is_usable, avoid, (), rng)
+        number = self._draw_number(is_usable, avoid, (), rng)
         return None if number is None else self._cases[number]
 
-    def _draw(
+    def _draw_number(
         self,
         is_usable: Callable[[_Need], bool],
         avoid: Container[str],

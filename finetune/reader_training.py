@@ -46,7 +46,7 @@ class ReaderSettings:
     """Settings of a reader's training.
 
     Attributes:
-        epochs: Number of epochs; ``None`` for the default of ``passes``.
+        epochs: Number of epochs; ``None`` for the default of ``epoch_count``.
         contrast: Weight of the contrastive loss of latents (Khosla et al. 2020).
         hidden: Share of earlier sub-queries whose template the decoder cannot see.
         distracted: Share of queries with a distractor: a tool that another record adds.
@@ -66,7 +66,7 @@ class ReaderSettings:
     warm_up: int = 60
     seed: int = 0
 
-    def passes(self, queries: int) -> int:
+    def epoch_count(self, queries: int) -> int:
         """Return the number of epochs: by default six, or more to reach ``MIN_STEPS`` steps."""
         if self.epochs is not None:
             return self.epochs
@@ -125,7 +125,7 @@ def train_reader(
     _train(network, data, settings, progress)
     training_facts = {
         **asdict(settings),
-        "epochs": settings.passes(len(data)),
+        "epochs": settings.epoch_count(len(data)),
         "queries": len(data),
         "forms": len(templates),
         "seconds": round(time.time() - started),
@@ -148,13 +148,13 @@ def _train(
     adapter_group = {"params": adapters, "lr": settings.lora_rate}
     head_group = {"params": heads, "lr": settings.head_rate}
     optimizer = torch.optim.AdamW([adapter_group, head_group], weight_decay=0.01)
-    epochs = settings.passes(len(data))
+    epochs = settings.epoch_count(len(data))
     total = epochs * math.ceil(len(data) / settings.batch)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
         lambda step: min(1, (step + 1) / settings.warm_up) * max(0, 1 - step / max(total, 1)),
     )
-    tools = list({example.tool: example for q in data for example in q.examples}.values())
+    tools = list({example.tool: example for query in data for example in query.examples}.values())
     network.train()
     with progress_bar("Training the plan reader", total, show=progress) as advance:
         for _ in range(epochs):

@@ -51,7 +51,7 @@ def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> C
     return planner
 
 
-def _named(parts: PlannerParts) -> ClassifierPlanner:
+def _make_planner(parts: PlannerParts) -> ClassifierPlanner:
     queries = parts.queries()
     if not queries:
         raise InputError(
@@ -62,4 +62,4 @@ def _named(parts: PlannerParts) -> ClassifierPlanner:
 
 
 #: The planner ``classifiers``, registered as an entry point.
-CLASSIFIERS = NamedPlanner(_named)
+CLASSIFIERS = NamedPlanner(_make_planner)

@@ -47,7 +47,7 @@ class CorpusToolbox:
     queries: tuple[AnnotatedQuery, ...]
 
 
-class _File(BaseModel):
+class _ToolboxFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str
@@ -69,8 +69,8 @@ def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise InputError(f"{folder} holds no toolboxes. Give a folder of JSON files.")
-    files = ((path, _load(path)) for path in paths)
-    return [_toolbox(path, file) for path, file in files if not splits or file.split in splits]
+    files = ((path, _load_file(path)) for path in paths)
+    return [_read_toolbox(path, file) for path, file in files if not splits or file.split in splits]
 
 
 def training_toolboxes(*, follow_ups: bool = True) -> list[CorpusToolbox]:
@@ -89,16 +89,16 @@ def training_toolboxes(*, follow_ups: bool = True) -> list[CorpusToolbox]:
     return [replace(box, queries=tuple(filter(is_usable, box.queries))) for box in training]
 
 
-def _load(path: Path) -> _File:
+def _load_file(path: Path) -> _ToolboxFile:
     try:
-        return _File.model_validate_json(path.read_bytes())
+        return _ToolboxFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise InputError(f"{path}: {first_problem(error)}") from error
     except OSError as error:
         raise InputError(f"{path}: {error}") from error
 
 
-def _toolbox(path: Path, file: _File) -> CorpusToolbox:
+def _read_toolbox(path: Path, file: _ToolboxFile) -> CorpusToolbox:
     location = ""
     try:
         toolbox = Toolbox(read_tool(tool, exact=True) for tool in file.tools)

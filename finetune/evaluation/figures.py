@@ -37,9 +37,9 @@ def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
     """
     scores = []
     for name in sorted({verdict.gold for verdict in verdicts}):
-        members = [v for v in verdicts if v.gold == name]
-        predictions = sum(v.predicted == name for v in verdicts)
-        hits = sum(v.predicted == name for v in members)
+        members = [verdict for verdict in verdicts if verdict.gold == name]
+        predictions = sum(verdict.predicted == name for verdict in verdicts)
+        hits = sum(verdict.predicted == name for verdict in members)
         precision, recall = hits / predictions if predictions else 0.0, hits / len(members)
         f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
         scores.append(_class_score(name, members, precision, recall, f1))
@@ -77,7 +77,7 @@ def class_rows(
     ``…_low`` and ``…_high`` are the ends of Wilson's interval for shares and for a class's F1, and
     of the bootstrap's interval for the mean F1.
     """
-    verdicts = [o.verdict for o in outcomes]
+    verdicts = [outcome.verdict for outcome in outcomes]
     gold, predicted = [v.gold for v in verdicts], [v.predicted for v in verdicts]
     *classes, overall = score_classes(verdicts)
     rows = []
@@ -109,10 +109,10 @@ def differences(
     95 % interval of a paired bootstrap. A difference is significant if its interval excludes 0.
     """
     first, *others = outcomes
-    first_figures = {name: _compared(outcomes[first], name, resamples) for name in COMPARED}
+    first_figures = {name: _compared_figure(outcomes[first], name, resamples) for name in COMPARED}
     rows: list[dict[str, Any]] = []
     for planner, name in product(others, COMPARED):
-        value, resampled = _compared(outcomes[planner], name, resamples)
+        value, resampled = _compared_figure(outcomes[planner], name, resamples)
         low, high = intervals.percentile_interval(resampled - first_figures[name][1])
         numbers = {"difference": value - first_figures[name][0], "low": low, "high": high}
         rounded = {key: round(number, 4) for key, number in numbers.items()}
@@ -120,11 +120,11 @@ def differences(
     return rows
 
 
-def _compared(
+def _compared_figure(
     outcomes: Sequence[PlanOutcome], name: str, resamples: Resamples
 ) -> tuple[float, Floats]:
     """Return one of the ``COMPARED`` figures, and its values over the resamples."""
-    verdicts = [o.verdict for o in outcomes]
+    verdicts = [outcome.verdict for outcome in outcomes]
     if name == "f1":
         return score_classes(verdicts)[-1].f1, _mean_f1(verdicts, resamples)
     sources = outcomes if name in ("graph", "graph_arguments") else verdicts
@@ -208,10 +208,10 @@ def planner_figures(
     f1 = intervals.percentile_interval(_mean_f1(verdicts, resamples))
     count, note = len(outcomes), BY_CONSTRUCTION if constrained else ""
     figures = {
-        "tools": share([v.tools for v in verdicts]),
+        "tools": share([verdict.tools for verdict in verdicts]),
         "tools_own": share([o.verdict.tools and o.is_own_plan for o in outcomes]),
-        "arguments": share([v.arguments for v in verdicts]),
-        "arguments_paper": share([v.arguments for v in verdicts if v.paper]),
+        "arguments": share([verdict.arguments for verdict in verdicts]),
+        "arguments_paper": share([verdict.arguments for verdict in verdicts if verdict.paper]),
         "graph": share([o.graph for o in outcomes]),
         "graph_arguments": share([o.graph_arguments for o in outcomes]),
         "precision": Figure(overall.precision, count=count),
@@ -227,8 +227,8 @@ def planner_figures(
     for name, kind in (("steps", STEP), ("absent", ABSENT), ("arguments", ARGUMENT)):
         figures[f"invented_{name}"] = share([kind in kinds for kinds in inventions], note)
     new_tool_verdicts = [o.verdict for o in outcomes if o.item.new_tools]
-    figures["new_tool_tools"] = share([v.tools for v in new_tool_verdicts])
-    figures["new_tool_arguments"] = share([v.arguments for v in new_tool_verdicts])
+    figures["new_tool_tools"] = share([verdict.tools for verdict in new_tool_verdicts])
+    figures["new_tool_arguments"] = share([verdict.arguments for verdict in new_tool_verdicts])
     plan_results = [o.result for o in outcomes if o.result is not None]
     # 0 is a missing time, not a time of 0 ms.
     times = [result.milliseconds for result in plan_results if result.milliseconds]

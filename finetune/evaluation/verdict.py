@@ -51,7 +51,7 @@ def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdi
     tools = same_tools or plan.tools in query.accept
     if same_tools:
         pairs = zip(query.plan.steps, plan.steps, strict=True)
-        arguments = all(_arguments_right(query, n, *pair) for n, pair in enumerate(pairs, 1))
+        arguments = all(_has_right_arguments(query, n, *pair) for n, pair in enumerate(pairs, 1))
     else:
         arguments = tools and same_graph(query, plan, arguments=True)
     return Verdict(
@@ -64,15 +64,15 @@ def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdi
     )
 
 
-def _arguments_right(query: AnnotatedQuery, number: int, gold: Step, step: Step) -> bool:
+def _has_right_arguments(query: AnnotatedQuery, number: int, gold: Step, step: Step) -> bool:
     values = dict(step.arguments)
     return dict(gold.arguments).keys() == values.keys() and all(
-        _value_right(value, values[name], query.must.get(f"s{number}.{name}", ()))
+        _is_right_value(value, values[name], query.must.get(f"s{number}.{name}", ()))
         for name, value in gold.arguments
     )
 
 
-def _value_right(gold: Value, value: Value, must: Sequence[str]) -> bool:
+def _is_right_value(gold: Value, value: Value, must: Sequence[str]) -> bool:
     """Return True if a value is the gold value, or a text that contains all texts of ``must``."""
     if not isinstance(gold, Literal) or not isinstance(gold.value, str):
         return gold == value
@@ -102,18 +102,18 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
     if len(edges[0]) != len(edges[1]):
         return False
     gold_steps, steps = (
-        [s.mapped(lambda v: _REFERENCE if isinstance(v, StepRef) else v) for s in side.steps]
+        [step.mapped(lambda v: _REFERENCE if isinstance(v, StepRef) else v) for step in side.steps]
         for side in (gold, plan)
     )
     allowed = [
         {
             other
             for other, step in enumerate(steps)
-            if not arguments or _arguments_right(query, number, gold_step, step)
+            if not arguments or _has_right_arguments(query, number, gold_step, step)
         }
         for number, gold_step in enumerate(gold_steps, 1)
     ]
-    return _isomorphic(edges, (gold.tools, plan.tools), allowed)
+    return _is_isomorphic(edges, (gold.tools, plan.tools), allowed)
 
 
 def _edges(plan: Plan, *, arguments: bool) -> _Edges:
@@ -127,34 +127,34 @@ def _edges(plan: Plan, *, arguments: bool) -> _Edges:
     return edges
 
 
-def _isomorphic(
+def _is_isomorphic(
     edges: tuple[_Edges, _Edges], colours: _Colours, allowed: Sequence[set[int]]
 ) -> bool:
     """Return True if the graphs are isomorphic, by individualisation and refinement.
 
     ``allowed`` has, for each gold step, the steps of the other plan with right arguments.
     """
-    gold, other = colours = _refined(edges, colours)
+    gold, other = colours = _refine(edges, colours)
     sizes = Counter(gold)
     candidates = [
-        [number for number in sorted(allowed[i]) if other[number] == colour]
-        for i, colour in enumerate(gold)
+        [number for number in sorted(allowed[index]) if other[number] == colour]
+        for index, colour in enumerate(gold)
     ]
     if sizes != Counter(other) or not all(candidates):
         return False
-    unmapped = [i for i, colour in enumerate(gold) if sizes[colour] > 1]
+    unmapped = [index for index, colour in enumerate(gold) if sizes[colour] > 1]
     if not unmapped:
         return True
-    first = min(unmapped, key=lambda i: len(candidates[i]))
+    first = min(unmapped, key=lambda index: len(candidates[index]))
     # The colour None, which no other step has, maps the step ``first`` to one of its candidates.
     marked = [*gold[:first], None, *gold[first + 1 :]]
     return any(
-        _isomorphic(edges, (marked, [*other[:step], None, *other[step + 1 :]]), allowed)
+        _is_isomorphic(edges, (marked, [*other[:step], None, *other[step + 1 :]]), allowed)
         for step in candidates[first]
     )
 
 
-def _refined(edges: tuple[_Edges, _Edges], colours: _Colours) -> _Colours:
+def _refine(edges: tuple[_Edges, _Edges], colours: _Colours) -> _Colours:
     """Return the colours after colour refinement of both graphs (Weisfeiler and Leman 1968).
 
     Steps that no walk along edges distinguishes get the same colour.
@@ -176,4 +176,4 @@ def _signatures(edges: _Edges, colours: Sequence[int]) -> list[Hashable]:
         if 0 <= referred < len(colours):
             neighbours[referring]["from", colours[referred], labels] += 1
             neighbours[referred]["to", colours[referring], labels] += 1
-    return [(c, frozenset(n.items())) for c, n in zip(colours, neighbours, strict=True)]
+    return [(colour, frozenset(n.items())) for colour, n in zip(colours, neighbours, strict=True)]

@@ -108,13 +108,13 @@ def episodes(
     """Yield an episode for each source with enough usable messages, in random order."""
     for source in rng.sample(sources, len(sources)):
         if rng.random() < settings.mixed:
-            source = _mixed(source, rng.choice(sources), rng)
+            source = _mix_sources(source, rng.choice(sources), rng)
         toolbox, queries = _tools_and_messages(source, sources, settings, rng)
-        if (episode := _episode(toolbox, queries, tokenizer, settings, rng)) is not None:
+        if (episode := _make_episode(toolbox, queries, tokenizer, settings, rng)) is not None:
             yield episode
 
 
-def _mixed(source: Source, other: Source, rng: random.Random) -> Source:
+def _mix_sources(source: Source, other: Source, rng: random.Random) -> Source:
     """Return the tools and half the messages of two sources; the first source if names clash."""
     tools, others = _tools(source.toolbox), _tools(other.toolbox)
     if any(tool.name in source.toolbox for tool in others):
@@ -207,7 +207,7 @@ def _without_a_tool(
     return toolbox.without(removed), remaining
 
 
-def _episode(
+def _make_episode(
     toolbox: Toolbox,
     queries: Sequence[AnnotatedQuery],
     tokenizer: Tokenizer,
@@ -257,7 +257,7 @@ def source_drawer(
 
     def draw(rng: random.Random) -> list[Source]:
         variants = [variant_of(rng.randrange(VARIANTS)) for variant_of in variant_functions]
-        return variants + [_mixed(source, rng.choice(variants), rng) for source in extended]
+        return variants + [_mix_sources(source, rng.choice(variants), rng) for source in extended]
 
     return draw
 
@@ -303,7 +303,7 @@ def added_tool_sources(
         record = query.record
         if not record.tools_extra or record.tools_removed or NO_EVIDENCE.name in query.plan.tools:
             continue
-        added = [t for t in record.request(toolbox).toolbox if t.name not in toolbox]
+        added = [tool for tool in record.request(toolbox).toolbox if tool.name not in toolbox]
         if any(_is_held_out(tool) for tool in added):
             validation.append(query)
             continue
@@ -311,7 +311,7 @@ def added_tool_sources(
         without_added = replace(query, record=record.model_copy(update={"tools_extra": []}))
         for tools, group in groups:
             # Two messages may declare one name differently.
-            if len(group) < MAX_GROUP and all(tools.get(t.name, t) == t for t in added):
+            if len(group) < MAX_GROUP and all(tools.get(tool.name, tool) == tool for tool in added):
                 tools.update({tool.name: tool for tool in added})
                 group.append(without_added)
                 break

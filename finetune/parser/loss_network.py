@@ -162,7 +162,7 @@ class FrozenStates:
 
 def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict[str, float]]:
     """Return the mean negative log-likelihood of the gold plans, and its terms by name."""
-    memory = _memory_of(network, episode)
+    memory = _encode_memory(network, episode)
     gold = _targets(episode, memory.word_count)
     step_rows, step_tools, places = gold["step_rows"], gold["step_tools"], gold["step_places"]
     rows = step_rows[gold["argument_steps"]]
@@ -204,7 +204,7 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
     return total, {name: float(loss.detach()) / count for name, loss in losses.items()}
 
 
-def _memory_of(network: ParserNetwork, episode: Episode) -> Memory:
+def _encode_memory(network: ParserNetwork, episode: Episode) -> Memory:
     """Return the encoded messages to plan for, with the toolbox and all messages as plan cases."""
     schema, count = episode.schema, episode.planned_count
     encoded = network.encode_messages(tensors(arrays.message_arrays(episode.messages)))

@@ -116,7 +116,7 @@ class _Training:
 
         self._settings, self._folder = settings, folder
         torch.manual_seed(settings.seed)
-        self._network = _network(settings, start)
+        self._network = _make_network(settings, start)
         self._weights = {n: p for n, p in self._network.named_parameters() if p.requires_grad}
         encoder = [p for n, p in self._weights.items() if n.startswith("encoder.")]
         heads = [p for n, p in self._weights.items() if not n.startswith("encoder.")]
@@ -221,7 +221,7 @@ class _Training:
         note(f"step {self.steps}, {entry['minutes']} min, loss {entry['loss']:.3f}")
 
 
-def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
+def _make_network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
     import torch
     from transformers import AutoModel
 

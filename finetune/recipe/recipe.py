@@ -35,7 +35,7 @@ class Recipe(Section):
     training: TrainingSection = TrainingSection()
 
     @model_validator(mode="after")
-    def _fit_together(self) -> Self:
+    def _check_sections(self) -> Self:
         check_together(self.model, self.lora, self.training)
         return self
 
@@ -128,12 +128,12 @@ def _advice(field: str, recipe: type[BaseModel]) -> str:
 def _fields(model: type[BaseModel], section: str) -> Iterator[str]:
     for name, field in model.model_fields.items():
         yield f"{section}{name}"
-        for inner in _models(field.annotation):
+        for inner in _model_types(field.annotation):
             yield from _fields(inner, f"{section}{name}.")
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+def _model_types(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
-        yield from _models(inner)
+        yield from _model_types(inner)

@@ -56,7 +56,7 @@ class NewModelSection(Section):
         return self.model_dump(by_alias=True)
 
     @model_validator(mode="after")
-    def _heads_fit(self) -> Self:
+    def _check_heads(self) -> Self:
         if self.hidden % (2 * self.heads):
             raise ValueError(
                 f"hidden ({self.hidden}) must be an even multiple of heads ({self.heads}). "
@@ -103,7 +103,7 @@ class ModelSection(Section):
 
     @field_validator("device")
     @classmethod
-    def _device_is_known(cls, device: str | None) -> str | None:
+    def _check_device(cls, device: str | None) -> str | None:
         try:
             check_names(device, None)
         except InputError as error:
@@ -111,7 +111,7 @@ class ModelSection(Section):
         return device
 
     @model_validator(mode="after")
-    def _new_alone(self) -> Self:
+    def _check_new(self) -> Self:
         if self.new is not None and self.base != NEW:
             raise ValueError(
                 f"new has settings for a new model, and base is {self.base!r}. "
@@ -140,7 +140,7 @@ class LoraSection(Section):
     modules_to_save: tuple[_LayerName, ...] = ()
 
     @model_validator(mode="after")
-    def _modules_apart(self) -> Self:
+    def _check_modules(self) -> Self:
         targets = () if isinstance(self.target_modules, str) else self.target_modules
         if self.target_modules == ():
             raise ValueError('target_modules names no layer. Take "all-linear".')
@@ -219,7 +219,7 @@ class TrainingSection(Section):
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
 
     @model_validator(mode="after")
-    def _one_length(self) -> Self:
+    def _check_length(self) -> Self:
         if self.epochs is not None and self.steps is not None:
             raise ValueError("epochs and steps are both given. Remove one of them.")
         return self

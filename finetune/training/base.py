@@ -220,7 +220,7 @@ def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStar
     ``InputError`` if the folder has no trained adapter, or its base, rank or scale differs from the
     recipe's.
     """
-    missing = [n for n in (ADAPTER, ADAPTER_WEIGHTS, CARD) if not (folder / n).is_file()]
+    missing = [name for name in (ADAPTER, ADAPTER_WEIGHTS, CARD) if not (folder / name).is_file()]
     if missing:
         raise InputError(
             f"--from {folder} is no trained adapter: it has no {missing[0]}. Give a folder that "
@@ -270,7 +270,7 @@ def load_start(network: Any, start: WarmStart) -> None:
             f"{start.weights} cannot be read: {one_line(error)}. Copy it anew."
         ) from error
     adapter = get_peft_model_state_dict(network, save_embedding_layers=False)
-    shapes, needed = ({n: w.shape for n, w in state.items()} for state in (weights, adapter))
+    shapes, needed = ({name: w.shape for name, w in state.items()} for state in (weights, adapter))
     if differences := shapes.items() ^ needed.items():
         layer, _ = min(differences)
         raise InputError(

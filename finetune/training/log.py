@@ -57,7 +57,7 @@ def write_log(file: Path, entries: Iterable[Mapping[str, Any]], mode: str = "a")
     """Write entries of a trainer's log history as JSON Lines, each with its step."""
     with file.open(mode, encoding="utf-8") as stream:
         for entry in entries:
-            if figures := {field: entry[n] for n, field in _FIELDS.items() if n in entry}:
+            if figures := {field: entry[name] for name, field in _FIELDS.items() if name in entry}:
                 stream.write(json.dumps({"step": entry["step"], **figures}) + "\n")
 
 

@@ -63,7 +63,7 @@ def _readme(card: Mapping[str, Any], folder: str) -> str:
         hash=card["prompt_hash"],
         version=card["casewright"],
         figures=_table(["figure", "value"], [[n, _cell(v)] for n, v in card["metrics"].items()]),
-        before=_trained_before(card),
+        before=_earlier_trainings(card),
         also=", here or before" if TRAINED_BEFORE in card else "",
         licences=", ".join(f"{name} ({licence})" for name, licence in sorted(licences.items()))
         or "none",
@@ -81,7 +81,7 @@ def _training_history(card: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         current = current.get(TRAINED_BEFORE)
 
 
-def _trained_before(card: Mapping[str, Any]) -> str:
+def _earlier_trainings(card: Mapping[str, Any]) -> str:
     cards = [item for item in _training_history(card) if item.get("metrics")]
     if len(cards) < 2:
         return ""

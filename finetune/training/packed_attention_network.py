@@ -67,7 +67,7 @@ def block_mask(parts: Tensor) -> BlockMask:
 
 
 @cache
-def _compiled() -> Any:
+def _compiled_attention() -> Any:
     return torch.compile(flex_attention, dynamic=False)
 
 
@@ -108,7 +108,7 @@ def _attend(
     keys, values = (states.repeat_interleave(group_size, 1) for states in (key, value))
     if is_block_masked:
         compiles = query.is_cuda and not torch.compiler.is_compiling()
-        attend: Any = _compiled() if compiles else flex_attention
+        attend: Any = _compiled_attention() if compiles else flex_attention
         return attend(query, keys, values, None, attention_mask, scaling).transpose(1, 2), None
     attend_parts: Any = PackedAttention.apply
     states = attend_parts(query, keys, values, head_tokens, scaling, padded, slots)

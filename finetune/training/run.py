@@ -44,7 +44,7 @@ def last_complete(folder: Path) -> tuple[Path | None, list[Path]]:
     for checkpoint in sorted(checkpoints_of(folder), key=steps_of, reverse=True):
         with suppress(OSError, ValueError, AttributeError):
             hashes = json.loads((checkpoint / HASHES).read_text(encoding="utf-8"))
-            if hashes and all(sha256(checkpoint / n) == h for n, h in hashes.items()):
+            if hashes and all(sha256(checkpoint / name) == sha for name, sha in hashes.items()):
                 return checkpoint, damaged
         damaged.append(checkpoint)
     return None, damaged

@@ -103,7 +103,7 @@ def _train(
 ) -> dict[str, Any]:
     started = time.perf_counter()
     model = _load_model(run, source, placement)
-    train_tokens, validation_tokens = _token_rows(run, model)
+    train_tokens, validation_tokens = _encode_examples(run, model)
     sections = (run.lora, run.training)
     trainer = make_trainer(
         model, train_tokens.rows, validation_tokens.rows, sections, placement, run.checkpoints
@@ -186,7 +186,7 @@ def _prepare_output(run: Run) -> None:
         base.make_base(run.model.new_base, run.data.train, run.training.seed, run.output / BASE)
 
 
-def _token_rows(run: Run, model: LanguageModel) -> tuple[TokenRows, TokenRows]:
+def _encode_examples(run: Run, model: LanguageModel) -> tuple[TokenRows, TokenRows]:
     """Return the token rows for training and validation, and report the omitted examples."""
     length = run.training.max_length
     train_tokens = token_rows(

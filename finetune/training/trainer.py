@@ -99,8 +99,8 @@ def figures_of(trainer: SFTTrainer, training: TokenRows, validation: TokenRows) 
         "tokens_seen": trainer.state.num_input_tokens_seen,
         "tokens_supervised": sum(sum(row.completion_mask) for row in training.rows),
         "tokens_longest_example": training.longest,
-        "parameters": sum(p.numel() for p in parameters),
-        "parameters_trained": sum(p.numel() for p in parameters if p.requires_grad),
+        "parameters": sum(weight.numel() for weight in parameters),
+        "parameters_trained": sum(weight.numel() for weight in parameters if weight.requires_grad),
         "device": str(args.device),
         "peak_memory_mib": round(peak_memory(args.device) / 2**20),
     }
