@@ -74,7 +74,7 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
         )
 
     weight = max(WEIGHTS, key=count_right_plans)
-    # Each message has plans with their scores, the best first.
+    # For each message, pairs of a plan and its score, the best first.
     rankings = [ensemble.ranked_by(item.candidates, weight) for item in messages]
     plans_by_planner = {
         "parser": [item.candidates[0].plan for item in messages],
@@ -88,17 +88,17 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
         ]
         for name, plans in plans_by_planner.items()
     }
-    is_right = [score.right_plan for score in scores["ensemble"]]
+    ensemble_is_right = [score.right_plan for score in scores["ensemble"]]
     features = np.array([[plans[0][1], ensemble.margin(plans)] for plans in rankings])
-    score_weight, margin_weight, intercept = map(float, fit_regression(features, is_right))
+    score_weight, margin_weight, intercept = map(float, fit_regression(features, ensemble_is_right))
     # The thresholds are set below, from the confidence that the card computes.
     card = ensemble.EnsembleCard(weight, 1.0, intercept, score_weight, margin_weight, 0.0)
-    by_toolbox: dict[int, list[float]] = defaultdict(list)
+    confidences: dict[int, list[float]] = defaultdict(list)
     for item, (score, margin) in zip(messages, features.tolist(), strict=True):
-        by_toolbox[item.toolbox].append(card.confidence(score, margin))
+        confidences[item.toolbox].append(card.confidence(score, margin))
     # A question that repeats a plan case is planned without the model.
-    sure = min(REPEATED_CONFIDENCE, _parser_threshold(messages, is_right))
-    asks_below = asking_threshold(by_toolbox.values(), MAX_ASKED_BACK)
+    sure = min(REPEATED_CONFIDENCE, _parser_threshold(messages, ensemble_is_right))
+    asks_below = asking_threshold(confidences.values(), MAX_ASKED_BACK)
     figures: dict[str, float] = {}
     for name, plan_scores in scores.items():
         figures |= accuracy_figures(plan_scores, name)

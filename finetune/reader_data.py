@@ -76,7 +76,7 @@ def training_queries(
 ) -> list[TrainingQuery]:
     """Return the training data of each query whose plan has sub-queries."""
     trained = {number: example.read() for number, example in enumerate(templates, 1)}
-    numbers = {sub_query.template: number for number, sub_query in trained.items()}
+    template_numbers = {sub_query.template: number for number, sub_query in trained.items()}
     results = []
     for query in queries:
         pairs = sub_queries_of(query.plan, query.query)
@@ -87,7 +87,7 @@ def training_queries(
         results.append(
             TrainingQuery(
                 reader_input,
-                tuple(numbers.get(sub_query.template) for sub_query, _ in pairs),
+                tuple(template_numbers.get(sub_query.template) for sub_query, _ in pairs),
                 tuple(next((t for t in sub.tools if t in added_tools), "") for sub, _ in pairs),
                 tuple(tuple(reader_input.find(text) for text in texts) for _, texts in pairs),
                 frozenset(n for n, sub in trained.items() if _is_admitted(sub, query)),

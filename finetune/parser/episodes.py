@@ -63,7 +63,7 @@ class EpisodeSettings:
         few: Probability that few tools remain; see ``_with_few_tools``. ``removed`` and ``added``
             apply to the other episodes only.
         removed: Probability that a tool is removed; see ``_without_a_tool``.
-        added: Probability that tools of another toolbox are added, which no message needs.
+        added: Probability that unneeded tools of another toolbox are added.
         max_added: Maximum number of added tools.
         composed: Maximum share of an episode's messages that are joined with another message.
         examples_only: Probability that only the tools' examples are plan cases.

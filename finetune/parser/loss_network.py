@@ -29,11 +29,11 @@ from casewright.planner.parser.tensors_network import (
 IGNORED = -100
 
 
-def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
+def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
     """Return the gold plans of the messages to plan for, and their options, as tensors.
 
     A place is the position of a step in its plan, from 0. The steps of all plans have one
-    numbering, and so have the arguments. ``words`` is the number of nodes of words.
+    numbering, and so have the arguments. ``word_count`` is the number of word nodes.
 
     - tools: indices of each plan's tools, then the end, then ``IGNORED`` (messages, places); the
       index of the end is the number of tools
@@ -47,7 +47,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
       choices, the context fields, then the result fields of each earlier step
     - options: index of the right option of each argument, or ``IGNORED``
     - weights: weights of the nodes that an argument points to (arguments, nodes)
-    - spans: flags of right spans, by first word and length - 1 (arguments, words, ``LONGEST``)
+    - spans: flags of right spans, by first word and length - 1 (arguments, word_count, ``LONGEST``)
     - numbers: flags of the right numbers of the message (arguments, numbers)
     """
     schema, messages = episode.schema, episode.messages
@@ -65,16 +65,16 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
         tool_indices = [step.tool for step in plan]
         tools[row, : len(tool_indices) + 1] = [*tool_indices, end]
         previous_tools[row, : len(tool_indices) + 1] = [end, *tool_indices]
-    fields = max(1, *(len(message.fields) for message in messages))
+    field_count = max(1, *(len(message.fields) for message in messages))
     most_numbers = max(1, *(len(message.numbers) for message in messages))
     options = Options(schema)
-    planned = messages[: len(plans)]
-    plain = [options.plain_of(message) for message in planned]
-    pairs = zip(planned, episode.contexts, strict=True)
-    context = [options.context_of(message, values, fields) for message, values in pairs]
+    planned_messages = messages[: len(plans)]
+    plain_kinds = [options.plain_of(message) for message in planned_messages]
+    pairs = zip(planned_messages, episode.contexts, strict=True)
+    context = [options.context_of(message, values, field_count) for message, values in pairs]
     allowed, right_options = [], []
-    weights = np.zeros((len(arguments), words + fields + schema.size), dtype=np.float32)
-    spans = np.zeros((len(arguments), words, reading.LONGEST), dtype=bool)
+    weights = np.zeros((len(arguments), word_count + field_count + schema.size), dtype=np.float32)
+    spans = np.zeros((len(arguments), word_count, reading.LONGEST), dtype=bool)
     numbers = np.zeros((len(arguments), most_numbers), dtype=bool)
     for index, (step_index, _, argument) in enumerate(arguments):
         row, place, _ = steps[step_index]
@@ -82,11 +82,11 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
         tool_indices = [step.tool for step in plans[row][:place]]
         results = options.results_of(tool_indices, reading.PLACES) & options.steps[parameter]
         choices = options.choices[parameter]
-        parts = (plain[row][parameter], choices, context[row][parameter], results.ravel())
+        parts = (plain_kinds[row][parameter], choices, context[row][parameter], results.ravel())
         allowed.append(np.concatenate(parts))
         right_options.append(_right_option(argument, parts, len(schema.results)))
-        start, end_node = reading.pointed(argument, messages[row], schema, words, fields)
-        weights[index, start:end_node] = 1 / max(1, end_node - start)
+        first_node, end_node = reading.pointed(argument, messages[row], schema, word_count, field_count)
+        weights[index, first_node:end_node] = 1 / max(1, end_node - first_node)
         numbers[index, list(argument.numbers)] = True
         for first, last in argument.spans:
             if last - first < reading.LONGEST:
