@@ -159,16 +159,16 @@ def loop_score(
     question_scores, right, total = [], 0, 0
     for question in questions:
         rounds = runner.rounds(question, marks)
-        judged = [id_ for round_, _ in rounds for id_ in round_.ids]
-        marked = {id_ for _, ids in rounds for id_ in ids}
+        candidate_ids = [id_ for round_, _ in rounds for id_ in round_.ids]
+        marked_ids = {id_ for _, ids in rounds for id_ in ids}
         relevant = question.relevant
-        id_sets = (judged, runner.single_search(question, len(judged)), marked)
+        id_sets = (candidate_ids, runner.single_search(question, len(candidate_ids)), marked_ids)
         recalls = (len(relevant.intersection(ids)) / len(relevant) for ids in id_sets)
-        question_scores.append([len(judged), *recalls])
-        right += len(relevant & marked)
-        total += len(marked)
-    judged_count, recall, single, marked_recall = np.mean(question_scores, axis=0).tolist()
-    return LoopScore(judged_count, recall, single, marked_recall, right / max(total, 1))
+        question_scores.append([len(candidate_ids), *recalls])
+        right += len(relevant & marked_ids)
+        total += len(marked_ids)
+    count, recall, single, marked_recall = np.mean(question_scores, axis=0).tolist()
+    return LoopScore(count, recall, single, marked_recall, right / max(total, 1))
 
 
 def judge_figures(
@@ -184,30 +184,30 @@ def judge_figures(
     ``auc_control`` is their mean AUC. This can be above 0.5, since a control learns that first and
     later rounds have different shares of relevant candidates.
     """
-    score, perfect, control = (
+    model_score, label_score, control_score = (
         loop_score(runner, questions, marks)
         for marks in (marks_of_model(model), labels_as_marks, marks_of_model(controls[0]))
     )
     rounds = [round_ for q in questions for round_, _ in runner.rounds(q, marks_of_model(model))]
     labels = np.concatenate([round_.labels for round_ in rounds])
-    scores, *control_scores = (
+    model_probabilities, *control_probabilities = (
         np.concatenate([probabilities(judge, round_) for round_ in rounds])
         for judge in (model, *controls)
     )
     figures = {
-        "judged": score.judged,
-        "found": score.recall,
-        "single": score.single,
-        "gain": score.gain,
-        "gain_labels": perfect.gain,
-        "gain_control": control.gain,
-        "marked_recall": score.marked_recall,
-        "marked_precision": score.precision,
-        "auc": auc(scores, labels),
-        "auc_control": float(np.mean([auc(values, labels) for values in control_scores])),
-        "brier": float(np.mean((scores - labels) ** 2)),
+        "judged": model_score.judged,
+        "found": model_score.recall,
+        "single": model_score.single,
+        "gain": model_score.gain,
+        "gain_labels": label_score.gain,
+        "gain_control": control_score.gain,
+        "marked_recall": model_score.marked_recall,
+        "marked_precision": model_score.precision,
+        "auc": auc(model_probabilities, labels),
+        "auc_control": float(np.mean([auc(values, labels) for values in control_probabilities])),
+        "brier": float(np.mean((model_probabilities - labels) ** 2)),
         "brier_base_rate": float(labels.mean() * (1 - labels.mean())),
-        "ece": calibration_error(scores, labels),
+        "ece": calibration_error(model_probabilities, labels),
     }
     return {"questions": len(questions), **{n: round(value, 4) for n, value in figures.items()}}
 

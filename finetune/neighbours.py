@@ -72,10 +72,10 @@ class Neighbours:
         self._by_need: dict[_Need, list[int]] = defaultdict(list)
         for number, need in enumerate(self._needs):
             self._by_need[need].append(number)
-        rows = {text: row for row, text in enumerate(dict.fromkeys(q.query for q in queries))}
-        vectors = unit_embeddings(encoder, list(rows))
-        self._vectors = vectors[[rows[query.query] for query in self._cases]]
-        self._nearest = dict(zip(rows, self._search(list(rows), vectors), strict=True))
+        row_of = {text: row for row, text in enumerate(dict.fromkeys(q.query for q in queries))}
+        vectors = unit_embeddings(encoder, list(row_of))
+        self._vectors = vectors[[row_of[query.query] for query in self._cases]]
+        self._nearest = dict(zip(row_of, self._search(list(row_of), vectors), strict=True))
 
     def plan_cases(
         self, request: PlanRequest, count: int, random_share: float, rng: random.Random

@@ -24,8 +24,8 @@ def plan_class(plan: Plan) -> str:
 
 def last_tools(plan: Plan) -> list[str]:
     """Return the tools of the steps whose results no other step needs."""
-    needed = {reference.step for step in plan.steps for reference in step.references()}
-    return [step.tool for number, step in enumerate(plan.steps, 1) if number not in needed]
+    needed_steps = {reference.step for step in plan.steps for reference in step.references()}
+    return [step.tool for number, step in enumerate(plan.steps, 1) if number not in needed_steps]
 
 
 def argument_sources(plan: Plan) -> list[str]:

@@ -201,11 +201,11 @@ def _loss(
 
     states, mask = _encode(network, [query.input for query in batch])
     width, template_count = states.shape[1], network.unknown - 1
-    positions = max(len(query.templates) for query in batch) + 1
-    previous = torch.zeros((len(batch), positions), dtype=torch.long)
-    options = torch.full((len(batch), positions), IGNORED)
-    classes = torch.full((len(batch), positions), IGNORED)
-    literal_weights = torch.zeros((len(batch), positions, width))
+    position_count = max(len(query.templates) for query in batch) + 1
+    previous = torch.zeros((len(batch), position_count), dtype=torch.long)
+    options = torch.full((len(batch), position_count), IGNORED)
+    classes = torch.full((len(batch), position_count), IGNORED)
+    literal_weights = torch.zeros((len(batch), position_count, width))
     examples = []
     for query in batch:
         is_distracted = tools and rng.random() < settings.distracted

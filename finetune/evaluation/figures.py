@@ -128,8 +128,8 @@ def _compared_figure(
     if name == "f1":
         return score_classes(verdicts)[-1].f1, _mean_f1(verdicts, resamples)
     sources = outcomes if name in ("graph", "graph_arguments") else verdicts
-    right = [bool(getattr(source, name)) for source in sources]
-    return sum(right) / len(right), intervals.shares(right, resamples)
+    flags = [bool(getattr(source, name)) for source in sources]
+    return sum(flags) / len(flags), intervals.shares(flags, resamples)
 
 
 #: The note of a figure that a grammar or a check determines.
@@ -233,8 +233,8 @@ def planner_figures(
     # 0 is a missing time, not a time of 0 ms.
     times = [result.milliseconds for result in plan_results if result.milliseconds]
     figures |= {f"ms_p{q}": _summary(times, partial(np.percentile, q=q)) for q in (50, 95)}
-    keys = {"input_tokens": "input", "output_tokens": "output", "model_steps": "model_steps"}
-    for name, key in keys.items():
+    token_keys = {"input_tokens": "input", "output_tokens": "output", "model_steps": "model_steps"}
+    for name, key in token_keys.items():
         figures[name] = _summary([r.tokens[key] for r in plan_results if key in r.tokens], np.mean)
     return figures
 

@@ -105,7 +105,7 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
         [step.mapped(lambda v: _REFERENCE if isinstance(v, StepRef) else v) for step in side.steps]
         for side in (gold, plan)
     )
-    allowed = [
+    allowed_steps = [
         {
             other
             for other, step in enumerate(steps)
@@ -113,7 +113,7 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
         }
         for number, gold_step in enumerate(gold_steps, 1)
     ]
-    return _is_isomorphic(edges, (gold.tools, plan.tools), allowed)
+    return _is_isomorphic(edges, (gold.tools, plan.tools), allowed_steps)
 
 
 def _edges(plan: Plan, *, arguments: bool) -> _Edges:
@@ -128,16 +128,16 @@ def _edges(plan: Plan, *, arguments: bool) -> _Edges:
 
 
 def _is_isomorphic(
-    edges: tuple[_Edges, _Edges], colours: _Colours, allowed: Sequence[set[int]]
+    edges: tuple[_Edges, _Edges], colours: _Colours, allowed_steps: Sequence[set[int]]
 ) -> bool:
     """Return True if the graphs are isomorphic, by individualisation and refinement.
 
-    ``allowed`` has, for each gold step, the steps of the other plan with right arguments.
+    ``allowed_steps`` has, for each gold step, the other plan's steps with right arguments.
     """
     gold, other = colours = _refine(edges, colours)
     sizes = Counter(gold)
     candidates = [
-        [number for number in sorted(allowed[index]) if other[number] == colour]
+        [number for number in sorted(allowed_steps[index]) if other[number] == colour]
         for index, colour in enumerate(gold)
     ]
     if sizes != Counter(other) or not all(candidates):
@@ -149,7 +149,7 @@ def _is_isomorphic(
     # The colour None, which no other step has, maps the step ``first`` to one of its candidates.
     marked = [*gold[:first], None, *gold[first + 1 :]]
     return any(
-        _is_isomorphic(edges, (marked, [*other[:step], None, *other[step + 1 :]]), allowed)
+        _is_isomorphic(edges, (marked, [*other[:step], None, *other[step + 1 :]]), allowed_steps)
         for step in candidates[first]
     )
 

@@ -181,9 +181,9 @@ def _with_few_tools(
     # If the message needs one tool only, at least one other tool is added.
     count = rng.randint(0 if len(kept_names) > 1 else 1, 2)
     kept_names.update(rng.sample(other_names, min(len(other_names), count)))
-    answered = [query for query in queries if kept_names.issuperset(query.plan.tools)]
+    answerable = [query for query in queries if kept_names.issuperset(query.plan.tools)]
     unanswerable = [query for query in queries if NO_EVIDENCE.name in query.plan.tools]
-    return toolbox.without(*(names - kept_names)), answered + unanswerable[: len(answered) // 4]
+    return toolbox.without(*(names - kept_names)), answerable + unanswerable[: len(answerable) // 4]
 
 
 def _without_a_tool(

@@ -166,10 +166,10 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
     gold = _targets(episode, memory.word_count)
     step_rows, step_tools, places = gold["step_rows"], gold["step_tools"], gold["step_places"]
     rows = step_rows[gold["argument_steps"]]
-    values = network.argument_embeddings(
+    argument_vectors = network.argument_embeddings(
         memory, rows, gold["parameters"], gold["kinds"], gold["weights"], gold["result_indices"]
     )
-    decoded = network.decode(memory, _decoder_inputs(network, memory, gold, values))
+    decoded = network.decode(memory, _decoder_inputs(network, memory, gold, argument_vectors))
     tools = network.tool_logits(memory, decoded, gold["previous_tools"]).float()
     losses = {"tools": _summed_cross_entropy(tools.flatten(0, 1), gold["tools"].flatten())}
     states = network.argument_states(
@@ -180,10 +180,10 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
         tensor(arrays.field_likeness(episode.schema, episode.messages)[: episode.planned_count]),
     )
     argument_places = places[gold["argument_steps"]]
-    parts = network.option_logits(
+    logit_parts = network.option_logits(
         memory, states, rows, gold["parameters"], argument_places, likeness
     )
-    logits = torch.cat([part.flatten(1).float() for part in parts], 1)
+    logits = torch.cat([part.flatten(1).float() for part in logit_parts], 1)
     losses["kinds"] = _summed_cross_entropy(masked(logits, gold["allowed"]), gold["options"])
     indices = gold["result_indices"].masked_fill(gold["kinds"] != reading.STEP, IGNORED)
     losses["indices"] = _summed_cross_entropy(network.which(states).float(), indices)

@@ -116,10 +116,10 @@ def _advice(field: str, recipe: type[BaseModel]) -> str:
     """Return a sentence on how to correct the name of an unknown field."""
     section, _, name = field.rpartition(".")
     fields = [valid_field.rpartition(".") for valid_field in _fields(recipe, "")]
-    if sections := [other for other, _, valid_name in fields if valid_name == name]:
+    if sections := [valid_section for valid_section, _, valid_name in fields if valid_name == name]:
         location = f"[{sections[0]}]" if sections[0] else "the top level of the recipe"
         return f"The field belongs to {location}. Move it there."
-    names = [valid_name for other, _, valid_name in fields if other == section]
+    names = [valid_name for valid_section, _, valid_name in fields if valid_section == section]
     if similar := get_close_matches(name, names, 2):
         return f"Did you mean {' or '.join(similar)}?"
     return f"The fields here are {', '.join(names)}."

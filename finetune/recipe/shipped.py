@@ -25,7 +25,7 @@ def find_recipe(name: str) -> Path:
         return FOLDER / f"{name}.toml"
     if file.is_file():
         return file
-    near = "".join(f"Did you mean {similar}? " for similar in get_close_matches(name, names, 1))
+    advice = "".join(f"Did you mean {similar}? " for similar in get_close_matches(name, names, 1))
     raise InputError(
-        f"There is no recipe {name!r}. {near}Give a TOML file, or one of {', '.join(names)}."
+        f"There is no recipe {name!r}. {advice}Give a TOML file, or one of {', '.join(names)}."
     )

@@ -170,17 +170,17 @@ def check_settings(
         if name.endswith(".weight")
     }
     targets = () if isinstance(lora.target_modules, str) else lora.target_modules
-    matrices = [name for name, count in dimensions.items() if count == 2]
+    matrix_names = [name for name, count in dimensions.items() if count == 2]
     for field, names, candidates in (
-        ("lora.target_modules", targets, matrices),
+        ("lora.target_modules", targets, matrix_names),
         ("lora.modules_to_save", lora.modules_to_save, [*dimensions]),
     ):
         for name in names:
             if not any(f".{layer}".endswith(f".{name}") for layer in candidates):
                 last_names = list(dict.fromkeys(layer.rpartition(".")[2] for layer in candidates))
                 advice = f"Give some of {', '.join(last_names)}."
-                if near := get_close_matches(name, last_names, 1):
-                    advice = f"Did you mean {near[0]!r}?"
+                if similar := get_close_matches(name, last_names, 1):
+                    advice = f"Did you mean {similar[0]!r}?"
                 raise InputError(f"{field}: {base!r} has no layer {name!r} to train. {advice}")
 
 

@@ -133,8 +133,8 @@ class PackedAttention(torch.autograd.Function):
         tail_states, tail_lse = _flash(*padded_tail_qkv, is_causal=True, scale=scale)
         tail_lse = _unpad(tail_lse[..., None], slots)
         # The share of a tail's attention that goes to the head.
-        share = torch.sigmoid(cross_lse[..., None] - tail_lse).to(query.dtype)
-        states = share * cross_states + (1 - share) * _unpad(tail_states, slots)
+        head_share = torch.sigmoid(cross_lse[..., None] - tail_lse).to(query.dtype)
+        states = head_share * cross_states + (1 - head_share) * _unpad(tail_states, slots)
         lse = torch.logaddexp(cross_lse[..., None], tail_lse)
         ctx.save_for_backward(*qkv, head_states, head_lse, states, lse, padded, slots)
         ctx.scale = scale
@@ -161,11 +161,11 @@ class PackedAttention(torch.autograd.Function):
         cross_grads = _flash_gradients(*tails_to_head, 0.0, False, scale=scale)
         padded_grads = _flash_gradients(*within_tails, 0.0, True, scale=scale)
         tail_grads = [_unpad(gradient, slots) for gradient in padded_grads]
-        joined = (
+        joined_grads = (
             torch.cat([head_grads[0], cross_grads[0] + tail_grads[0]], 2),
             *(torch.cat([head_grads[n] + cross_grads[n], tail_grads[n]], 2) for n in (1, 2)),
         )
-        return *joined, None, None, None, None
+        return *joined_grads, None, None, None, None
 
 
 def _blocks(

@@ -88,9 +88,9 @@ def token_row(
     """Return an example's tokens; with ``shown``, the plans in its prompt are also supervised."""
     prompt = model.encode(example.prompt)
     head, tail = prompt.head, prompt.tail
-    answer = [*model.encode_plan(example.completion), model.ends[0]]
+    completion = [*model.encode_plan(example.completion), model.ends[0]]
     mask = [*shown.head_mask(head), *shown.mask(tail)] if shown else [0] * (len(head) + len(tail))
-    return TokenRow([*head, *tail, *answer], mask + [1] * len(answer), len(head))
+    return TokenRow([*head, *tail, *completion], mask + [1] * len(completion), len(head))
 
 
 def token_rows(

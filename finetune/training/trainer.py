@@ -132,10 +132,10 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     device = accelerator.device
     # Rows of similar length share a batch, to pad less. Each process computes some of the rows.
     is_grouped = "groups" in rows[0]
-    order = sorted(range(len(rows)), key=lambda n: 0 if is_grouped else len(rows[n]["input_ids"]))
-    own_rows = order[accelerator.process_index :: accelerator.num_processes]
+    indices = sorted(range(len(rows)), key=lambda n: 0 if is_grouped else len(rows[n]["input_ids"]))
+    own_rows = indices[accelerator.process_index :: accelerator.num_processes]
     # The sum of the losses, and the number of tokens.
-    sums = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
+    totals = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
     was_training = network.training
     network.eval()
     with torch.no_grad(), accelerator.autocast():
@@ -143,14 +143,14 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
             batch: Any = trainer.data_collator([rows[n] for n in own_rows[start : start + size]])
             inputs = send_to_device(batch, device)
             if is_grouped:
-                sums[0] += tokens.summed_loss(network, inputs).double().to(sums.device)
-                sums[1] += len(inputs["labels"])
+                totals[0] += tokens.summed_loss(network, inputs).double().to(totals.device)
+                totals[1] += len(inputs["labels"])
                 continue
             output = network(**inputs, use_cache=False, fused_lm_head=True)
-            sums[0] -= output.log_probs.double().sum().to(sums.device)
-            sums[1] += output.label_mask.sum().to(sums.device)
+            totals[0] -= output.log_probs.double().sum().to(totals.device)
+            totals[1] += output.label_mask.sum().to(totals.device)
     network.train(was_training)
-    total, count = accelerator.reduce(sums, reduction="sum").tolist()
+    total, count = accelerator.reduce(totals, reduction="sum").tolist()
     return float(total / count)
 
 
