@@ -153,7 +153,7 @@ def _in_literal(words: Sequence[Word], text: str, question: str) -> list[bool]:
 def _best_run(
     words: Sequence[Word], scores: Floats, is_free: NDArray[np.bool_]
 ) -> tuple[int, int] | None:
-    """Return the first and last index of the run of free words with the highest log-odds."""
+    """Return the first and last index of the run of free words with the highest score sum."""
     best_total, best_run = -np.inf, None
     total, start = 0.0, 0
     # Kadane's algorithm for the maximum subarray; a run does not cross a used word or a break.
@@ -209,7 +209,7 @@ class PlanEnsemble:
 
     @classmethod
     def untrained(cls, queries: Sequence[AnnotatedQuery], dimension: int) -> PlanEnsemble:
-        """Return an ensemble for queries whose weights are all 0."""
+        """Return an ensemble for queries; all its weights are 0."""
         contexts = [query.record.context for query in queries]
         features = QuestionFeatures.of([query.query for query in queries], contexts)
         counts = Counter(label for query in queries for label in plan_labels(query.plan))

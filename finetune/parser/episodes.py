@@ -116,10 +116,10 @@ def episodes(
 
 def _mix_sources(source: Source, other: Source, rng: random.Random) -> Source:
     """Return the tools and half the messages of two sources; the first source if names clash."""
-    tools, others = _tools(source.toolbox), _tools(other.toolbox)
-    if any(tool.name in source.toolbox for tool in others):
+    tools, other_tools = _tools(source.toolbox), _tools(other.toolbox)
+    if any(tool.name in source.toolbox for tool in other_tools):
         return source
-    tools += others
+    tools += other_tools
     rng.shuffle(tools)
     halves = [rng.sample(part.queries, len(part.queries) // 2) for part in (source, other)]
     return Source(

@@ -224,7 +224,7 @@ def _encode_memory(network: ParserNetwork, episode: Episode) -> Memory:
 
 
 def _decoder_inputs(
-    network: ParserNetwork, memory: Memory, gold: dict[str, Tensor], values: Tensor
+    network: ParserNetwork, memory: Memory, gold: dict[str, Tensor], argument_vectors: Tensor
 ) -> Tensor:
     """Return the decoder's inputs (messages, places, SIZE): the start, then the earlier steps."""
     step_of_argument = gold["argument_steps"]
@@ -238,7 +238,7 @@ def _decoder_inputs(
         gold["step_tools"],
         # The network has ``PLACES`` embeddings; all later places share the last one.
         gold["step_places"].clamp(max=reading.PLACES - 1),
-        mean_weights.to(values.dtype) @ values,
+        mean_weights.to(argument_vectors.dtype) @ argument_vectors,
     )
     dtype = step_inputs.dtype
     inputs = torch.zeros((*gold["tools"].shape, step_inputs.shape[-1]), dtype=dtype)

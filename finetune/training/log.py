@@ -84,7 +84,7 @@ def reporting_callback(
             self._advance = self._bar.enter_context(bar)
             self._advance(state.global_step)
             if file is not None:
-                # A killed training may have logged steps after the checkpoint that it resumes from.
+                # A resumed training repeats logged steps after its checkpoint, so the log is reset.
                 write_log(file, state.log_history, "w")
 
         def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
