@@ -1,7 +1,7 @@
 """Contrastive training of an encoder on a user's cases (proposed in CBR-RAG, section 7).
 
 The training brings the shortest text of a case, such as its question or title, nearer to the case's
-other texts than to those of other cases. It needs no annotation.
+other texts than to those of other cases. The training needs no annotation.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import note
 
 Pair = tuple[str, str]
-#: Hard negatives come from the ``NEAREST`` most similar texts of other cases. A text within the
-#: relative ``MARGIN`` of the positive's similarity is no negative: it may be right too.
+#: Hard negatives are drawn from this number of the most similar texts of other cases. A text is not
+#: drawn if its similarity is above ``1 - MARGIN`` times the positive's, since it may match too.
 NEAREST, MARGIN = 30, 0.05
 #: Minimum number of pairs: the loss compares a pair with the others of its batch.
 MIN_PAIRS = 8
@@ -29,7 +29,7 @@ MIN_PAIRS = 8
 
 @dataclass(frozen=True, slots=True)
 class EncoderSettings:
-    """The settings of a training.
+    """The settings of an encoder's training.
 
     Attributes:
         batch: Number of pairs in a batch.
@@ -55,7 +55,7 @@ def case_pairs(schema: CaseSchema, cases: Iterable[Case]) -> Iterator[Pair]:
     """
     for case in cases:
         facets = [f for f in schema.facets if f.takes_text and f.reads(case.problem)]
-        texts = [f.describe({n: case.problem[n] for n in f.components}) for f in facets]
+        texts = [f.describe({name: case.problem[name] for name in f.components}) for f in facets]
         texts += [case.solution] if isinstance(case.solution, str) else []
         shortest, *others = sorted(dict.fromkeys(filter(str.strip, texts)), key=len) or [""]
         yield from ((shortest, other) for other in others)
@@ -64,7 +64,7 @@ def case_pairs(schema: CaseSchema, cases: Iterable[Case]) -> Iterator[Pair]:
 def train_encoder(
     pairs: Sequence[Pair], target: Path, settings: EncoderSettings | None = None
 ) -> dict[str, Any]:
-    """Train the packaged encoder, write it as a sentence-transformers model, and return figures.
+    """Train the packaged encoder, write a sentence-transformers model, and return its metrics.
 
     The loss compares each text with those of its batch, and with the hard negatives that the
     untrained encoder finds (``MultipleNegativesRankingLoss``).
@@ -94,7 +94,7 @@ def train_encoder(
         with quiet():
             model = st.SentenceTransformer(str(packaged_minilm()), device="cpu")
             max_length, model.max_seq_length = model.max_seq_length, settings.tokens
-            data = mine_hard_negatives(
+            examples = mine_hard_negatives(
                 Dataset.from_dict({"anchor": anchors, "positive": positives}),
                 model,
                 num_negatives=settings.negatives,
@@ -118,7 +118,7 @@ def train_encoder(
         trainer = st.SentenceTransformerTrainer(
             model=model,
             args=arguments,
-            train_dataset=data,
+            train_dataset=examples,
             loss=MultipleNegativesRankingLoss(model),
             callbacks=[reporting_callback(Path(folder, "log.jsonl"), show=None)],
         )
@@ -130,7 +130,7 @@ def train_encoder(
     return {
         **asdict(settings),
         "pairs": len(pairs),
-        "pairs_with_hard_negatives": len(data),
+        "pairs_with_hard_negatives": len(examples),
         "steps": result.global_step,
         "loss": result.training_loss,
         "seconds": result.metrics["train_runtime"],

@@ -1,4 +1,4 @@
-"""Fitting of the ensemble's constants (``EnsembleCard``) on toolboxes that are held out.
+"""Functions that fit the ensemble's constants (``EnsembleCard``) on held-out toolboxes.
 
 The ensemble ranks the plans of the plan parser and of the language model.
 """
@@ -36,7 +36,7 @@ class MessagePlans:
     toolbox: int
 
     def is_right(self, plan: Plan) -> bool:
-        """Return True for a plan with the gold plan's graph and arguments."""
+        """Return True if a plan has the gold plan's graph and arguments."""
         return same_graph(self.query, plan, arguments=True)
 
     @property
@@ -55,31 +55,31 @@ class FittedCard(NamedTuple):
 def candidate_plans(
     planner: ensemble.EnsemblePlanner, boxes: Sequence[CorpusToolbox]
 ) -> list[MessagePlans]:
-    """Return the candidates for every message of the toolboxes, without plan cases."""
-    results = []
+    """Return the candidates for every message of the toolboxes."""
+    messages = []
     with progress_bar("Ranking plans", sum(len(box.queries) for box in boxes)) as advance:
-        for number, box in enumerate(boxes):
+        for index, box in enumerate(boxes):
             for item in items_of(box.queries, box.toolbox):
-                results.append(MessagePlans(item.query, planner.candidates(item.request), number))
+                messages.append(MessagePlans(item.query, planner.candidates(item.request), index))
                 advance(1)
-    return results
+    return messages
 
 
 def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
-    """Return a card: the weight with the most right plans, the logistic curve, both thresholds."""
+    """Return the card whose weight gives the most right plans, with fitted curve and thresholds."""
 
-    def right_plans(weight: float) -> int:
+    def count_right_plans(weight: float) -> int:
         return sum(
             item.is_right(ensemble.ranked_by(item.candidates, weight)[0][0]) for item in messages
         )
 
-    weight = max(WEIGHTS, key=right_plans)
-    # For each message, plans with their scores, the best first.
-    ranked = [ensemble.ranked_by(item.candidates, weight) for item in messages]
+    weight = max(WEIGHTS, key=count_right_plans)
+    # For each message, pairs of a plan and its score, the best first.
+    rankings = [ensemble.ranked_by(item.candidates, weight) for item in messages]
     plans_by_planner = {
         "parser": [item.candidates[0].plan for item in messages],
         "model": [max(item.candidates, key=lambda c: c.model).plan for item in messages],
-        "ensemble": [plans[0][0] for plans in ranked],
+        "ensemble": [plans[0][0] for plans in rankings],
     }
     scores = {
         name: [
@@ -88,17 +88,17 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
         ]
         for name, plans in plans_by_planner.items()
     }
-    is_right = [score.right_plan for score in scores["ensemble"]]
-    features = np.array([[plans[0][1], ensemble.margin(plans)] for plans in ranked])
-    score_weight, margin_weight, intercept = map(float, fit_regression(features, is_right))
+    ensemble_is_right = [score.right_plan for score in scores["ensemble"]]
+    features = np.array([[plans[0][1], ensemble.margin(plans)] for plans in rankings])
+    score_weight, margin_weight, intercept = map(float, fit_regression(features, ensemble_is_right))
     # The thresholds are set below, from the confidence that the card computes.
     card = ensemble.EnsembleCard(weight, 1.0, intercept, score_weight, margin_weight, 0.0)
-    by_toolbox: dict[int, list[float]] = defaultdict(list)
+    confidences: dict[int, list[float]] = defaultdict(list)
     for item, (score, margin) in zip(messages, features.tolist(), strict=True):
-        by_toolbox[item.toolbox].append(card.confidence(score, margin))
-    # A plan case that a question repeats needs no model.
-    sure = min(REPEATED_CONFIDENCE, _parser_threshold(messages, is_right))
-    asks_below = asking_threshold(by_toolbox.values(), MAX_ASKED_BACK)
+        confidences[item.toolbox].append(card.confidence(score, margin))
+    # A question that repeats a plan case is planned without the model.
+    sure = min(REPEATED_CONFIDENCE, _parser_threshold(messages, ensemble_is_right))
+    asks_below = asking_threshold(confidences.values(), MAX_ASKED_BACK)
     figures: dict[str, float] = {}
     for name, plan_scores in scores.items():
         figures |= accuracy_figures(plan_scores, name)
@@ -109,11 +109,11 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
 
 def _parser_threshold(messages: Sequence[MessagePlans], ensemble_is_right: Sequence[bool]) -> float:
     """Return the lowest confidence above which the parser is right as often as the ensemble."""
-    # Right plans of the parser minus those of the ensemble, from the highest confidence down.
-    gain, threshold = 0, 1.0
+    # Number of the parser's right plans minus the ensemble's, from the highest confidence down.
+    lead, threshold = 0, 1.0
     pairs = zip(messages, ensemble_is_right, strict=True)
     for item, is_right in sorted(pairs, key=lambda pair: -pair[0].parser_confidence):
-        gain += item.is_right(item.candidates[0].plan) - is_right
-        if gain >= 0:
+        lead += item.is_right(item.candidates[0].plan) - is_right
+        if lead >= 0:
             threshold = item.parser_confidence
     return threshold

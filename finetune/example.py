@@ -12,9 +12,9 @@ from casewright.planner import Prompt
 
 #: The name of the planning task; secondary tasks and instructions have other names.
 PLAN_TASK = "plan"
-#: The text between the head and the tail of a prompt, at a row's ``seam``.
-_SEAM = "\n\n"
-_TEXTS = ("id", "task", "source", "prompt", "completion")
+#: The separator of a prompt's head and tail.
+_SEPARATOR = "\n\n"
+_TEXT_FIELDS = ("id", "task", "source", "prompt", "completion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,33 +35,33 @@ class TrainingExample:
     completion: str
 
     def to_row(self) -> dict[str, str | int]:
-        """Return a row of JSON; ``seam`` is the number of characters of the prompt's head."""
-        texts = {name: str(getattr(self, name)) for name in _TEXTS}
+        """Return a JSON object; its ``seam`` is the length of the prompt's head in characters."""
+        texts = {name: str(getattr(self, name)) for name in _TEXT_FIELDS}
         return {**texts, "seam": len(self.prompt.head)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> TrainingExample:
-        """Return the example in a result of ``to_row``; ``InputError`` if the row is malformed."""
+        """Return the example of a row from ``to_row``; ``InputError`` if the row is malformed."""
         try:
-            texts = [row[name] for name in _TEXTS]
+            texts = [row[name] for name in _TEXT_FIELDS]
         except KeyError as error:
             raise InputError(f"A training example lacks the field {error}.") from error
         seam = row.get("seam", 0)
         if not all(isinstance(text, str) for text in texts) or not isinstance(seam, int):
             raise InputError(
-                "A training example has a field that is no text, or a seam that is no number."
+                "A field of a training example is not a string, or its seam is not an integer."
             )
         id_, task, source, prompt, completion = texts
-        if seam and prompt[seam : seam + len(_SEAM)] != _SEAM:
+        if seam and prompt[seam : seam + len(_SEPARATOR)] != _SEPARATOR:
             raise InputError(f"Training example {id_!r} has no blank line at its seam, {seam}.")
-        tail = prompt[seam + len(_SEAM) :] if seam else prompt
-        # Interned, since many examples share one head.
+        tail = prompt[seam + len(_SEPARATOR) :] if seam else prompt
+        # Many examples share one head, so interning saves memory.
         return cls(id_, task, source, Prompt(sys.intern(prompt[:seam]), tail), completion)
 
 
 def without_duplicates(examples: Iterable[TrainingExample]) -> list[TrainingExample]:
-    """Return the examples without repetitions of a prompt with its completion."""
-    first: dict[tuple[str, str, str], TrainingExample] = {}
+    """Return the first example of each pair of a prompt and a completion."""
+    unique: dict[tuple[str, str, str], TrainingExample] = {}
     for example in examples:
-        first.setdefault((example.prompt.head, example.prompt.tail, example.completion), example)
-    return list(first.values())
+        unique.setdefault((example.prompt.head, example.prompt.tail, example.completion), example)
+    return list(unique.values())

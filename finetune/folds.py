@@ -10,26 +10,26 @@ import numpy as np
 from casewright.finetune.neighbours import BLOCK, unit_embeddings
 from casewright.stores import Encoder
 
-#: The similarity above which two questions are near-duplicates, and in one group.
+#: Two questions are near-duplicates, and share a group, if their similarity is above this number.
 SAME_GROUP = 0.9
 
 
 def similarity_groups(
     texts: Sequence[str], encoder: Encoder, *, threshold: float = SAME_GROUP
 ) -> list[int]:
-    """Return the number of each text's group; two texts above the threshold share a group.
+    """Return a group number for each text; texts with a similarity above the threshold share it.
 
     Memory grows with the number of pairs above the threshold.
     """
     if not texts:
         return []
     vectors = unit_embeddings(encoder, texts)
-    rows, columns = [], []
+    row_parts, column_parts = [], []
     for start in range(0, len(texts), BLOCK):
-        row, column = np.nonzero(vectors[start : start + BLOCK] @ vectors.T > threshold)
-        rows.append(row + start)
-        columns.append(column)
-    first, second = np.concatenate(rows), np.concatenate(columns)
+        rows, columns = np.nonzero(vectors[start : start + BLOCK] @ vectors.T > threshold)
+        row_parts.append(rows + start)
+        column_parts.append(columns)
+    first, second = np.concatenate(row_parts), np.concatenate(column_parts)
     groups = np.arange(len(texts))
     while True:
         # Each text takes the lowest number of the texts that are near it.
@@ -42,13 +42,13 @@ def similarity_groups(
 
 
 def group_folds(groups: Sequence[int], folds: int, *, seed: int = 0) -> list[list[int]]:
-    """Return the indices of each fold's items: groups, from the largest, join the smallest fold."""
+    """Return the indices of each fold's items; the largest group joins the smallest fold first."""
     members: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
         members[group].append(index)
-    order = list(members.values())
-    np.random.default_rng(seed).shuffle(order)
-    results: list[list[int]] = [[] for _ in range(folds)]
-    for indices in sorted(order, key=len, reverse=True):
-        min(results, key=len).extend(indices)
-    return [sorted(fold) for fold in results]
+    shuffled_groups = list(members.values())
+    np.random.default_rng(seed).shuffle(shuffled_groups)
+    fold_indices: list[list[int]] = [[] for _ in range(folds)]
+    for indices in sorted(shuffled_groups, key=len, reverse=True):
+        min(fold_indices, key=len).extend(indices)
+    return [sorted(fold) for fold in fold_indices]

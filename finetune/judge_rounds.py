@@ -23,8 +23,8 @@ from casewright.stores.feedback import (
 )
 from casewright.stores.feedback.features import FIRST, LATER, feature_rows
 
-#: The defaults of a feedback loop: numbers of cases in the first and in later rounds, of rounds,
-#: and of characters of a case.
+#: The defaults of a feedback loop: cases in the first round, cases in a later round, rounds, and
+#: characters of a case.
 FIRST_K, MORE_K, ROUNDS, CHARACTERS = 10, 5, 5, 4_000
 #: Number of bins of the calibration error.
 BINS = 10
@@ -32,7 +32,7 @@ BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The n candidates of a round: ids, features (n, f), and labels (n,), true for relevant ones.
+    """The n candidates of a round: ids, features (n, f), and labels (n,), true if relevant.
 
     ``later`` is false for the first round of a loop, which has fewer features.
     """
@@ -50,7 +50,7 @@ labels_as_marks: Marks = attrgetter("labels")
 
 
 class LoopRunner:
-    """The feedback loops of a set with a strategy; searches and features are cached."""
+    """Runs a set's feedback loops with a strategy, and caches searches and features."""
 
     def __init__(self, labelled: LabelledSet, strategy: Strategy) -> None:
         self.labelled, self.strategy = labelled, strategy
@@ -58,7 +58,7 @@ class LoopRunner:
         self._rounds: dict[tuple[str, ...], tuple[list[Candidate], Round] | None] = {}
 
     def rounds(self, question: LabelledQuestion, marks: Marks) -> list[tuple[Round, list[str]]]:
-        """Return each round of a question's loop, and the ids that were marked in it."""
+        """Return each round of a question's loop, and the ids that ``marks`` marks in it."""
         relevant: list[Candidate] = []
         irrelevant: list[Candidate] = []
         results: list[tuple[Round, list[str]]] = []
@@ -66,10 +66,10 @@ class LoopRunner:
             next_round = self._next_round(question, Feedback(relevant, irrelevant), number)
             if next_round is None:
                 break
-            batch, round_ = next_round
+            candidates, round_ = next_round
             marked = marks(round_)
-            relevant += compress(batch, marked)
-            irrelevant += compress(batch, ~marked)
+            relevant += compress(candidates, marked)
+            irrelevant += compress(candidates, ~marked)
             results.append((round_, [*compress(round_.ids, marked)]))
             if not marked.any():
                 break
@@ -92,28 +92,28 @@ class LoopRunner:
         key = (question.id, *(c.id for c in relevant), "", *(c.id for c in judged.irrelevant))
         if key not in self._rounds:
             query = self._question(question)
-            found = self.strategy.search(query, judged, MORE_K) if relevant else query.best(FIRST_K)
-            batch = [
+            hits = self.strategy.search(query, judged, MORE_K) if relevant else query.best(FIRST_K)
+            candidates = [
                 Candidate(item.hit, case_text(item.hit.case)[:CHARACTERS], item.nearness, number)
-                for item in found
+                for item in hits
             ]
             self._rounds[key] = None
-            if batch:
-                features = feature_rows(JudgeRequest(question.text, relevant, batch))
-                ids = tuple(candidate.id for candidate in batch)
+            if candidates:
+                features = feature_rows(JudgeRequest(question.text, relevant, candidates))
+                ids = tuple(candidate.id for candidate in candidates)
                 labels = np.array([id_ in question.relevant for id_ in ids], dtype=np.bool_)
-                self._rounds[key] = batch, Round(bool(relevant), ids, features, labels)
+                self._rounds[key] = candidates, Round(bool(relevant), ids, features, labels)
         return self._rounds[key]
 
 
 def probabilities(model: JudgeModel, round_: Round) -> NDArray[np.float64]:
-    """Return the probabilities (n,) of a model that a round's candidates are relevant."""
+    """Return a model's probabilities (n,) that the candidates of a round are relevant."""
     regression, names = (model.later, LATER) if round_.later else (model.first, FIRST)
     return regression.probabilities(round_.features, names)
 
 
 def marks_of_model(model: JudgeModel) -> Marks:
-    """Return a function that marks the candidates whose probability reaches a model's threshold."""
+    """Return a function that marks each candidate whose probability reaches the threshold."""
 
     def marks(round_: Round) -> NDArray[np.bool_]:
         threshold = (model.later if round_.later else model.first).threshold
@@ -124,7 +124,7 @@ def marks_of_model(model: JudgeModel) -> Marks:
 
 @dataclass(frozen=True, slots=True)
 class LoopScore:
-    """The results of loops: means over questions; only ``precision`` is of all candidates together.
+    """The results of loops: means over questions, but ``precision`` is over all candidates.
 
     Attributes:
         judged: Number of candidates.
@@ -155,20 +155,20 @@ class LoopScore:
 def loop_score(
     runner: LoopRunner, questions: Sequence[LabelledQuestion], marks: Marks
 ) -> LoopScore:
-    """Return the results of the loops of all questions with these marks."""
-    rows, right, count = [], 0, 0
+    """Return the results of the questions' loops in which ``marks`` marks the candidates."""
+    question_scores, right, total = [], 0, 0
     for question in questions:
         rounds = runner.rounds(question, marks)
-        judged = [id_ for round_, _ in rounds for id_ in round_.ids]
-        marked = {id_ for _, ids in rounds for id_ in ids}
+        candidate_ids = [id_ for round_, _ in rounds for id_ in round_.ids]
+        marked_ids = {id_ for _, ids in rounds for id_ in ids}
         relevant = question.relevant
-        id_sets = (judged, runner.single_search(question, len(judged)), marked)
+        id_sets = (candidate_ids, runner.single_search(question, len(candidate_ids)), marked_ids)
         recalls = (len(relevant.intersection(ids)) / len(relevant) for ids in id_sets)
-        rows.append([len(judged), *recalls])
-        right += len(relevant & marked)
-        count += len(marked)
-    judged_count, recall, single, marked_recall = np.mean(rows, axis=0).tolist()
-    return LoopScore(judged_count, recall, single, marked_recall, right / max(count, 1))
+        question_scores.append([len(candidate_ids), *recalls])
+        right += len(relevant & marked_ids)
+        total += len(marked_ids)
+    count, recall, single, marked_recall = np.mean(question_scores, axis=0).tolist()
+    return LoopScore(count, recall, single, marked_recall, right / max(total, 1))
 
 
 def judge_figures(
@@ -179,35 +179,35 @@ def judge_figures(
 ) -> dict[str, float]:
     """Return a judge's figures for a set and a strategy, on questions outside of its training.
 
-    The probabilities are those in the rounds of the judge's own loops. ``controls`` are at least
-    one judge trained on shuffled labels: ``gain_control`` is of the first control, ``auc_control``
-    is the mean of all. A control can have an AUC above 0.5, since it learns that first and later
-    rounds have different shares of relevant candidates.
+    The probabilities are computed in the rounds of the judge's own loops. ``controls`` are one or
+    more judges trained on shuffled labels: ``gain_control`` is the first one's gain, and
+    ``auc_control`` is their mean AUC. This can be above 0.5, since a control learns that first and
+    later rounds have different shares of relevant candidates.
     """
-    score, perfect, control = (
+    model_score, label_score, control_score = (
         loop_score(runner, questions, marks)
         for marks in (marks_of_model(model), labels_as_marks, marks_of_model(controls[0]))
     )
     rounds = [round_ for q in questions for round_, _ in runner.rounds(q, marks_of_model(model))]
     labels = np.concatenate([round_.labels for round_ in rounds])
-    scores, *control_scores = (
+    model_probabilities, *control_probabilities = (
         np.concatenate([probabilities(judge, round_) for round_ in rounds])
         for judge in (model, *controls)
     )
     figures = {
-        "judged": score.judged,
-        "found": score.recall,
-        "single": score.single,
-        "gain": score.gain,
-        "gain_labels": perfect.gain,
-        "gain_control": control.gain,
-        "marked_recall": score.marked_recall,
-        "marked_precision": score.precision,
-        "auc": auc(scores, labels),
-        "auc_control": float(np.mean([auc(values, labels) for values in control_scores])),
-        "brier": float(np.mean((scores - labels) ** 2)),
+        "judged": model_score.judged,
+        "found": model_score.recall,
+        "single": model_score.single,
+        "gain": model_score.gain,
+        "gain_labels": label_score.gain,
+        "gain_control": control_score.gain,
+        "marked_recall": model_score.marked_recall,
+        "marked_precision": model_score.precision,
+        "auc": auc(model_probabilities, labels),
+        "auc_control": float(np.mean([auc(values, labels) for values in control_probabilities])),
+        "brier": float(np.mean((model_probabilities - labels) ** 2)),
         "brier_base_rate": float(labels.mean() * (1 - labels.mean())),
-        "ece": calibration_error(scores, labels),
+        "ece": calibration_error(model_probabilities, labels),
     }
     return {"questions": len(questions), **{n: round(value, 4) for n, value in figures.items()}}
 

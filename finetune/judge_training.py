@@ -29,13 +29,13 @@ INVERSE_PENALTY = 0.03
 #: The first training rounds are of loops in which the labels mark the candidates. Each pass adds
 #: the rounds of loops in which the trained judge marks them (DAgger: Ross, Gordon, Bagnell 2011).
 PASSES = 1
-#: The judge's thresholds in these passes, for the first round and for later rounds.
+#: The judge's thresholds in each added pass: of the first round, and of later rounds.
 INITIAL_THRESHOLDS = (0.25, 0.2)
 #: Candidate thresholds of the final judge, chosen by cross-validation with ``FOLDS`` folds.
 FIRST_THRESHOLDS = (0.2, 0.3, 0.4)
 LATER_THRESHOLDS = (0.1, 0.2, 0.3)
 FOLDS = 3
-#: Among thresholds whose gain is at most this number of points below the best, F1 decides.
+#: F1 decides among the thresholds whose gain is at most this number of points below the best.
 GAIN_TOLERANCE = 0.5
 #: Number of controls: judges trained on shuffled labels.
 CONTROLS = 5
@@ -43,7 +43,7 @@ CONTROLS = 5
 
 @dataclass(frozen=True, slots=True)
 class _QuestionRound:
-    """A round, and the names of its set and its question."""
+    """A round, with the name of its set and the id of its question."""
 
     set_name: str
     question: str
@@ -53,10 +53,10 @@ class _QuestionRound:
 def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
     """Return a judge that is trained on the training questions, with figures of the test questions.
 
-    All sets have the same weight. Equal data makes an equal model. Thresholds are chosen by
+    All sets have the same weight. The same data give the same model. Thresholds are chosen by
     cross-validation over the training questions, by the gain over a single search that returns as
     many cases. If gains differ by at most ``GAIN_TOLERANCE`` points, the F1 of the marks decides.
-    The model's ``training`` has the figures of each set and strategy, see ``judge_figures``.
+    The model's ``training`` holds the ``judge_figures`` of each set and strategy.
 
     Raises:
         InputError: No candidate is relevant, or all are.
@@ -69,14 +69,14 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         rounds = _training_rounds(runners, judge_rounds.labels_as_marks)
         advance(training)
         for _ in range(PASSES):
-            judge = _with_thresholds(_fit(rounds), *INITIAL_THRESHOLDS)
+            judge = _with_thresholds(_fit_judge(rounds), *INITIAL_THRESHOLDS)
             rounds += _training_rounds(runners, marks_of_model(judge))
             advance(training)
         thresholds = _best_thresholds(runners, rounds)
         advance(training)
-        model = _with_thresholds(_fit(rounds), *thresholds)
-        controls = [_control(rounds, model, seed) for seed in range(CONTROLS)]
-        figures: dict[str, dict[str, Any]] = {item.name: {} for item in sets}
+        model = _with_thresholds(_fit_judge(rounds), *thresholds)
+        controls = [_fit_control(rounds, model, seed) for seed in range(CONTROLS)]
+        figures: dict[str, dict[str, Any]] = {labelled.name: {} for labelled in sets}
         for runner in runners:
             test = runner.labelled.test
             result = judge_rounds.judge_figures(runner, test, model, controls)
@@ -97,12 +97,12 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
             "seed": 0,
         },
         "sets": {
-            item.name: {
-                **item.origin,
-                "questions_training": len(item.training),
-                "questions_test": len(item.test),
+            labelled.name: {
+                **labelled.origin,
+                "questions_training": len(labelled.training),
+                "questions_test": len(labelled.test),
             }
-            for item in sets
+            for labelled in sets
         },
         "test_figures": figures,
     }
@@ -118,16 +118,16 @@ def _training_rounds(runners: Sequence[LoopRunner], marks: Marks) -> list[_Quest
     ]
 
 
-def _fit(rounds: Sequence[_QuestionRound]) -> JudgeModel:
+def _fit_judge(rounds: Sequence[_QuestionRound]) -> JudgeModel:
     first = [item for item in rounds if not item.round.later]
     later = [item for item in rounds if item.round.later]
     return JudgeModel(_regression(first, FIRST, "first"), _regression(later, LATER, "later"))
 
 
 def _regression(rounds: Sequence[_QuestionRound], names: Sequence[str], kind: str) -> Regression:
-    """Return a logistic regression of the labels, with weights for features that are not scaled.
+    """Return a logistic regression of the labels on the features with these names.
 
-    It is fitted on standardised features. ``names`` are those of the features.
+    It is fitted on standardised features; its weights are converted to unscaled features.
     """
     try:
         from sklearn.linear_model import LogisticRegression
@@ -145,15 +145,15 @@ def _regression(rounds: Sequence[_QuestionRound], names: Sequence[str], kind: st
         )
     features = np.concatenate([item.round.features for item in rounds])
     set_names = [item.set_name for item in rounds for _ in item.round.labels]
-    sizes = Counter(set_names)
+    candidate_counts = Counter(set_names)
     # Every set has the same weight, and the mean weight of a candidate is 1.
-    weights = [len(labels) / len(sizes) / sizes[name] for name in set_names]
+    weights = [len(labels) / len(candidate_counts) / candidate_counts[name] for name in set_names]
     scaler = StandardScaler().fit(features)
-    fitted = LogisticRegression(C=INVERSE_PENALTY, max_iter=3000)
-    fitted.fit(scaler.transform(features), labels, sample_weight=weights)
-    raw = fitted.coef_[0] / scaler.scale_
-    bias = float(fitted.intercept_[0] - raw @ scaler.mean_)
-    *rounded, bias = (float(f"{value:.{DIGITS}g}") for value in (*raw.tolist(), bias))
+    model = LogisticRegression(C=INVERSE_PENALTY, max_iter=3000)
+    model.fit(scaler.transform(features), labels, sample_weight=weights)
+    unscaled_weights = model.coef_[0] / scaler.scale_
+    bias = float(model.intercept_[0] - unscaled_weights @ scaler.mean_)
+    *rounded, bias = (float(f"{value:.{DIGITS}g}") for value in (*unscaled_weights.tolist(), bias))
     return Regression(dict(zip(names, rounded, strict=True)), bias, threshold=0.5)
 
 
@@ -164,34 +164,34 @@ def _with_thresholds(model: JudgeModel, first: float, later: float) -> JudgeMode
 def _best_thresholds(
     runners: Sequence[LoopRunner], rounds: Sequence[_QuestionRound]
 ) -> tuple[float, float]:
-    """Return the best threshold of first rounds, and that of later rounds; see ``train_judge``."""
+    """Return the best thresholds of first and of later rounds, as ``train_judge`` defines them."""
     models = [
-        _fit([s for s in rounds if _fold(s.set_name, s.question) != number])
-        for number in range(FOLDS)
+        _fit_judge([item for item in rounds if _fold(item.set_name, item.question) != fold])
+        for fold in range(FOLDS)
     ]
     scores: dict[tuple[float, float], tuple[float, float]] = {}
     for thresholds in itertools.product(FIRST_THRESHOLDS, LATER_THRESHOLDS):
         marks = [marks_of_model(_with_thresholds(model, *thresholds)) for model in models]
-        results = [_cross_validated(runner, marks) for runner in runners]
+        results = [_cross_validate(runner, marks) for runner in runners]
         gain, f1 = np.mean(results, axis=0)
         scores[thresholds] = float(gain), float(f1)
     min_gain = max(scores.values())[0] - GAIN_TOLERANCE
     return max(scores, key=lambda pair: (scores[pair][0] >= min_gain, scores[pair][1]))
 
 
-def _cross_validated(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float, float]:
-    """Return gain and F1, as means over the training questions.
+def _cross_validate(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float, float]:
+    """Return the mean gain and the mean F1 of the training questions.
 
-    ``marks`` has for each fold the marks of a judge that was not trained on its questions.
+    ``marks`` has one function for each fold, of a judge that was not trained on the fold.
     """
-    scores, counts = [], []
+    scores, question_counts = [], []
     labelled = runner.labelled
-    for number, fold_marks in enumerate(marks):
-        if held_out := [q for q in labelled.training if _fold(labelled.name, q.id) == number]:
+    for fold, fold_marks in enumerate(marks):
+        if held_out := [q for q in labelled.training if _fold(labelled.name, q.id) == fold]:
             score = judge_rounds.loop_score(runner, held_out, fold_marks)
             scores.append((score.gain, score.f1))
-            counts.append(len(held_out))
-    gain, f1 = np.average(scores, axis=0, weights=counts).tolist()
+            question_counts.append(len(held_out))
+    gain, f1 = np.average(scores, axis=0, weights=question_counts).tolist()
     return gain, f1
 
 
@@ -200,13 +200,13 @@ def _fold(set_name: str, question: str) -> int:
     return int.from_bytes(digest[:8], "big") % FOLDS
 
 
-def _control(rounds: Sequence[_QuestionRound], model: JudgeModel, seed: int) -> JudgeModel:
-    """Return a judge trained on shuffled labels that marks as many candidates as the model."""
-    control = _fit(_shuffled(rounds, seed))
+def _fit_control(rounds: Sequence[_QuestionRound], model: JudgeModel, seed: int) -> JudgeModel:
+    """Return a judge trained on shuffled labels; it marks as many candidates as ``model``."""
+    control = _fit_judge(_shuffle_labels(rounds, seed))
 
     def threshold(later: bool, names: Sequence[str], judge: Regression, other: Regression) -> float:
-        rows = [item.round.features for item in rounds if item.round.later is later]
-        features = np.concatenate(rows)
+        parts = [item.round.features for item in rounds if item.round.later is later]
+        features = np.concatenate(parts)
         marked_share = float(np.mean(judge.probabilities(features, names) >= judge.threshold))
         return float(np.quantile(other.probabilities(features, names), 1 - marked_share))
 
@@ -214,15 +214,15 @@ def _control(rounds: Sequence[_QuestionRound], model: JudgeModel, seed: int) -> 
     return _with_thresholds(control, first, threshold(True, LATER, model.later, control.later))
 
 
-def _shuffled(rounds: Sequence[_QuestionRound], seed: int) -> list[_QuestionRound]:
-    """Return the rounds with permuted labels; each label stays in its set and kind of round."""
-    draw = np.random.default_rng(seed)
-    results = list(rounds)
+def _shuffle_labels(rounds: Sequence[_QuestionRound], seed: int) -> list[_QuestionRound]:
+    """Return the rounds with labels that are permuted within each set and kind of round."""
+    rng = np.random.default_rng(seed)
+    shuffled = list(rounds)
     for key in dict.fromkeys((item.set_name, item.round.later) for item in rounds):
-        members = [n for n, s in enumerate(rounds) if (s.set_name, s.round.later) == key]
-        parts = [rounds[n].round.labels for n in members]
-        permuted = draw.permutation(np.concatenate(parts))
+        members = [i for i, item in enumerate(rounds) if (item.set_name, item.round.later) == key]
+        parts = [rounds[i].round.labels for i in members]
+        permuted = rng.permutation(np.concatenate(parts))
         ends = np.cumsum([len(part) for part in parts])
-        for n, labels in zip(members, np.split(permuted, ends[:-1]), strict=True):
-            results[n] = replace(rounds[n], round=replace(rounds[n].round, labels=labels))
-    return results
+        for i, labels in zip(members, np.split(permuted, ends[:-1]), strict=True):
+            shuffled[i] = replace(rounds[i], round=replace(rounds[i].round, labels=labels))
+    return shuffled

@@ -27,7 +27,7 @@ BLOCK = 1024
 
 @lru_cache(maxsize=1 << 16)
 def question_key(text: str) -> str:
-    """Return a question's words in lower case, which are equal for repeated questions."""
+    """Return a question's words in lower case; repetitions of a question have the same key."""
     return " ".join(RUNS.findall(normalized(text)))
 
 
@@ -39,7 +39,7 @@ def present_fields(context: Mapping[str, Any]) -> dict[str, Any]:
 class _Need(NamedTuple):
     """The class of a plan, and the tools and context fields that it needs.
 
-    Draws choose among needs first, which are far fewer than queries.
+    A random draw first chooses a need, since there are far fewer needs than queries.
     """
 
     plan_class: str
@@ -48,10 +48,10 @@ class _Need(NamedTuple):
 
 
 class Neighbours:
-    """Draws the plan cases to show with a question from ``queries``, usually the training queries.
+    """Draws a question's plan cases from ``queries``, which are usually the training queries.
 
-    Two kinds of queries are never drawn: queries whose record changes the toolbox have plans for
-    other tools, and the plans of queries with a history are wrong without the history.
+    Queries whose record changes the toolbox are never drawn, since their plans are for other tools.
+    Queries with a history are never drawn, since their plans are wrong without the history.
     """
 
     def __init__(self, queries: Sequence[AnnotatedQuery], encoder: Encoder) -> None:
@@ -72,22 +72,22 @@ class Neighbours:
         self._by_need: dict[_Need, list[int]] = defaultdict(list)
         for number, need in enumerate(self._needs):
             self._by_need[need].append(number)
-        rows = {text: row for row, text in enumerate(dict.fromkeys(q.query for q in queries))}
-        vectors = unit_embeddings(encoder, list(rows))
-        self._vectors = vectors[[rows[query.query] for query in self._cases]]
-        self._nearest = dict(zip(rows, self._search(list(rows), vectors), strict=True))
+        row_of = {text: row for row, text in enumerate(dict.fromkeys(q.query for q in queries))}
+        vectors = unit_embeddings(encoder, list(row_of))
+        self._vectors = vectors[[row_of[query.query] for query in self._cases]]
+        self._nearest = dict(zip(row_of, self._search(list(row_of), vectors), strict=True))
 
     def plan_cases(
         self, request: PlanRequest, count: int, random_share: float, rng: random.Random
     ) -> list[AnnotatedQuery]:
-        """Draw plan cases whose plans a request can run: first similar queries, then random ones.
+        """Return plan cases whose plans a request can run: similar queries, then random ones.
 
         No plan case has the request's own question.
 
         Args:
-            request: Its tools have their original names.
+            request: A request whose tools have their original names.
             count: Maximum number of plan cases.
-            random_share: The probability that a plan case is a random query.
+            random_share: The probability that a plan case is drawn at random.
         """
         if not count:
             return []
@@ -102,33 +102,33 @@ class Neighbours:
             numbers = next(self._search([question], unit_embeddings(self._encoder, [question])))
         usable_numbers = (int(number) for number in numbers if is_usable(self._needs[number]))
         similar_count = sum(rng.random() >= random_share for _ in range(count))
-        # Drawn from twice as many, since a model could learn fixed neighbours by heart.
-        near = list(islice(usable_numbers, 2 * similar_count + 1))
-        indices = sorted(rng.sample(range(len(near)), min(similar_count, len(near))))
-        picks = [near[index] for index in indices]
-        while len(picks) < count:
-            number = self._draw(is_usable, {question_key(question)}, picks, rng)
+        # The draw is from twice as many, since a model could memorise fixed neighbours.
+        similar = list(islice(usable_numbers, 2 * similar_count + 1))
+        indices = sorted(rng.sample(range(len(similar)), min(similar_count, len(similar))))
+        picked = [similar[index] for index in indices]
+        while len(picked) < count:
+            number = self._draw_number(is_usable, {question_key(question)}, picked, rng)
             if number is None:
                 break
-            picks.append(number)
-        return [self._cases[number] for number in picks]
+            picked.append(number)
+        return [self._cases[number] for number in picked]
 
     def draw_example(
         self, tool: str, toolbox: Toolbox, avoid: Container[str], rng: random.Random
     ) -> AnnotatedQuery | None:
-        """Draw a query of the class ``tool`` whose plan a toolbox can run; ``None`` without one.
+        """Return a random query of the class ``tool`` that a toolbox can run; ``None`` without one.
 
-        The toolbox has the original names. No query's ``question_key`` is in ``avoid``.
+        The toolbox has the original names. The query's ``question_key`` is not in ``avoid``.
         """
         tools = set(toolbox.names)
 
         def is_usable(need: _Need) -> bool:
             return need.plan_class == tool and need.tools <= tools
 
-        number = self._draw(is_usable, avoid, (), rng)
+        number = self._draw_number(is_usable, avoid, (), rng)
         return None if number is None else self._cases[number]
 
-    def _draw(
+    def _draw_number(
         self,
         is_usable: Callable[[_Need], bool],
         avoid: Container[str],
@@ -136,7 +136,7 @@ class Neighbours:
         rng: random.Random,
     ) -> int | None:
         groups = [members for need, members in self._by_need.items() if is_usable(need)]
-        # Ten draws fail only if nearly all usable queries are picked, or to be avoided.
+        # Ten draws fail only if nearly all usable queries are already picked or in ``avoid``.
         for _ in range(10 if groups else 0):
             (members,) = rng.choices(groups, weights=[*map(len, groups)])
             number = rng.choice(members)
@@ -148,15 +148,15 @@ class Neighbours:
         self, texts: Sequence[str], vectors: NDArray[np.float32]
     ) -> Iterator[NDArray[np.int32]]:
         """Yield the indices of each text's ``NEAREST`` plan cases, the best first."""
-        keep = min(NEAREST, len(self._cases))
-        if not keep:
+        count = min(NEAREST, len(self._cases))
+        if not count:
             yield from (np.zeros(0, np.int32) for _ in texts)
             return
         for start in range(0, len(texts), BLOCK):
             similarity = vectors[start : start + BLOCK] @ self._vectors.T
             for row, text in zip(similarity, texts[start : start + BLOCK], strict=True):
                 row[self._by_key.get(question_key(text), [])] = -np.inf
-                best = np.argpartition(-row, keep - 1)[:keep]
+                best = np.argpartition(-row, count - 1)[:count]
                 best = best[np.isfinite(row[best])]
                 # Rounded, since equal similarities may differ in their last digits.
                 yield best[np.lexsort((best, -np.round(row[best], 5)))].astype(np.int32)
@@ -168,7 +168,7 @@ def tool_embeddings(encoder: Encoder, tools: Iterable[ToolSpec]) -> NDArray[np.f
 
 
 def unit_embeddings(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Return embeddings of texts as unit vectors (n, dimension); zero vectors stay zero."""
+    """Return the unit vectors (n, dimension) of texts; zero vectors stay zero."""
     if not texts:
         return np.zeros((0, 1), np.float32)
     vectors = encoder.embed(texts)

@@ -1,4 +1,4 @@
-"""Properties of a plan that do not depend on its literals: shape, class, sources of arguments."""
+"""A plan's shape, class and argument sources, which do not depend on its literals."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def plan_class(plan: Plan) -> str:
 
 def last_tools(plan: Plan) -> list[str]:
     """Return the tools of the steps whose results no other step needs."""
-    needed = {reference.step for step in plan.steps for reference in step.references()}
-    return [step.tool for number, step in enumerate(plan.steps, 1) if number not in needed]
+    needed_steps = {reference.step for step in plan.steps for reference in step.references()}
+    return [step.tool for number, step in enumerate(plan.steps, 1) if number not in needed_steps]
 
 
 def argument_sources(plan: Plan) -> list[str]:
     """Return the arguments that refer to the context or a step, as ``tool.parameter<source``.
 
-    The source is ``context``, or the tool of the step. Each text is once in the sorted list.
+    The source is ``context``, or the tool of the step. The list is sorted, without duplicates.
     """
-    results = set()
+    sources = set()
     for step in plan.steps:
         for name, value in step.arguments:
             if isinstance(value, ContextRef):
-                results.add(f"{step.tool}.{name}<context")
+                sources.add(f"{step.tool}.{name}<context")
             elif isinstance(value, StepRef) and 1 <= value.step <= len(plan.steps):
-                # Plan cases are not validated: a reference may point past the last step.
-                results.add(f"{step.tool}.{name}<{plan.steps[value.step - 1].tool}")
-    return sorted(results)
+                # A plan case is not validated, so a reference may point past the last step.
+                sources.add(f"{step.tool}.{name}<{plan.steps[value.step - 1].tool}")
+    return sorted(sources)

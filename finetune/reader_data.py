@@ -17,7 +17,7 @@ from casewright.planner.sub_queries import SubQuery, sub_queries_of
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Minimum number of sub-queries of a trained template.
+#: A template is trained if it has at least this number of sub-queries.
 MIN_SUB_QUERIES = 2
 
 
@@ -35,7 +35,7 @@ class TrainingQuery:
 
     Attributes:
         templates: The number of each sub-query's template; ``None`` for an untrained template.
-        tools: For each sub-query, its tool that the record adds, or an empty text.
+        tools: For each sub-query, the tool that the record adds for it, or an empty text.
         spans: For each sub-query, the span of each literal; ``None`` for a literal without a span.
         admitted: Numbers of the templates that the record's toolbox and context allow.
         examples: The examples of the tools that the record adds.
@@ -50,16 +50,16 @@ class TrainingQuery:
 
 
 def trained_templates(queries: Sequence[AnnotatedQuery]) -> list[TemplateExample]:
-    """Return an example of every template that is frequent enough, the most frequent first.
+    """Return an example of every trained template, the most frequent first.
 
-    Sub-queries with tools that a record adds are omitted: other records have other tools.
+    Sub-queries with tools that a record adds are omitted, since other records lack these tools.
     """
     counts: Counter[str] = Counter()
     examples: dict[str, TemplateExample] = {}
     for query in queries:
-        added = _added_tools(query)
+        added_tools = _added_tools(query)
         for index, (sub_query, _) in enumerate(sub_queries_of(query.plan, query.query)):
-            if added.isdisjoint(sub_query.tools):
+            if added_tools.isdisjoint(sub_query.tools):
                 counts[sub_query.template] += 1
                 example = TemplateExample(str(query.plan), index, query.query)
                 examples.setdefault(sub_query.template, example)
@@ -76,22 +76,22 @@ def training_queries(
 ) -> list[TrainingQuery]:
     """Return the training data of each query whose plan has sub-queries."""
     trained = {number: example.read() for number, example in enumerate(templates, 1)}
-    numbers = {sub_query.template: number for number, sub_query in trained.items()}
+    template_numbers = {sub_query.template: number for number, sub_query in trained.items()}
     results = []
     for query in queries:
         pairs = sub_queries_of(query.plan, query.query)
         if not pairs:
             continue
-        read = read_input(tokenizer, query.query, query.record.context)
-        added = _added_tools(query)
+        reader_input = read_input(tokenizer, query.query, query.record.context)
+        added_tools = _added_tools(query)
         results.append(
             TrainingQuery(
-                read,
-                tuple(numbers.get(sub_query.template) for sub_query, _ in pairs),
-                tuple(next((t for t in item.tools if t in added), "") for item, _ in pairs),
-                tuple(tuple(read.find(text) for text in texts) for _, texts in pairs),
-                frozenset(n for n, item in trained.items() if _is_admitted(item, query)),
-                tuple(_examples(query, tokenizer)),
+                reader_input,
+                tuple(template_numbers.get(sub_query.template) for sub_query, _ in pairs),
+                tuple(next((t for t in sub.tools if t in added_tools), "") for sub, _ in pairs),
+                tuple(tuple(reader_input.find(text) for text in texts) for _, texts in pairs),
+                frozenset(n for n, sub in trained.items() if _is_admitted(sub, query)),
+                tuple(_added_tool_examples(query, tokenizer)),
             )
         )
     return results
@@ -103,12 +103,12 @@ def _is_admitted(sub_query: SubQuery, query: AnnotatedQuery) -> bool:
     return has_tools and fields >= sub_query.context_fields()
 
 
-def _examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> Iterator[AddedToolExample]:
+def _added_tool_examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> Iterator[AddedToolExample]:
     for tool in query.record.tools_extra:
         example = tool.get("example") or {}
         question = str(example.get("query") or tool.get("description") or tool["name"])
         context: dict[str, str] = {}
         if example.get("plan"):
             pairs = sub_queries_of(parse_plan(str(example["plan"])), question)
-            context = {field: "given" for item, _ in pairs for field in item.context_fields()}
+            context = {field: "given" for sub, _ in pairs for field in sub.context_fields()}
         yield AddedToolExample(str(tool["name"]), read_input(tokenizer, question, context))

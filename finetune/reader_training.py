@@ -1,4 +1,4 @@
-"""Training of the plan reader: LoRA of the packaged encoder, and a new decoder and pointers."""
+"""Training of the plan reader: a LoRA adapter of the encoder, a decoder, and pointers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from casewright.planner.reader_network import ReaderNetwork
 
-#: Number of batches whose questions are sorted by length together, to reduce padding.
+#: Number of batches in a bucket; a bucket's questions are sorted by length, to reduce padding.
 BUCKET_BATCHES = 16
 #: Number of epochs, which rises for few queries until there are ``MIN_STEPS`` steps: six epochs of
 #: 200 queries would be only 78 steps, 60 of them warm-up.
@@ -43,12 +43,12 @@ EXCLUDED = -1e4
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """Settings of a training of a reader.
+    """Settings of a reader's training.
 
     Attributes:
-        epochs: Number of passes over the queries; ``None`` for the default of ``passes``.
+        epochs: Number of epochs; ``None`` for the default of ``epoch_count``.
         contrast: Weight of the contrastive loss of latents (Khosla et al. 2020).
-        hidden: Share of previous sub-queries whose template is hidden from the decoder.
+        hidden: Share of earlier sub-queries whose template the decoder cannot see.
         distracted: Share of queries with a distractor: a tool that another record adds.
         warm_up: Number of steps in which the learning rates rise.
     """
@@ -66,7 +66,7 @@ class ReaderSettings:
     warm_up: int = 60
     seed: int = 0
 
-    def passes(self, queries: int) -> int:
+    def epoch_count(self, queries: int) -> int:
         """Return the number of epochs: by default six, or more to reach ``MIN_STEPS`` steps."""
         if self.epochs is not None:
             return self.epochs
@@ -113,7 +113,7 @@ def train_reader(
     torch.manual_seed(settings.seed)
     adapter = LoraConfig(
         r=settings.rank,
-        # The card's ``scale`` is this divided by the rank.
+        # The card's ``scale`` is this number divided by the rank.
         lora_alpha=2 * settings.rank,
         lora_dropout=0.05,
         target_modules=["query", "key", "value", "dense"],
@@ -123,15 +123,15 @@ def train_reader(
         base = get_peft_model(base, adapter)
     network = ReaderNetwork(base, len(templates))
     _train(network, data, settings, progress)
-    facts = {
+    training_facts = {
         **asdict(settings),
-        "epochs": settings.passes(len(data)),
+        "epochs": settings.epoch_count(len(data)),
         "queries": len(data),
         "forms": len(templates),
         "seconds": round(time.time() - started),
         "torch": torch.__version__,
     }
-    return network, ReaderCard(tuple(templates), scale=2.0, training=facts)
+    return network, ReaderCard(tuple(templates), scale=2.0, training=training_facts)
 
 
 def _train(
@@ -145,17 +145,16 @@ def _train(
     rng = random.Random(settings.seed)
     adapters = [p for n, p in network.named_parameters() if "lora_" in n]
     heads = [p for n, p in network.named_parameters() if not n.startswith("encoder.")]
-    groups = ((adapters, settings.lora_rate), (heads, settings.head_rate))
-    optimizer = torch.optim.AdamW(
-        [{"params": parameters, "lr": rate} for parameters, rate in groups], weight_decay=0.01
-    )
-    epochs = settings.passes(len(data))
+    adapter_group = {"params": adapters, "lr": settings.lora_rate}
+    head_group = {"params": heads, "lr": settings.head_rate}
+    optimizer = torch.optim.AdamW([adapter_group, head_group], weight_decay=0.01)
+    epochs = settings.epoch_count(len(data))
     total = epochs * math.ceil(len(data) / settings.batch)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
         lambda step: min(1, (step + 1) / settings.warm_up) * max(0, 1 - step / max(total, 1)),
     )
-    tools = list({example.tool: example for q in data for example in q.examples}.values())
+    tools = list({example.tool: example for query in data for example in query.examples}.values())
     network.train()
     with progress_bar("Training the plan reader", total, show=progress) as advance:
         for _ in range(epochs):
@@ -191,22 +190,22 @@ def _loss(
     settings: ReaderSettings,
     rng: random.Random,
 ) -> Tensor:
-    """Return the sum of the losses of templates, label smoothing, latents and pointers.
+    """Return the sum of four losses: templates, label smoothing, contrastive and pointers.
 
-    The decoder chooses among numbered options: 0 is the end, then come the templates, then the
-    tools of the row's examples. The contrastive loss has classes: 0, the templates, then the tools
-    of all rows.
+    The decoder chooses among numbered options: 0 is the end, the next numbers are the templates,
+    and the last are the tools of the row's examples. The classes of the contrastive loss have the
+    same numbers, but the last are the tools of all rows.
     """
     import torch
     from torch.nn import functional
 
-    states, mask = _encoded(network, [query.input for query in batch])
+    states, mask = _encode(network, [query.input for query in batch])
     width, template_count = states.shape[1], network.unknown - 1
-    positions = max(len(query.templates) for query in batch) + 1
-    previous = torch.zeros((len(batch), positions), dtype=torch.long)
-    options = torch.full((len(batch), positions), IGNORED)
-    classes = torch.full((len(batch), positions), IGNORED)
-    literal_weights = torch.zeros((len(batch), positions, width))
+    position_count = max(len(query.templates) for query in batch) + 1
+    previous = torch.zeros((len(batch), position_count), dtype=torch.long)
+    options = torch.full((len(batch), position_count), IGNORED)
+    classes = torch.full((len(batch), position_count), IGNORED)
+    literal_weights = torch.zeros((len(batch), position_count, width))
     examples = []
     for query in batch:
         is_distracted = tools and rng.random() < settings.distracted
@@ -216,11 +215,11 @@ def _loss(
     tool_names = dict.fromkeys(example.tool for example in chain(*examples))
     tool_classes = {tool: number for number, tool in enumerate(tool_names, template_count + 1)}
     for row, query in enumerate(batch):
-        names = [example.tool for example in examples[row]]
+        row_tools = [example.tool for example in examples[row]]
         previous[row, 0] = network.start
         for index, (template, tool) in enumerate(zip(query.templates, query.tools, strict=True)):
             if tool:
-                options[row, index] = template_count + 1 + names.index(tool)
+                options[row, index] = template_count + 1 + row_tools.index(tool)
                 classes[row, index] = tool_classes[tool]
             elif template is not None:
                 options[row, index] = classes[row, index] = template
@@ -250,7 +249,7 @@ def _loss(
     return loss + _pointer_loss(network, decoded, states, mask, batch)
 
 
-def _encoded(network: ReaderNetwork, inputs: Sequence[ReaderInput]) -> tuple[Tensor, Tensor]:
+def _encode(network: ReaderNetwork, inputs: Sequence[ReaderInput]) -> tuple[Tensor, Tensor]:
     import torch
 
     ids, types, mask = (torch.from_numpy(part) for part in padded(inputs))
@@ -267,25 +266,25 @@ def _score_examples(
     scores = torch.full((*latents.shape[:2], max(map(len, examples_by_row))), EXCLUDED)
     if not unique:
         return scores, latents.new_zeros((0, latents.shape[-1])), []
-    states, mask = _encoded(network, [example.input for example in unique])
+    states, mask = _encode(network, [example.input for example in unique])
     start = torch.full((len(unique), 1), network.start)
     no_literals = torch.zeros((len(unique), 1, states.shape[1]))
     example_latents = network.latents(network.decode(states, mask, start, no_literals))[:, 0]
     numbers = {id(example): number for number, example in enumerate(unique)}
     for row, examples in enumerate(examples_by_row):
         if examples:
-            in_row = example_latents[[numbers[id(example)] for example in examples]]
-            scores[row, :, : len(examples)] = network.example_scores(latents[row], in_row)
+            row_latents = example_latents[[numbers[id(example)] for example in examples]]
+            scores[row, :, : len(examples)] = network.example_scores(latents[row], row_latents)
     return scores, example_latents, [example.tool for example in unique]
 
 
 def _smoothing_loss(logits: Tensor, options: Tensor) -> Tensor:
-    """Return the loss of label smoothing: the mean over all options that are not excluded."""
+    """Return the loss of label smoothing: the mean over the options that are not excluded."""
     from torch.nn import functional
 
-    flat = logits.flatten(0, 1)[options.flatten() != IGNORED]
-    admitted = flat > EXCLUDED / 2
-    log_probabilities = functional.log_softmax(flat, dim=-1).masked_fill(~admitted, 0.0)
+    decoded_logits = logits.flatten(0, 1)[options.flatten() != IGNORED]
+    admitted = decoded_logits > EXCLUDED / 2
+    log_probabilities = functional.log_softmax(decoded_logits, dim=-1).masked_fill(~admitted, 0.0)
     return -(log_probabilities.sum(-1) / admitted.sum(-1)).mean()
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from casewright.errors import InputError
 from casewright.finetune.queries.query_files import read_text
 
-#: A text that is not empty.
+#: A non-empty text.
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -26,10 +26,10 @@ class Record(BaseModel):
 def read_records(
     path: Path, model: type[Model], advice: str = "Is this the file that the reader is for?"
 ) -> Iterator[tuple[int, Model]]:
-    """Yield the number, from 1, and the model of each record of a file.
+    """Yield each record of a file as its number, from 1, and its model.
 
-    The file is JSON Lines, or one JSON list. ``InputError`` if the file cannot be read, or for a
-    malformed record; then its message has the record's location, and ends with ``advice``.
+    The file is JSON Lines, or one JSON list. ``InputError`` if the file cannot be read, or a record
+    is malformed; its message then names the record's location and ends with ``advice``.
     """
     for number, location, value in read_values(path):
         try:
@@ -39,31 +39,31 @@ def read_records(
 
 
 def read_values(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Yield the number, location and decoded JSON of each record, without a model to check it.
+    """Yield the number, location and decoded JSON of each record, which no model validates.
 
     The files and their errors are those of ``read_records``.
     """
     text = read_text(path)
     if text.lstrip().startswith("[") and path.suffix == ".json":
-        values = _decoded(text, f"{path}", "The file must be one JSON list of objects.")
+        values = _decode(text, f"{path}", "The file must be one JSON list of objects.")
         for number, value in enumerate(values, 1):
             yield number, f"{path}, record {number}", value
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             location = f"{path}, line {number}"
-            yield number, location, _decoded(line, location, "Give one JSON object a line.")
+            yield number, location, _decode(line, location, "Give one JSON object a line.")
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the first problem of a record, as a sentence with its field."""
-    first = error.errors()[0]
-    field = ".".join(map(str, first["loc"]))
-    message = first["msg"].removeprefix("Value error, ")
+    """Return a sentence about the first problem of a record, with the problem's field."""
+    problem = error.errors()[0]
+    field = ".".join(map(str, problem["loc"]))
+    message = problem["msg"].removeprefix("Value error, ")
     return f"{field}: {message}." if field else f"{message}."
 
 
-def _decoded(text: str, location: str, advice: str) -> Any:
+def _decode(text: str, location: str, advice: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

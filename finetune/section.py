@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 
 #: Keys of pydantic's validation context: the folder to which a recipe's paths are relative, and a
-#: flag that its files must exist.
+#: flag that is true if its files must exist.
 BASE_FOLDER, MUST_EXIST = "base folder", "must exist"
 
 
@@ -37,7 +37,7 @@ def must_exist(info: ValidationInfo) -> bool:
     return bool((info.context or {}).get(MUST_EXIST, True))
 
 
-def _existing(file: Path, info: ValidationInfo) -> Path:
+def _check_exists(file: Path, info: ValidationInfo) -> Path:
     path = recipe_path(info, file)
     if path.is_file() or not must_exist(info):
         return path
@@ -49,5 +49,5 @@ def _existing(file: Path, info: ValidationInfo) -> Path:
     )
 
 
-#: A file that a recipe names; becomes an absolute path.
-RecipeFile = Annotated[Path, AfterValidator(_existing)]
+#: A file that a recipe names; validation makes its path absolute.
+RecipeFile = Annotated[Path, AfterValidator(_check_exists)]

@@ -1,7 +1,7 @@
-"""Pools of other names and descriptions for tools.
+"""Pools of alternative names and descriptions for tools.
 
-TEvo (REAPER, Joshi et al. 2024, section on Tool Evolve) replaces names and descriptions by others
-from the pools. So a planner learns to read a tool's purpose instead of its name.
+TEvo (REAPER, Joshi et al. 2024, section on Tool Evolve) replaces names and descriptions by
+alternatives from the pools, so that a planner learns to read a tool's purpose, not its name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from casewright.tools.alias import NAME
 
 #: Words of the plan language.
 _RESERVED = re.compile(r"question|context|true|false|s[0-9]+")
-#: An underscore or a capital letter inside a name: the name is then no ordinary word.
+#: An underscore or a capital letter inside a name; ordinary words have neither.
 _IDENTIFIER_LIKE = re.compile(r"\w_\w|[a-z][A-Z]")
 
 
@@ -54,7 +54,7 @@ Descriptions = tuple[Annotated[str, AfterValidator(_valid_description)], ...]
 
 
 class ParameterPool(BaseModel):
-    """Other names and descriptions of a parameter."""
+    """Alternative names and descriptions of a parameter."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -63,7 +63,7 @@ class ParameterPool(BaseModel):
 
 
 class ToolPool(ParameterPool):
-    """Other names and descriptions of a tool, its parameters and its result fields."""
+    """Alternative names and descriptions of a tool, its parameters and its result fields."""
 
     parameters: Mapping[str, ParameterPool] = {}
     results: Mapping[str, Names] = {}
@@ -77,8 +77,8 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
     """Return the pools in a JSON file by the names of their tools.
 
     With a toolbox, only its tools, parameters and result fields may have pools. ``InputError`` if
-    the file cannot be read or is malformed, a name is no identifier, could be that of two tools or
-    is not in the toolbox, or a description is empty, no Unicode, or names a tool.
+    the file is unreadable or malformed, if a name is not an identifier, belongs to two tools or is
+    not in the toolbox, or if a description is empty, is not Unicode or names a tool.
     """
     try:
         pools = _POOLS.validate_python(json.loads(Path(path).read_text(encoding="utf-8")))
@@ -95,16 +95,16 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
 
 
 def named_tools(text: str, tools: Iterable[str]) -> Iterator[str]:
-    """Yield the tools that a text names, without tools whose name can be an ordinary word."""
+    """Yield the tools that a text names, except tools whose name can be an ordinary word."""
     for tool in tools:
-        # Most texts lack the name: the first test saves the time of the others.
+        # Most texts lack the name, and the substring test is faster than a search.
         is_named = tool in text and _IDENTIFIER_LIKE.search(tool)
         if is_named and re.search(rf"\b{re.escape(tool)}\b", text):
             yield tool
 
 
 def key_of(name: str) -> str:
-    """Return a name in lower case without underscores; names with one key are taken for equal."""
+    """Return a name in lower case without underscores; names with equal keys are one name."""
     return name.replace("_", "").casefold()
 
 
@@ -120,13 +120,13 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                     f"{tool}.names: {name!r} could be the name of {owner} too. "
                     "Give each tool different names."
                 )
-        described = {f"{tool}.parameters.{name}": inner for name, inner in pool.parameters.items()}
-        for place, described_pool in {tool: pool, **described}.items():
+        parameters = {f"{tool}.parameters.{name}": inner for name, inner in pool.parameters.items()}
+        for field, described_pool in {tool: pool, **parameters}.items():
             for text in described_pool.descriptions:
-                if named := next(named_tools(text, pools), None):
+                if other := next(named_tools(text, pools), None):
                     yield (
-                        f"{place}.descriptions: The description {text!r:.60} names the tool "
-                        f"{named}, which may be renamed or absent. Write it without tool names."
+                        f"{field}.descriptions: The description {text!r:.60} names the tool "
+                        f"{other}, which may be renamed or absent. Write it without tool names."
                     )
 
 

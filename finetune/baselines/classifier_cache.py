@@ -19,12 +19,12 @@ from casewright.stores import Encoder, default_encoder
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
-#: Incremented when weights, features or settings change, since it is part of a file's name.
+#: A part of file names; its number increases when weights, features or settings change.
 FORMAT = 3
 
 
 def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> ClassifierPlanner:
-    """Return the cached classifiers of these queries and this encoder, or train and cache them.
+    """Return the classifiers of these queries and this encoder, from the cache or newly trained.
 
     See ``train_classifiers``. A cache folder that cannot be written to is ignored.
     """
@@ -44,14 +44,14 @@ def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> C
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         # Another process may write the same file, so each writes its own and renames it.
-        part = file.with_name(f"{file.name}.{os.getpid()}")
-        with part.open("wb") as opened:
-            np.savez(opened, ensemble=planner.ensemble.weights, words=planner.arguments.weights)
-        part.replace(file)
+        temporary_file = file.with_name(f"{file.name}.{os.getpid()}")
+        with temporary_file.open("wb") as stream:
+            np.savez(stream, ensemble=planner.ensemble.weights, words=planner.arguments.weights)
+        temporary_file.replace(file)
     return planner
 
 
-def _named(parts: PlannerParts) -> ClassifierPlanner:
+def _make_planner(parts: PlannerParts) -> ClassifierPlanner:
     queries = parts.queries()
     if not queries:
         raise InputError(
@@ -62,4 +62,4 @@ def _named(parts: PlannerParts) -> ClassifierPlanner:
 
 
 #: The planner ``classifiers``, registered as an entry point.
-CLASSIFIERS = NamedPlanner(_named)
+CLASSIFIERS = NamedPlanner(_make_planner)

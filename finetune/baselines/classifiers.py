@@ -1,4 +1,4 @@
-"""The classifiers planner: an ensemble chooses a plan's shape, and a second step its arguments.
+"""The classifiers planner, which first chooses a plan's shape and then fills its arguments.
 
 It is the baseline of REAPER (Joshi et al. 2024), in which classifiers choose among fixed plans.
 Binary classifiers of the question vote for the plan shapes of the training queries, so a shape or a
@@ -37,7 +37,7 @@ from casewright.tools import alias
 
 #: Number of columns of a word's features, which are hashed.
 COLUMNS = 1 << 17
-#: Number of equal parts of a question; the part in which a word stands is one of its features.
+#: Number of equal parts of a question; the part of a word is one of the word's features.
 _PARTS = 6
 #: Number of plan shapes that the planner tries before the fallback plan.
 ATTEMPTS = 8
@@ -55,7 +55,7 @@ class Slot:
 
 
 def word_rows(words: Sequence[Word], slot: Slot) -> csr_array:
-    """Return the features of each word, array (words, ``COLUMNS``) of zeros and ones."""
+    """Return the features of each word as an array (words, ``COLUMNS``) of zeros and ones."""
     texts = ["", *(normalized(word.text) for word in words), ""]
     rows = []
     for index in range(len(words)):
@@ -69,7 +69,7 @@ def word_rows(words: Sequence[Word], slot: Slot) -> csr_array:
 
 
 def _features(texts: Sequence[str], words: Sequence[Word], index: int, slot: Slot) -> Iterator[str]:
-    """Yield a word's features; ``texts`` has an empty text before and after the words'."""
+    """Yield a word's features; ``texts`` has the words between two empty texts."""
     word, (before, text, after) = words[index], texts[index : index + 3]
     breaks = word.after_break, index + 1 < len(words) and words[index + 1].after_break
     part = _PARTS * index // len(words)
@@ -89,13 +89,13 @@ def _features(texts: Sequence[str], words: Sequence[Word], index: int, slot: Slo
 
 @dataclass(frozen=True, slots=True)
 class ArgumentFinder:
-    """The weights and intercept (``COLUMNS`` + 1,) of a regression that fills open literals."""
+    """Fills open literals by a regression with weights and intercept (``COLUMNS`` + 1,)."""
 
     weights: Floats
 
     @classmethod
     def fit(cls, queries: Sequence[AnnotatedQuery]) -> ArgumentFinder:
-        """Return a finder that is trained on the literals that are words of their question."""
+        """Return a finder that is trained on all literals that are words of their question."""
         from scipy.sparse import vstack
 
         rows, labels = [], []
@@ -107,7 +107,7 @@ class ArgumentFinder:
                     rows.append(word_rows(words, slot))
                     labels += in_literal
         if all(labels) or not any(labels):
-            # A regression needs words inside and words outside of literals.
+            # A regression needs words inside of literals, and words outside of them.
             return cls(np.zeros(COLUMNS + 1, np.float32))
         return cls(fit_regression(vstack(rows, format="csr"), labels))
 
@@ -118,12 +118,12 @@ class ArgumentFinder:
         question has too few words.
         """
         words = words_of(question)
-        free = np.ones(len(words), dtype=bool)
+        is_free = np.ones(len(words), dtype=bool)
         runs: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for slot in _slots(plan):
             scores = word_rows(words, slot) @ self.weights[:-1] + self.weights[-1]
-            if run := _best_run(words, scores, free):
-                free[run[0] : run[1] + 1] = False
+            if run := _best_run(words, scores, is_free):
+                is_free[run[0] : run[1] + 1] = False
                 runs[slot.name].append(run)
         ordered = {name: iter(sorted(runs_of_name)) for name, runs_of_name in runs.items()}
         texts: dict[tuple[int, str], str] = {}
@@ -151,30 +151,30 @@ def _in_literal(words: Sequence[Word], text: str, question: str) -> list[bool]:
 
 
 def _best_run(
-    words: Sequence[Word], scores: Floats, free: NDArray[np.bool_]
+    words: Sequence[Word], scores: Floats, is_free: NDArray[np.bool_]
 ) -> tuple[int, int] | None:
-    """Return the first and last free word of the run with the highest sum of log-odds."""
-    best, run = -np.inf, None
+    """Return the first and last index of the run of free words with the highest score sum."""
+    best_total, best_run = -np.inf, None
     total, start = 0.0, 0
     # Kadane's algorithm for the maximum subarray; a run does not cross a used word or a break.
     for index, (word, score) in enumerate(zip(words, scores, strict=True)):
-        if not free[index]:
+        if not is_free[index]:
             total = 0.0
             continue
         if total <= 0 or word.after_break:
             total, start = 0.0, index
         total += float(score)
-        if total > best:
-            best, run = total, (start, index)
-    return run
+        if total > best_total:
+            best_total, best_run = total, (start, index)
+    return best_run
 
 
 def plan_labels(plan: Plan) -> frozenset[str]:
     """Return the labels of a plan; each label has a binary classifier.
 
-    Labels say that a tool is used, or used more than once; that an argument's source is the
-    question, words of the question, a context field, or another tool's result; and the number of
-    steps whose results no other step needs.
+    A label names a tool that is used, or used more than once. It may also name the source of an
+    argument: the question, words of the question, a context field, or another tool's result. One
+    label has the number of steps whose results no other step needs.
     """
     counts = Counter(plan.tools)
     labels = {*argument_sources(plan), f"asks {len(last_tools(plan))}"}
@@ -193,8 +193,8 @@ class PlanEnsemble:
     """Binary classifiers, and the plan shapes that they vote for.
 
     Attributes:
-        labels: The classifiers' labels, see ``plan_labels``; at least ``MIN_COUNT`` queries have a
-            label, and at least as many do not.
+        labels: The classifiers' labels; see ``plan_labels``. At least ``MIN_COUNT`` queries have a
+            label, and at least ``MIN_COUNT`` do not have it.
         described: True where a shape has a label, array (shapes, labels).
         counts: The numbers of queries of the shapes, array (shapes,).
         weights: The classifiers' weights and intercepts, array (labels, columns + 1).
@@ -209,7 +209,7 @@ class PlanEnsemble:
 
     @classmethod
     def untrained(cls, queries: Sequence[AnnotatedQuery], dimension: int) -> PlanEnsemble:
-        """Return an ensemble for queries with all weights 0."""
+        """Return an ensemble for queries; all its weights are 0."""
         contexts = [query.record.context for query in queries]
         features = QuestionFeatures.of([query.query for query in queries], contexts)
         counts = Counter(label for query in queries for label in plan_labels(query.plan))
@@ -290,7 +290,7 @@ def train_classifiers(
     """Return a planner that is trained on queries; equal queries give equal planners.
 
     Queries that remove a tool, or add a tool that their plan uses, are left out. ``weights`` are
-    the arrays ``ensemble`` and ``words`` of an earlier training on these queries.
+    the arrays ``ensemble`` and ``words`` of an earlier training on the same queries.
 
     Raises:
         InputError: All remaining plans call the same tools, or the weights do not fit.

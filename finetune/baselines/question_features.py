@@ -21,7 +21,7 @@ from casewright.finetune.neighbours import present_fields
 Floats = NDArray[np.float32]
 #: Norms of the features from a question's embedding, and of the TF-IDF of its words and bigrams.
 EMBEDDING_SCALE, WORDS_SCALE = 12.0, 16.0
-#: Minimum number of queries with a context field or label, and with a word or bigram, to count.
+#: Minimum number of queries that have a context field or a label, or a word or bigram.
 MIN_COUNT, MIN_WORD_COUNT = 10, 3
 #: A regression's inverse L2 penalty (scikit-learn's ``C``), maximum number of iterations, and
 #: tolerance of the gradient; a lower tolerance changes no plan.
@@ -42,15 +42,15 @@ def fit_regression(features: Any, labels: Sequence[bool]) -> Floats:
         ) from error
     model = LogisticRegression(C=INVERSE_PENALTY, tol=TOLERANCE, max_iter=MAX_ITERATIONS)
     with warnings.catch_warnings():
-        # Stopping early only regularises a little more.
+        # A fit that stops early is only regularised a little more.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(features, np.asarray(labels, dtype=np.int64))
-    fitted: Floats = np.append(model.coef_[0], model.intercept_[0]).astype(np.float32)
-    return fitted
+    weights: Floats = np.append(model.coef_[0], model.intercept_[0]).astype(np.float32)
+    return weights
 
 
 _TOKEN = re.compile(r"\w+|\?")
-#: Patterns whose counts grow with the number of sub-queries, and the largest count of each.
+#: Patterns whose counts grow with the number of sub-queries, and the maximum of each count.
 _LENGTHS = ((re.compile(r"\?"), 3), (re.compile(r"[,.;!?]"), 6), (re.compile(r"\w+"), 40))
 
 
@@ -65,7 +65,7 @@ class QuestionFeatures:
     def of(
         cls, questions: Sequence[str], contexts: Sequence[Mapping[str, Any]]
     ) -> QuestionFeatures:
-        """Return the features of words and fields that are frequent enough."""
+        """Return the features of the words, bigrams and fields that are frequent enough."""
         words = Counter(token for question in questions for token in _tokens(question))
         fields = Counter(field for context in contexts for field in present_fields(context))
         rarity = {
@@ -78,7 +78,7 @@ class QuestionFeatures:
 
     @property
     def width(self) -> int:
-        """The number of features without the embedding."""
+        """The number of features, excluding the embedding."""
         return len(self.rarity) + len(_LENGTHS) + len(self.fields)
 
     def matrix(

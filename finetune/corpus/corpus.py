@@ -31,7 +31,7 @@ class CorpusToolbox:
     """A toolbox of the corpus.
 
     Attributes:
-        field: The owners and users of the tools.
+        field: A description of the owners and users of the tools.
         writer: The author; the messages of one author have one style.
         split: ``measuring`` toolboxes are the test set; no training or tuning uses them.
         pools: Alternative names and descriptions, by tool.
@@ -47,7 +47,7 @@ class CorpusToolbox:
     queries: tuple[AnnotatedQuery, ...]
 
 
-class _File(BaseModel):
+class _ToolboxFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str
@@ -61,16 +61,16 @@ class _File(BaseModel):
 
 
 def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
-    """Return the toolboxes of some splits, by default of all, in the order of file names.
+    """Return the toolboxes of these splits, by default of all, in the order of their file names.
 
-    ``InputError`` names the file and the message if a file is malformed, or a plan is not
-    valid for its tools.
+    ``InputError`` names the file and the message if a file is malformed, or if a plan is invalid
+    for its tools.
     """
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise InputError(f"{folder} holds no toolboxes. Give a folder of JSON files.")
-    files = ((path, _load(path)) for path in paths)
-    return [_toolbox(path, file) for path, file in files if not splits or file.split in splits]
+    files = ((path, _load_file(path)) for path in paths)
+    return [_read_toolbox(path, file) for path, file in files if not splits or file.split in splits]
 
 
 def training_toolboxes(*, follow_ups: bool = True) -> list[CorpusToolbox]:
@@ -89,16 +89,16 @@ def training_toolboxes(*, follow_ups: bool = True) -> list[CorpusToolbox]:
     return [replace(box, queries=tuple(filter(is_usable, box.queries))) for box in training]
 
 
-def _load(path: Path) -> _File:
+def _load_file(path: Path) -> _ToolboxFile:
     try:
-        return _File.model_validate_json(path.read_bytes())
+        return _ToolboxFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise InputError(f"{path}: {first_problem(error)}") from error
     except OSError as error:
         raise InputError(f"{path}: {error}") from error
 
 
-def _toolbox(path: Path, file: _File) -> CorpusToolbox:
+def _read_toolbox(path: Path, file: _ToolboxFile) -> CorpusToolbox:
     location = ""
     try:
         toolbox = Toolbox(read_tool(tool, exact=True) for tool in file.tools)
@@ -114,7 +114,7 @@ def _toolbox(path: Path, file: _File) -> CorpusToolbox:
 
 
 def export_corpus(boxes: Iterable[CorpusToolbox], folder: Path) -> list[Path]:
-    """Write tools, queries and pools of each toolbox to an empty folder; return the folders."""
+    """Write the tools, queries and pools of each toolbox to an empty folder; return all folders."""
     try:
         if folder.is_dir() and any(folder.iterdir()):
             raise InputError(f"{folder} is not empty. Give a folder that does not exist yet.")
@@ -174,6 +174,6 @@ class Reading(BaseModel):
 
 
 def read_second_reading(file: Path = SECOND_READING) -> list[Reading]:
-    """Return a second reading in JSON Lines; ``InputError`` names the number of a bad line."""
+    """Return the reviews in a file of JSON Lines; ``InputError`` names the number of a bad line."""
     advice = "A line is an object of id, verdict (right, mended or dropped), why and plan."
     return [reading for _, reading in read_records(file, Reading, advice)]

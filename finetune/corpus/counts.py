@@ -25,7 +25,7 @@ SHARES = ("mended, share", "mended, low", "mended, high")
 
 
 def class_of(query: AnnotatedQuery) -> str:
-    """Return a message's class; the last step of a chain depends on all other steps."""
+    """Return a message's class; in a chain, the last step depends on all other steps."""
     if NO_EVIDENCE.name in query.plan.tools:
         return NO_TOOL
     if plan_class(query.plan) == MULTI_STEP:
@@ -79,7 +79,7 @@ def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict
 
 
 def _features(query: AnnotatedQuery, toolbox: Toolbox) -> Counter[str]:
-    """Return the features of a message, and the counts of three kinds of its plan's arguments."""
+    """Return the counts of a message's features and of three kinds of its plan's arguments."""
     counts = Counter([class_of(query), page_of(query)])
     counts[FOLLOW_UP] = bool(query.record.history)
     counts[WITH_REFERENCE] = any(True for step in query.plan.steps for _ in step.references())
@@ -89,6 +89,6 @@ def _features(query: AnnotatedQuery, toolbox: Toolbox) -> Counter[str]:
             assert parameter is not None
             counts[OPTIONAL_GIVEN] += not parameter.required
             counts[CHOICES] += bool(parameter.choices)
-            # Not isinstance: a bool is an int.
+            # isinstance would count a bool, which is an int.
             counts[NUMBERS] += isinstance(value, Literal) and type(value.value) in (int, float)
     return counts

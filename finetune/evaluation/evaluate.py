@@ -39,7 +39,7 @@ class Evaluation:
         figures: The figures by planner's label and name; see ``FIGURES``.
         rows: One row for each planner and class; see ``class_rows``.
         differences: One row for each planner and figure; see ``differences``.
-        settings: The arguments of the evaluation, JSON-plain.
+        settings: The arguments of the evaluation, as values of JSON types.
     """
 
     outcomes: Mapping[str, Sequence[PlanOutcome]]
@@ -58,7 +58,7 @@ class Evaluation:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form."""
+        """Return the evaluation as an object of JSON types."""
         return {
             "settings": dict(self.settings),
             "figures": {
@@ -86,15 +86,15 @@ def evaluate(
     Args:
         planners: Planners by their labels in tables; the others are compared with the first.
         constrained: Labels of planners that a grammar or a check limits to the toolbox's tools;
-            figures that this determines get the note "by construction".
-        removal: By label, planners without such a limit. They plan again for toolboxes without one
-            needed tool, for the figure ``only_provided``; ``None`` omits it.
-        groups: One number for each item; the bootstrap gives items of one group equal weights.
+            figures that the limit determines get the note "by construction".
+        removal: Planners without such a limit, by label. They also plan for toolboxes without one
+            needed tool, for the figure ``only_provided``; ``None`` omits this figure.
+        groups: A group number for each item; the bootstrap gives equal weights within a group.
         seed: The seed of the bootstrap and of the removed tools.
 
     Raises:
-        InputError: There is no item or no planner, ``removal`` names an unknown planner, or the
-            numbers of groups and items differ.
+        InputError: There is no item or no planner, ``removal`` names an unknown planner, or
+            ``groups`` has another length than ``items``.
     """
     if not items:
         raise InputError("There is nothing to evaluate on. Give at least one annotated query.")
@@ -124,7 +124,7 @@ def evaluate(
     return Evaluation(
         outcomes,
         figures,
-        [row for label, group in outcomes.items() for row in class_rows(label, group, bootstrap)],
+        [row for label in planners for row in class_rows(label, outcomes[label], bootstrap)],
         differences(outcomes, bootstrap),
         {
             "items": len(items),

@@ -1,4 +1,4 @@
-"""Figures of planners with their intervals: over all questions, by class, and as differences."""
+"""Figures of planners with intervals, over all questions and by class, and their differences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.finetune.evaluation.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """Figures of one class or of ``all``; NaN if no plan counts, as by ``Verdict.paper``."""
+    """Figures of one class or of ``all``; NaN if there is no plan to measure."""
 
     name: str
     count: int
@@ -37,10 +37,10 @@ def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
     """
     scores = []
     for name in sorted({verdict.gold for verdict in verdicts}):
-        members = [v for v in verdicts if v.gold == name]
-        claims = sum(v.predicted == name for v in verdicts)
-        hits = sum(v.predicted == name for v in members)
-        precision, recall = hits / claims if claims else 0.0, hits / len(members)
+        members = [verdict for verdict in verdicts if verdict.gold == name]
+        predictions = sum(verdict.predicted == name for verdict in verdicts)
+        hits = sum(verdict.predicted == name for verdict in members)
+        precision, recall = hits / predictions if predictions else 0.0, hits / len(members)
         f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
         scores.append(_class_score(name, members, precision, recall, f1))
     means = np.mean([(score.precision, score.recall, score.f1) for score in scores], axis=0)
@@ -49,13 +49,13 @@ def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
 
 def _class_score(name: str, verdicts: Sequence[Verdict], *precision_recall_f1: float) -> ClassScore:
     tools, arguments = [v.tools for v in verdicts], [v.arguments for v in verdicts]
-    groups = tools, arguments, [v.arguments for v in verdicts if v.paper]
-    accuracies = (float(np.mean(group)) if group else float("nan") for group in groups)
+    flag_lists = tools, arguments, [v.arguments for v in verdicts if v.paper]
+    accuracies = (float(np.mean(flags)) if flags else float("nan") for flags in flag_lists)
     return ClassScore(name, len(verdicts), *accuracies, *precision_recall_f1)
 
 
 def as_row(score: ClassScore) -> Mapping[str, str | int | float | None]:
-    """Return a score as a JSON-plain row with short names, and ``None`` for NaN."""
+    """Return a score as a row of JSON types with short names; NaN becomes ``None``."""
     names = ("tools", "arguments", "arguments_paper", "precision", "recall", "f1")
     values = zip(names, astuple(score)[2:], strict=True)
     rounded = {name: None if np.isnan(value) else round(value, 4) for name, value in values}
@@ -74,10 +74,10 @@ def class_rows(
 ) -> list[dict[str, Any]]:
     """Return one row for each gold class and for ``all``, with 95 % intervals.
 
-    The intervals ``…_low`` to ``…_high`` are Wilson's for shares and for a class's F1, and those of
-    the bootstrap for the mean F1.
+    ``…_low`` and ``…_high`` are the ends of Wilson's interval for shares and for a class's F1, and
+    of the bootstrap's interval for the mean F1.
     """
-    verdicts = [o.verdict for o in outcomes]
+    verdicts = [outcome.verdict for outcome in outcomes]
     gold, predicted = [v.gold for v in verdicts], [v.predicted for v in verdicts]
     *classes, overall = score_classes(verdicts)
     rows = []
@@ -96,7 +96,7 @@ def class_rows(
     return rows
 
 
-#: The compared figures, by their names in ``FIGURES``.
+#: The figures of ``differences``, by their names in ``FIGURES``.
 COMPARED = ("tools", "arguments", "graph", "graph_arguments", "f1")
 
 
@@ -106,30 +106,30 @@ def differences(
     """Return each planner's difference from the first planner, for every compared figure.
 
     A row is ``{"planner", "against", "figure", "difference", "low", "high"}``; low and high are the
-    95 % interval of a paired bootstrap. Without 0 in it, the difference is significant.
+    95 % interval of a paired bootstrap. A difference is significant if its interval excludes 0.
     """
     first, *others = outcomes
-    base = {name: _compared(outcomes[first], name, resamples) for name in COMPARED}
+    first_figures = {name: _compared_figure(outcomes[first], name, resamples) for name in COMPARED}
     rows: list[dict[str, Any]] = []
     for planner, name in product(others, COMPARED):
-        value, samples = _compared(outcomes[planner], name, resamples)
-        low, high = intervals.percentile_interval(samples - base[name][1])
-        numbers = {"difference": value - base[name][0], "low": low, "high": high}
+        value, resampled = _compared_figure(outcomes[planner], name, resamples)
+        low, high = intervals.percentile_interval(resampled - first_figures[name][1])
+        numbers = {"difference": value - first_figures[name][0], "low": low, "high": high}
         rounded = {key: round(number, 4) for key, number in numbers.items()}
         rows.append({"planner": planner, "against": first, "figure": name, **rounded})
     return rows
 
 
-def _compared(
+def _compared_figure(
     outcomes: Sequence[PlanOutcome], name: str, resamples: Resamples
 ) -> tuple[float, Floats]:
     """Return one of the ``COMPARED`` figures, and its values over the resamples."""
-    verdicts = [o.verdict for o in outcomes]
+    verdicts = [outcome.verdict for outcome in outcomes]
     if name == "f1":
         return score_classes(verdicts)[-1].f1, _mean_f1(verdicts, resamples)
     sources = outcomes if name in ("graph", "graph_arguments") else verdicts
-    right = [bool(getattr(source, name)) for source in sources]
-    return sum(right) / len(right), intervals.shares(right, resamples)
+    flags = [bool(getattr(source, name)) for source in sources]
+    return sum(flags) / len(flags), intervals.shares(flags, resamples)
 
 
 #: The note of a figure that a grammar or a check determines.
@@ -161,7 +161,7 @@ FIGURES: Mapping[str, str] = {
     "output_tokens": "output tokens a plan",
     "model_steps": "model steps a plan",
 }
-#: Figures that are neither shares nor scores.
+#: Names of the figures that are neither shares nor scores.
 TIMES_AND_COUNTS = ("ms_p50", "ms_p95", "input_tokens", "output_tokens", "model_steps")
 
 
@@ -182,18 +182,18 @@ class Figure:
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form."""
+        """Return the figure as an object of JSON types."""
         numbers = {"value": self.value, "low": self.low, "high": self.high}
-        rounded = {k: None if v is None else round(v, 4) for k, v in numbers.items()}
+        rounded = {name: None if x is None else round(x, 4) for name, x in numbers.items()}
         return {**rounded, "count": self.count, **({"note": self.note} if self.note else {})}
 
 
 def share(values: Sequence[bool], note: str = "") -> Figure:
-    """Return a share with Wilson's interval; without values, a figure of ``None``."""
+    """Return the share of true values with Wilson's interval; ``None`` if there are no values."""
     if not values:
         return Figure(None, note=note)
-    right = sum(values)
-    return Figure(right / len(values), *intervals.wilson(right, len(values)), len(values), note)
+    hits = sum(values)
+    return Figure(hits / len(values), *intervals.wilson(hits, len(values)), len(values), note)
 
 
 def planner_figures(
@@ -201,17 +201,17 @@ def planner_figures(
 ) -> dict[str, Figure]:
     """Return the figures of a planner's answers to at least one item, by name; see ``FIGURES``.
 
-    ``constrained`` planners can name no tool outside the toolbox.
+    A ``constrained`` planner cannot name a tool outside the toolbox.
     """
     verdicts = [o.verdict for o in outcomes]
     overall = score_classes(verdicts)[-1]
     f1 = intervals.percentile_interval(_mean_f1(verdicts, resamples))
     count, note = len(outcomes), BY_CONSTRUCTION if constrained else ""
     figures = {
-        "tools": share([v.tools for v in verdicts]),
+        "tools": share([verdict.tools for verdict in verdicts]),
         "tools_own": share([o.verdict.tools and o.is_own_plan for o in outcomes]),
-        "arguments": share([v.arguments for v in verdicts]),
-        "arguments_paper": share([v.arguments for v in verdicts if v.paper]),
+        "arguments": share([verdict.arguments for verdict in verdicts]),
+        "arguments_paper": share([verdict.arguments for verdict in verdicts if verdict.paper]),
         "graph": share([o.graph for o in outcomes]),
         "graph_arguments": share([o.graph_arguments for o in outcomes]),
         "precision": Figure(overall.precision, count=count),
@@ -227,17 +227,17 @@ def planner_figures(
     for name, kind in (("steps", STEP), ("absent", ABSENT), ("arguments", ARGUMENT)):
         figures[f"invented_{name}"] = share([kind in kinds for kinds in inventions], note)
     new_tool_verdicts = [o.verdict for o in outcomes if o.item.new_tools]
-    figures["new_tool_tools"] = share([v.tools for v in new_tool_verdicts])
-    figures["new_tool_arguments"] = share([v.arguments for v in new_tool_verdicts])
+    figures["new_tool_tools"] = share([verdict.tools for verdict in new_tool_verdicts])
+    figures["new_tool_arguments"] = share([verdict.arguments for verdict in new_tool_verdicts])
     plan_results = [o.result for o in outcomes if o.result is not None]
     # 0 is a missing time, not a time of 0 ms.
     times = [result.milliseconds for result in plan_results if result.milliseconds]
     figures |= {f"ms_p{q}": _summary(times, partial(np.percentile, q=q)) for q in (50, 95)}
-    keys = {"input_tokens": "input", "output_tokens": "output", "model_steps": "model_steps"}
-    for name, key in keys.items():
+    token_keys = {"input_tokens": "input", "output_tokens": "output", "model_steps": "model_steps"}
+    for name, key in token_keys.items():
         figures[name] = _summary([r.tokens[key] for r in plan_results if key in r.tokens], np.mean)
     return figures
 
 
-def _summary(values: Sequence[float], function: Callable[[Any], Any]) -> Figure:
-    return Figure(float(function(values)), count=len(values)) if values else Figure(None)
+def _summary(values: Sequence[float], statistic: Callable[[Any], Any]) -> Figure:
+    return Figure(float(statistic(values)), count=len(values)) if values else Figure(None)

@@ -15,7 +15,7 @@ Z = 1.959963984540054
 #: Number of resamples of a bootstrap.
 RESAMPLES = 2000
 #: Maximum number of weights in one array.
-_WEIGHTS = 2_000_000
+_MAX_WEIGHTS = 2_000_000
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:
@@ -23,11 +23,11 @@ def wilson(right: int, count: int) -> tuple[float, float]:
     if not count:
         return 0.0, 1.0
     share, square = right / count, Z * Z / count
-    middle = (share + square / 2) / (1 + square)
-    half = Z / (1 + square) * math.sqrt(share * (1 - share) / count + square / (4 * count))
-    # If none or all are right, an end is 0 or 1, which rounding errors must not change.
-    low = 0.0 if right == 0 else max(0.0, middle - half)
-    return low, 1.0 if right == count else min(1.0, middle + half)
+    centre = (share + square / 2) / (1 + square)
+    half_width = Z / (1 + square) * math.sqrt(share * (1 - share) / count + square / (4 * count))
+    # A share of 0 or 1 has the same end, which rounding errors must not change.
+    low = 0.0 if right == 0 else max(0.0, centre - half_width)
+    return low, 1.0 if right == count else min(1.0, centre + half_width)
 
 
 def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tuple[float, float]:
@@ -35,7 +35,7 @@ def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tup
 
     Among the items with this gold or predicted class, the share of right items is
     ``F* = F1 / (2 - F1)`` (Hand, Christen and Kirielle 2021). Wilson's interval of that share
-    stays wide if all or none of a few items are right; a bootstrap's would have no width.
+    stays wide if all or none of a few items are right; a bootstrap interval would have no width.
     """
     pairs = [pair for pair in zip(gold, predicted, strict=True) if name in pair]
     low, high = (2 * end / (1 + end) for end in wilson(pairs.count((name, name)), len(pairs)))
@@ -44,7 +44,7 @@ def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Resamples:
-    """The Bayesian bootstrap (Rubin 1981): ``count`` resamples of ``items`` items, always equal.
+    """The Bayesian bootstrap (Rubin 1981): ``count`` reproducible resamples of ``items`` items.
 
     Every item has a random weight above 0 in every resample, so no resample lacks a rare class. Two
     planners' figures over the same resamples are paired. Items with the same number in ``groups``,
@@ -57,11 +57,11 @@ class Resamples:
     count: int = RESAMPLES
 
     def weights(self) -> Iterator[Floats]:
-        """Yield the items' weights, on average about 1, in arrays (resamples, items)."""
+        """Yield arrays (resamples, items) of weights whose mean is about 1."""
         group_of = np.unique(self.groups, return_inverse=True)[1] if len(self.groups) else None
         group_count = self.items if group_of is None else int(group_of.max()) + 1
         rng = np.random.default_rng(self.seed)
-        step = max(1, _WEIGHTS // max(1, self.items))
+        step = max(1, _MAX_WEIGHTS // max(1, self.items))
         for start in range(0, self.count, step):
             size = min(step, self.count - start)
             weights = rng.dirichlet(np.ones(group_count), size=size) * group_count

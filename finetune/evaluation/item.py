@@ -1,4 +1,4 @@
-"""Annotated queries as the items of an evaluation, and shuffled plans as a control."""
+"""The items of an evaluation, which are annotated queries, and a control with shuffled plans."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class EvaluationItem:
     @property
     def new_tools(self) -> frozenset[str]:
         """The tools of the gold plan that the record adds to the toolbox."""
-        extra = {alias(str(tool.get("name", ""))) for tool in self.query.record.tools_extra}
-        return frozenset(extra & set(self.query.plan.tools))
+        added = {alias(str(tool.get("name", ""))) for tool in self.query.record.tools_extra}
+        return frozenset(added & set(self.query.plan.tools))
 
     def without(self, tool: str) -> EvaluationItem:
         """Return the item with a tool removed."""
@@ -33,10 +33,10 @@ class EvaluationItem:
 
 
 def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
-    """Return an item for each query, with the toolbox as the query's record changes it.
+    """Return an item for each query; the query's record may change the toolbox of its request.
 
     A query without a class gets the class of its gold plan. ``InputError`` names the record if its
-    question, context or tools are not valid, or the gold plan is not valid for them.
+    question, context or tools are invalid, or if its gold plan is invalid for them.
     """
     items = []
     for number, query in enumerate(queries, 1):
@@ -64,11 +64,11 @@ class ShuffledPlans:
         self._plans: dict[str, Plan] = dict(zip(keys, plans, strict=True))
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return this question's random plan."""
+        """Return the plan that was drawn for a question."""
         return PlanResult(self._plans[_key(request)], self.name)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return this question's random plan."""
+        """Return the plan that was drawn for a question."""
         return self.plan(request)
 
 

@@ -27,7 +27,7 @@ def ask_all(planner: Planner, requests: Sequence[PlanRequest], label: str) -> li
     """Return a planner's answers in the order of the requests.
 
     A batch planner plans several questions together, and each plan gets an equal share of the time.
-    A first call loads the planner; its time does not count.
+    A first call, whose time does not count, loads the planner.
     """
     if requests:
         with suppress(Exception):
@@ -36,9 +36,9 @@ def ask_all(planner: Planner, requests: Sequence[PlanRequest], label: str) -> li
     size = _BATCHES_AT_ONCE * max(1, planner.batch) if isinstance(planner, BatchPlanner) else 1
     with progress_bar(label, len(requests)) as advance:
         for start in range(0, len(requests), size):
-            part = requests[start : start + size]
-            answers += _ask(planner, part)
-            advance(len(part))
+            batch = requests[start : start + size]
+            answers += _ask(planner, batch)
+            advance(len(batch))
     return answers
 
 
@@ -59,15 +59,15 @@ def _ask(planner: Planner, requests: Sequence[PlanRequest]) -> list[Answer]:
 
 
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-#: A step in any spelling, and its tool; invalid names with dots count too.
+#: A step in any spelling, and its tool; a name with dots or hyphens, which is invalid, counts too.
 _CALL = re.compile(r"\bs[0-9]+\s*=\s*([A-Za-z_][\w.\-]*)\s*\(")
 
 
 def _named_tools(result: PlanResult) -> tuple[str, ...]:
     """Return the tools that a planner named, in order.
 
-    If a language model wrote a text, its tools are every ``sN = name(`` outside of quotes. Other
-    results have the tools of their plan; a fallback plan without a text has none.
+    A text of a language model names a tool by every ``sN = name(`` outside of quotes. A result
+    without a text names the tools of its plan, or none if the plan is a fallback.
     """
     if result.written:
         return tuple(_CALL.findall(_QUOTED.sub('""', result.written)))
@@ -75,7 +75,7 @@ def _named_tools(result: PlanResult) -> tuple[str, ...]:
 
 
 def with_a_tool_removed(items: Sequence[EvaluationItem], seed: int = 0) -> list[EvaluationItem]:
-    """Return the items without one tool of their gold plans, drawn at random.
+    """Return each item without one tool of its gold plan, which is drawn at random.
 
     Items with the gold plan ``no_evidence()`` are left out, since every toolbox has that tool.
     """
@@ -104,7 +104,7 @@ STEP, ABSENT, ARGUMENT = "step", "absent", "argument"
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """The comparison of an answer with the gold plan; after an error, every comparison fails.
+    """The comparison of an answer with the gold plan; an error counts as a wrong answer.
 
     Attributes:
         result: The planner's result; ``None`` after an error.
@@ -159,10 +159,10 @@ def outcome(item: EvaluationItem, answer: Answer) -> PlanOutcome:
 
 
 def wrong_plans(outcomes: Sequence[PlanOutcome]) -> list[dict[str, Any]]:
-    """Return a JSON-plain row for every answer whose plan has another graph than the gold plan.
+    """Return a row of JSON types for every answer whose plan graph differs from the gold plan's.
 
-    ``wrong`` is ``arguments`` if the graph of the tools is right, else ``tools``. ``note`` is the
-    reason of a fallback, or the planner's error.
+    ``wrong`` is ``arguments`` if the graph by tools is right, else ``tools``. ``note`` is the
+    reason for a fallback, or the planner's error.
     """
     return [
         {

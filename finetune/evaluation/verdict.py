@@ -1,4 +1,4 @@
-"""Comparison of a plan with its annotated query: tools, arguments, graph, class."""
+"""Comparison of a plan with an annotated query, by tools, arguments, graph and class."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from casewright.planner import AnnotatedQuery, ListValue, Literal, Plan, Step, S
 from casewright.planner.plan import Value
 from casewright.planner.spans import normalized
 
-#: The paper measures arguments only of plans that call one of these tools.
+#: REAPER measures arguments only of plans that call one of these tools.
 PAPER_ARGUMENT_TOOLS = frozenset({"prod_search", "shipment_status"})
-#: Replaces every reference to a step, since references are compared as edges.
+#: The value that replaces every reference to a step, since references are compared as edges.
 _REFERENCE = StepRef(1, "reference")
-#: Labels of references, by the referred and the referring step, numbered from 0.
+#: Labels of references by two step numbers from 0: the step referred to, and the referring step.
 _Edges = Mapping[tuple[int, int], frozenset[Hashable]]
-#: The colours of the steps of the gold plan, and of the other plan.
+#: The colours (classes of equivalent steps) of the gold plan's steps, and of the other plan's.
 _Colours = tuple[Sequence[Hashable], Sequence[Hashable]]
 
 
@@ -26,11 +26,11 @@ class Verdict:
     """Comparison of one predicted plan with its annotated query.
 
     Attributes:
-        gold, predicted: The classes of the query and of the predicted plan; equal if the tools are
-            right.
+        gold, predicted: The classes of the query and of the predicted plan, which are equal if the
+            tools are right.
         tools: The tool sequence is the gold sequence, or another accepted one.
-        arguments: Tools and every argument are right.
-        paper: The query is among those whose arguments the paper measures.
+        arguments: The tools and every argument are right.
+        paper: REAPER measures the arguments of such a query; see ``PAPER_ARGUMENT_TOOLS``.
     """
 
     gold: str
@@ -44,14 +44,14 @@ class Verdict:
 def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdict:
     """Return the comparison of a predicted plan with the annotated query.
 
-    If an accepted tool sequence is a permutation of the gold tools, arguments of matching steps are
-    compared. If it has other tools, arguments count as right.
+    If an accepted tool sequence is a permutation of the gold tools, matching steps are compared by
+    their arguments. If the sequence has other tools, the arguments count as right.
     """
     same_tools = plan.tools == query.plan.tools
     tools = same_tools or plan.tools in query.accept
     if same_tools:
         pairs = zip(query.plan.steps, plan.steps, strict=True)
-        arguments = all(_arguments_right(query, n, *pair) for n, pair in enumerate(pairs, 1))
+        arguments = all(_has_right_arguments(query, n, *pair) for n, pair in enumerate(pairs, 1))
     else:
         arguments = tools and same_graph(query, plan, arguments=True)
     return Verdict(
@@ -64,19 +64,19 @@ def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdi
     )
 
 
-def _arguments_right(query: AnnotatedQuery, number: int, gold: Step, step: Step) -> bool:
+def _has_right_arguments(query: AnnotatedQuery, number: int, gold: Step, step: Step) -> bool:
     values = dict(step.arguments)
     return dict(gold.arguments).keys() == values.keys() and all(
-        _value_right(value, values[name], query.must.get(f"s{number}.{name}", ()))
+        _is_right_value(value, values[name], query.must.get(f"s{number}.{name}", ()))
         for name, value in gold.arguments
     )
 
 
-def _value_right(gold: Value, value: Value, must: Sequence[str]) -> bool:
+def _is_right_value(gold: Value, value: Value, must: Sequence[str]) -> bool:
     """Return True if a value is the gold value, or a text that contains all texts of ``must``."""
     if not isinstance(gold, Literal) or not isinstance(gold.value, str):
         return gold == value
-    # The whole ``question`` contains the texts of ``must``, but is not the gold literal.
+    # The source ``question`` contains the texts of ``must``, but is not the gold literal.
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
     text = normalized(value.value)
@@ -102,18 +102,18 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
     if len(edges[0]) != len(edges[1]):
         return False
     gold_steps, steps = (
-        [s.mapped(lambda v: _REFERENCE if isinstance(v, StepRef) else v) for s in part.steps]
-        for part in (gold, plan)
+        [step.mapped(lambda v: _REFERENCE if isinstance(v, StepRef) else v) for step in side.steps]
+        for side in (gold, plan)
     )
-    allowed = [
+    allowed_steps = [
         {
             other
             for other, step in enumerate(steps)
-            if not arguments or _arguments_right(query, number, gold_step, step)
+            if not arguments or _has_right_arguments(query, number, gold_step, step)
         }
         for number, gold_step in enumerate(gold_steps, 1)
     ]
-    return _isomorphic(edges, (gold.tools, plan.tools), allowed)
+    return _is_isomorphic(edges, (gold.tools, plan.tools), allowed_steps)
 
 
 def _edges(plan: Plan, *, arguments: bool) -> _Edges:
@@ -127,45 +127,45 @@ def _edges(plan: Plan, *, arguments: bool) -> _Edges:
     return edges
 
 
-def _isomorphic(
-    edges: tuple[_Edges, _Edges], colours: _Colours, allowed: Sequence[set[int]]
+def _is_isomorphic(
+    edges: tuple[_Edges, _Edges], colours: _Colours, allowed_steps: Sequence[set[int]]
 ) -> bool:
     """Return True if the graphs are isomorphic, by individualisation and refinement.
 
-    ``allowed`` has, for each gold step, the steps of the other plan with right arguments.
+    ``allowed_steps`` has, for each gold step, the other plan's steps with right arguments.
     """
-    gold, other = colours = _refined(edges, colours)
+    gold, other = colours = _refine(edges, colours)
     sizes = Counter(gold)
     candidates = [
-        [number for number in sorted(allowed[i]) if other[number] == colour]
-        for i, colour in enumerate(gold)
+        [number for number in sorted(allowed_steps[index]) if other[number] == colour]
+        for index, colour in enumerate(gold)
     ]
     if sizes != Counter(other) or not all(candidates):
         return False
-    unmapped = [i for i, colour in enumerate(gold) if sizes[colour] > 1]
+    unmapped = [index for index, colour in enumerate(gold) if sizes[colour] > 1]
     if not unmapped:
         return True
-    first = min(unmapped, key=lambda i: len(candidates[i]))
-    # The unique colour None maps the step ``first`` to one of its candidates.
+    first = min(unmapped, key=lambda index: len(candidates[index]))
+    # The colour None, which no other step has, maps the step ``first`` to one of its candidates.
     marked = [*gold[:first], None, *gold[first + 1 :]]
     return any(
-        _isomorphic(edges, (marked, [*other[:step], None, *other[step + 1 :]]), allowed)
+        _is_isomorphic(edges, (marked, [*other[:step], None, *other[step + 1 :]]), allowed_steps)
         for step in candidates[first]
     )
 
 
-def _refined(edges: tuple[_Edges, _Edges], colours: _Colours) -> _Colours:
-    """Return equal colours for steps that no walk along edges distinguishes.
+def _refine(edges: tuple[_Edges, _Edges], colours: _Colours) -> _Colours:
+    """Return the colours after colour refinement of both graphs (Weisfeiler and Leman 1968).
 
-    Colour refinement (Weisfeiler and Leman 1968) of both graphs at once.
+    Steps that no walk along edges distinguishes get the same colour.
     """
-    count = 0
+    colour_count = 0
     while True:
-        numbers: dict[Hashable, int] = {}
-        gold, other = ([numbers.setdefault(c, len(numbers)) for c in part] for part in colours)
-        if len(numbers) == count:
+        number_of: dict[Hashable, int] = {}
+        gold, other = ([number_of.setdefault(c, len(number_of)) for c in side] for side in colours)
+        if len(number_of) == colour_count:
             return gold, other
-        count = len(numbers)
+        colour_count = len(number_of)
         colours = _signatures(edges[0], gold), _signatures(edges[1], other)
 
 
@@ -176,4 +176,4 @@ def _signatures(edges: _Edges, colours: Sequence[int]) -> list[Hashable]:
         if 0 <= referred < len(colours):
             neighbours[referring]["from", colours[referred], labels] += 1
             neighbours[referred]["to", colours[referring], labels] += 1
-    return [(c, frozenset(near.items())) for c, near in zip(colours, neighbours, strict=True)]
+    return [(colour, frozenset(n.items())) for colour, n in zip(colours, neighbours, strict=True)]

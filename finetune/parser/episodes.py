@@ -1,4 +1,4 @@
-"""Episodes, which train the plan parser: a toolbox, messages, and their plan cases (examples)."""
+"""Episodes, on which the plan parser is trained: a toolbox, messages and their plan cases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: How names and descriptions of a toolbox are varied.
+#: Settings by which the names and descriptions of a toolbox are varied.
 VARIATION = tevo.TevoSettings(
     unchanged=0,
     drop_tools=0,
@@ -34,18 +34,18 @@ VARIATION = tevo.TevoSettings(
     no_example=0.25,
     shots=0,
 )
-#: Number of variants of a toolbox, including the original. It is small, since the encodings of the
-#: messages of all variants stay in memory.
+#: Number of variants of a toolbox, including the original. The number is small, since the encodings
+#: of all variants' messages stay in memory.
 VARIANTS = 12
 #: Maximum number of messages that share a toolbox.
 MAX_GROUP = 12
-#: About one of so many tools that the records of messages add is held out for validation.
+#: One in about this number of the tools that records add is held out for validation.
 HELD_OUT_ONE_IN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source of episodes: a toolbox, pools of other names for its tools, annotated messages."""
+    """A source of episodes: a toolbox, pools of alternative names, and annotated messages."""
 
     name: str
     toolbox: Toolbox
@@ -55,15 +55,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSettings:
-    """Settings of the variation of episodes; a probability is that of an episode.
+    """Settings of the variation of episodes; each probability is for one episode.
 
     Attributes:
-        max_messages: Maximum number of messages that are drawn; some of them are then joined.
-        mixed: Probability of the tools and messages of two toolboxes.
-        few: Probability of few of the tools; see ``_with_few_tools``. ``removed`` and ``added``
+        max_messages: Maximum number of drawn messages, before some of them are joined.
+        mixed: Probability that an episode mixes the tools and messages of two toolboxes.
+        few: Probability that few tools remain; see ``_with_few_tools``. ``removed`` and ``added``
             apply to the other episodes only.
         removed: Probability that a tool is removed; see ``_without_a_tool``.
-        added: Probability of added tools of another toolbox, which no message needs.
+        added: Probability that unneeded tools of another toolbox are added.
         max_added: Maximum number of added tools.
         composed: Maximum share of an episode's messages that are joined with another message.
         examples_only: Probability that only the tools' examples are plan cases.
@@ -105,21 +105,21 @@ class Episode:
 def episodes(
     sources: Sequence[Source], tokenizer: Tokenizer, settings: EpisodeSettings, rng: random.Random
 ) -> Iterator[Episode]:
-    """Yield an episode for each source, in random order; none if too few messages are usable."""
+    """Yield an episode for each source with enough usable messages, in random order."""
     for source in rng.sample(sources, len(sources)):
         if rng.random() < settings.mixed:
-            source = _mixed(source, rng.choice(sources), rng)
+            source = _mix_sources(source, rng.choice(sources), rng)
         toolbox, queries = _tools_and_messages(source, sources, settings, rng)
-        if (episode := _episode(toolbox, queries, tokenizer, settings, rng)) is not None:
+        if (episode := _make_episode(toolbox, queries, tokenizer, settings, rng)) is not None:
             yield episode
 
 
-def _mixed(source: Source, other: Source, rng: random.Random) -> Source:
-    """Return all tools and half the messages of two sources; the first alone if names clash."""
-    tools, others = _tools(source.toolbox), _tools(other.toolbox)
-    if any(tool.name in source.toolbox for tool in others):
+def _mix_sources(source: Source, other: Source, rng: random.Random) -> Source:
+    """Return the tools and half the messages of two sources; the first source if names clash."""
+    tools, other_tools = _tools(source.toolbox), _tools(other.toolbox)
+    if any(tool.name in source.toolbox for tool in other_tools):
         return source
-    tools += others
+    tools += other_tools
     rng.shuffle(tools)
     halves = [rng.sample(part.queries, len(part.queries) // 2) for part in (source, other)]
     return Source(
@@ -144,7 +144,7 @@ def vary_source(source: Source, number: int) -> Source:
     drawn = tevo.draw_toolbox(source.queries, variation, rng)
     varied = tevo.vary_prompts(source.queries, drawn, variation, rng)
     queries = [replace(item.query, plan=item.plan) for item in varied]
-    # All varied messages have the same toolbox.
+    # All varied messages have one toolbox.
     return replace(source, toolbox=varied[0].request.toolbox, queries=queries)
 
 
@@ -170,20 +170,20 @@ def _tools_and_messages(
 def _with_few_tools(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery], rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
-    """Return a toolbox with the tools of one message and at most two more, and its messages.
+    """Return a toolbox with the tools of one message and at most two others, and its messages.
 
     A user's first toolbox is usually small, and most messages can be answered with it: at most one
     in five of the returned messages has the plan ``no_evidence()``.
     """
     names = {tool.name for tool in _tools(toolbox)}
-    kept = set(rng.choice(queries).plan.tools) & names
-    others = sorted(names - kept)
-    # At least one tool is added to the only tool of a message.
-    count = rng.randint(0 if len(kept) > 1 else 1, 2)
-    kept.update(rng.sample(others, min(len(others), count)))
-    answered = [query for query in queries if kept.issuperset(query.plan.tools)]
+    kept_names = set(rng.choice(queries).plan.tools) & names
+    other_names = sorted(names - kept_names)
+    # If the message needs one tool only, at least one other tool is added.
+    count = rng.randint(0 if len(kept_names) > 1 else 1, 2)
+    kept_names.update(rng.sample(other_names, min(len(other_names), count)))
+    answerable = [query for query in queries if kept_names.issuperset(query.plan.tools)]
     unanswerable = [query for query in queries if NO_EVIDENCE.name in query.plan.tools]
-    return toolbox.without(*(names - kept)), answered + unanswerable[: len(answered) // 4]
+    return toolbox.without(*(names - kept_names)), answerable + unanswerable[: len(answerable) // 4]
 
 
 def _without_a_tool(
@@ -197,17 +197,17 @@ def _without_a_tool(
     """
     removed = rng.choice(_tools(toolbox)).name
     no_evidence = parse_plan(f"s1 = {NO_EVIDENCE.name}()")
-    results = []
+    remaining = []
     for query in queries:
         tools = query.plan.tools
         if removed not in tools:
-            results.append(query)
+            remaining.append(query)
         elif tools[-1] == removed and len(tools) < 3 and rng.random() < 0.3:
-            results.append(replace(query, plan=no_evidence))
-    return toolbox.without(removed), results
+            remaining.append(replace(query, plan=no_evidence))
+    return toolbox.without(removed), remaining
 
 
-def _episode(
+def _make_episode(
     toolbox: Toolbox,
     queries: Sequence[AnnotatedQuery],
     tokenizer: Tokenizer,
@@ -221,7 +221,7 @@ def _episode(
     for query in queries:
         message = read_message(tokenizer, query.query, query.record.context)
         plan = read_plan(query.plan, schema, message)
-        # A plan with a value that the message does not have is no plan for the parser.
+        # The parser cannot read a plan with a value that is not in the message.
         if plan is not None and message.words:
             messages.append(message)
             plans.append(plan)
@@ -236,7 +236,7 @@ def _episode(
         if plan is not None and case.question not in questions and rng.random() < settings.examples:
             messages.append(message)
             plans.append(plan)
-    # Plan cases are the examples, and a sample of the messages to plan for, except for themselves.
+    # The examples and a sample of the messages are plan cases; no message is its own plan case.
     only_examples = rng.random() < settings.examples_only
     sample_size = 0 if only_examples else rng.randint(1, planned_count - 1)
     cases = {*range(planned_count, len(messages)), *rng.sample(range(planned_count), sample_size)}
@@ -247,9 +247,9 @@ def _episode(
 def source_drawer(
     boxes: Sequence[CorpusToolbox], others: Sequence[Source] = (), extended: Sequence[Source] = ()
 ) -> Callable[[random.Random], list[Source]]:
-    """Return a function that draws the sources of a pass: a variant of each toolbox and source.
+    """Return a function that draws a pass's sources: a variant of each toolbox and other source.
 
-    It also draws each of ``extended`` mixed with a variant, as if requests added its tools.
+    It also mixes each source of ``extended`` with a variant, as if requests added the tools.
     """
     sources = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
     sources += others
@@ -257,26 +257,26 @@ def source_drawer(
 
     def draw(rng: random.Random) -> list[Source]:
         variants = [variant_of(rng.randrange(VARIANTS)) for variant_of in variant_functions]
-        return variants + [_mixed(source, rng.choice(variants), rng) for source in extended]
+        return variants + [_mix_sources(source, rng.choice(variants), rng) for source in extended]
 
     return draw
 
 
 def digest(boxes: Sequence[CorpusToolbox]) -> str:
     """Return a hash of the tools, messages and plans of toolboxes."""
-    result = hashlib.sha256()
+    hasher = hashlib.sha256()
     for box in boxes:
-        result.update(f"{box.name} {box.toolbox.fingerprint()}".encode())
+        hasher.update(f"{box.name} {box.toolbox.fingerprint()}".encode())
         for query in box.queries:
-            result.update(f"{query.query}\n{query.plan}\n".encode())
-    return result.hexdigest()[:16]
+            hasher.update(f"{query.query}\n{query.plan}\n".encode())
+    return hasher.hexdigest()[:16]
 
 
 def split_source(source: Source, count: int, rng: random.Random) -> list[Source]:
     """Return ``count`` sources that share a source's toolbox and divide its messages."""
-    order = rng.sample(source.queries, len(source.queries))
+    shuffled = rng.sample(source.queries, len(source.queries))
     return [
-        replace(source, name=f"{source.name}-{index}", queries=order[index::count])
+        replace(source, name=f"{source.name}-{index}", queries=shuffled[index::count])
         for index in range(count)
     ]
 
@@ -291,11 +291,11 @@ class AddedToolSources(NamedTuple):
 def added_tool_sources(
     name: str, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]
 ) -> AddedToolSources:
-    """Return a domain's messages whose records add tools, in groups.
+    """Return the messages of a domain whose records add tools, in groups.
 
     The toolbox of a group has the added tools of all its messages. Messages with a held-out tool
-    are for validation. Omitted are messages that remove tools. Omitted are also messages with the
-    plan ``no_evidence()``, since a tool that another message of the group adds may answer them.
+    are for validation. Messages that remove tools are omitted. Messages with ``no_evidence()`` are
+    also omitted, since a tool that another message of the group adds may answer them.
     """
     validation = []
     groups: list[tuple[dict[str, ToolSpec], list[AnnotatedQuery]]] = []
@@ -303,15 +303,15 @@ def added_tool_sources(
         record = query.record
         if not record.tools_extra or record.tools_removed or NO_EVIDENCE.name in query.plan.tools:
             continue
-        added = [t for t in record.request(toolbox).toolbox if t.name not in toolbox]
+        added = [tool for tool in record.request(toolbox).toolbox if tool.name not in toolbox]
         if any(_is_held_out(tool) for tool in added):
             validation.append(query)
             continue
-        # The toolbox of the group has the added tools.
+        # The group's toolbox has the added tools, so the record need not add them.
         without_added = replace(query, record=record.model_copy(update={"tools_extra": []}))
         for tools, group in groups:
             # Two messages may declare one name differently.
-            if len(group) < MAX_GROUP and all(tools.get(t.name, t) == t for t in added):
+            if len(group) < MAX_GROUP and all(tools.get(tool.name, tool) == tool for tool in added):
                 tools.update({tool.name: tool for tool in added})
                 group.append(without_added)
                 break
@@ -325,5 +325,5 @@ def added_tool_sources(
 
 
 def _is_held_out(tool: ToolSpec) -> bool:
-    # By a hash of the name, so that the choice depends on nothing else.
+    # A hash of the name makes the choice independent of all other tools.
     return hashlib.sha256(tool.name.encode()).digest()[0] % HELD_OUT_ONE_IN == 0

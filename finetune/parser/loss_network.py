@@ -29,25 +29,25 @@ from casewright.planner.parser.tensors_network import (
 IGNORED = -100
 
 
-def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
+def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
     """Return the gold plans of the messages to plan for, and their options, as tensors.
 
     A place is the position of a step in its plan, from 0. The steps of all plans have one
-    numbering, and so have the arguments. ``words`` is the number of nodes of words.
+    numbering, and so have the arguments. ``word_count`` is the number of word nodes.
 
-    - tools: indices of each plan's tools, the end, then ``IGNORED`` (messages, places); the end is
-      numbered after the last tool
-    - previous_tools: tool before each place (messages, places); first the number of the end, which
-      also stands for the start; -1 after the plan
+    - tools: indices of each plan's tools, then the end, then ``IGNORED`` (messages, places); the
+      index of the end is the number of tools
+    - previous_tools: index of the tool before each place (messages, places); the first is that of
+      the end, which also marks the start; -1 after the plan
     - step_rows, step_places, step_tools: message, place and tool of each step
     - step_parameters: parameters of each step's tool, padded with -1 (steps, most parameters)
     - argument_steps, argument_slots: step of each argument, and its position in this step
     - parameters, kinds, result_indices: ``Argument.parameter``, ``kind`` and ``index``
     - allowed: flags of each argument's options (arguments, options): the first ``PLAIN`` kinds, the
       choices, the context fields, then the result fields of each earlier step
-    - options: number of the right option of each argument, or ``IGNORED``
+    - options: index of the right option of each argument, or ``IGNORED``
     - weights: weights of the nodes that an argument points to (arguments, nodes)
-    - spans: flags of right spans, by first word and length - 1 (arguments, words, ``LONGEST``)
+    - spans: flags of right spans, by first word and length - 1 (arguments, word_count, ``LONGEST``)
     - numbers: flags of the right numbers of the message (arguments, numbers)
     """
     schema, messages = episode.schema, episode.messages
@@ -62,30 +62,30 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
     tools = np.full((len(plans), max(map(len, plans)) + 1), IGNORED, dtype=np.int64)
     previous_tools = np.full_like(tools, -1)
     for row, plan in enumerate(plans):
-        calls = [step.tool for step in plan]
-        tools[row, : len(calls) + 1] = [*calls, end]
-        previous_tools[row, : len(calls) + 1] = [end, *calls]
+        tool_indices = [step.tool for step in plan]
+        tools[row, : len(tool_indices) + 1] = [*tool_indices, end]
+        previous_tools[row, : len(tool_indices) + 1] = [end, *tool_indices]
     fields = max(1, *(len(message.fields) for message in messages))
     most_numbers = max(1, *(len(message.numbers) for message in messages))
     options = Options(schema)
-    planned = messages[: len(plans)]
-    plain = [options.plain_of(message) for message in planned]
-    pairs = zip(planned, episode.contexts, strict=True)
+    planned_messages = messages[: len(plans)]
+    plain_kinds = [options.plain_of(message) for message in planned_messages]
+    pairs = zip(planned_messages, episode.contexts, strict=True)
     context = [options.context_of(message, values, fields) for message, values in pairs]
     allowed, right_options = [], []
-    weights = np.zeros((len(arguments), words + fields + schema.size), dtype=np.float32)
-    spans = np.zeros((len(arguments), words, reading.LONGEST), dtype=bool)
+    weights = np.zeros((len(arguments), word_count + fields + schema.size), dtype=np.float32)
+    spans = np.zeros((len(arguments), word_count, reading.LONGEST), dtype=bool)
     numbers = np.zeros((len(arguments), most_numbers), dtype=bool)
     for index, (step_index, _, argument) in enumerate(arguments):
         row, place, _ = steps[step_index]
         parameter = argument.parameter
-        calls = [step.tool for step in plans[row][:place]]
-        results = options.results_of(calls, reading.PLACES) & options.steps[parameter]
+        tool_indices = [step.tool for step in plans[row][:place]]
+        results = options.results_of(tool_indices, reading.PLACES) & options.steps[parameter]
         choices = options.choices[parameter]
-        parts = (plain[row][parameter], choices, context[row][parameter], results.ravel())
+        parts = (plain_kinds[row][parameter], choices, context[row][parameter], results.ravel())
         allowed.append(np.concatenate(parts))
         right_options.append(_right_option(argument, parts, len(schema.results)))
-        start, end_node = reading.pointed(argument, messages[row], schema, words, fields)
+        start, end_node = reading.pointed(argument, messages[row], schema, word_count, fields)
         weights[index, start:end_node] = 1 / max(1, end_node - start)
         numbers[index, list(argument.numbers)] = True
         for first, last in argument.spans:
@@ -93,7 +93,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
                 spans[index, first, last - first] = True
     step_parameters = [schema.parameters_of(step.tool) for _, _, step in steps]
     most_parameters = max(1, *map(len, step_parameters))
-    integers = {
+    index_lists = {
         "step_rows": [row for row, _, _ in steps],
         "step_places": [place for _, place, _ in steps],
         "step_tools": [step.tool for _, _, step in steps],
@@ -105,7 +105,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
         "result_indices": [argument.index for _, _, argument in arguments],
         "options": right_options,
     }
-    others = {
+    filled_arrays = {
         "tools": tools,
         "previous_tools": previous_tools,
         "allowed": np.array(allowed),
@@ -113,13 +113,13 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
         "spans": spans,
         "numbers": numbers,
     }
-    return tensors(others | {n: np.array(v, dtype=np.int64) for n, v in integers.items()})
+    return tensors(filled_arrays | {n: np.array(v, dtype=np.int64) for n, v in index_lists.items()})
 
 
 def _right_option(
     argument: Argument, parts: tuple[NDArray[np.bool_], ...], result_count: int
 ) -> int:
-    """Return the number of an argument's option; ``IGNORED`` if its flag in ``parts`` is False."""
+    """Return the index of an argument's option; ``IGNORED`` if its flag in ``parts`` is False."""
     choices, context, steps = np.cumsum([len(part) for part in parts[:3]]).tolist()
     starts = {
         reading.CHOICE: choices,
@@ -133,7 +133,7 @@ def _right_option(
 
 
 class FrozenStates:
-    """A cache of the token states of the frozen layers, by a text's tokens, in bfloat16."""
+    """A cache of the frozen layers' token states, by the tokens of a text, in bfloat16."""
 
     def __init__(self, network: ParserNetwork) -> None:
         self._network = network
@@ -146,15 +146,15 @@ class FrozenStates:
             torch.stack([ids[row, :size], types[row, :size]]).numpy(force=True).tobytes()
             for row, size in enumerate(lengths)
         ]
-        new = [row for row, key in enumerate(keys) if key not in self._states]
-        if new:
-            rows = torch.tensor(new)
-            training = self._network.encoder.training
+        missing_rows = [row for row, key in enumerate(keys) if key not in self._states]
+        if missing_rows:
+            rows = torch.tensor(missing_rows)
+            was_training = self._network.encoder.training
             self._network.encoder.eval()
             with torch.no_grad():
                 states = self._network.lower(ids[rows], mask[rows], types[rows])
-            self._network.encoder.train(training)
-            for row, text_states in zip(new, states, strict=True):
+            self._network.encoder.train(was_training)
+            for row, text_states in zip(missing_rows, states, strict=True):
                 self._states[keys[row]] = text_states[: lengths[row]].to(torch.bfloat16).clone()
         by_text = [self._states[key] for key in keys]
         return torch.nn.utils.rnn.pad_sequence(by_text, batch_first=True)
@@ -162,14 +162,14 @@ class FrozenStates:
 
 def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict[str, float]]:
     """Return the mean negative log-likelihood of the gold plans, and its terms by name."""
-    memory = _memory_of(network, episode)
+    memory = _encode_memory(network, episode)
     gold = _targets(episode, memory.word_count)
     step_rows, step_tools, places = gold["step_rows"], gold["step_tools"], gold["step_places"]
     rows = step_rows[gold["argument_steps"]]
-    values = network.argument_embeddings(
+    argument_vectors = network.argument_embeddings(
         memory, rows, gold["parameters"], gold["kinds"], gold["weights"], gold["result_indices"]
     )
-    decoded = network.decode(memory, _decoder_inputs(network, memory, gold, values))
+    decoded = network.decode(memory, _decoder_inputs(network, memory, gold, argument_vectors))
     tools = network.tool_logits(memory, decoded, gold["previous_tools"]).float()
     losses = {"tools": _summed_cross_entropy(tools.flatten(0, 1), gold["tools"].flatten())}
     states = network.argument_states(
@@ -180,14 +180,14 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
         tensor(arrays.field_likeness(episode.schema, episode.messages)[: episode.planned_count]),
     )
     argument_places = places[gold["argument_steps"]]
-    parts = network.option_logits(
+    logit_parts = network.option_logits(
         memory, states, rows, gold["parameters"], argument_places, likeness
     )
-    logits = torch.cat([part.flatten(1).float() for part in parts], 1)
+    logits = torch.cat([part.flatten(1).float() for part in logit_parts], 1)
     losses["kinds"] = _summed_cross_entropy(masked(logits, gold["allowed"]), gold["options"])
     indices = gold["result_indices"].masked_fill(gold["kinds"] != reading.STEP, IGNORED)
     losses["indices"] = _summed_cross_entropy(network.which(states).float(), indices)
-    # A span beyond ``LONGEST`` words has no flags, and an infinite loss.
+    # A span of more than ``LONGEST`` words has no flags, and its loss would be infinite.
     is_span = (gold["kinds"] == reading.SPAN) & gold["spans"].flatten(1).any(1)
     if is_span.any():
         scores = network.span_logits(memory, states[is_span], rows[is_span]).flatten(1)
@@ -204,8 +204,8 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
     return total, {name: float(loss.detach()) / count for name, loss in losses.items()}
 
 
-def _memory_of(network: ParserNetwork, episode: Episode) -> Memory:
-    """Return the messages to plan for, encoded with the toolbox and all messages as plan cases."""
+def _encode_memory(network: ParserNetwork, episode: Episode) -> Memory:
+    """Return the encoded messages to plan for, with the toolbox and all messages as plan cases."""
     schema, count = episode.schema, episode.planned_count
     encoded = network.encode_messages(tensors(arrays.message_arrays(episode.messages)))
     nodes = network.encode_toolbox(tensors(arrays.card_arrays(schema)), schema.sizes)
@@ -224,21 +224,21 @@ def _memory_of(network: ParserNetwork, episode: Episode) -> Memory:
 
 
 def _decoder_inputs(
-    network: ParserNetwork, memory: Memory, gold: dict[str, Tensor], values: Tensor
+    network: ParserNetwork, memory: Memory, gold: dict[str, Tensor], argument_vectors: Tensor
 ) -> Tensor:
-    """Return the decoder's inputs (messages, places, SIZE): the start, then the previous steps."""
-    owners = gold["argument_steps"]
+    """Return the decoder's inputs (messages, places, SIZE): the start, then the earlier steps."""
+    step_of_argument = gold["argument_steps"]
     # The weight of each argument in the mean over the arguments of its step (steps, arguments).
-    mean_weights = torch.zeros(len(gold["step_rows"]), len(owners))
-    mean_weights[owners, torch.arange(len(owners))] = 1
+    mean_weights = torch.zeros(len(gold["step_rows"]), len(step_of_argument))
+    mean_weights[step_of_argument, torch.arange(len(step_of_argument))] = 1
     mean_weights = mean_weights / mean_weights.sum(-1, keepdim=True).clamp(min=1)
     step_inputs = network.step_inputs(
         memory,
         gold["step_rows"],
         gold["step_tools"],
-        # Further places than the network has embeddings for share the last embedding.
+        # The network has ``PLACES`` embeddings; all later places share the last one.
         gold["step_places"].clamp(max=reading.PLACES - 1),
-        mean_weights.to(values.dtype) @ values,
+        mean_weights.to(argument_vectors.dtype) @ argument_vectors,
     )
     dtype = step_inputs.dtype
     inputs = torch.zeros((*gold["tools"].shape, step_inputs.shape[-1]), dtype=dtype)
@@ -253,5 +253,5 @@ def _summed_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def _summed_loss_of_any(logits: Tensor, right: Tensor) -> Tensor:
-    """Return the sum of -log of the total probability of each row's ``right`` options (flags)."""
+    """Return the sum over rows of -log of the probability of all ``right`` options together."""
     return -logits.log_softmax(-1).masked_fill(~right, -torch.inf).logsumexp(-1).sum()

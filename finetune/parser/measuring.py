@@ -1,4 +1,4 @@
-"""Measures of a plan parser on toolboxes outside of its training, and of its confidence."""
+"""Measures of a plan parser and of its confidence, on toolboxes outside of its training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from casewright.planner.parser.runtime import ParserRuntime
 from casewright.planner.parser.weights import ParserCard, certainty
 from casewright.tools import Toolbox
 
-#: The log-probability that stands for a missing plan.
+#: The score of a message for which the parser finds no plan, as a log-probability.
 NO_PLAN_SCORE = -20.0
 
 
@@ -35,7 +35,7 @@ class PlanScore:
 def score_toolboxes(
     runtime: ParserRuntime, boxes: Sequence[CorpusToolbox], case_count: int, seed: int = 0
 ) -> Iterator[PlanScore]:
-    """Yield the scores of toolboxes' messages, after the ``case_count`` that are plan cases."""
+    """Yield the scores of toolboxes' messages; ``case_count`` others are plan cases."""
     for box in boxes:
         order = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
         yield from score_messages(runtime, box.toolbox, order[:case_count], order[case_count:])
@@ -47,7 +47,7 @@ def score_messages(
     cases: Sequence[AnnotatedQuery],
     queries: Sequence[AnnotatedQuery],
 ) -> Iterator[PlanScore]:
-    """Yield the scores of messages' plans; ``cases`` are the plan cases."""
+    """Yield the score of each query's plan; ``cases`` are the plan cases."""
     plan_cases = [PlanCase(q.query, q.plan, present_fields(q.record.context)) for q in cases]
     prepared = runtime.prepare(toolbox, plan_cases)
     for query in queries:
@@ -61,23 +61,23 @@ def score_messages(
 
 
 def accuracy_figures(scores: Sequence[PlanScore], label: str) -> dict[str, float]:
-    """Return the shares of plans with right tools, and right as a whole, named with ``label``."""
+    """Return the share of plans with right tools and the share of right plans, by their names."""
     flags = [(item.right_tools, item.right_plan) for item in scores]
     tools, whole = np.mean(flags, axis=0).tolist()
     return {f"right tools, {label}": round(tools, 4), f"whole plans, {label}": round(whole, 4)}
 
 
 def fit_card(scores: Sequence[PlanScore]) -> ParserCard:
-    """Return a card with the logistic curve from certainty to the probability of a right plan."""
+    """Return a card with a logistic curve from certainty to the probability of a right plan."""
     certainties = np.array([[certainty(item.score)] for item in scores])
-    slope, shift = fit_regression(certainties, [item.right_plan for item in scores])
-    return ParserCard(float(slope), float(shift))
+    slope, intercept = fit_regression(certainties, [item.right_plan for item in scores])
+    return ParserCard(float(slope), float(intercept))
 
 
 def asking_threshold(confidences: Iterable[Sequence[float]], share: float) -> float:
-    """Return a threshold with at most a share of each toolbox's messages below it.
+    """Return a threshold with at most ``share`` of each toolbox's confidences below it.
 
-    ``confidences`` are those of each held-out toolbox. With a quantile over all toolboxes together,
-    a planner would ask back on far more messages of an unusual toolbox.
+    ``confidences`` has those of each held-out toolbox. With a quantile over all toolboxes together,
+    a planner would ask back for far more messages of an unusual toolbox.
     """
     return min(float(np.quantile(values, share)) for values in confidences)

@@ -15,7 +15,7 @@ from casewright.planner.spans import is_span
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
 
-#: Reader and path of each set, and the path of its test set, or "".
+#: The reader, the path, and the path of the test set (or "") of each public set.
 SETS = (
     ("sealtools", "sealtools/dev-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
     ("sealtools", "sealtools/test_in_domain-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
@@ -24,15 +24,15 @@ SETS = (
 
 
 def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterator[Source]:
-    """Yield messages of public sets whose plans quote them, without the tools of test sets.
+    """Yield public messages that contain their plans' texts, without the tools of test sets.
 
     ``folder`` has a folder for each set; ``InputError`` if a set cannot be read.
     """
-    seen: set[str] = set()
+    seen_questions: set[str] = set()
     for reader, path, test_path in SETS:
-        measuring = str(folder / test_path) if test_path else ""
-        source = ToolsetSource(reader=reader, path=str(folder / path), measuring=measuring)
-        toolset = Toolset.read(source, (), seen, rng, Counter())
+        test_set = str(folder / test_path) if test_path else ""
+        source = ToolsetSource(reader=reader, path=str(folder / path), measuring=test_set)
+        toolset = Toolset.read(source, (), seen_questions, rng, Counter())
         groups = ToolsetGroups(toolset, encoder, MAX_GROUP).draw_groups(rng)
         for index, (queries, toolbox) in enumerate(groups):
             if verbatim := [query for query in queries if _is_verbatim(query, toolbox)]:
@@ -40,7 +40,7 @@ def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterat
 
 
 def _is_verbatim(query: AnnotatedQuery, toolbox: Toolbox) -> bool:
-    """Return True if every text of a plan is a choice, or a span of the message."""
+    """Return True if every text of a plan is a choice of a parameter, or a span of the message."""
     choices = {text for tool in toolbox for p in tool.parameters for text in p.choices}
     texts = {text for _, _, text in text_literals(query.plan)}
     return all(is_span(text, query.query) for text in texts - choices)

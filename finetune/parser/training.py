@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from casewright.planner.parser.parser_network import ParserNetwork
 
 CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
-#: Steps between lines of the log, and the decay of its running means.
+#: Number of steps between lines of the log, and the decay of the log's running means.
 LOG_STEPS, DECAY = 20, 0.98
 #: Minimum and maximum number of annotated messages for ``adapt_parser``.
 MIN_MESSAGES, MAX_MESSAGES = 20, 500
-#: Episodes of a pass of ``adapt_parser``: of the toolbox, and of the corpus against forgetting.
+#: Episodes in a pass of ``adapt_parser``: of the toolbox, and of the corpus to prevent forgetting.
 OWN_EPISODES, CORPUS_EPISODES = 4, 1
 
 
 @dataclass(frozen=True, slots=True)
 class ParserSettings:
-    """Settings of a training of the plan parser.
+    """Settings of a plan parser's training.
 
     Attributes:
         minutes: Duration of the training, over which the learning rates fall.
         frozen: Number of frozen encoder layers, from the lowest; the embeddings are frozen too.
         encoder_rate: The highest learning rate of the encoder's other layers.
         rate: The highest learning rate of all other weights.
-        final_share: The final learning rates, as a share of the highest.
+        final_share: The final learning rates, as a share of the highest ones.
         warm_up: Number of steps in which the learning rates rise.
         mean_decay: Decay of the running mean of the weights; this mean is the result.
         save_seconds: Seconds between checkpoints.
@@ -80,7 +80,7 @@ def train_parser(
 
     Args:
         draw: A function that returns the sources of one pass.
-        folder: The folder of checkpoint and log; a stopped training in it resumes.
+        folder: The folder of checkpoint and log; a stopped training in this folder resumes.
         start: The folder of a parser to start from; ``InputError`` if it holds none.
         device: A PyTorch device, by default the first GPU or else the CPU; ``InputError`` for a
             device that the machine lacks.
@@ -116,12 +116,12 @@ class _Training:
 
         self._settings, self._folder = settings, folder
         torch.manual_seed(settings.seed)
-        self._network = _network(settings, start)
+        self._network = _make_network(settings, start)
         self._weights = {n: p for n, p in self._network.named_parameters() if p.requires_grad}
         encoder = [p for n, p in self._weights.items() if n.startswith("encoder.")]
-        others = [p for n, p in self._weights.items() if not n.startswith("encoder.")]
-        pairs = [(others, settings.rate), (encoder, settings.encoder_rate)]
-        groups = [(parameters, rate) for parameters, rate in pairs if parameters]
+        heads = [p for n, p in self._weights.items() if not n.startswith("encoder.")]
+        parts = [(heads, settings.rate), (encoder, settings.encoder_rate)]
+        groups = [(parameters, rate) for parameters, rate in parts if parameters]
         self._rates = [rate for _, rate in groups]
         self._optimizer = torch.optim.AdamW(
             [{"params": parameters, "lr": rate} for parameters, rate in groups],
@@ -138,7 +138,7 @@ class _Training:
 
     @property
     def seconds(self) -> float:
-        """The seconds of training, those before a resumption included."""
+        """The duration of the training in seconds, including the time before it was resumed."""
         return self._earlier_seconds + time.time() - self._started
 
     def step(self, episode: Episode) -> None:
@@ -147,7 +147,7 @@ class _Training:
 
         from casewright.finetune.parser.loss_network import episode_loss
 
-        # A training of 0 minutes has one step, so the duration may not be 0 here.
+        # A training of 0 minutes has one step, and its duration is a divisor here.
         remaining = 1 - self.seconds / (max(self._settings.minutes, 0.01) * 60)
         factor = max(self._settings.final_share, remaining)
         factor *= min(1.0, (self.steps + 1) / self._settings.warm_up)
@@ -221,7 +221,7 @@ class _Training:
         note(f"step {self.steps}, {entry['minutes']} min, loss {entry['loss']:.3f}")
 
 
-def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
+def _make_network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
     import torch
     from transformers import AutoModel
 
@@ -253,8 +253,8 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
 def _as_eight_bits(states: Tensor) -> Tensor:
     """Return states (texts, tokens, size) rounded to eight bits, as the served encoder rounds them.
 
-    Only the range of a text differs from ``onnx_graph.Graph``: here it includes the padding. The
-    gradient ignores the rounding (Jacob et al. 2018, arXiv 1712.05877, section 3).
+    Unlike in ``onnx_graph.Graph``, the range of a text includes its padding here. The gradient
+    ignores the rounding (Jacob et al. 2018, arXiv 1712.05877, section 3).
     """
     low, high = states.detach().amin((-2, -1), True), states.detach().amax((-2, -1), True)
     scale = (high.clamp(min=0) - low.clamp(max=0)).clamp(min=1e-6) / 255

@@ -35,7 +35,7 @@ class Recipe(Section):
     training: TrainingSection = TrainingSection()
 
     @model_validator(mode="after")
-    def _fit_together(self) -> Self:
+    def _check_sections(self) -> Self:
         check_together(self.model, self.lora, self.training)
         return self
 
@@ -56,7 +56,7 @@ class Recipe(Section):
             folder: The folder of the named files; by default the recipe's folder.
 
         Raises:
-            InputError: The recipe is invalid; names the file, the field and the correction.
+            InputError: The recipe is invalid; the error names file, field and correction.
         """
         try:
             settings = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ class Recipe(Section):
         base = (folder or path.parent).absolute()
         context = {BASE_FOLDER: base, MUST_EXIST: check_files, DOMAINS: domains}
         # Strict validation refuses "3" for 3. In JSON, unlike in Python objects, it accepts a list
-        # for a tuple. Dates, which JSON lacks, become texts.
+        # for a tuple. A date, which JSON lacks, becomes a text.
         text = json.dumps(settings, default=str)
         try:
             return cls.model_validate_json(text, strict=True, context=context)
@@ -79,11 +79,11 @@ class Recipe(Section):
 def _problems(error: ValidationError, recipe: type[BaseModel]) -> str:
     """Return the first problems that pydantic found in a recipe, as sentences."""
     messages: dict[str, str] = {}
-    for item in error.errors():
-        field = _field_of(item)
-        messages.setdefault(field, _message(field, item, recipe))
-    more = [f"And {len(messages) - MAX_PROBLEMS} more."] if len(messages) > MAX_PROBLEMS else []
-    return " ".join([*messages.values()][:MAX_PROBLEMS] + more)
+    for problem in error.errors():
+        field = _field_of(problem)
+        messages.setdefault(field, _message(field, problem, recipe))
+    suffix = [f"And {len(messages) - MAX_PROBLEMS} more."] if len(messages) > MAX_PROBLEMS else []
+    return " ".join([*messages.values()][:MAX_PROBLEMS] + suffix)
 
 
 def _field_of(error: ErrorDetails) -> str:
@@ -105,7 +105,7 @@ def _message(field: str, error: ErrorDetails, recipe: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
         return f"{field}: There is no such field. {_advice(field, recipe)}"
     if error["type"] == "value_error":
-        # A rule about several sections names their fields itself.
+        # The text of a rule about several sections already names their fields.
         text = str(error["ctx"]["error"])
         return f"{field}: {text}" if field else text
     value = json.dumps(error["input"], ensure_ascii=False, default=str)
@@ -113,27 +113,27 @@ def _message(field: str, error: ErrorDetails, recipe: type[BaseModel]) -> str:
 
 
 def _advice(field: str, recipe: type[BaseModel]) -> str:
-    """Return how to correct the name of an unknown field."""
+    """Return a sentence on how to correct the name of an unknown field."""
     section, _, name = field.rpartition(".")
     fields = [valid_field.rpartition(".") for valid_field in _fields(recipe, "")]
-    if sections := [other for other, _, valid_name in fields if valid_name == name]:
-        place = f"[{sections[0]}]" if sections[0] else "the top level of the recipe"
-        return f"The field belongs to {place}. Move it there."
-    names = [valid_name for other, _, valid_name in fields if other == section]
-    if near := get_close_matches(name, names, 2):
-        return f"Did you mean {' or '.join(near)}?"
+    if sections := [valid_section for valid_section, _, valid_name in fields if valid_name == name]:
+        location = f"[{sections[0]}]" if sections[0] else "the top level of the recipe"
+        return f"The field belongs to {location}. Move it there."
+    names = [valid_name for valid_section, _, valid_name in fields if valid_section == section]
+    if similar := get_close_matches(name, names, 2):
+        return f"Did you mean {' or '.join(similar)}?"
     return f"The fields here are {', '.join(names)}."
 
 
 def _fields(model: type[BaseModel], section: str) -> Iterator[str]:
     for name, field in model.model_fields.items():
         yield f"{section}{name}"
-        for inner in _models(field.annotation):
+        for inner in _model_types(field.annotation):
             yield from _fields(inner, f"{section}{name}.")
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+def _model_types(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
-        yield from _models(inner)
+        yield from _model_types(inner)

@@ -16,16 +16,16 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(name: str) -> Path:
-    """Return the file of the packaged recipe with this name, or else the user's file.
+    """Return the file of the packaged recipe with this name, or else the file at this path.
 
-    Raises ``InputError`` if there is neither; it lists the packaged recipes.
+    ``InputError``, which lists the packaged recipes, if there is neither.
     """
     file, names = Path(name).expanduser(), recipe_names()
     if name in names:
         return FOLDER / f"{name}.toml"
     if file.is_file():
         return file
-    near = "".join(f"Did you mean {similar}? " for similar in get_close_matches(name, names, 1))
+    advice = "".join(f"Did you mean {similar}? " for similar in get_close_matches(name, names, 1))
     raise InputError(
-        f"There is no recipe {name!r}. {near}Give a TOML file, or one of {', '.join(names)}."
+        f"There is no recipe {name!r}. {advice}Give a TOML file, or one of {', '.join(names)}."
     )

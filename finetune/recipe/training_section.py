@@ -1,6 +1,6 @@
 """The sections ``[model]``, ``[lora]`` and ``[training]`` of a recipe, and their rules.
 
-``Recipe.read`` checks these rules. The rules of this machine are checked when a training starts.
+``Recipe.read`` checks these rules. ``find_placement`` checks the recipe against the machine.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ NEW = "new"
 _MAX_COUNT = 10**9
 
 _LayerName = Annotated[str, StringConstraints(min_length=1)]
-#: Maximum tokens of a batch of packed rows without FlashAttention: the attention mask has the
-#: square of this number of entries.
+#: Maximum tokens of a batch of packed rows without FlashAttention. The number of entries of the
+#: attention mask is the square of the number of tokens.
 MAX_PACKED_TOKENS = 32_768
 
 
@@ -34,7 +34,7 @@ class NewModelSection(Section):
         intermediate: Size of a layer's feed-forward network.
         vocabulary: Number of tokens, with bytes and special tokens.
         positions: Maximum number of tokens of a text.
-        tied: Input and output embeddings are one matrix.
+        tied: True if input and output embeddings are one matrix.
     """
 
     hidden: int = Field(default=256, ge=16, le=16_384, serialization_alias="hidden_size")
@@ -56,7 +56,7 @@ class NewModelSection(Section):
         return self.model_dump(by_alias=True)
 
     @model_validator(mode="after")
-    def _heads_fit(self) -> Self:
+    def _check_heads(self) -> Self:
         if self.hidden % (2 * self.heads):
             raise ValueError(
                 f"hidden ({self.hidden}) must be an even multiple of heads ({self.heads}). "
@@ -80,8 +80,8 @@ class ModelSection(Section):
             CPU.
         dtype: The dtype of computation; by default bfloat16 on CUDA and float32 elsewhere. Trained
             weights stay in float32, unless the base has 4 bits: bfloat16 rounds small steps to 0.
-        save_dtype: The dtype of saved weights; by default as trained, ``dtype`` in a merged model.
-        quantisation: ``4bit`` stores a weight of the base in 4 bits (QLoRA: Dettmers et al. 2023).
+        save_dtype: The dtype of saved weights; by default as trained, or ``dtype`` if merged.
+        quantisation: ``4bit`` stores the base's weights in 4 bits (QLoRA: Dettmers et al. 2023).
     """
 
     base: str = Field(default=NEW, min_length=1)
@@ -103,7 +103,7 @@ class ModelSection(Section):
 
     @field_validator("device")
     @classmethod
-    def _device_is_known(cls, device: str | None) -> str | None:
+    def _check_device(cls, device: str | None) -> str | None:
         try:
             check_names(device, None)
         except InputError as error:
@@ -111,7 +111,7 @@ class ModelSection(Section):
         return device
 
     @model_validator(mode="after")
-    def _new_alone(self) -> Self:
+    def _check_new(self) -> Self:
         if self.new is not None and self.base != NEW:
             raise ValueError(
                 f"new has settings for a new model, and base is {self.base!r}. "
@@ -140,7 +140,7 @@ class LoraSection(Section):
     modules_to_save: tuple[_LayerName, ...] = ()
 
     @model_validator(mode="after")
-    def _modules_apart(self) -> Self:
+    def _check_modules(self) -> Self:
         targets = () if isinstance(self.target_modules, str) else self.target_modules
         if self.target_modules == ():
             raise ValueError('target_modules names no layer. Take "all-linear".')
@@ -150,9 +150,9 @@ class LoraSection(Section):
                 "target_modules cannot hold lm_head, whose adapter would not be trained. "
                 'Set modules_to_save = ["lm_head"], which trains it whole.'
             )
-        if both := sorted(set(targets) & set(self.modules_to_save)):
+        if shared := sorted(set(targets) & set(self.modules_to_save)):
             raise ValueError(
-                f"modules_to_save holds {both[0]!r}, which target_modules holds too. "
+                f"modules_to_save holds {shared[0]!r}, which target_modules holds too. "
                 "Leave it out of one of them."
             )
         return self
@@ -170,14 +170,14 @@ class TrainingSection(Section):
         batch_per_device: Number of examples, or of packed rows, in a batch.
         gradient_accumulation: Number of batches of a step.
         loss: The tokens with a loss: the ``completion``, or also the ``plans`` that the prompt
-            shows as examples and plan cases. The validation loss is of completions.
+            shows as examples and plan cases. The validation loss is always of completions.
         shared_heads: Compute a prompt's head (its constant prefix) once for all examples of a batch
-            that have it. This does not change the steps; see ``data.tevo.queries_per_toolbox``.
-        row_tokens: With shared heads, maximum tokens of a row on CUDA. On the CPU each row has the
-            examples of one head.
+            that share it. The steps do not change; see ``data.tevo.queries_per_toolbox``.
+        row_tokens: With shared heads, maximum tokens of a row on CUDA. On the CPU, a row has only
+            examples that share one head.
         max_length: Maximum tokens of prompt and completion; longer examples are left out and
             counted. With packing also the length of a row.
-        packing: Put several examples into one row, without attention between them. This saves
+        packing: Put several examples into one row, without attention between them, to save
             padding. Without FlashAttention, the cost is quadratic in the row's length.
         packing_strategy: ``bfd`` (best fit, decreasing) never splits an example.
         gradient_checkpointing: Recompute inner states instead of storing them.
@@ -219,7 +219,7 @@ class TrainingSection(Section):
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
 
     @model_validator(mode="after")
-    def _one_length(self) -> Self:
+    def _check_length(self) -> Self:
         if self.epochs is not None and self.steps is not None:
             raise ValueError("epochs and steps are both given. Remove one of them.")
         return self
@@ -243,10 +243,10 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
     is_quantised, is_flash = model.quantisation == "4bit", training.attention == "flash_attention_2"
     # Without a device, ``find_placement`` checks the machine.
     if model.device is not None and not model.device.startswith("cuda"):
-        for field, value, _, instead in cuda_settings(model, training):
+        for field, value, _, cpu_value in cuda_settings(model, training):
             raise InputError(
                 f'{field}: {field} = "{value}" needs CUDA, and model.device is {model.device!r}. '
-                f'Set {field} = "{instead}".'
+                f'Set {field} = "{cpu_value}".'
             )
     if is_quantised and new is not None:
         raise InputError(
@@ -277,16 +277,16 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
             raise InputError(
                 f"training.shared_heads and training.{name} do not go together. Remove one of them."
             )
-    packed = training.batch_per_device * training.max_length
-    if training.packing and training.attention in ("sdpa", "eager") and packed > MAX_PACKED_TOKENS:
+    tokens = training.batch_per_device * training.max_length
+    if training.packing and training.attention in ("sdpa", "eager") and tokens > MAX_PACKED_TOKENS:
         raise InputError(
             f"training.batch_per_device: {training.batch_per_device} packed rows of "
-            f"{training.max_length} tokens are one row of {packed} without FlashAttention, and "
+            f"{training.max_length} tokens are one row of {tokens} without FlashAttention, and "
             f"{MAX_PACKED_TOKENS} are the most. Lower training.batch_per_device and raise "
             "training.gradient_accumulation, which makes the same steps."
         )
 
 
 def shared_layer(lora: LoraSection) -> str | None:
-    """Return the first of ``modules_to_save`` that tied embeddings share; ``None`` without one."""
+    """Return the first layer of ``modules_to_save`` that tied embeddings share, or ``None``."""
     return next((n for n in lora.modules_to_save if n in ("embed_tokens", "lm_head")), None)

@@ -50,7 +50,7 @@ def new_mistral(
     device: torch.device | None = None,
     dtype: torch.dtype | None = None,
 ) -> Any:
-    """Return a ``MistralForCausalLM`` with random weights, equal for equal arguments.
+    """Return a ``MistralForCausalLM`` with random weights, which depend only on the arguments.
 
     By default, the network is on the CPU, in float32, without a sliding window. ``settings`` are
     arguments of ``MistralConfig``.
@@ -62,7 +62,7 @@ def new_mistral(
     token_ids = {name: getattr(tokenizer, name) for name in names}
     config = transformers.MistralConfig(**{"sliding_window": None, **token_ids, **settings})
     target = device or torch.device("cpu")
-    # The state of the global random generators stays unchanged.
+    # The fork leaves the state of the global random generators unchanged.
     with torch.random.fork_rng(devices=[target] if target.type == "cuda" else []), target:
         torch.manual_seed(seed)
         network = transformers.AutoModelForCausalLM.from_config(
@@ -74,7 +74,7 @@ def new_mistral(
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     """Return a byte-level BPE tokenizer of transformers, trained on texts.
 
-    ``vocabulary`` is the number of tokens, with bytes and special tokens: at least 260.
+    ``vocabulary`` is the number of all tokens: 256 bytes, 4 special tokens, and merges.
     """
     import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -100,10 +100,10 @@ def make_base(
 ) -> None:
     """Write a new model with random weights, and a tokenizer trained on the examples.
 
-    Equal arguments make equal files.
+    The same arguments give the same files.
     """
     texts = (text for example in examples for text in (str(example.prompt), example.completion))
-    # Each different line counts once: most lines are those of toolboxes, which many prompts share.
+    # Each distinct line counts once, since many prompts share the lines of one toolbox.
     lines = dict.fromkeys(line for text in texts for line in text.splitlines(keepends=True))
     tokenizer = train_tokenizer(lines, settings.vocabulary)
     network = new_mistral(settings.config, tokenizer, seed)
@@ -131,7 +131,7 @@ def check_settings(
 ) -> None:
     """Raise ``InputError`` if a recipe does not fit its base; no weights are loaded.
 
-    The base must be readable, decode plans, and read texts of ``max_length``. It must have the
+    The base must be readable, decode plans, and accept ``max_length`` tokens. It must have the
     layers that the recipe names (PEFT ignores an unknown name in ``modules_to_save``), and may not
     share a layer that the recipe saves. ``source`` is ``None`` for a new base.
     """
@@ -170,17 +170,17 @@ def check_settings(
         if name.endswith(".weight")
     }
     targets = () if isinstance(lora.target_modules, str) else lora.target_modules
-    matrices = [name for name, count in dimensions.items() if count == 2]
+    matrix_names = [name for name, count in dimensions.items() if count == 2]
     for field, names, candidates in (
-        ("lora.target_modules", targets, matrices),
+        ("lora.target_modules", targets, matrix_names),
         ("lora.modules_to_save", lora.modules_to_save, [*dimensions]),
     ):
         for name in names:
             if not any(f".{layer}".endswith(f".{name}") for layer in candidates):
                 last_names = list(dict.fromkeys(layer.rpartition(".")[2] for layer in candidates))
                 advice = f"Give some of {', '.join(last_names)}."
-                if near := get_close_matches(name, last_names, 1):
-                    advice = f"Did you mean {near[0]!r}?"
+                if similar := get_close_matches(name, last_names, 1):
+                    advice = f"Did you mean {similar[0]!r}?"
                 raise InputError(f"{field}: {base!r} has no layer {name!r} to train. {advice}")
 
 
@@ -189,7 +189,7 @@ def load_base(
 ) -> LanguageModel:
     """Return a base for a training; it may have been trained with another prompt.
 
-    See ``load_language_model`` for errors. ``title`` is the base's name in their messages.
+    See ``load_language_model`` for errors. ``title`` is the base's name in error messages.
     """
     settings: dict[str, Any] = {"attn_implementation": placement.attention}
     if four_bit:
@@ -220,7 +220,7 @@ def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStar
     ``InputError`` if the folder has no trained adapter, or its base, rank or scale differs from the
     recipe's.
     """
-    missing = [n for n in (ADAPTER, ADAPTER_WEIGHTS, CARD) if not (folder / n).is_file()]
+    missing = [name for name in (ADAPTER, ADAPTER_WEIGHTS, CARD) if not (folder / name).is_file()]
     if missing:
         raise InputError(
             f"--from {folder} is no trained adapter: it has no {missing[0]}. Give a folder that "
@@ -238,11 +238,11 @@ def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStar
             f"{model.base!r}. Give its own base by --base."
         )
     settings = read_json(folder / ADAPTER)
-    for field, name, value in (("r", "r", lora.r), ("alpha", "lora_alpha", lora.alpha)):
-        if settings.get(name) != value:
+    for field, peft_name, value in (("r", "r", lora.r), ("alpha", "lora_alpha", lora.alpha)):
+        if (stored := settings.get(peft_name)) != value:
             raise InputError(
-                f"--from {folder} has lora.{field} = {settings.get(name)}, and the recipe {value}. "
-                f"Set lora.{field} = {settings.get(name)}."
+                f"--from {folder} has lora.{field} = {stored}, and the recipe {value}. "
+                f"Set lora.{field} = {stored}."
             )
     weights = folder / ADAPTER_WEIGHTS
     return WarmStart(weights, sha256(weights), card)
@@ -250,14 +250,14 @@ def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStar
 
 def sha256(file: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal digits."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def load_start(network: Any, start: WarmStart) -> None:
-    """Load an adapter's weights into a network of PEFT.
+    """Load an adapter's weights into a PEFT network.
 
-    ``InputError`` if the file is damaged, or has other layers than the network's adapter.
+    ``InputError`` if the file is damaged, or its layers differ from those of the network.
     """
     from peft import get_peft_model_state_dict, set_peft_model_state_dict
     from safetensors import SafetensorError
@@ -269,12 +269,12 @@ def load_start(network: Any, start: WarmStart) -> None:
         raise InputError(
             f"{start.weights} cannot be read: {one_line(error)}. Copy it anew."
         ) from error
-    current = get_peft_model_state_dict(network, save_embedding_layers=False)
-    shapes, needed = ({n: w.shape for n, w in part.items()} for part in (weights, current))
+    adapter = get_peft_model_state_dict(network, save_embedding_layers=False)
+    shapes, needed = ({name: w.shape for name, w in state.items()} for state in (weights, adapter))
     if differences := shapes.items() ^ needed.items():
-        other, _ = min(differences)
+        layer, _ = min(differences)
         raise InputError(
-            f"--from {start.weights.parent} has other layers than the recipe, among them {other}. "
+            f"--from {start.weights.parent} has other layers than the recipe, among them {layer}. "
             "Set lora.target_modules and lora.modules_to_save as its adapter_config.json has them."
         )
     set_peft_model_state_dict(network, weights)

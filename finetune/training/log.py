@@ -1,4 +1,4 @@
-"""The output of a training: ``log.jsonl`` and a progress bar, but nothing of the libraries."""
+"""The output of a training: ``log.jsonl`` and a progress bar; the libraries print nothing."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ _ADVICE = "Lower training.learning_rate or training.max_grad_norm, and train int
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Keep warnings, logs and bars of the training libraries off the terminal."""
+    """Suppress the warnings, logs and progress bars of the training libraries in a block."""
     transformers: Any = import_module("transformers.utils.logging")
     datasets: Any = import_module("datasets.utils")
     # The import of TRL sets the levels of loggers.
     import_module("trl")
-    with warnings.catch_warnings(), ExitStack() as after:
+    with warnings.catch_warnings(), ExitStack() as cleanup:
         warnings.simplefilter("ignore")
         for logger in map(logging.getLogger, _LIBRARIES):
-            after.callback(logger.setLevel, logger.level)
+            cleanup.callback(logger.setLevel, logger.level)
             logger.setLevel(logging.ERROR)
         if transformers.is_progress_bar_enabled():
-            after.callback(transformers.enable_progress_bar)
+            cleanup.callback(transformers.enable_progress_bar)
         if not datasets.are_progress_bars_disabled():
-            after.callback(datasets.enable_progress_bars)
+            cleanup.callback(datasets.enable_progress_bars)
         transformers.disable_progress_bar()
         datasets.disable_progress_bars()
         yield
 
 
 def write_log(file: Path, entries: Iterable[Mapping[str, Any]], mode: str = "a") -> None:
-    """Write entries of a trainer's log history: a JSON object a line, each with its step."""
-    with file.open(mode, encoding="utf-8") as opened:
+    """Write entries of a trainer's log history as JSON Lines, each with its step."""
+    with file.open(mode, encoding="utf-8") as stream:
         for entry in entries:
-            if figures := {field: entry[n] for n, field in _FIELDS.items() if n in entry}:
-                opened.write(json.dumps({"step": entry["step"], **figures}) + "\n")
+            if figures := {field: entry[name] for name, field in _FIELDS.items() if name in entry}:
+                stream.write(json.dumps({"step": entry["step"], **figures}) + "\n")
 
 
 def reporting_callback(
@@ -66,9 +66,9 @@ def reporting_callback(
 ) -> TrainerCallback:
     """Return a callback that advances a bar, writes the log, and stops a training.
 
-    The callback raises ``InputError`` if a loss or gradient is not finite. It ends the training
-    with the first step that ends ``minutes`` or later after this call. Only the main process has a
-    ``file``, and a bar; ``show`` is as in ``progress_bar``.
+    The callback raises ``InputError`` if a loss or gradient is not finite. It stops the training
+    after the first step that ends ``minutes`` or more after this call. Only the main process has a
+    ``file`` and a bar; see ``progress_bar`` for ``show``.
     """
     from transformers import TrainerCallback
 
@@ -76,15 +76,15 @@ def reporting_callback(
 
     class Callback(TrainerCallback):
         def __init__(self) -> None:
-            self._open = ExitStack()
+            self._bar = ExitStack()
             self._advance: Callable[[int], None] = lambda count: None
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             bar = progress_bar("Training", state.max_steps, show=show if file else False)
-            self._advance = self._open.enter_context(bar)
+            self._advance = self._bar.enter_context(bar)
             self._advance(state.global_step)
             if file is not None:
-                # The log of a killed training may have steps after its last checkpoint.
+                # A resumed training repeats logged steps after its checkpoint, so the log is reset.
                 write_log(file, state.log_history, "w")
 
         def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
@@ -103,7 +103,7 @@ def reporting_callback(
                     )
 
         def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-            self._open.close()
+            self._bar.close()
 
     return Callback()
 
@@ -111,8 +111,8 @@ def reporting_callback(
 def check_learned(before: float | None, after: float | None, vocabulary: int) -> None:
     """Raise ``InputError`` if the validation loss is above that of a guess, or is not finite.
 
-    Losses are in nats a token, ``None`` if not measured. The loss of a uniform guess is the
-    logarithm of the size of the vocabulary; if the loss before was higher, it is the limit.
+    Losses are in nats a token; ``None`` is a loss that was not measured. The limit is the loss of
+    a uniform guess, which is the logarithm of ``vocabulary``, or ``before`` if that is higher.
     """
     limit = max(before or 0.0, math.log(vocabulary))
     if after is not None and not (math.isfinite(after) and after <= limit):

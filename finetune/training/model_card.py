@@ -25,7 +25,7 @@ The base is SmolLM2-135M-Instruct of Hugging Face (Allal et al. 2025, Apache-2.0
 Llama architecture and is run by transformers' `MistralForCausalLM`, which computes the same. \
 It was not made by Mistral AI.
 """
-#: Figures that compare the trainings of a model.
+#: Metrics in the table that compares the trainings of a model.
 _FIGURES = (
     "examples_training",
     "tokens_training",
@@ -40,7 +40,7 @@ _TEMPLATE = Path(__file__).parent / "card.md"
 
 
 def write_cards(folder: Path, card: Mapping[str, Any]) -> None:
-    """Write the result of ``Run.card`` as both cards, ``casewright.json`` last."""
+    """Write a result of ``Run.card`` as ``README.md``, then as ``casewright.json``."""
     write_whole(folder / README, _readme(card, folder.resolve().name))
     write_whole(folder / CARD, json.dumps(card, ensure_ascii=False, indent=2) + "\n")
 
@@ -63,7 +63,7 @@ def _readme(card: Mapping[str, Any], folder: str) -> str:
         hash=card["prompt_hash"],
         version=card["casewright"],
         figures=_table(["figure", "value"], [[n, _cell(v)] for n, v in card["metrics"].items()]),
-        before=_trained_before(card),
+        before=_earlier_trainings(card),
         also=", here or before" if TRAINED_BEFORE in card else "",
         licences=", ".join(f"{name} ({licence})" for name, licence in sorted(licences.items()))
         or "none",
@@ -81,7 +81,7 @@ def _training_history(card: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         current = current.get(TRAINED_BEFORE)
 
 
-def _trained_before(card: Mapping[str, Any]) -> str:
+def _earlier_trainings(card: Mapping[str, Any]) -> str:
     cards = [item for item in _training_history(card) if item.get("metrics")]
     if len(cards) < 2:
         return ""
@@ -108,8 +108,8 @@ def _licences_and_benchmarks(card: Mapping[str, Any]) -> tuple[dict[str, str], s
 
 
 def _table(columns: list[str], rows: list[list[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    all_rows = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in all_rows)
 
 
 def _cell(value: Any) -> str:
@@ -119,7 +119,7 @@ def _cell(value: Any) -> str:
 
 
 def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> None:
-    """Write an adapter, in ``dtype`` if ``model.save_dtype`` is set, and its tokenizer."""
+    """Write an adapter and its tokenizer; ``dtype`` applies if ``model.save_dtype`` is set."""
     if run.model.save_dtype is not None:
         for parameter in network.parameters():
             if parameter.requires_grad:
@@ -131,8 +131,8 @@ def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> 
 
 
 def save_merged(output: Path, card: Mapping[str, Any], dtype: torch.dtype) -> Path:
-    """Write the adapter merged into its base, as serving merges it; return the folder."""
-    # The base is loaded again, since in the training its weights may have four bits.
+    """Merge the adapter into its base, write the merged model, and return its folder."""
+    # The base is loaded again, since its weights may have four bits during the training.
     name = str(dtype).removeprefix("torch.")
     merged = load_language_model(output, device="cpu", dtype=name)
     folder = output / "merged"
@@ -144,7 +144,7 @@ def save_merged(output: Path, card: Mapping[str, Any], dtype: torch.dtype) -> Pa
 
 
 def _base_path(base: str, output: Path) -> str:
-    """Return the base for an adapter's configuration: a name or an absolute folder as it is.
+    """Return the base for an adapter's configuration: an unchanged name or absolute folder.
 
     A relative folder becomes relative to the output folder, so that both can move together.
     """

@@ -26,23 +26,23 @@ _flash_gradients: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_c
 
 
 def padding_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Return two arrays of indices: to pad a row's tails to one length, and back.
+    """Return two index arrays, which pad a row's tails to one length and remove the padding.
 
-    ``lengths`` are the tails' numbers of tokens. The first array (tails, longest) has for each slot
-    the index of its token among all tails' tokens, or their number for padding. The second
-    (tokens,) has for each token the index of its slot in the flattened first array.
+    ``lengths`` are the tails' numbers of tokens. The first array (tails, longest) maps each slot to
+    the index of its token among the tokens of all tails; padding has the number of these tokens.
+    The second (tokens,) maps each token to its slot in the flattened first array.
     """
     count, longest, total = len(lengths), max(lengths), sum(lengths)
     padded = torch.full((count, longest), total)
-    filled = torch.arange(longest) < torch.tensor(lengths)[:, None]
-    padded[filled] = torch.arange(total)
-    return padded, filled.flatten().nonzero()[:, 0]
+    is_token = torch.arange(longest) < torch.tensor(lengths)[:, None]
+    padded[is_token] = torch.arange(total)
+    return padded, is_token.flatten().nonzero()[:, 0]
 
 
 def attention_arguments(parts: Tensor) -> dict[str, Any]:
-    """Return keyword arguments of a network's call, for attention within the parts of a row.
+    """Return the keyword arguments that limit a network's attention to the parts of a row.
 
-    ``parts`` (2, L) is that of ``collate_heads``. On the CPU the row has one head, and no padding.
+    ``parts`` (2, L) is from ``collate_heads``. On the CPU the row has one head, and no padding.
     """
     if parts.is_cuda:
         return {"attention_mask": block_mask(parts)}
@@ -55,24 +55,24 @@ def block_mask(parts: Tensor) -> BlockMask:
     """Return the mask of a row's parts, (1, 1, L, L), for FlexAttention."""
     groups, tails = parts
 
-    def sees(batch: Tensor, attention_head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    def attends(batch: Tensor, attention_head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         same_tail = (tails[key] == 0) | (tails[key] == tails[query])
         visible: Tensor = (groups[query] == groups[key]) & same_tail & (query >= key)
         return visible
 
     size = parts.shape[1]
     # A compiled mask would save L * L bytes, but its kernel takes more than a minute to compile.
-    mask: BlockMask = create_block_mask(sees, None, None, size, size, parts.device)
+    mask: BlockMask = create_block_mask(attends, None, None, size, size, parts.device)
     return mask
 
 
 @cache
-def _compiled() -> Any:
+def _compiled_attention() -> Any:
     return torch.compile(flex_attention, dynamic=False)
 
 
 def register() -> None:
-    """Register this attention with transformers; calls without parts of a row get ``sdpa``."""
+    """Register this attention with transformers; it uses ``sdpa`` for calls without row parts."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
 
@@ -95,20 +95,20 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Return states (1, L, H, D) for query (1, H, L, D), key and value (1, G, L, D).
 
-    Each of the G key heads serves H / G query heads.
+    Each of the G key-value heads serves H / G attention heads.
     """
     is_block_masked = isinstance(attention_mask, BlockMask)
     if not is_block_masked and head_tokens is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-        plain: Any = sdpa_attention_forward
-        result, _ = plain(module, query, key, value, attention_mask, dropout, scaling, **settings)
+        sdpa: Any = sdpa_attention_forward
+        result, _ = sdpa(module, query, key, value, attention_mask, dropout, scaling, **settings)
         return result, None
     group_size = query.shape[1] // key.shape[1]
     keys, values = (states.repeat_interleave(group_size, 1) for states in (key, value))
     if is_block_masked:
         compiles = query.is_cuda and not torch.compiler.is_compiling()
-        attend: Any = _compiled() if compiles else flex_attention
+        attend: Any = _compiled_attention() if compiles else flex_attention
         return attend(query, keys, values, None, attention_mask, scaling).transpose(1, 2), None
     attend_parts: Any = PackedAttention.apply
     states = attend_parts(query, keys, values, head_tokens, scaling, padded, slots)
@@ -133,8 +133,8 @@ class PackedAttention(torch.autograd.Function):
         tail_states, tail_lse = _flash(*padded_tail_qkv, is_causal=True, scale=scale)
         tail_lse = _unpad(tail_lse[..., None], slots)
         # The share of a tail's attention that goes to the head.
-        share = torch.sigmoid(cross_lse[..., None] - tail_lse).to(query.dtype)
-        states = share * cross_states + (1 - share) * _unpad(tail_states, slots)
+        head_share = torch.sigmoid(cross_lse[..., None] - tail_lse).to(query.dtype)
+        states = head_share * cross_states + (1 - head_share) * _unpad(tail_states, slots)
         lse = torch.logaddexp(cross_lse[..., None], tail_lse)
         ctx.save_for_backward(*qkv, head_states, head_lse, states, lse, padded, slots)
         ctx.scale = scale
@@ -161,17 +161,17 @@ class PackedAttention(torch.autograd.Function):
         cross_grads = _flash_gradients(*tails_to_head, 0.0, False, scale=scale)
         padded_grads = _flash_gradients(*within_tails, 0.0, True, scale=scale)
         tail_grads = [_unpad(gradient, slots) for gradient in padded_grads]
-        joined = (
+        joined_grads = (
             torch.cat([head_grads[0], cross_grads[0] + tail_grads[0]], 2),
             *(torch.cat([head_grads[n] + cross_grads[n], tail_grads[n]], 2) for n in (1, 2)),
         )
-        return *joined, None, None, None, None
+        return *joined_grads, None, None, None, None
 
 
 def _blocks(
     qkv: Sequence[Tensor], head_tokens: int, padded: Tensor
 ) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor, Sequence[Tensor]]:
-    """Return the head's query, key and value, its key and value, the tails' query, padded tails."""
+    """Return the head's QKV, the head's KV, the tails' queries, and the tails' padded QKV."""
     head_qkv = [states[:, :, :head_tokens] for states in qkv]
     tail_qkv = [states[:, :, head_tokens:] for states in qkv]
     return head_qkv, head_qkv[1:], tail_qkv[0], [_pad(states, padded) for states in tail_qkv]

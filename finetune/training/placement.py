@@ -34,7 +34,7 @@ class Placement:
 
     @contextmanager
     def main_process_first(self) -> Iterator[bool]:
-        """Run the block in the main process, which gets True, and then in the others."""
+        """Run the block in the main process, which gets the value True, and then in the others."""
         accelerate: Any = import_module("accelerate")
         with accelerate.PartialState(cpu=self.device.type == "cpu").main_process_first():
             yield not rank()
@@ -62,16 +62,16 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
     except InputError as error:
         raise InputError(f"model.device: {error}") from error
     on_cuda = device.type == "cuda"
-    for field, value, package, instead in cuda_settings(model, training):
+    for field, value, package, cpu_value in cuda_settings(model, training):
         if not on_cuda:
             raise InputError(
                 f'{field} = "{value}" needs CUDA, and PyTorch sees none here. Train on a machine '
-                f'with a GPU, or set {field} = "{instead}".'
+                f'with a GPU, or set {field} = "{cpu_value}".'
             )
         if find_spec(package) is None:
             raise DependencyError(
                 f'{field} = "{value}" needs {package}. Run: pip install '
-                f'{package.replace("_", "-")}; or set {field} = "{instead}".'
+                f'{package.replace("_", "-")}; or set {field} = "{cpu_value}".'
             )
     dtype = find_dtype(model.dtype, device)
     if on_cuda and dtype == torch.bfloat16 and not torch.cuda.is_bf16_supported():
@@ -81,8 +81,8 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
     attention = training.attention
     if attention == "auto":
         # FlashAttention has no mask that hides the tails of a shared head from each other.
-        is_possible = on_cuda and dtype != torch.float32 and not training.shared_heads
-        has_flash = is_possible and find_spec("flash_attn") is not None
+        supports_flash = on_cuda and dtype != torch.float32 and not training.shared_heads
+        has_flash = supports_flash and find_spec("flash_attn") is not None
         attention = "flash_attention_2" if has_flash else "sdpa"
     save_dtype = find_dtype(model.save_dtype, device) if model.save_dtype else dtype
     return Placement(device, dtype, save_dtype, attention)

@@ -21,13 +21,13 @@ from casewright.planner.language_model.card import read_card
 from casewright.planner.prompt import prompt_hash
 from casewright.stores.whole_file import write_whole
 
-#: The file that is written last into a checkpoint, with the hashes of the others.
+#: The last file written into a checkpoint, with the hashes of its other files.
 HASHES = "casewright-checkpoint.json"
-#: The file beside the checkpoints: the fingerprint of their training.
+#: The file beside the checkpoints; it holds ``Run.fingerprint``.
 RUN = "run.json"
 CHECKPOINTS, BASE = "checkpoints", "base"
-#: Keys of a card: the SHA-256 of the start adapter's weights, and the card of the base or adapter
-#: from which the training started.
+#: Keys of a card: the SHA-256 of the start adapter's weights, and a part of the card of the base or
+#: adapter from which the training started.
 FROM, TRAINED_BEFORE = "from", "trained_before"
 
 
@@ -44,7 +44,7 @@ def last_complete(folder: Path) -> tuple[Path | None, list[Path]]:
     for checkpoint in sorted(checkpoints_of(folder), key=steps_of, reverse=True):
         with suppress(OSError, ValueError, AttributeError):
             hashes = json.loads((checkpoint / HASHES).read_text(encoding="utf-8"))
-            if hashes and all(sha256(checkpoint / n) == h for n, h in hashes.items()):
+            if hashes and all(sha256(checkpoint / name) == sha for name, sha in hashes.items()):
                 return checkpoint, damaged
         damaged.append(checkpoint)
     return None, damaged
@@ -101,7 +101,7 @@ class Run:
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """The settings, and hashes of data and prompt, that must be equal to resume a training."""
+        """The settings and the hashes of data and prompt, which a resumed training must share."""
         settings = {
             f"{section}.{name}": value
             for section, fields in self._sections.items()
@@ -116,12 +116,12 @@ class Run:
     ) -> dict[str, Any]:
         """Return the finished model's card.
 
-        ``base_card`` is the card of a base that Casewright trained, of which the new card keeps a
-        part. It is ignored with a start adapter, whose card already includes that of its base.
+        ``base_card`` is the card of a base that Casewright trained; the new card has a part of it.
+        It is ignored with a start adapter, whose card already includes that of its base.
         """
-        earlier = base_card if self.start is None else self.start.card
+        start_card = base_card if self.start is None else self.start.card
         names = ("base", "data", "recipe", "metrics", TRAINED_BEFORE, FROM)
-        trained_before = {n: earlier[n] for n in names if n in earlier} if earlier else {}
+        trained_before = {n: start_card[n] for n in names if n in start_card} if start_card else {}
         sections = self._sections
         return {
             "casewright": __version__,
@@ -139,12 +139,12 @@ class Run:
         }
 
     def finished_card(self, *, resume: bool) -> dict[str, Any] | None:
-        """Return the card of this training if the output folder holds it finished, else ``None``.
+        """Return the card in the output folder if this training is finished, else ``None``.
 
-        ``InputError`` if the folder is a file, has files although ``resume`` is false, or has
+        ``InputError`` if the folder is a file, has files although ``resume`` is false, or holds
         another training.
         """
-        # Only the main process checks, as the others may already see the files that it writes.
+        # Only the main process checks, since the others may already see the files that it writes.
         if rank():
             return read_card(self.output) if resume else None
         check_writable(self.output)
@@ -152,16 +152,16 @@ class Run:
         if not names:
             return None
         card = read_card(self.output)
-        inside = {file.name for file in self.checkpoints.glob("*")}
-        # A training that was killed early may not have written its fingerprint.
-        is_training = RUN in inside or (names == {CHECKPOINTS} and inside <= {f"{RUN}.new"})
+        inner = {file.name for file in self.checkpoints.glob("*")}
+        # A training that was killed early may lack its fingerprint.
+        is_training = RUN in inner or (names == {CHECKPOINTS} and inner <= {f"{RUN}.new"})
         if card is None and not is_training:
             raise InputError(
                 f"--output {self.output} is not empty, and holds no training: there is "
                 f"{sorted(names)[0]!r} in it. Give an empty or a new folder."
             )
-        only_begun = is_training and names <= {CHECKPOINTS, BASE, LOG}
-        if only_begun and not checkpoints_of(self.checkpoints):
+        is_unfinished = is_training and names <= {CHECKPOINTS, BASE, LOG}
+        if is_unfinished and not checkpoints_of(self.checkpoints):
             # The training was killed before its first checkpoint.
             return None
         if not resume:
@@ -184,16 +184,16 @@ class Run:
         """Raise ``InputError`` if the checkpoints are of another training."""
         file = self.checkpoints / RUN
         try:
-            before = dict(json.loads(file.read_text(encoding="utf-8")))
+            saved = dict(json.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
             raise InputError(
                 f"{file} cannot be read, so that the training of the checkpoints beside it is "
                 "unknown. Train into another folder."
             ) from error
         current = self.fingerprint
-        for name in sorted(current.keys() | before.keys()):
-            pair = before.get(name), current.get(name)
-            old, new = (json.dumps(value, ensure_ascii=False) for value in pair)
+        for name in sorted(current.keys() | saved.keys()):
+            values = saved.get(name), current.get(name)
+            old, new = (json.dumps(value, ensure_ascii=False) for value in values)
             if old != new:
                 raise InputError(
                     f"{str(self.output)!r} holds the checkpoints of another training: {name} was "

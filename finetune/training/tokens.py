@@ -1,8 +1,8 @@
-"""Training examples as tokens: the same tokens that serving reads and writes.
+"""Conversion of training examples to the tokens that the served model reads and writes.
 
 Most tokens of a prompt are its head (a prefix with the tools), and many examples have the same
 head. With shared heads, a row has a head once, and then the tails of its examples; see
-``packed_attention_network``. This does not change the training steps.
+``packed_attention_network``. Shared heads do not change the training steps.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class ShownPlans:
 
     def __init__(self, model: LanguageModel) -> None:
         tokenizer = model.grammar_tokenizer
-        self._text = cache(lambda token: bytes(tokenizer.decode_bytes([token])))
+        self._bytes_of = cache(lambda token: bytes(tokenizer.decode_bytes([token])))
         #: ``mask`` with a cache, for heads that many examples share.
         self.head_mask = cache(self.mask)
 
     def mask(self, tokens: Sequence[int]) -> list[int]:
-        """Return for each token of a part of a prompt 1 if it begins inside a plan, else 0."""
-        parts = [self._text(token) for token in tokens]
-        inside = bytearray(sum(map(len, parts)) + 1)
-        for match in _SHOWN.finditer(b"".join(parts)):
+        """Return a number for each token: 1 if the token begins inside a plan, else 0."""
+        texts = [self._bytes_of(token) for token in tokens]
+        is_inside = bytearray(sum(map(len, texts)) + 1)
+        for match in _SHOWN.finditer(b"".join(texts)):
             start, end = match.span(1)
-            inside[start:end] = b"\1" * (end - start)
-        starts = [*accumulate(map(len, parts), initial=0)]
-        return [inside[start] for start in starts[:-1]]
+            is_inside[start:end] = b"\1" * (end - start)
+        starts = [*accumulate(map(len, texts), initial=0)]
+        return [is_inside[start] for start in starts[:-1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class TokenRow:
     Attributes:
         input_ids: The prompt's head and tail within the chat template, the completion, and the end
             token.
-        completion_mask: 1 for supervised tokens: the completion and the end token, optionally the
-            plans that the prompt shows.
+        completion_mask: 1 for supervised tokens, else 0. Supervised are the completion, the end
+            token, and optionally the plans that the prompt shows.
         head_length: Number of tokens of the prompt's head.
     """
 
@@ -67,7 +67,7 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRows:
-    """The tokens of examples, without those that are too long; ``left_out`` has the ids of these.
+    """The tokens of the examples that are not too long; ``left_out`` has the ids of the others.
 
     ``longest`` is the number of tokens of the longest example, even if it is left out.
     """
@@ -85,12 +85,12 @@ class TokenRows:
 def token_row(
     example: TrainingExample, model: LanguageModel, shown: ShownPlans | None = None
 ) -> TokenRow:
-    """Return an example's tokens; with ``shown`` the plans in its prompt are supervised, too."""
+    """Return an example's tokens; with ``shown``, the plans in its prompt are also supervised."""
     prompt = model.encode(example.prompt)
     head, tail = prompt.head, prompt.tail
-    answer = [*model.encode_plan(example.completion), model.ends[0]]
+    completion = [*model.encode_plan(example.completion), model.ends[0]]
     mask = [*shown.head_mask(head), *shown.mask(tail)] if shown else [0] * (len(head) + len(tail))
-    return TokenRow([*head, *tail, *answer], mask + [1] * len(answer), len(head))
+    return TokenRow([*head, *tail, *completion], mask + [1] * len(completion), len(head))
 
 
 def token_rows(
@@ -102,40 +102,40 @@ def token_rows(
 ) -> TokenRows:
     """Return the tokens of the examples that have at most ``max_length`` tokens.
 
-    With ``supervise_shown_plans`` the plans that prompts show are supervised, too.
+    With ``supervise_shown_plans``, the plans that prompts show are also supervised.
     """
-    plans = ShownPlans(model) if supervise_shown_plans else None
-    # Examples with the same head are encoded together: the model caches the tokens of few heads.
-    order = sorted(range(len(examples)), key=lambda index: examples[index].prompt.head)
-    results = {index: token_row(examples[index], model, plans) for index in order}
-    sizes = [len(results[index].input_ids) for index in range(len(examples))]
-    fitting = [results[index] for index, size in enumerate(sizes) if size <= max_length]
-    left_out = [e.id for e, size in zip(examples, sizes, strict=True) if size > max_length]
-    return TokenRows(fitting, left_out, max(sizes, default=0))
+    shown = ShownPlans(model) if supervise_shown_plans else None
+    # The model caches the tokens of few heads, so examples with one head are encoded together.
+    by_head = sorted(range(len(examples)), key=lambda index: examples[index].prompt.head)
+    rows_by_index = {index: token_row(examples[index], model, shown) for index in by_head}
+    lengths = [len(rows_by_index[index].input_ids) for index in range(len(examples))]
+    rows = [rows_by_index[index] for index, length in enumerate(lengths) if length <= max_length]
+    left_out = [e.id for e, length in zip(examples, lengths, strict=True) if length > max_length]
+    return TokenRows(rows, left_out, max(lengths, default=0))
 
 
 def group_by_head(rows: Sequence[TokenRow], max_rows: int) -> list[dict[str, list[Any]]]:
     """Return groups of at most ``max_rows`` rows with one head, in the order of their first rows.
 
-    A group has ``head`` (tokens) and ``head_labels``, each (h,); ``tails`` and ``tail_labels``,
-    lists with one list a row. The loss of a head's plans counts once.
+    A group has the tokens of its ``head``, and of its ``tails`` in a list for each row. Their
+    labels are ``head_labels`` and ``tail_labels``. The plans in a head count once in the loss.
     """
     by_head: dict[tuple[int, ...], list[TokenRow]] = defaultdict(list)
     for row in rows:
-        # Without head and chat template, the head is one token: a tail needs a previous token.
+        # A tail needs a previous token, so a head has at least one token.
         by_head[tuple(row.input_ids[: max(1, row.head_length)])].append(row)
     groups: list[dict[str, list[Any]]] = []
     for head, members in by_head.items():
-        # The parts have similar sizes: a small part would compute the head for few tails.
-        count = -(-len(members) // max_rows)
+        # The groups have similar sizes, since a small group would compute the head for few tails.
+        count, size = -(-len(members) // max_rows), len(members)
         for number in range(count):
-            part = members[len(members) * number // count : len(members) * (number + 1) // count]
+            group_rows = members[size * number // count : size * (number + 1) // count]
             groups.append(
                 {
                     "head": list(head),
-                    "head_labels": _labels(part[0])[: len(head)],
-                    "tails": [row.input_ids[len(head) :] for row in part],
-                    "tail_labels": [_labels(row)[len(head) :] for row in part],
+                    "head_labels": _labels(group_rows[0])[: len(head)],
+                    "tails": [row.input_ids[len(head) :] for row in group_rows],
+                    "tail_labels": [_labels(row)[len(head) :] for row in group_rows],
                 }
             )
     return groups
@@ -147,29 +147,29 @@ def _labels(row: TokenRow) -> list[int]:
 
 
 def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str, Any]]:
-    """Return rows of at most ``tokens`` tokens with groups of ``group_by_head``, in their order.
+    """Return rows of at most ``tokens`` tokens, with the groups of ``group_by_head`` in order.
 
-    A longer group is a row by itself.
+    A group with more tokens is a row of its own.
     """
     rows: list[dict[str, Any]] = []
-    free = 0
+    free_tokens = 0
     for group in groups:
         size = len(group["head"]) + sum(map(len, group["tails"]))
-        if size > free:
+        if size > free_tokens:
             rows.append({"groups": []})
-            free = tokens
+            free_tokens = tokens
         rows[-1]["groups"].append(group)
-        free -= size
+        free_tokens -= size
     return rows
 
 
 def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[str, Any]:
     """Return the tensors of a batch with one row of ``fill_rows``, for ``summed_loss``.
 
-    The row has L tokens, padded to ``length`` with a part that no token attends to. ``parts``
-    (2, L) limits attention: ``parts[0]`` is the index of a token's group, a head with its tails (-1
-    for padding), ``parts[1]`` 0 in the head, else the number of its tail in the group, from 1.
-    Only supervised tokens have logits. transformers counts ``shift_labels``.
+    The row has L tokens, with padding up to ``length`` that no token attends to. ``parts`` (2, L)
+    limits attention. ``parts[0]`` is the index of each token's group, or -1 for padding.
+    ``parts[1]`` is 0 for a head's token, or the number of the token's tail in its group, from 1.
+    Only supervised tokens have logits. transformers counts tokens by ``shift_labels``.
     """
     import torch
 
@@ -178,17 +178,17 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
     parts: list[tuple[int, int]] = []
     predecessors: list[int] = []
     labels: list[int] = []
-    for number, group in enumerate(batch[0]["groups"]):
+    for group_index, group in enumerate(batch[0]["groups"]):
         head = group["head"]
         last_of_head = len(tokens) + len(head) - 1
         label_parts = [[IGNORED, *group["head_labels"][1:]], *group["tail_labels"]]
         pairs = zip([head, *group["tails"]], label_parts, strict=True)
         for part, (part_tokens, part_labels) in enumerate(pairs):
-            # The previous token predicts a token; for the first of a tail, it is the head's last.
+            # The predecessor of a token predicts it; a tail's first token follows the head's last.
             predecessor, position = (last_of_head, len(head)) if part else (-1, 0)
             predecessors += [predecessor, *range(len(tokens), len(tokens) + len(part_tokens) - 1)]
             positions += range(position, position + len(part_tokens))
-            parts += [(number, part)] * len(part_tokens)
+            parts += [(group_index, part)] * len(part_tokens)
             tokens += part_tokens
             labels += part_labels
     padding = max(0, length - len(tokens))
@@ -208,7 +208,7 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
 
 
 def use_packed_attention(network: Any) -> None:
-    """Set a network's attention for the rows of ``collate_heads``; other rows keep its attention.
+    """Set the attention of a network for rows of ``collate_heads``; others get ``sdpa``.
 
     ``InputError`` if the network's attention cannot be replaced.
     """

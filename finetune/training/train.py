@@ -34,7 +34,7 @@ from casewright.stores.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """The folder of a trained adapter, that of the merged model if there is one, and the card."""
+    """The folder of a trained adapter, the folder of a merged model if any, and the card."""
 
     folder: Path
     merged: Path | None
@@ -56,23 +56,23 @@ def train(
 ) -> TrainingResult:
     """Train a planner (REAPER, Joshi et al. 2024: a LoRA-tuned Mistral).
 
-    The same arguments on the same machine make the same weights, on the CPU to the last bit. A
-    killed and resumed training makes the same weights as an uninterrupted one.
+    The same arguments on the same machine give the same weights; on the CPU all bits are equal. A
+    killed and resumed training gives the same weights as an uninterrupted training.
 
     Args:
         start: An adapter of the same base, rank and layers, whose weights the training starts from;
             the optimiser and the schedule start anew.
-        resume: Resume from the last complete checkpoint, or begin if there is none; return the
-            result of a finished training.
+        resume: Resume from the last complete checkpoint, or start if there is none; a finished
+            training only returns its result.
         merge: Also write the adapter merged into its base.
         minutes: Stop after this time and save the model. The learning rate still follows the
-            schedule of the full number of steps, which the card records.
+            schedule of all planned steps, whose number the card records.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Raises:
-        InputError: The sections do not fit each other, the machine, the base, the data or the
-            adapter to start from; the output folder cannot be written or holds other files; or the
-            final loss is NaN or higher than that of a guess. No model is saved.
+        InputError: A section contradicts another one, the machine, the base, the data or the
+            start adapter; the output folder cannot be written or holds other files; or the final
+            loss is NaN or higher than that of a guess. No model is saved.
         DependencyError: A required package is not installed.
     """
     check_together(model, lora, training)
@@ -103,7 +103,7 @@ def _train(
 ) -> dict[str, Any]:
     started = time.perf_counter()
     model = _load_model(run, source, placement)
-    train_tokens, validation_tokens = _token_rows(run, model)
+    train_tokens, validation_tokens = _encode_examples(run, model)
     sections = (run.lora, run.training)
     trainer = make_trainer(
         model, train_tokens.rows, validation_tokens.rows, sections, placement, run.checkpoints
@@ -112,21 +112,21 @@ def _train(
         base.load_start(trainer.model, run.start)
     with trainer.accelerator.main_process_first():
         checkpoint, damaged = last_complete(run.checkpoints)
-        # The other processes come later and find no damaged checkpoints.
+        # The other processes run this block later and find no damaged checkpoints.
         for folder in damaged:
             note(f"{folder} is damaged, or was not finished, and is removed.")
             shutil.rmtree(folder)
     steps = steps_of(checkpoint) if checkpoint else 0
     if checkpoint and rank() == 0:
         note(f"Resuming after step {steps}.")
-    # A resumed training has the first validation loss in its checkpoint.
+    # The checkpoint of a resumed training already has the first validation loss.
     trainer.args.eval_on_start = checkpoint is None
     log = run.output / LOG if rank() == 0 else None
     trainer.add_callback(reporting_callback(log, show=progress, minutes=minutes))
     import torch
 
     try:
-        trained = trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        output = trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     except torch.OutOfMemoryError as error:
         advice = "Lower training.row_tokens or training.batch_per_device."
         if not run.training.shared_heads:
@@ -146,7 +146,7 @@ def _train(
         "resumed_after_steps": steps,
         **figures_of(trainer, train_tokens, validation_tokens),
         "seconds": round(time.perf_counter() - started, 1),
-        "seconds_training": round(trained.metrics["train_runtime"], 1),
+        "seconds_training": round(output.metrics["train_runtime"], 1),
     }
     card = run.card(metrics, read_card(source.base) if source else None)
     if rank() == 0:
@@ -158,19 +158,19 @@ def _train(
 
 
 def _load_model(run: Run, source: ModelSource | None, placement: Placement) -> LanguageModel:
-    """Check the settings, begin the output folder if the training is new, and load the base."""
+    """Check the settings, prepare the output folder of a new training, and load the base."""
     base.check_settings(source, run.model, run.lora, run.training.max_length)
     with placement.main_process_first() as is_main:
         if is_main and not checkpoints_of(run.checkpoints):
-            _begin(run)
+            _prepare_output(run)
     four_bit = run.model.quantisation == "4bit"
     return base.load_base(
         source or ModelSource(run.output / BASE), run.model.base, placement, four_bit=four_bit
     )
 
 
-def _begin(run: Run) -> None:
-    """Make the output folder with the training's fingerprint, and write a new base if asked for."""
+def _prepare_output(run: Run) -> None:
+    """Create the output folder with the training's fingerprint, and with a base if it is new."""
     try:
         for leftover in (run.checkpoints, run.output / BASE):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -186,7 +186,7 @@ def _begin(run: Run) -> None:
         base.make_base(run.model.new_base, run.data.train, run.training.seed, run.output / BASE)
 
 
-def _token_rows(run: Run, model: LanguageModel) -> tuple[TokenRows, TokenRows]:
+def _encode_examples(run: Run, model: LanguageModel) -> tuple[TokenRows, TokenRows]:
     """Return the token rows for training and validation, and report the omitted examples."""
     length = run.training.max_length
     train_tokens = token_rows(

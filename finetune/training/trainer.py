@@ -1,4 +1,4 @@
-"""The trainer of TRL: its settings, checkpoints, validation loss and figures."""
+"""The TRL trainer, with its settings, checkpoints, validation loss and metrics."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _sft_config(
 
 
 def figures_of(trainer: SFTTrainer, training: TokenRows, validation: TokenRows) -> dict[str, Any]:
-    """Return figures of a training: its steps, examples, network and memory."""
+    """Return the metrics of a training: its steps, examples, network and memory."""
     args = trainer.args
     network: Any = trainer.model
     parameters = list(network.parameters())
@@ -95,24 +95,24 @@ def figures_of(trainer: SFTTrainer, training: TokenRows, validation: TokenRows) 
         "examples_validation": len(validation.rows),
         "examples_left_out": len(training.left_out) + len(validation.left_out),
         "tokens_training": training.tokens,
-        # A head that examples of a row share is processed, and counts, once.
+        # A head that a row's examples share is processed once, so it counts once.
         "tokens_seen": trainer.state.num_input_tokens_seen,
         "tokens_supervised": sum(sum(row.completion_mask) for row in training.rows),
         "tokens_longest_example": training.longest,
-        "parameters": sum(p.numel() for p in parameters),
-        "parameters_trained": sum(p.numel() for p in parameters if p.requires_grad),
+        "parameters": sum(weight.numel() for weight in parameters),
+        "parameters_trained": sum(weight.numel() for weight in parameters if weight.requires_grad),
         "device": str(args.device),
         "peak_memory_mib": round(peak_memory(args.device) / 2**20),
     }
 
 
 def peak_memory(device: Any) -> int:
-    """Return the maximum bytes in use: of the GPU, or of this process on the CPU."""
+    """Return the peak memory in bytes: of the GPU, or else of this process."""
     if device.type == "cuda":
         import torch
 
         return int(torch.cuda.max_memory_allocated(device))
-    # Kibibytes on Linux, bytes on macOS.
+    # ``ru_maxrss`` is in kibibytes on Linux, and in bytes on macOS.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
@@ -120,9 +120,9 @@ def peak_memory(device: Any) -> int:
 def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     """Return the mean cross-entropy of a supervised token, in nats.
 
-    All tokens of all rows have the same weight: batches, packing and the number of processes do not
-    change the mean. ``rows`` is not empty; a row has ``input_ids`` and ``labels``, or with shared
-    heads ``groups``.
+    All tokens have the same weight, so that batches, packing and the number of processes do not
+    change the mean. There is at least one row. A row has ``input_ids`` and ``labels``, or, with
+    shared heads, ``groups``.
     """
     import torch
 
@@ -132,10 +132,10 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     device = accelerator.device
     # Rows of similar length share a batch, to pad less. Each process computes some of the rows.
     is_grouped = "groups" in rows[0]
-    order = sorted(range(len(rows)), key=lambda n: 0 if is_grouped else len(rows[n]["input_ids"]))
-    own_rows = order[accelerator.process_index :: accelerator.num_processes]
-    # The sum of the losses, and the number of the tokens.
-    sums = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
+    indices = sorted(range(len(rows)), key=lambda n: 0 if is_grouped else len(rows[n]["input_ids"]))
+    own_rows = indices[accelerator.process_index :: accelerator.num_processes]
+    # The sum of the losses, and the number of tokens.
+    totals = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
     was_training = network.training
     network.eval()
     with torch.no_grad(), accelerator.autocast():
@@ -143,14 +143,14 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
             batch: Any = trainer.data_collator([rows[n] for n in own_rows[start : start + size]])
             inputs = send_to_device(batch, device)
             if is_grouped:
-                sums[0] += tokens.summed_loss(network, inputs).double().to(sums.device)
-                sums[1] += len(inputs["labels"])
+                totals[0] += tokens.summed_loss(network, inputs).double().to(totals.device)
+                totals[1] += len(inputs["labels"])
                 continue
             output = network(**inputs, use_cache=False, fused_lm_head=True)
-            sums[0] -= output.log_probs.double().sum().to(sums.device)
-            sums[1] += output.label_mask.sum().to(sums.device)
+            totals[0] -= output.log_probs.double().sum().to(totals.device)
+            totals[1] += output.label_mask.sum().to(totals.device)
     network.train(was_training)
-    total, count = accelerator.reduce(sums, reduction="sum").tolist()
+    total, count = accelerator.reduce(totals, reduction="sum").tolist()
     return float(total / count)
 
 
@@ -162,7 +162,7 @@ def make_trainer(
     placement: Placement,
     folder: Path,
 ) -> SFTTrainer:
-    """Return a trainer; it adds the adapter to the model's network. ``validation`` may be empty."""
+    """Return a trainer, which adds an adapter to the network; ``validation`` may be empty."""
     from peft import LoraConfig
     from transformers import PrinterCallback
     from trl.trainer.sft_trainer import SFTTrainer
@@ -182,8 +182,8 @@ def make_trainer(
 
         def compute_loss(self, network: Any, inputs: Any, **settings: Any) -> Any:
             if not training.shared_heads:
-                plain: Any = super().compute_loss
-                return plain(network, inputs, **settings)
+                trl_loss: Any = super().compute_loss
+                return trl_loss(network, inputs, **settings)
             # ``num_items_in_batch`` counts the tokens of all processes, and gradients are averaged
             # over the processes. So the loss is multiplied by their number, as in TRL.
             loss = tokens.summed_loss(network, inputs) * self.accelerator.num_processes
@@ -196,14 +196,14 @@ def make_trainer(
                 write_hashes(folder / f"checkpoint-{self.state.global_step}")
 
         def create_model_card(self, *args: Any, **settings: Any) -> None:
-            """Write no card: checkpoints are not for use, and the model has its own cards."""
+            """Write no card, since checkpoints are not for use and the model has its own cards."""
 
-    def dataset(part: Sequence[TokenRow]) -> Any:
+    def make_dataset(part: Sequence[TokenRow]) -> Any:
         datasets: Any = import_module("datasets")
         if training.shared_heads:
             groups = tokens.group_by_head(part, training.batch_per_device)
             return datasets.Dataset.from_list(tokens.fill_rows(groups, row_tokens))
-        # Columns are faster than rows: a set has many millions of tokens.
+        # Datasets reads millions of tokens faster from columns than from rows.
         names = ("input_ids", "completion_mask")
         return datasets.Dataset.from_dict({n: [getattr(row, n) for row in part] for n in names})
 
@@ -220,8 +220,8 @@ def make_trainer(
         model=model.network,
         args=_sft_config(training, placement, folder, has_validation=bool(validation)),
         data_collator=collator,
-        train_dataset=dataset(rows),
-        eval_dataset=dataset(validation) if validation else None,
+        train_dataset=make_dataset(rows),
+        eval_dataset=make_dataset(validation) if validation else None,
         processing_class=model.tokenizer,
         peft_config=LoraConfig(task_type="CAUSAL_LM", **adapter),
     )
@@ -232,7 +232,7 @@ def make_trainer(
 
 
 def _mix_precision(network: Any) -> None:
-    """Keep trained weights in 32 bits, and compute in 16.
+    """Set trained weights to 32 bits; the computation stays in 16 bits.
 
     PEFT keeps completely trained layers in the base's 16 bits, where small steps are lost. It also
     casts the input of each adapter to 32 bits, and autocast casts the input back to 16. The
