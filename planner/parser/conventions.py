@@ -57,28 +57,20 @@ class CaseConventions:
     def apply(self, steps: Sequence[ReadStep], message: Message) -> tuple[ReadStep, ...]:
         """Return the steps of a message's plan, adapted to the conventions."""
         words = _words(message)
-        span_words = {
-            word
-            for step in steps
-            for argument in step.arguments
-            if argument.kind == SPAN
-            for word in range(argument.spans[0][0], argument.spans[0][1] + 1)
-        }
+        spans = [a.spans[0] for step in steps for a in step.arguments if a.kind == SPAN]
+        span_words = {word for first, last in spans for word in range(first, last + 1)}
         adapted = []
         for step in steps:
-            arguments = [
-                self._adapt_span(argument, message, words, span_words)
-                if argument.kind == SPAN
-                else argument
-                for argument in step.arguments
-            ]
+            arguments = (self._adapt(a, message, words, span_words) for a in step.arguments)
             adapted.append(replace(step, arguments=tuple(arguments)))
         return tuple(adapted)
 
-    def _adapt_span(
+    def _adapt(
         self, argument: Argument, message: Message, words: Sequence[str], span_words: set[int]
     ) -> Argument:
-        """Return a span argument with adapted ends, or as a number."""
+        """Return an argument; a span gets adapted ends or becomes a number."""
+        if argument.kind != SPAN:
+            return argument
         first, last = argument.spans[0]
         parameter = self._schema.parameters[argument.parameter][1]
         if _takes_numbers(parameter) and argument.parameter not in self._digit_texts:

@@ -34,20 +34,16 @@ class JointLayers:
         for number in range(self.count):
             layer, bias = f"layers.{number}", f"bias{number}"
             attended = graph.attention(states, "", heads, f"{layer}.into", bias=bias)
-            states, residual = graph.residual(
-                residual, attended, f"{layer}.out", f"{layer}.norm_after"
-            )
+            norm = f"{layer}.norm_after"
+            states, residual = graph.residual(residual, attended, f"{layer}.out", norm)
             inner = graph.gelu(states, f"{layer}.forward_layer.0")
             layer = f"{layer}.forward_layer.2"
             states, residual = graph.residual(residual, inner, layer, norms[number + 1])
         memory = graph.linear(states, *(f"{name}.memory" for name in (*STEPS, ARGUMENT)))
-        memory = graph.node(
-            "Transpose", graph.reshape(memory, -1, 6, heads, HEAD_SIZE), perm=[1, 2, 0, 3]
-        )
-        biases = [f"bias{number}" for number in range(self.count)]
-        self._session = graph.session(
-            dict.fromkeys(["states", *biases], np.float32), states, memory
-        )
+        memory = graph.reshape(memory, -1, 6, heads, HEAD_SIZE)
+        memory = graph.node("Transpose", memory, perm=[1, 2, 0, 3])
+        inputs = ["states", *(f"bias{number}" for number in range(self.count))]
+        self._session = graph.session(dict.fromkeys(inputs, np.float32), states, memory)
 
     def __call__(
         self, states: Floats, bias: Floats, present: NDArray[np.bool_]
@@ -96,14 +92,12 @@ class StepLayers:
             if layer == STEPS[-1]:
                 # The output of the last layer is needed for the last place only.
                 last = graph.node("Constant", value_ints=(-1,))
-                attended, residual = (
-                    graph.node("Gather", tensor, last, axis=1) for tensor in (attended, residual)
-                )
+                attended = graph.node("Gather", attended, last, axis=1)
+                residual = graph.node("Gather", residual, last, axis=1)
             states, residual = _cross_attend(graph, attended, residual, layer, after, heads)
         # One thread: for so few rows, waking a second one takes longer than the computation.
-        self._session = graph.session(
-            {"inputs": np.float32, **_memory_inputs(*STEPS)}, states, threads=1
-        )
+        inputs = {"inputs": np.float32, **_memory_inputs(*STEPS)}
+        self._session = graph.session(inputs, states, threads=1)
 
     def __call__(self, inputs: Floats, memory: LayerMemory) -> Floats:
         """Return the state (n, size) after the last of the decoder's inputs (n, places, size)."""

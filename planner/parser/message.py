@@ -109,6 +109,8 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
         field_of += [field] * (len(tokens) - 1) + [-1]
         word_of += [-1] * len(tokens)
         field_stems.append(frozenset(map(stem, words_in(value))))
+    features, numbers = _features(question, words), _numbers(question, words)
+    stems = [stem(question[start:end]) for start, end in words]
     return Message(
         question,
         ids,
@@ -117,9 +119,9 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
         word_of,
         field_of,
         fields,
-        _features(question, words),
-        _numbers(question, words),
-        [stem(question[start:end]) for start, end in words],
+        features,
+        numbers,
+        stems,
         field_stems,
     )
 

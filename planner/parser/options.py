@@ -36,9 +36,8 @@ class Options:
         for choice, (number, _) in enumerate(schema.choices):
             self.choices[number, choice] = True
         self.result_tool = np.array([tool for tool, _ in schema.results], dtype=np.int64)
-        self.steps: Mask = np.array(
-            [Source.STEP in parameter.sources for parameter in parameters], dtype=bool
-        )
+        takes_step = [Source.STEP in parameter.sources for parameter in parameters]
+        self.steps: Mask = np.array(takes_step, dtype=bool)
         names = [tool.name for tool in schema.tools]
         self.no_evidence = names.index(NO_EVIDENCE.name)
         self._name_relations = schema.name_relations([name for _, name in schema.results])

@@ -247,15 +247,9 @@ class ParserNetwork(nn.Module):
         hidden = hidden_bias(pairs["present"][:, None, None])
         for index, layer in enumerate(self.layers):
             states = layer(states, related[index], links[index], hidden)
-        return Memory(
-            self.norm(states),
-            pairs["present"],
-            encoded.words.shape[1],
-            encoded.fields.shape[1],
-            sizes,
-            votes,
-            cases,
-        )
+        states, present = self.norm(states), pairs["present"]
+        word_count, field_count = encoded.words.shape[1], encoded.fields.shape[1]
+        return Memory(states, present, word_count, field_count, sizes, votes, cases)
 
     def step_inputs(
         self, memory: Memory, rows: Tensor, tools: Tensor, places: Tensor, taken: Tensor
