@@ -77,7 +77,7 @@ class Calls:
         return Expression(reference, parametric, needs_step)
 
     def _alternative(self, expression: Expression) -> str:
-        # Without a condition, text before a reference could be a dead end; references have theirs.
+        # Without a condition, text before a reference could be a dead end; a reference has one.
         conditional = expression.needs_step and expression.text != REFERENCE_RULE
         return f"{expression.text} {self._result_condition}" if conditional else expression.text
 

@@ -120,7 +120,7 @@ def _result_fields(tool: ToolSpec) -> tuple[str, ...]:
 
 
 def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str]:
-    """Return the rules of the lines: ``kN`` for step N and all later ones, ``mN`` for later ones.
+    """Return the rules of the lines: ``kN`` for step N and later ones, ``mN`` for later ones only.
 
     ``uNxG`` is ``kN`` with a counted call of group G.
     """

@@ -88,7 +88,7 @@ def _has_renamed_token(merge: Any, names: Mapping[str, str]) -> bool:
 
 
 def _without_prefix(component: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a normalizer or pre-tokenizer that puts no space before a text, if one is left."""
+    """Return a component that puts no space before a text; ``None`` if nothing of it is left."""
     if component is None or component["type"] == "Prepend":
         return None
     nested_key = next((key for key in ("normalizers", "pretokenizers") if key in component), None)

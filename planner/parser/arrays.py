@@ -136,7 +136,7 @@ def card_arrays(schema: Schema) -> dict[str, Array]:
 
     Returns:
         ``ids``, ``mask`` (tools, tokens); ``nodes`` (nodes, tools × tokens) and ``examples``
-        (tools, tools × tokens), weights with sum one; ``parameters`` and ``tools``, features.
+        (tools, tools × tokens), weights whose rows sum to one; ``parameters``, ``tools``, features.
     """
     token_count = max(map(len, schema.cards))
     tool_count = len(schema.cards)
@@ -289,7 +289,7 @@ def case_spans(cases: Sequence[ReadCase]) -> NDArray[np.int64]:
 
 
 def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
-    """Return for each context field an array, 1 where a case uses it (parameters, cases)."""
+    """Return for each context field an array: 1 where a case uses it (parameters, cases)."""
     uses: dict[str, Array] = {}
     for row, (message, steps) in enumerate(cases):
         for argument in chain.from_iterable(step.arguments for step in steps):
@@ -302,7 +302,7 @@ def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
 
 
 def case_fields(schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]) -> Array:
-    """Return an array, 1 where a case uses a message's field (cases, parameters, n, fields)."""
+    """Return an array: 1 where a case uses a message's field (cases, parameters, n, fields)."""
     field_count = _axis_length(message.fields for message in messages)
     shape = (len(cases), len(schema.parameters), len(messages), field_count)
     fields = np.zeros(shape, dtype=np.float32)
@@ -315,7 +315,7 @@ def case_fields(schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Me
 
 
 def tool_sequences(cases: Sequence[ReadCase], end: int) -> Array:
-    """Return each case's tools, ``end`` and padding with -1 (cases, SEQUENCE_LENGTH)."""
+    """Return each case's tools, then ``end``, padded with -1 (cases, SEQUENCE_LENGTH)."""
     sequences = np.full((len(cases), SEQUENCE_LENGTH), -1, dtype=np.int64)
     for row, (_, steps) in enumerate(cases):
         tools = [*(step.tool for step in steps), end][:SEQUENCE_LENGTH]

@@ -97,7 +97,7 @@ class CaseConventions:
         return gap == " "
 
     def _share_inside(self, end: int, word: str) -> float:
-        """Return the share of cases that include a word at this end; 0.5 if too few have it."""
+        """Return the share of cases that include a word at this end; 0.5 if there are too few."""
         inside, outside = self._inside[end][word], self._outside[end][word]
         return inside / (inside + outside) if inside + outside >= MIN_CASES else 0.5
 

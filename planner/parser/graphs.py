@@ -57,9 +57,8 @@ class JointLayers:
         """
         biases = {f"bias{number}": bias[number : number + 1] for number in range(self.count)}
         joint, memory = self._session(states=states[None], **biases)
-        keys_values = {
-            name: memory[n : n + 1] for n, name in enumerate(_kv_names(*STEPS, ARGUMENT))
-        }
+        names = _kv_names(*STEPS, ARGUMENT)
+        keys_values = {name: memory[n : n + 1] for n, name in enumerate(names)}
         return joint[0], {**keys_values, "present": present[None].astype(np.int32)}
 
 

@@ -252,15 +252,15 @@ class ParserNetwork(nn.Module):
         return Memory(states, present, word_count, field_count, sizes, votes, cases)
 
     def step_inputs(
-        self, memory: Memory, rows: Tensor, tools: Tensor, places: Tensor, taken: Tensor
+        self, memory: Memory, rows: Tensor, tools: Tensor, places: Tensor, argument_means: Tensor
     ) -> Tensor:
         """Return decoder inputs that represent steps, to predict the next step (steps, SIZE).
 
         Args:
-            taken: Mean of the ``argument_embeddings`` of each step's arguments (steps, SIZE).
+            argument_means: Mean of the ``argument_embeddings`` of each step's arguments (steps, SIZE).
         """
         called = memory.states_of("tools")[rows, tools]
-        inputs: Tensor = called + taken + self.place(places + 1)
+        inputs: Tensor = called + argument_means + self.place(places + 1)
         return inputs
 
     def argument_embeddings(
@@ -409,13 +409,12 @@ class ParserNetwork(nn.Module):
         return masked(pairs[:, first, clamped] + self.length, present & (last < memory.word_count))
 
     def number_logits(
-        self, memory: Memory, states: Tensor, weights: Tensor, facts: Tensor, rows: Tensor
+        self, memory: Memory, states: Tensor, weights: Tensor, features: Tensor, rows: Tensor
     ) -> Tensor:
         """Return logits (arguments, numbers) of the message's numbers.
 
-        ``weights`` and ``facts`` are the numbers' weights and features; see
-        ``arrays.number_arrays``.
+        ``weights`` and ``features`` are those of ``arrays.number_arrays``.
         """
         pooled = weights.to(memory.states.dtype) @ memory.states[:, : memory.word_count]
-        keys = self.number_key(pooled) + self.number_features(facts)
+        keys = self.number_key(pooled) + self.number_features(features)
         return dots(states[:, None], keys[rows])[:, 0]

@@ -18,7 +18,7 @@ KIND_COUNT = 9
 PLAIN_COUNT = 6
 #: Number of results of a step to which the parser can refer.
 MAX_RESULTS = 4
-#: Number of places of steps with embeddings, and maximum number of words of a span.
+#: Number of step positions with embeddings, and maximum number of words of a span.
 PLACES, MAX_SPAN_WORDS = 12, 14
 
 

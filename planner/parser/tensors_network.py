@@ -61,7 +61,7 @@ def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: Encoded) ->
 def with_fields(
     case_data: CaseData, schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]
 ) -> CaseData:
-    """Return the cases with ``context``, which tells where they use the messages' fields."""
+    """Return the cases with ``context``: the use of the messages' context fields."""
     return replace(case_data, context=tensor(case_fields(schema, cases, messages)))
 
 

@@ -127,7 +127,7 @@ def unwritable_error(folder: Path, error: OSError) -> InputError:
 
 
 def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:
-    """Return all weights by name; the packaged encoder's replace those that the folder lacks.
+    """Return all weights by name; those that the folder lacks are the packaged encoder's.
 
     Raise ``InputError`` if the folder's file cannot be read.
     """
