@@ -257,7 +257,7 @@ class ParserNetwork(nn.Module):
         """Return decoder inputs that represent steps, to predict the next step (steps, SIZE).
 
         Args:
-            argument_means: Mean of the ``argument_embeddings`` of each step's arguments (steps, SIZE).
+            argument_means: Mean ``argument_embeddings`` of each step's arguments (steps, SIZE).
         """
         called = memory.states_of("tools")[rows, tools]
         inputs: Tensor = called + argument_means + self.place(places + 1)
