@@ -14,8 +14,8 @@ from casewright.finetune.parser.episodes import Episode
 from casewright.planner.parser import arrays
 from casewright.planner.parser import plan_reading as reading
 from casewright.planner.parser.layers_network import masked
-from casewright.planner.parser.options import Options
-from casewright.planner.parser.parser_network import Encoded, Memory, ParserNetwork
+from casewright.planner.parser.options import OptionMasks
+from casewright.planner.parser.parser_network import EncodedMessages, Memory, ParserNetwork
 from casewright.planner.parser.plan_reading import Argument
 from casewright.planner.parser.tensors_network import (
     case_tensors,
@@ -67,7 +67,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
         previous_tools[row, : len(calls) + 1] = [end, *calls]
     fields = max(1, *(len(message.fields) for message in messages))
     most_numbers = max(1, *(len(message.numbers) for message in messages))
-    options = Options(schema)
+    options = OptionMasks(schema)
     planned = messages[: len(plans)]
     plain = [options.plain_of(message) for message in planned]
     pairs = zip(planned, episode.contexts, strict=True)
@@ -213,8 +213,9 @@ def _memory_of(network: ParserNetwork, episode: Episode) -> Memory:
     pairs = tensors(arrays.pair_arrays(schema, episode.messages))
     case_data = with_fields(case_tensors(schema, cases, encoded), schema, cases, episode.messages)
     case_data.context = case_data.context[:, :, :count]
+    parts = (getattr(encoded, part.name)[:count] for part in dataclasses.fields(encoded))
     return network.join(
-        Encoded(*(getattr(encoded, part.name)[:count] for part in dataclasses.fields(encoded))),
+        EncodedMessages(*parts),
         nodes,
         schema.sizes,
         {name: pair if name == "relations" else pair[:count] for name, pair in pairs.items()},

@@ -16,7 +16,7 @@ from casewright.tools import NO_EVIDENCE, Parameter, Source
 Mask = NDArray[np.bool_]
 
 
-class Options:
+class OptionMasks:
     """Masks of a toolbox's parameters, True for valid values.
 
     Attributes:

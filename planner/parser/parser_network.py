@@ -39,7 +39,7 @@ SMALL_BATCH, BATCH = 4, 10
 
 
 @dataclass(slots=True)
-class Encoded:
+class EncodedMessages:
     """Encoded messages; width is the encoder's hidden size.
 
     Attributes:
@@ -188,14 +188,14 @@ class ParserNetwork(nn.Module):
             outputs.append(nn.functional.pad(batch, (0, 0, 0, mask.shape[1] - width)))
         return torch.cat(outputs)[order.argsort()]
 
-    def encode_messages(self, arrays: dict[str, Tensor]) -> Encoded:
+    def encode_messages(self, arrays: dict[str, Tensor]) -> EncodedMessages:
         """Encode messages; see ``arrays.message_arrays``."""
         states = self._token_states(arrays["ids"], arrays["mask"], arrays["types"])
         weights = (arrays["mask"] * (arrays["types"] == 0)).to(states.dtype)
         vectors = (weights[:, None] @ states)[:, 0] / weights.sum(-1, keepdim=True)
         words = arrays["words"].to(states.dtype) @ states
         fields = arrays["fields"].to(states.dtype) @ states
-        return Encoded(words, fields, arrays["features"], vectors, self.cases.keys(vectors))
+        return EncodedMessages(words, fields, arrays["features"], vectors, self.cases.keys(vectors))
 
     def encode_toolbox(self, arrays: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> Tensor:
         """Return the states of a toolbox's nodes (nodes, SIZE); see ``arrays.card_arrays``."""
@@ -213,7 +213,7 @@ class ParserNetwork(nn.Module):
 
     def join(
         self,
-        encoded: Encoded,
+        encoded: EncodedMessages,
         nodes: Tensor,
         sizes: tuple[int, int, int, int],
         pairs: dict[str, Tensor],

@@ -15,7 +15,7 @@ from casewright.planner.parser.arrays import ReadCase
 from casewright.planner.parser.conventions import CaseConventions
 from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.parser.message import Message, read_message
-from casewright.planner.parser.options import Options
+from casewright.planner.parser.options import OptionMasks
 from casewright.planner.parser.plan_reading import read_plan
 from casewright.planner.parser.reading import ArrayNetwork
 from casewright.planner.parser.schema import Schema
@@ -38,7 +38,7 @@ class PreparedToolbox:
 
     cases: Sequence[PlanCase]
     schema: Schema
-    options: Options
+    options: OptionMasks
     encoded: Any
     conventions: CaseConventions
 
@@ -110,7 +110,7 @@ class ParserRuntime:
             readable = [(read_message(self._tokenizer, "-", {}), [])]
         encoded = self._network.toolbox(schema, readable)
         conventions = CaseConventions(schema, readable)
-        return PreparedToolbox(cases, schema, Options(schema), encoded, conventions)
+        return PreparedToolbox(cases, schema, OptionMasks(schema), encoded, conventions)
 
 
 def open_runtime(folder: Path = FOLDER) -> ParserRuntime:

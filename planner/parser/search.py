@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from casewright.planner.budget import BudgetCheck, unbounded
 from casewright.planner.parser.layers import MASKED_SCORE, Floats, log_softmax
 from casewright.planner.parser.message import Message
-from casewright.planner.parser.options import Options
+from casewright.planner.parser.options import OptionMasks
 from casewright.planner.parser.plan_reading import (
     CHOICE,
     CONTEXT,
@@ -89,7 +89,7 @@ class PlanSearch:
     def __init__(
         self,
         pointers: Pointers,
-        options: Options,
+        options: OptionMasks,
         message: Message,
         context: Mapping[str, Any],
         beyond: BudgetCheck = unbounded,

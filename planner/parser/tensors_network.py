@@ -21,7 +21,7 @@ from casewright.planner.parser.arrays import (
     tool_sequences,
 )
 from casewright.planner.parser.message import Message
-from casewright.planner.parser.parser_network import Encoded
+from casewright.planner.parser.parser_network import EncodedMessages
 from casewright.planner.parser.schema import Schema
 
 
@@ -35,7 +35,7 @@ def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     return {name: tensor(array) for name, array in arrays.items()}
 
 
-def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: Encoded) -> CaseData:
+def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: EncodedMessages) -> CaseData:
     """Return plan cases as tensors without ``context``; ``encoded`` are their messages."""
     spans = case_spans(cases)
     words = encoded.words
