@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from casewright.planner.history import HistoryReuse
 from casewright.planner.parse import parse_plan
-from casewright.planner.parser.example_cases import GIVEN, PlanCase
+from casewright.planner.parser.example_cases import PLACEHOLDER, PlanCase
 from casewright.planner.parser.plan_reading import write_plan
 from casewright.planner.parser.runtime import ParserRuntime, open_runtime
 from casewright.planner.parser.weights import FOLDER, read_card
@@ -137,7 +137,7 @@ def _sampled_cases(cases: Sequence[Case]) -> list[PlanCase]:
         PlanCase(
             str(case.problem["question"]),
             parse_plan(str(case.solution)),
-            dict.fromkeys(case.metadata.get("context", ()), GIVEN),
+            dict.fromkeys(case.metadata.get("context", ()), PLACEHOLDER),
         )
         for case in cases
     ]

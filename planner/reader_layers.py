@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.planner.parser.layers import (
-    HIDDEN,
+    MASKED_SCORE,
     Floats,
     LayerNorm,
     Linear,
@@ -102,7 +102,7 @@ class ReaderLayers:
         _, keys, values, _ = self._cross
         return Memory(
             states,
-            attention_mask=(mask == 0)[:, None, None] * HIDDEN,
+            attention_mask=(mask == 0)[:, None, None] * MASKED_SCORE,
             keys=_heads(keys(normalised)),
             values=_heads(values(normalised)),
             pointer_keys=[layer(states) for layer in self._pointer_keys],

@@ -14,8 +14,8 @@ from casewright.finetune.parser.episodes import Episode
 from casewright.planner.parser import arrays
 from casewright.planner.parser import plan_reading as reading
 from casewright.planner.parser.layers_network import masked
-from casewright.planner.parser.options import Options
-from casewright.planner.parser.parser_network import Encoded, Memory, ParserNetwork
+from casewright.planner.parser.options import OptionMasks
+from casewright.planner.parser.parser_network import EncodedMessages, Memory, ParserNetwork
 from casewright.planner.parser.plan_reading import Argument
 from casewright.planner.parser.tensors_network import (
     case_tensors,
@@ -43,11 +43,11 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
     - step_parameters: parameters of each step's tool, padded with -1 (steps, most parameters)
     - argument_steps, argument_slots: step of each argument, and its position in this step
     - parameters, kinds, result_indices: ``Argument.parameter``, ``kind`` and ``index``
-    - allowed: flags of each argument's options (arguments, options): the first ``PLAIN`` kinds, the
-      choices, the context fields, then the result fields of each earlier step
+    - allowed: flags of each argument's options (arguments, options): the first ``PLAIN_COUNT``
+      kinds, the choices, the context fields, then the result fields of each earlier step
     - options: index of the right option of each argument, or ``IGNORED``
     - weights: weights of the nodes that an argument points to (arguments, nodes)
-    - spans: flags of right spans, by first word and length - 1 (arguments, word_count, ``LONGEST``)
+    - spans: flags of right spans (arguments, word_count, ``MAX_SPAN_WORDS``), by length - 1
     - numbers: flags of the right numbers of the message (arguments, numbers)
     """
     schema, messages = episode.schema, episode.messages
@@ -67,14 +67,14 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
         previous_tools[row, : len(tool_indices) + 1] = [end, *tool_indices]
     fields = max(1, *(len(message.fields) for message in messages))
     most_numbers = max(1, *(len(message.numbers) for message in messages))
-    options = Options(schema)
+    options = OptionMasks(schema)
     planned_messages = messages[: len(plans)]
     plain_kinds = [options.plain_of(message) for message in planned_messages]
     pairs = zip(planned_messages, episode.contexts, strict=True)
     context = [options.context_of(message, values, fields) for message, values in pairs]
     allowed, right_options = [], []
     weights = np.zeros((len(arguments), word_count + fields + schema.size), dtype=np.float32)
-    spans = np.zeros((len(arguments), word_count, reading.LONGEST), dtype=bool)
+    spans = np.zeros((len(arguments), word_count, reading.MAX_SPAN_WORDS), dtype=bool)
     numbers = np.zeros((len(arguments), most_numbers), dtype=bool)
     for index, (step_index, _, argument) in enumerate(arguments):
         row, place, _ = steps[step_index]
@@ -85,11 +85,11 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
         parts = (plain_kinds[row][parameter], choices, context[row][parameter], results.ravel())
         allowed.append(np.concatenate(parts))
         right_options.append(_right_option(argument, parts, len(schema.results)))
-        start, end_node = reading.pointed(argument, messages[row], schema, word_count, fields)
+        start, end_node = reading.pointed_nodes(argument, messages[row], schema, word_count, fields)
         weights[index, start:end_node] = 1 / max(1, end_node - start)
         numbers[index, list(argument.numbers)] = True
         for first, last in argument.spans:
-            if last - first < reading.LONGEST:
+            if last - first < reading.MAX_SPAN_WORDS:
                 spans[index, first, last - first] = True
     step_parameters = [schema.parameters_of(step.tool) for _, _, step in steps]
     most_parameters = max(1, *map(len, step_parameters))
@@ -187,7 +187,7 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
     losses["kinds"] = _summed_cross_entropy(masked(logits, gold["allowed"]), gold["options"])
     indices = gold["result_indices"].masked_fill(gold["kinds"] != reading.STEP, IGNORED)
     losses["indices"] = _summed_cross_entropy(network.which(states).float(), indices)
-    # A span of more than ``LONGEST`` words has no flags, and its loss would be infinite.
+    # A span of more than ``MAX_SPAN_WORDS`` words has no flags, and its loss would be infinite.
     is_span = (gold["kinds"] == reading.SPAN) & gold["spans"].flatten(1).any(1)
     if is_span.any():
         scores = network.span_logits(memory, states[is_span], rows[is_span]).flatten(1)
@@ -213,8 +213,9 @@ def _encode_memory(network: ParserNetwork, episode: Episode) -> Memory:
     pairs = tensors(arrays.pair_arrays(schema, episode.messages))
     case_data = with_fields(case_tensors(schema, cases, encoded), schema, cases, episode.messages)
     case_data.context = case_data.context[:, :, :count]
+    parts = (getattr(encoded, part.name)[:count] for part in dataclasses.fields(encoded))
     return network.join(
-        Encoded(*(getattr(encoded, part.name)[:count] for part in dataclasses.fields(encoded))),
+        EncodedMessages(*parts),
         nodes,
         schema.sizes,
         {name: pair if name == "relations" else pair[:count] for name, pair in pairs.items()},

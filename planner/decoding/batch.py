@@ -51,7 +51,7 @@ def write_batch(
     *,
     prefix_cached: bool,
 ) -> list[Written | CasewrightError]:
-    """Write a plan in each row of the cache, after the prefix; see ``Decoder.write_many``."""
+    """Write one plan per row, after the prefix in the cache; see ``Decoder.write_many``."""
     rows = [
         _BatchRow(PartialPlan(model, matcher, cache.length + len(tail), limits, choose), tail)
         for matcher, tail in zip(matchers, tails, strict=True)
@@ -78,7 +78,7 @@ def write_batch(
 
 
 class _MaskedCache:
-    """A cache, with a mask (rows, columns) of the columns that contain a token of the row.
+    """A cache with a mask (rows, columns), True if the column contains a token of the row.
 
     A step adds as many columns as the longest row has new tokens. Shorter rows are padded on the
     left, so that every row's last token is in the last column; the mask excludes the padding.
@@ -93,7 +93,7 @@ class _MaskedCache:
     def read(
         self, model: LanguageModel, rows: Sequence[Sequence[int]], limits: DecodingLimits
     ) -> NDArray[np.float32]:
-        """Read each row's new tokens; return the logits after its last, ``(rows, vocabulary)``."""
+        """Read the rows' new tokens; return each row's last logits, ``(rows, vocabulary)``."""
         width = max(map(len, rows))
         ids = np.array([[*[0] * (width - len(row)), *row] for row in rows])
         is_token = np.arange(width) >= width - np.array([len(row) for row in rows])[:, None]

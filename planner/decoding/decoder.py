@@ -21,7 +21,7 @@ from casewright.planner.model_limits import PREFIX_BYTES, PREFIX_FILE_BYTES
 
 
 class Decoder:
-    """Writes plans with a model. Thread-safe; one thread at a time decodes.
+    """Writes plans with a model. Thread-safe; threads decode one after another.
 
     Args:
         prefix_bytes: Memory for the key/value states of the most recently used prompt prefixes.
@@ -58,9 +58,9 @@ class Decoder:
         """Write one plan.
 
         With a draft (speculative decoding), the model reads the draft's tokens in one step and
-        keeps those that it would choose itself: the plan is the same as without a draft, in fewer
-        steps. Since the order of floating-point sums differs, the model may choose another token if
-        two are almost equally probable: rarely in float32, sometimes in bfloat16.
+        keeps those that it would choose itself. The plan needs fewer steps and is the same as
+        without a draft, unless two tokens are almost equally probable: floating-point sums have
+        another order, which changes the choice rarely in float32 and sometimes in bfloat16.
 
         Raises:
             DecodingError: A limit was reached, or the prompt exceeds the model's context.
@@ -81,7 +81,7 @@ class Decoder:
         """Write a plan for each of several prompts with the same prefix, as a batch.
 
         Returns:
-            For each prompt the plan, or the ``DecodingError`` or ``GrammarError`` that ended it.
+            For each prompt the plan, or the ``DecodingError`` or ``GrammarError`` that stopped it.
 
         Raises:
             ValueError: The prompts have different prefixes.
@@ -91,10 +91,10 @@ class Decoder:
         limits = limits or DecodingLimits()
         if not prompts:
             return []
-        longest = max(len(prompt.head) + len(prompt.tail) for prompt in prompts)
+        max_length = max(len(prompt.head) + len(prompt.tail) for prompt in prompts)
         sliding_window = sliding_window_size(self._model)
         # A sliding window would count the padding of a batch as tokens.
-        if sliding_window is not None and longest + limits.tokens > sliding_window:
+        if sliding_window is not None and max_length + limits.tokens > sliding_window:
             results: list[Written | CasewrightError] = []
             for prompt, matcher in zip(prompts, matchers, strict=True):
                 try:
@@ -118,7 +118,7 @@ class Decoder:
     def session(
         self, head: Sequence[int], limits: DecodingLimits | None = None
     ) -> Iterator[DecodingSession]:
-        """Start a sequence with a prefix; until it is closed, the decoder writes nothing else.
+        """Open a session with a prefix; while it is open, the decoder writes nothing else.
 
         Raise ``DecodingError`` if the deadline passes before the prefix is read.
         """

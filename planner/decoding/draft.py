@@ -1,9 +1,9 @@
 """Draft tokens for speculative decoding of a plan.
 
 In this form of speculative decoding (Leviathan et al. 2023) the draft is another planner's plan:
-the model reads several of its tokens in one step and keeps those that it would choose itself. If it
-chooses another token, the draft is resumed after the longest end of the written text that the draft
-contains (LLMA, Yang et al. 2023, section 3).
+the model reads several of its tokens in one step and keeps those that it would choose itself. If
+the model chooses another token, the draft is resumed after the longest suffix of the written text
+that the draft contains (LLMA, Yang et al. 2023, section 3).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from casewright.errors import GrammarError
 from casewright.planner.decoding.matcher import Matcher
 from casewright.planner.language_model import LanguageModel
 
-#: Minimum number of characters at the end of the written text that a draft must contain.
+#: Minimum number of characters of the written text's suffix in the draft.
 MIN_OVERLAP = 4
 
 
 def propose(
     model: LanguageModel, draft: str, matcher: Matcher, written: Sequence[int], limit: int
 ) -> list[list[int]]:
-    """Return proposals for the model's next choices: each a token and the forced tokens after it.
+    """Return proposals for the model's next choices: a token each, and the forced tokens after it.
 
     Args:
         draft: A text, which may be empty or an invalid plan.
@@ -48,24 +48,24 @@ def propose(
         else:
             # The grammar may tokenize forced text in another way than ``encode_plan``.
             proposed = model.decode(tokens)
-            rest = text[len(proposed) :] if text.startswith(proposed) else ""
-            remaining = model.encode_plan(rest)
+            remaining_text = text[len(proposed) :] if text.startswith(proposed) else ""
+            remaining = model.encode_plan(remaining_text)
     return proposals
 
 
 def continuation(draft: str, written: str) -> str:
     """Return the part of a draft that continues the written text.
 
-    If the draft does not start with the text, the part is what follows the longest suffix of the
-    text that the draft contains, up to the end of that line: more tokens would often be rejected,
-    which costs time. It is empty if that suffix has fewer than ``MIN_OVERLAP`` characters.
+    If the draft does not start with the text, the part starts after the longest suffix of the text
+    that the draft contains, and ends with that line: more tokens would often be rejected, which
+    costs time. The part is empty if that suffix has fewer than ``MIN_OVERLAP`` characters.
     """
     if draft.startswith(written):
         return draft[len(written) :]
-    for size in range(len(written), MIN_OVERLAP - 1, -1):
-        position = draft.find(written[-size:])
+    for length in range(len(written), MIN_OVERLAP - 1, -1):
+        position = draft.find(written[-length:])
         if position >= 0:
-            start = position + size
+            start = position + length
             # A suffix at the end of a line is continued by the next line.
             end = draft.find("\n", start + 1)
             return draft[start : end if end > 0 else None]

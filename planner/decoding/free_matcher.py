@@ -1,6 +1,6 @@
 """Unconstrained decoding: the model may write any text, until its end token.
 
-It is the control that shows what a grammar guarantees, such as that a plan names only known tools.
+Measurements use it as a control: it shows what a grammar guarantees, such as known tools only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
 
 @dataclass(slots=True, eq=False)
 class FreeMatcher:
-    """Allows every text, whose tokens so far are ``tokens``; see ``Matcher``."""
+    """Matcher that allows every text; ``tokens`` are the text's tokens so far."""
 
     _allowed: NDArray[np.intp]
     tokens: list[int] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """A cache of key/value states with spare columns; a column holds the states of one token per row.
 
 Transformers' dynamic cache copies all states at every step; here a step writes into the columns
-after the filled ones. To remove a finished plan, the length is set back.
+after the filled ones. To remove a finished plan, the decoder reduces the length.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from casewright.planner.language_model import LanguageModel
 
 #: A cache allocates columns in multiples of this number.
-BLOCK = 256
+BLOCK_COLUMNS = 256
 
 
 def layer_count(model: LanguageModel) -> int:
@@ -33,7 +33,7 @@ def sliding_window_size(model: LanguageModel) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """Key/value states of one sequence: for each layer a pair ``(1, heads, length, size)``."""
+    """Key/value states of one sequence: each layer's keys and values (1, heads, length, size)."""
 
     layers: tuple[tuple[Tensor, Tensor], ...]
     length: int
@@ -41,7 +41,7 @@ class States:
     @property
     def bytes(self) -> int:
         """Size in bytes."""
-        return sum(t.element_size() * t.nelement() for pair in self.layers for t in pair)
+        return sum(tensor.nbytes for pair in self.layers for tensor in pair)
 
 
 class KVLayer(CacheLayerMixin):
@@ -73,13 +73,13 @@ class KVLayer(CacheLayerMixin):
         """Allocate at least this many columns for states like these."""
         if columns <= self.capacity:
             return
-        columns = -(-columns // BLOCK) * BLOCK
+        columns = -(-columns // BLOCK_COLUMNS) * BLOCK_COLUMNS
         for name, states in (("keys", key_states), ("values", value_states)):
             rows, heads, _, width = states.shape
-            grown = states.new_zeros((rows, heads, columns, width))
+            tensor = states.new_zeros((rows, heads, columns, width))
             if self.length:
-                grown[:, :, : self.length] = getattr(self, name)[:, :, : self.length]
-            setattr(self, name, grown)
+                tensor[:, :, : self.length] = getattr(self, name)[:, :, : self.length]
+            setattr(self, name, tensor)
         self.is_initialized = True
 
     def update(
@@ -95,7 +95,7 @@ class KVLayer(CacheLayerMixin):
         return keys[:, :, :end], values[:, :, :end]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return the number of columns to which the next step attends, and the first: 0."""
+        """Return the number of columns to which the next step attends, and the first column, 0."""
         return self.length + query_length, 0
 
     def get_seq_length(self) -> int:

@@ -18,7 +18,7 @@ class DecodingLimits:
     """Limits of decoding a plan.
 
     Attributes:
-        tokens: Maximum number of tokens of the plan, forced ones included.
+        tokens: Maximum number of tokens of the plan, including forced tokens.
         deadline: Value of ``time.perf_counter()``; ``None`` for no deadline. It is checked between
             forward passes; a long prompt takes several.
     """

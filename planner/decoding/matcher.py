@@ -1,4 +1,4 @@
-"""The protocol of matchers, which know the tokens that may come next, and the greedy choice."""
+"""The protocol of matchers, which return the allowed next tokens, and the greedy choice."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ Choose = Callable[[NDArray[np.float32], Matcher], int]
 
 
 def greedy(logits: NDArray[np.float32], matcher: Matcher) -> int:
-    """Return the most probable allowed token; of equally probable ones the first."""
+    """Return the most probable allowed token, the first of equally probable ones."""
     allowed = matcher.allowed()
     return int(allowed[np.argmax(logits[allowed])])

@@ -71,7 +71,7 @@ class PrefixFiles:
 
     Attributes:
         folder: The folder; it is created if it is missing.
-        model: A model whose ``identity``, which changes with its weights, is not ``None``.
+        model: A model with an ``identity``, which changes with its weights.
         max_bytes: Maximum size of the folder's files; the least recently used ones are removed.
     """
 
@@ -113,7 +113,7 @@ class PrefixFiles:
 
     def _digest(self, tokens: tuple[int, ...]) -> str:
         model = self.model
-        # These change the rounding of the states.
+        # These settings change the rounding of the states.
         numerics = [CHUNK_TOKENS, str(model.network.dtype), model.device.type]
         numerics += [torch.__version__, transformers.__version__]
         text = json.dumps([FORMAT, model.identity, *numerics, tokens])
@@ -128,14 +128,14 @@ class PrefixFiles:
 
     def _remove_least_recent(self) -> None:
         # Processes that were killed leave .part files.
-        cached = [f for f in self.folder.iterdir() if f.suffix in (".safetensors", ".part")]
-        files = sorted((file.stat().st_mtime, file.stat().st_size, file) for file in cached)
-        excess = sum(size for _, size, _ in files) - self.max_bytes
-        for _, size, file in files:
-            if excess <= 0:
+        files = [f for f in self.folder.iterdir() if f.suffix in (".safetensors", ".part")]
+        oldest = sorted((file.stat().st_mtime, file.stat().st_size, file) for file in files)
+        excess_bytes = sum(size for _, size, _ in oldest) - self.max_bytes
+        for _, size, file in oldest:
+            if excess_bytes <= 0:
                 break
             file.unlink(missing_ok=True)
-            excess -= size
+            excess_bytes -= size
 
 
 def _tensor_names(layers: int) -> list[str]:

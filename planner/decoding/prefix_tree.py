@@ -23,8 +23,8 @@ class PrefixTree:
     """Texts that a model has read after the same tokens.
 
     Attributes:
-        children: (Parent node, token) to the index of the node for this token; node 0 is the last
-            token before the texts.
+        children: Index of a token's node, by the index of its parent node and the token. Node 0 is
+            the last token before the texts.
         logits: Logits after each node, (nodes, vocabulary).
     """
 
@@ -40,27 +40,27 @@ class PrefixTree:
         return float(log_probabilities[range(len(text)), list(text)].sum())
 
     def greedy_tokens(self, matcher: Matcher, ends: Sequence[int]) -> list[int] | None:
-        """Return the greedily decoded text, in tokens; ``None`` if it is not within the tree.
+        """Return the tokens of the greedily decoded text; ``None`` if the text leaves the tree.
 
         Args:
             matcher: Matcher of the text; it is advanced.
-            ends: Tokens that end a text; the result has none.
+            ends: End tokens, which the result does not contain.
         """
         node: int | None = 0
-        written: list[int] = []
+        text: list[int] = []
         while node is not None:
             tokens = matcher.consume_forced()
             if not tokens:
                 if matcher.finished:
-                    return written
+                    return text
                 tokens = [greedy(self.logits[node], matcher)]
                 if tokens[0] in ends:
-                    return written
+                    return text
                 matcher.consume(tokens[0])
             for token in tokens:
                 node = None if node is None else self.children.get((node, token))
-            written += tokens
-        return written if matcher.finished else None
+            text += tokens
+        return text if matcher.finished else None
 
 
 def read_tree(
@@ -76,30 +76,30 @@ def read_tree(
         texts: Texts in tokens, none of them empty. Their last tokens are not read.
     """
     children: dict[tuple[int, int], int] = {}
-    nodes, paths = [unread[-1]], [[0]]
+    node_tokens, paths = [unread[-1]], [[0]]
     for text in texts:
         node = 0
         for token in text[:-1]:
             if (node, token) not in children:
-                children[node, token] = len(nodes)
-                paths.append([*paths[node], len(nodes)])
-                nodes.append(token)
+                children[node, token] = len(node_tokens)
+                paths.append([*paths[node], len(node_tokens)])
+                node_tokens.append(token)
             node = children[node, token]
-    n_cached, n_common = cache.length, len(unread) - 1
-    n_new = n_common + len(nodes)
+    cached_count, common_count = cache.length, len(unread) - 1
+    new_count, tree_start = common_count + len(node_tokens), cached_count + common_count
     # Each token attends to the cache, to the common tokens before it, and to its path.
-    mask = torch.zeros(n_new, n_cached + n_new, dtype=torch.bool)
-    mask[:, :n_cached] = True
-    mask[:, n_cached : n_cached + n_common] = torch.ones(n_new, n_common, dtype=torch.bool).tril()
-    for row, path in enumerate(paths, n_common):
-        mask[row, [n_cached + n_common + node for node in path]] = True
-    positions = [*range(n_common), *(n_common + len(path) - 1 for path in paths)]
+    mask = torch.zeros(new_count, cached_count + new_count, dtype=torch.bool)
+    mask[:, :cached_count] = True
+    mask[:, cached_count:tree_start] = torch.ones(new_count, common_count, dtype=torch.bool).tril()
+    for row, path in enumerate(paths, common_count):
+        mask[row, [tree_start + node for node in path]] = True
+    positions = [*range(common_count), *(common_count + len(path) - 1 for path in paths)]
     logits = forward(
         model,
         cache,
-        torch.tensor([[*unread[:-1], *nodes]], device=model.device),
-        torch.tensor([positions], device=model.device) + n_cached,
+        torch.tensor([[*unread[:-1], *node_tokens]], device=model.device),
+        torch.tensor([positions], device=model.device) + cached_count,
         attention_mask=mask[None, None].to(model.device),
-        logits_to_keep=len(nodes),
+        logits_to_keep=len(node_tokens),
     )
     return PrefixTree(children, to_numpy(logits[0]))

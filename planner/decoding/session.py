@@ -1,4 +1,4 @@
-"""A token sequence of alternating parts: prompts that are fed, and texts that the model writes."""
+"""A token sequence in which prompts and texts that the model writes alternate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from casewright.planner.language_model import LanguageModel
 
 @dataclass(slots=True, eq=False)
 class DecodingSession:
-    """A token sequence whose key/value states are kept while it is extended."""
+    """A token sequence whose key/value states stay cached while it grows."""
 
     _model: LanguageModel
     _cache: KVCache
@@ -72,7 +72,7 @@ class DecodingSession:
     def _step(
         self, plan: PartialPlan, proposals: Sequence[list[int]], limits: DecodingLimits
     ) -> int:
-        """Read unread tokens and ``draft.propose``'s proposals; append the model's choices.
+        """Read the unread tokens and the draft's proposals; append the model's choices.
 
         Stop after the first choice that differs from its proposal. Return the number of accepted
         proposals.

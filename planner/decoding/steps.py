@@ -42,7 +42,7 @@ def read(
 
     Args:
         cache: States of one row.
-        tokens: At least one.
+        tokens: Tokens to read, at least one.
         positions: Indices into ``tokens``, ascending; logits are returned after these tokens.
 
     Returns:
@@ -56,12 +56,12 @@ def read(
         limits.check_time()
         chunk = torch.tensor([tokens[start : start + CHUNK_TOKENS]], device=model.device)
         columns = torch.arange(cache.length, cache.length + chunk.shape[1]).to(model.device)
-        in_chunk = positions_within(positions, start, CHUNK_TOKENS)
-        needs_at_most_last = in_chunk in ([], [chunk.shape[1] - 1])
-        # A number keeps as many last logits; a tensor keeps the logits at these positions.
-        kept = 1 if needs_at_most_last else torch.tensor(in_chunk, device=model.device)
-        logits = forward(model, cache, chunk, columns[None], logits_to_keep=kept)[0]
-        logit_parts.append(logits[: len(in_chunk)])
+        chunk_positions = positions_within(positions, start, CHUNK_TOKENS)
+        needs_at_most_last = chunk_positions in ([], [chunk.shape[1] - 1])
+        # A number keeps that many of the last logits; a tensor keeps the logits at its positions.
+        keep = 1 if needs_at_most_last else torch.tensor(chunk_positions, device=model.device)
+        logits = forward(model, cache, chunk, columns[None], logits_to_keep=keep)[0]
+        logit_parts.append(logits[: len(chunk_positions)])
     return to_numpy(torch.cat(logit_parts))
 
 

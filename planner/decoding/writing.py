@@ -19,8 +19,8 @@ class Written:
 
     Attributes:
         tokens: Tokens of the plan, without the end token.
-        model_steps: Number of steps, in each of which the model reads tokens and then chooses. The
-            first reads the prompt's tail; a long one takes several forward passes.
+        model_steps: Number of steps; in each, the model reads tokens and chooses the next one. The
+            first step reads the prompt's tail, in several forward passes if the tail is long.
         forced: Number of tokens that the grammar forced.
         drafted: Number of choices that the draft had proposed, each of which saved a step. Forced
             tokens after them are not counted here.
@@ -38,7 +38,7 @@ class Written:
 
 @dataclass(slots=True, eq=False)
 class PartialPlan:
-    """Plan that is written token by token: chosen by logits, or forced without logits."""
+    """Plan during decoding: the model chooses some tokens, the grammar forces the others."""
 
     _model: LanguageModel
     _matcher: Matcher

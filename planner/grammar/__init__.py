@@ -1,4 +1,4 @@
-"""The grammar of plans, by which a model can write only valid plans."""
+"""The grammar of plans, with which a model can write only valid plans."""
 
 from casewright.planner.grammar.matcher import PlanMatcher
 from casewright.planner.grammar.plan_grammar import DONE, PlanGrammar

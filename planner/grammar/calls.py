@@ -18,8 +18,8 @@ from casewright.planner.grammar.terminals import (
 )
 from casewright.tools import Parameter, Source, ToolSpec
 
-#: The rule of references to earlier steps. Its parameter encodes the result fields of these steps.
-#: llguidance requires this parameter in every rule with a reference, and in no other rule.
+#: The rule of references to earlier steps. The rule's parameter encodes the result fields of these
+#: steps. llguidance requires this parameter in the rules with a reference, and only in them.
 REFERENCE_RULE = "r::_"
 
 
@@ -47,8 +47,8 @@ class Calls:
     Args:
         request_terminals: Names of the terminals that the request defines.
         result_condition: Lark condition that an earlier step has results, for ``REFERENCE_RULE``.
-            If it is empty, that rule is not used, and references to earlier steps are those of the
-            terminal ``REFERENCE``, if the request defines it.
+            If it is empty, references are those of the terminal ``REFERENCE``, if the request
+            defines it.
 
     Attributes:
         by_tool: Pairs of a tool and the expression of its calls. A tool is left out if a required
@@ -70,19 +70,19 @@ class Calls:
 
     def rule(self, name: str, alternatives: list[Expression]) -> Expression:
         """Define a rule and return the expression that refers to it."""
-        parametric = any(option.parametric for option in alternatives)
+        parametric = any(alternative.parametric for alternative in alternatives)
         reference = f"{name}::_" if parametric else name
         self.rules.append(f"{reference}:{'|'.join(map(self._alternative, alternatives))}")
-        needs_step = all(option.needs_step for option in alternatives)
+        needs_step = all(alternative.needs_step for alternative in alternatives)
         return Expression(reference, parametric, needs_step)
 
-    def _alternative(self, option: Expression) -> str:
-        # Text before a reference needs a condition, to avoid a dead end; references have their own.
-        conditional = option.needs_step and option.text != REFERENCE_RULE
-        return f"{option.text} {self._result_condition}" if conditional else option.text
+    def _alternative(self, expression: Expression) -> str:
+        # Without a condition, text before a reference could be a dead end; a reference has one.
+        conditional = expression.needs_step and expression.text != REFERENCE_RULE
+        return f"{expression.text} {self._result_condition}" if conditional else expression.text
 
     def _optional(self, argument: str, value: Expression) -> str:
-        """Return an optional argument; it is left out if it needs a result and there is none."""
+        """Return an optional argument, which is left out if no step has the result it needs."""
         return f'({argument} {self._result_condition}|"")' if value.needs_step else f"({argument})?"
 
     def _call(self, tool: ToolSpec) -> Expression | None:
@@ -119,14 +119,14 @@ class Calls:
     def _optional_call(
         self, tool: ToolSpec, arguments: list[tuple[Parameter, Expression]]
     ) -> Expression:
-        # Each argument has an alternative in which it is the first; later ones start with a comma.
+        # Each alternative begins with another argument; the arguments after it start with a comma.
         alternatives: list[Expression] = []
         later = Expression("")
         for parameter, value in reversed(arguments):
             parametric = value.parametric or later.parametric
-            # The space is needed, since Lark reads ?name and _name as names.
-            from_here = f"{_argument(parameter.name, value)} {later.text}"
-            alternatives.append(Expression(from_here, parametric, value.needs_step))
+            # Without the space, Lark would read ?name and _name as names.
+            remaining = f"{_argument(parameter.name, value)} {later.text}"
+            alternatives.append(Expression(remaining, parametric, value.needs_step))
             if len(alternatives) < len(arguments):
                 argument = self._optional(_argument(f", {parameter.name}", value), value)
                 text = f"{argument} {later.text}"
@@ -143,30 +143,30 @@ class Calls:
         items = _alternatives(parameter, terminals, in_list=True) if takes_list else ()
         key = (scalars, items, takes_step, takes_list)
         if key not in self._values:
-            values = self._options(scalars, takes_step=takes_step)
-            item_options = self._options(items, takes_step=takes_step) if takes_list else []
-            if item := self._as_one_rule("e", item_options):
+            values = self._expressions(scalars, takes_step=takes_step)
+            item_values = self._expressions(items, takes_step=takes_step) if takes_list else []
+            if item := self._as_one_rule("e", item_values):
                 sequence = f'{item.text}(", "{item.text}){{0,{MAX_LIST_ITEMS - 1}}}'
                 values.append(Expression(f'"["{sequence}"]"', item.parametric, item.needs_step))
             self._values[key] = self._as_one_rule("v", values)
         return self._values[key]
 
-    def _options(self, alternatives: tuple[str, ...], *, takes_step: bool) -> list[Expression]:
-        """Return a terminal for the alternatives, if any, and with ``takes_step`` references."""
-        options = []
+    def _expressions(self, alternatives: tuple[str, ...], *, takes_step: bool) -> list[Expression]:
+        """Return the alternatives' terminal, if any, and the references if ``takes_step``."""
+        expressions = []
         if alternatives:
             self.used_terminals.update(alternatives)
             name = self._terminal_names.setdefault(alternatives, f"V{len(self._terminal_names)}")
-            options.append(Expression(name))
+            expressions.append(Expression(name))
         if takes_step:
-            options.append(Expression(REFERENCE_RULE, parametric=True, needs_step=True))
-        return options
+            expressions.append(Expression(REFERENCE_RULE, parametric=True, needs_step=True))
+        return expressions
 
     def _as_one_rule(self, prefix: str, alternatives: list[Expression]) -> Expression | None:
         """Return the only alternative, or a new rule of several; ``None`` if there is none."""
         if len(alternatives) < 2:
             return alternatives[0] if alternatives else None
-        # The prefix must not be i, which Lark would read as a flag of a quoted text before it.
+        # Lark would read the prefix i as a flag of a quoted text before it.
         return self.rule(f"{prefix}{len(self.rules)}", alternatives)
 
     def terminals(self) -> list[str]:
@@ -202,9 +202,9 @@ def _alternatives(
             alternatives.append(SPAN)
         if Source.QUESTION in sources:
             alternatives.append('"question"')
-    fields = CONTEXT_TERMINALS[kind]
-    if Source.CONTEXT in sources and fields in request_terminals:
-        alternatives.append(fields)
+    context_fields = CONTEXT_TERMINALS[kind]
+    if Source.CONTEXT in sources and context_fields in request_terminals:
+        alternatives.append(context_fields)
     if Source.STEP in sources and REFERENCE in request_terminals:
         alternatives.append(REFERENCE)
     if Source.NUMBER in sources and kind in ("number", "integer", "any"):

@@ -1,4 +1,4 @@
-"""A matcher that follows a plan token by token, and gives the tokens that may come next."""
+"""A matcher that follows a plan token by token, and returns the allowed next tokens."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PlanMatcher:
         return matcher
 
     def consume_forced(self) -> list[int]:
-        """Consume and return the forced tokens, never an end token; empty if there is a choice."""
+        """Consume and return the forced tokens without end tokens; empty if there is a choice."""
         forced: list[int] = []
         while not self.finished:
             tokens = self._matcher.compute_ff_tokens()
@@ -81,7 +81,7 @@ class PlanMatcher:
 
     @property
     def finished(self) -> bool:
-        """True if no token but an end token can follow: the plan is complete."""
+        """True if the plan is complete: only an end token can follow."""
         if self._matcher.is_stopped():
             _raise_error_of(self._matcher)
             return True

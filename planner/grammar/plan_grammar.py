@@ -12,7 +12,7 @@ from casewright.errors import InputError
 from casewright.planner.grammar.matcher import PlanMatcher, compile_grammar
 from casewright.planner.grammar.request_terminals import context_terminals, span_terminal
 from casewright.planner.grammar.terminals import (
-    MAX_SPAN_CHARACTERS,
+    MAX_QUESTION_CHARACTERS,
     REFERENCE,
     SPAN,
     fields_after_step,
@@ -27,9 +27,9 @@ DONE = "done"
 #: The grammar of a line of free text: 8 to 200 characters and a line feed.
 FREE_LINE = "start: /[^\\n]{8,200}\\n/"
 #: First line of a grammar that forces no tokens. llguidance tokenizes forced text, and tokenizers
-#: change some texts: what looks like a special token becomes one, and a letter with its mark
-#: becomes a composed character. The forced tokens would then not match the grammar, and no other
-#: tokens would be allowed. So nothing is forced if the toolbox or the question has such a text.
+#: change some texts: the name of a special token becomes that token, and a letter with a combining
+#: mark becomes one character. Such forced tokens would not match the grammar, and no other tokens
+#: would be allowed. So nothing is forced if the toolbox or the question contains such a text.
 NO_FORCING = '%llguidance {"no_forcing":true}\n'
 
 
@@ -64,18 +64,18 @@ class PlanGrammar:
             InputError: The request admits no step.
         """
         _check_steps(request)
-        return self._matcher(request, "", _terminals(request), request.max_steps)
+        return self._matcher(request, "", _request_terminals(request), request.max_steps)
 
     def line_matcher(self, request: PlanRequest, earlier: Sequence[str]) -> PlanMatcher:
         """Return a matcher for the next line of a plan, ``sN = tool(…)`` or ``done``.
 
         Args:
-            earlier: The tools of steps 1 to N - 1. Without any, ``done`` is not allowed; if they
-                are as many as the request's ``max_steps``, only ``done`` is allowed.
+            earlier: The tools of steps 1 to N - 1. If there are none, ``done`` is not allowed; if
+                there are ``max_steps`` of them, only ``done`` is allowed.
 
         Raises:
             GrammarError: The grammar is too large to be compiled.
-            InputError: The request admits no step, or lacks an earlier tool.
+            InputError: The request admits no step, or its toolbox lacks an earlier tool.
         """
         _check_steps(request)
         toolbox = request.toolbox
@@ -86,7 +86,7 @@ class PlanGrammar:
             )
         if len(earlier) >= request.max_steps:
             return PlanMatcher(self._compiled(f'start:"{DONE}"').deep_copy(), self._tokenizer)
-        terminals = _terminals(request)
+        terminals = _request_terminals(request)
         references = [
             f'"s{step}"{fields_after_step(fields)}'
             for step, name in enumerate(earlier, 1)
@@ -115,10 +115,11 @@ class PlanGrammar:
         max_calls = tuple(request.max_calls().items()) if max_steps is not None else ()
         rules, forcing = self._cached_rules(tools, request_terminals, max_steps, max_calls)
         uses_spans = SPAN in rules.used_terminals
-        if uses_spans and not _preserves(self._tokenizer, request.question[:MAX_SPAN_CHARACTERS]):
+        question = request.question[:MAX_QUESTION_CHARACTERS]
+        if uses_spans and not _preserves(self._tokenizer, question):
             forcing = False
-        used = [terminals[name] for name in sorted(rules.used_terminals & request_terminals)]
-        text = "\n".join([("" if forcing else NO_FORCING) + start + rules.text, *used])
+        definitions = [terminals[name] for name in sorted(rules.used_terminals & request_terminals)]
+        text = "\n".join([("" if forcing else NO_FORCING) + start + rules.text, *definitions])
         # A grammar with spans is compiled anew: copies share the lexer's cache, which would grow
         # with the spans of each question.
         if uses_spans:
@@ -152,7 +153,7 @@ def _check_steps(request: PlanRequest) -> None:
         raise InputError(f"The request has max_steps={request.max_steps}. Give 1 or more.")
 
 
-def _terminals(request: PlanRequest) -> dict[str, str]:
+def _request_terminals(request: PlanRequest) -> dict[str, str]:
     terminals = context_terminals(request.context)
     # A literal may be any text, including a span.
     takes_spans = any(

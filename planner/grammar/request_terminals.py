@@ -10,9 +10,9 @@ from typing import Any
 from casewright.planner.grammar.terminals import (
     CONTEXT_TERMINALS,
     MAX_CONTEXT_FIELDS,
-    MAX_FIELD_NAME,
-    MAX_SPAN_CHARACTERS,
-    MAX_SPAN_WORDS,
+    MAX_NAME_CHARACTERS,
+    MAX_QUESTION_CHARACTERS,
+    MAX_QUESTION_WORDS,
     MAX_TEXT_CHARACTERS,
     SPAN,
     quoted,
@@ -21,9 +21,9 @@ from casewright.planner.spans import RUNS
 from casewright.tools import Parameter
 from casewright.tools.alias import NAME
 
-# The terminals of context fields, each with a parameter of its kind.
+# For the name of a context fields' terminal, a parameter of the terminal's kind.
 _PARAMETERS = {name: Parameter("value", kind=kind) for kind, name in CONTEXT_TERMINALS.items()}
-# A piece that no span contains, since the question's white space is normalised.
+# No span contains this piece, since the question's white space is normalised.
 _BOUNDARY = "\n"
 
 
@@ -32,12 +32,12 @@ def context_terminals(context: Mapping[str, Any]) -> dict[str, str]:
 
     There is one for each kind of parameter that a field fits. The terminals match the first
     ``MAX_CONTEXT_FIELDS`` fields that are not null and whose names are identifiers of at most
-    ``MAX_FIELD_NAME`` characters.
+    ``MAX_NAME_CHARACTERS`` characters.
     """
     usable = (
         (field, value)
         for field, value in context.items()
-        if value is not None and len(field) <= MAX_FIELD_NAME and NAME.fullmatch(field)
+        if value is not None and len(field) <= MAX_NAME_CHARACTERS and NAME.fullmatch(field)
     )
     fields = list(islice(usable, MAX_CONTEXT_FIELDS))
     return {
@@ -50,12 +50,12 @@ def context_terminals(context: Mapping[str, Any]) -> dict[str, str]:
 def span_terminal(question: str) -> str:
     """Return the definition of the terminal of spans; empty if the question has no usable word.
 
-    A span is a run of whole words of the question in the same spelling, with single spaces. Only
-    the question's first ``MAX_SPAN_CHARACTERS`` characters and ``MAX_SPAN_WORDS`` words are used.
+    A span is a run of whole words of the question in the same spelling, with single spaces. Words
+    after ``MAX_QUESTION_CHARACTERS`` characters or ``MAX_QUESTION_WORDS`` words are not used.
 
     llguidance's ``substring_words`` also matches the empty text, punctuation at the ends and, in
-    escaped text, parts of words. Here the question is split into words and gaps as in ``is_span``,
-    each piece is escaped as JSON, and a run of pieces must start and end with a word.
+    escaped text, parts of words. So this function splits the question into words and gaps, as
+    ``is_span`` does, and escapes them as JSON; a run of pieces must start and end with a word.
     """
     words, gaps = _words_and_gaps(question)
     if all(len(word) > MAX_TEXT_CHARACTERS for word in words):
@@ -87,15 +87,15 @@ def _words_and_gaps(question: str) -> tuple[list[str], list[str]]:
     A word is a run of letters, digits and marks in the question's case-folded text, as in
     ``is_span``. Folding can turn one character into several, never several into one.
     """
-    normalised = " ".join(question[:MAX_SPAN_CHARACTERS].split())
+    normalised = " ".join(question[:MAX_QUESTION_CHARACTERS].split())
     folded = normalised.casefold()
-    runs = [run.span() for run in islice(RUNS.finditer(folded), MAX_SPAN_WORDS + 1)]
+    runs = [run.span() for run in islice(RUNS.finditer(folded), MAX_QUESTION_WORDS + 1)]
     if len(folded) != len(normalised):
         sizes = [len(char.casefold()) for char in normalised]
         # Positions in the case-folded text, mapped to those in the text before folding.
-        unfolded = {position: i for i, position in enumerate(accumulate(sizes, initial=0))}
+        unfolded = {position: n for n, position in enumerate(accumulate(sizes, initial=0))}
         runs = [(unfolded[a], unfolded[b]) for a, b in runs if a in unfolded and b in unfolded]
-    if len(question) > MAX_SPAN_CHARACTERS or len(runs) > MAX_SPAN_WORDS:
+    if len(question) > MAX_QUESTION_CHARACTERS or len(runs) > MAX_QUESTION_WORDS:
         # The last word may be incomplete.
         runs = runs[:-1]
     words = [normalised[start:end] for start, end in runs]

@@ -1,4 +1,4 @@
-"""The grammar's terminals: definitions of texts and numbers, and names of those of a request.
+"""The grammar's terminals: definitions of texts and numbers, and names of a request's terminals.
 
 Names are short, since the time to compile a grammar grows with its text. Character classes such as
 ``\\w`` are avoided: a single one takes longer to compile than all other terminals together.
@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 
-# Limits that the plan language lacks, for models that would never end a text or a list.
+# The plan language has no such limits. They stop models that would never end a text or a list.
 #: Maximum number of characters of a literal or a span, between its quotes.
 MAX_TEXT_CHARACTERS = 120
 #: Maximum number of items of a list; a list has at least one.
 MAX_LIST_ITEMS = 8
 #: Maximum index, from 0, of a result in a reference.
 MAX_RESULT_INDEX = 9
-#: Maximum numbers of characters and words of the question that spans can come from; compile time
-#: grows with both.
-MAX_SPAN_CHARACTERS = 2000
-MAX_SPAN_WORDS = 256
+#: Maximum numbers of the question's characters and words from which spans are taken. The time to
+#: compile a grammar grows with both.
+MAX_QUESTION_CHARACTERS = 2000
+MAX_QUESTION_WORDS = 256
 #: Maximum numbers of context fields for references, and of characters of a field's name.
 MAX_CONTEXT_FIELDS = 64
-MAX_FIELD_NAME = 64
+MAX_NAME_CHARACTERS = 64
 #: Maximum number of steps of a plan, for any budget.
 MAX_GRAMMAR_STEPS = 64
 
@@ -29,7 +29,7 @@ LITERAL = "L"
 NUMBER = "N"
 INTEGER = "I"
 
-# Only the escapes of json.dumps, so that a text has a single form. No literal starts with a space.
+# Escapes are those of json.dumps, so that a text has a single form. No literal starts with a space.
 _FIRST_CHARACTER = r'([^"\\\x00-\x20]|\\["\\])'
 _LATER_CHARACTER = r'([^"\\\x00-\x1f]|\\["\\nt])'
 #: Terminals for all requests. Numbers have at most 15 digits, no exponent, and as in Python no

@@ -12,7 +12,7 @@ from casewright.tools import ToolSpec
 #: The rule of a call in the grammar of a single line.
 CALL_RULE = "c"
 #: Number of bits of a rule's parameter in llguidance, and how many of them may count calls.
-BITS, MAX_COUNTER_BITS = 64, 24
+PARAMETER_BITS, MAX_COUNTER_BITS = 64, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,13 @@ class ToolboxRules:
 class _StepClasses:
     """Encoding of the result fields of a plan's earlier steps, for the check of references.
 
-    The class of a step is the set of its result fields; classes are numbered from 1, and 0 is a
-    step without results. Rules of llguidance can have a parameter of 64 bits (its
-    docs/parametric.md), which encodes the class of each earlier step: with one bit per class if
-    that fits, since such rules compile faster, else as a number. With n classes a number takes
-    ceil(log2(n + 1)) bits and the last step needs none, so a plan has at most 64 / ceil(log2(n +
-    1)) + 1 steps, rounded down: 13 for 31 classes, 11 for 63, 10 for 127. If a request admits more
-    steps, the number of steps is reduced; no check is dropped.
-    ``field_sets`` are the distinct nonempty sets; set N - 1 is that of class N.
+    The class of a step is the set of its result fields. Classes are numbered from 1; class 0 has no
+    result fields. A rule of llguidance can have a parameter of 64 bits (its docs/parametric.md),
+    which encodes the class of each earlier step: with one bit per class if that fits, since such
+    rules compile faster, else as a number. For n classes, a number takes b = ceil(log2(n + 1))
+    bits. The last step needs none, so a plan has at most 64 / b + 1 steps, rounded down: 13 for 31
+    classes, 11 for 63, 10 for 127. If a request admits more steps, the grammar allows only these;
+    no check is dropped. ``field_sets`` are the sets of class 1, class 2 and so on.
     """
 
     def __init__(self, field_sets: list[tuple[str, ...]], max_steps: int, bits: int) -> None:
@@ -45,26 +44,28 @@ class _StepClasses:
         self._width = len(field_sets) if self._bit_per_class else width
 
     def class_number(self, fields: tuple[str, ...]) -> int:
-        """Return the number of the class with these result fields; 0 if there is none."""
+        """Return the number of the class with these result fields; 0 if there is no such class."""
         return self.field_sets.index(fields) + 1 if fields in self.field_sets else 0
 
-    def parameter_after(self, step: int, number: int) -> str:
-        """Return the rule's parameter, in Lark, after a step of the class with this number."""
-        if not number:
+    def parameter_after(self, step: int, class_number: int) -> str:
+        """Return the rule's parameter, in Lark, after a step of this class."""
+        if not class_number:
             return "_"
         bit = (step - 1) * self._width
-        return f"set_bit({bit + number - 1})" if self._bit_per_class else f"bit_or({number << bit})"
+        if self._bit_per_class:
+            return f"set_bit({bit + class_number - 1})"
+        return f"bit_or({class_number << bit})"
 
-    def condition(self, step: int, number: int) -> str:
-        """Return the condition that the step has the class with this number."""
+    def condition(self, step: int, class_number: int) -> str:
+        """Return the condition, in Lark, that the step has this class."""
         bit = (step - 1) * self._width
         if self._bit_per_class:
-            return f"%if bit_set({bit + number - 1})"
-        return f"%if eq([{bit}:{bit + self._width}],{number})"
+            return f"%if bit_set({bit + class_number - 1})"
+        return f"%if eq([{bit}:{bit + self._width}],{class_number})"
 
 
 def line_rules(toolbox: Sequence[ToolSpec], request_terminals: Set[str]) -> ToolboxRules:
-    """Return the rules of a single call, ``CALL_RULE``; its references are the terminal's."""
+    """Return the rules of a single call, ``CALL_RULE``, with references as terminals."""
     calls = Calls(toolbox, request_terminals)
     calls.rule(CALL_RULE, [call for _, call in calls.by_tool])
     return _rules(calls, [])
@@ -77,21 +78,21 @@ class _Counters:
 
     Attributes:
         ranges: The range of bits of each counted tool, in Lark.
-        lowest: The lowest of these bits; the bits below it are for the classes.
+        lowest_bit: The lowest of these bits; the bits below it are for the classes.
     """
 
     def __init__(self, max_calls: Mapping[str, int]) -> None:
         self._max_calls = max_calls
         self.ranges: dict[str, str] = {}
-        self.lowest = BITS
+        self.lowest_bit = PARAMETER_BITS
         for tool, calls in sorted(max_calls.items(), key=lambda item: item[1]):
-            lowest = self.lowest - calls.bit_length()
-            if lowest >= BITS - MAX_COUNTER_BITS:
-                self.ranges[tool] = f"[{lowest}:{self.lowest}]"
-                self.lowest = lowest
+            first_bit = self.lowest_bit - calls.bit_length()
+            if first_bit >= PARAMETER_BITS - MAX_COUNTER_BITS:
+                self.ranges[tool] = f"[{first_bit}:{self.lowest_bit}]"
+                self.lowest_bit = first_bit
 
     def condition(self, tool: str) -> str:
-        """Return the condition that the budget admits another call; "" without a counted tool."""
+        """Return the condition that the budget admits another call; empty if ``tool`` is empty."""
         return f" %if lt({self.ranges[tool]},{self._max_calls[tool]})" if tool else ""
 
 
@@ -101,33 +102,34 @@ def plan_rules(
     max_steps: int,
     max_calls: Mapping[str, int],
 ) -> ToolboxRules:
-    """Return the rules of a whole plan; ``max_calls`` has the tools that a budget limits."""
+    """Return the rules of a whole plan; ``max_calls`` are the budget's limits by tool."""
     counters = _Counters(max_calls)
-    result_condition = f"%if gt([0:{counters.lowest}],0)" if max_steps > 1 else ""
+    result_condition = f"%if gt([0:{counters.lowest_bit}],0)" if max_steps > 1 else ""
     calls = Calls(toolbox, request_terminals, result_condition)
     field_sets: set[tuple[str, ...]] = set()
     if any(call.parametric for _, call in calls.by_tool):
-        field_sets = {_fields(tool) for tool, _ in calls.by_tool} - {()}
+        field_sets = {_result_fields(tool) for tool, _ in calls.by_tool} - {()}
     if not field_sets:
         calls = Calls(toolbox, request_terminals)
-    classes = _StepClasses(sorted(field_sets), max_steps, counters.lowest)
+    classes = _StepClasses(sorted(field_sets), max_steps, counters.lowest_bit)
     return _rules(calls, [*_line_rules(calls, classes, counters), *_reference_rules(classes)])
 
 
-def _fields(tool: ToolSpec) -> tuple[str, ...]:
+def _result_fields(tool: ToolSpec) -> tuple[str, ...]:
     return tuple(sorted(set(tool.results)))
 
 
 def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str]:
-    """Return the rules of the lines: ``kN`` is step N and all after it, ``mN`` all after step N.
+    """Return the rules of the lines: ``kN`` for step N and later ones, ``mN`` for later ones only.
 
-    ``uNxG`` is ``kN`` with a call of group G, which is counted.
+    ``uNxG`` is ``kN`` with a counted call of group G.
     """
-    # The calls of a group change the rule's parameter in the same way: same class, same counter.
+    # All calls of a group change the rule's parameter in the same way: same class, same counter.
     groups: dict[tuple[int, str], list[Expression]] = {}
     for tool, call in calls.by_tool:
-        counted = tool.name if tool.name in counters.ranges else ""
-        groups.setdefault((classes.class_number(_fields(tool)), counted), []).append(call)
+        counted_tool = tool.name if tool.name in counters.ranges else ""
+        key = (classes.class_number(_result_fields(tool)), counted_tool)
+        groups.setdefault(key, []).append(call)
     names = {key: calls.rule(f"c{n}", group).text for n, (key, group) in enumerate(groups.items())}
     last = classes.max_steps
     if names.keys() == {(0, "")}:
@@ -137,19 +139,20 @@ def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> lis
     lines = ['start:"s1 = "k1::0']
     for step in range(1, last):
         alternatives = []
-        for n, ((number, counted), name) in enumerate(names.items()):
-            line = f"{name} m{step}::{classes.parameter_after(step, number)}"
-            if counted:
+        for group, ((class_number, tool_name), name) in enumerate(names.items()):
+            line = f"{name} m{step}::{classes.parameter_after(step, class_number)}"
+            if tool_name:
                 # The rule contains the whole line: llguidance removes a rule of a single symbol.
-                lines.append(f"u{step}x{n}::_:{line}")
-                line = f"u{step}x{n}::incr({counters.ranges[counted]}){counters.condition(counted)}"
+                lines.append(f"u{step}x{group}::_:{line}")
+                line = f"u{step}x{group}::incr({counters.ranges[tool_name]})"
+                line += counters.condition(tool_name)
             alternatives.append(line)
         lines += [
             f"k{step}::_:{'|'.join(alternatives)}",
             f'm{step}::_:""|"\\ns{step + 1} = "k{step + 1}::_',
         ]
-    ends = [f"{name}{counters.condition(counted)}" for (_, counted), name in names.items()]
-    return [*lines, f"k{last}::_:{'|'.join(ends)}"]
+    calls_at_end = [f"{name}{counters.condition(tool)}" for (_, tool), name in names.items()]
+    return [*lines, f"k{last}::_:{'|'.join(calls_at_end)}"]
 
 
 def _reference_rules(classes: _StepClasses) -> list[str]:

@@ -1,4 +1,4 @@
-"""Merging of a PEFT adapter into its base model."""
+"""Merges a PEFT adapter into its base model."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def merge_adapter(network: Any, folder: Path) -> Any:
         required = set(get_peft_model_state_dict(model, save_embedding_layers=False))
     except Exception as error:
         raise _adapter_error(folder, one_line(error).rstrip(".")) from error
-    # PEFT itself ignores weights that do not match.
-    if misfits := sorted((stored - loadable) | (required - stored)):
-        lacking = "network" if misfits[0] in stored else "adapter"
-        example = f"for example, {misfits[0]} is not in the {lacking}"
-        raise _adapter_error(folder, f"{len(misfits)} of its weights do not fit; {example}")
+    # PEFT ignores weights that do not match.
+    if mismatched := sorted((stored - loadable) | (required - stored)):
+        owner = "network" if mismatched[0] in stored else "adapter"
+        example = f"for example, {mismatched[0]} is not in the {owner}"
+        raise _adapter_error(folder, f"{len(mismatched)} of its weights do not fit; {example}")
     if not hasattr(model, "merge_and_unload"):
         raise _adapter_error(folder, "it changes prompts, not weights")
     return model.merge_and_unload()
 
 
-def _adapter_error(folder: Path, why: str) -> InputError:
+def _adapter_error(folder: Path, reason: str) -> InputError:
     return InputError(
-        f"The adapter {str(folder)!r} could not be added to the model: {why}. Give an adapter "
+        f"The adapter {str(folder)!r} could not be added to the model: {reason}. Give an adapter "
         "(LoRA or alike) that was trained on this very model."
     )

@@ -1,6 +1,6 @@
-"""The card of a model that was trained to plan, which has a hash of the training prompt.
+"""The card of a model that was trained to plan; it contains a hash of the training prompt.
 
-If the prompt differs from that of the training, the model plans worse, without an error.
+If a prompt differs from the training prompt, the model plans worse without an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_card(folder: Path) -> dict[str, Any] | None:
 def check_card(source: ModelSource) -> None:
     """Raise ``InputError`` if a model's prompt hash differs from the current one, or is missing.
 
-    An adapter's card has precedence over its base's, which is older. A model without a card passes.
+    An adapter's card takes precedence over its base model's. A model without a card passes.
     """
     folders = [folder for folder in (source.adapter, source.base) if folder is not None]
     file = next((folder / CARD for folder in folders if (folder / CARD).is_file()), None)

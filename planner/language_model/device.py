@@ -26,7 +26,7 @@ def check_names(device: str | None, dtype: str | None) -> None:
 
 
 def find_device(name: str | None) -> torch.device:
-    """Return a device of this machine; without a name the first CUDA GPU, or else the CPU.
+    """Return the named device; without a name, the first CUDA GPU or else the CPU.
 
     Raises:
         InputError: The machine lacks the device.
@@ -68,7 +68,7 @@ def find_dtype(name: str | None, device: torch.device) -> torch.dtype:
 def fastest_dtype(device: torch.device) -> torch.dtype:
     """Return the dtype in which this machine reads a prompt fastest.
 
-    On a CPU it is measured, since some CPUs have bfloat16 instructions that are slower.
+    On a CPU, a measurement decides, since bfloat16 is slower on some CPUs that support it.
     """
     return _fastest_on_cpu() if device.type == "cpu" else find_dtype(None, device)
 

@@ -1,7 +1,7 @@
 """Linear layers with 8-bit weights, for decoding on a CPU.
 
-A decoding step reads every weight once, and memory bandwidth limits its speed: 8-bit weights take
-half the time of 16-bit ones. Each output channel has its own scale (symmetric, round to nearest);
+A decoding step reads every weight once, and memory bandwidth limits its speed: with 8-bit weights,
+it takes half the time. Each output channel has its own scale (symmetric, round to nearest);
 activations keep their dtype.
 """
 
@@ -29,7 +29,7 @@ def quantise_linear(network: Any) -> Any:
 class Int8Linear(nn.Module):
     """Linear layer without bias, (…, K) to (…, N), with 8-bit weights.
 
-    For inputs with many rows, such as prompts, it has the rounded weights in the network's dtype.
+    For inputs with many rows, such as prompts, it uses the rounded weights in the network's dtype.
     """
 
     weight: Tensor

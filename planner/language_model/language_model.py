@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from llguidance import LLTokenizer
     from transformers import PreTrainedModel
 
-#: Characters of one to four bytes; a tokenizer that can write these can write any text.
+#: Text with characters of one to four bytes; a tokenizer that can write it can write any text.
 SAMPLE = 's1 = a(b="\\"x\\" Ünï ﬁ \u2028 日本 \ue000 🧪\u200d\U0010fffd")\ns2 = c(d=s1.e, f=-1.5)'
 
 
@@ -30,8 +30,8 @@ class LanguageModel:
         network: The network, in evaluation mode and without gradients.
         device: Device of the network.
         context_length: Maximum number of tokens of the network's input; ``None`` if unknown.
-        ends: Ids of the end tokens, without repetition. The first is the one that the chat template
-            writes after an answer, which is used in training.
+        ends: Ids of the end tokens, without repetition. The first is the one with which the chat
+            template ends an answer; training uses it.
         grammar_tokenizer: The tokenizer for llguidance, with one entry for each of the network's
             logits. It never reads text as special tokens.
 
@@ -60,14 +60,14 @@ class LanguageModel:
         max_positions = getattr(config, "max_position_embeddings", None)
         self.context_length = int(max_positions) if max_positions else None
         output_layer = network.get_output_embeddings()
-        # The number of logits, which may be above the number of tokens.
+        # The number of logits may exceed the number of tokens.
         n_vocab = int(output_layer.weight.shape[0] if output_layer else config.vocab_size)
         _check_vocabulary(name, tokenizer, n_vocab)
         plain = PlainTokenizer.of(tokenizer.backend_tokenizer.to_str())
         template = ChatTemplate.of(tokenizer)
-        owners = (tokenizer, network.generation_config, config)
-        configured = [getattr(owner, "eos_token_id", None) for owner in owners]
-        self.ends = tuple(dict.fromkeys(_ends(configured, tokenizer, template, plain)))
+        configs = (tokenizer, network.generation_config, config)
+        configured_ids = [getattr(part, "eos_token_id", None) for part in configs]
+        self.ends = tuple(dict.fromkeys(_end_ids(configured_ids, tokenizer, template, plain)))
         if not self.ends:
             raise InputError(
                 f"The tokenizer of {name!r} names no token that ends a text. "
@@ -77,7 +77,7 @@ class LanguageModel:
         self._prompts = PromptTokenizer(tokenizer, plain, template)
 
     def encode(self, prompt: Prompt) -> PromptTokens:
-        """Return a prompt's tokens within the chat template; those of the prefix are cached."""
+        """Return the tokens of a prompt in the chat template; the prefix's tokens are cached."""
         return self._prompts.encode(prompt)
 
     def encode_plan(self, text: str) -> list[int]:
@@ -104,13 +104,13 @@ def _check_vocabulary(name: str, tokenizer: Any, n_vocab: int) -> None:
         )
 
 
-def _ends(
-    configured: Iterable[Any], tokenizer: Any, template: ChatTemplate, plain: PlainTokenizer
+def _end_ids(
+    configured_ids: Iterable[Any], tokenizer: Any, template: ChatTemplate, plain: PlainTokenizer
 ) -> Iterator[int]:
     """Yield the ids of the end tokens: the chat template's, then the configured ones."""
     answer_end = tokenizer(template.after_answer.lstrip(), add_special_tokens=False)["input_ids"]
     yield from (id_ for id_ in answer_end[:1] if id_ in plain.special_ids)
-    for entry in configured:
+    for entry in configured_ids:
         ids: Iterable[Any] = entry if isinstance(entry, list | tuple) else [entry]
         # A configuration may name an id that the tokenizer lacks, or that is an ordinary token.
         yield from (id_ for id_ in ids if id_ in plain.special_ids)
@@ -124,8 +124,8 @@ def _grammar_tokenizer(
     try:
         tokenizer = LLTokenizer(plain.definition, n_vocab=n_vocab, eos_token=list(ends))
         ids = _encode_losslessly(tokenizer, SAMPLE)
-        unchanged = tokenizer.decode_bytes(ids) == SAMPLE.encode()
-        problem = "" if unchanged else "decoding its tokens gives another text"
+        is_lossless = tokenizer.decode_bytes(ids) == SAMPLE.encode()
+        problem = "" if is_lossless else "decoding its tokens gives another text"
     except Exception as error:  # noqa: BLE001 - the library documents no exceptions
         problem = one_line(error).rstrip(".")
     if problem:

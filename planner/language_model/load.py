@@ -1,4 +1,4 @@
-"""Loading of causal language models, from safetensors only and without remote code."""
+"""Loads causal language models, from safetensors only and without remote code."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def load_source(
     *,
     identity: str | None = None,
 ) -> LanguageModel:
-    """Load a model from its folders; do not check with which prompt it was trained.
+    """Load a model from its folders, without a check of its training prompt.
 
     Args:
         settings: Further arguments of ``from_pretrained``.
@@ -126,7 +126,7 @@ def _load(
         dtype=fastest_dtype(device) if dtype == torch.int8 else dtype,
         use_safetensors=True,
         trust_remote_code=False,
-        # The check below reports these weights, which would be random.
+        # Mismatched weights would be random; the check below reports them.
         ignore_mismatched_sizes=True,
         output_loading_info=True,
         **{"attn_implementation": "sdpa", **settings},
@@ -138,7 +138,7 @@ def _load(
             f"shape, among them {missing[0]}: it is damaged or not a {type(network).__name__}. "
             "Use a complete causal language model."
         )
-    # A network that is quantised on loading is on its device and cannot be moved.
+    # A network that was quantised during loading is on its device already and cannot be moved.
     if network.device != device:
         network = network.to(device)
     if source.adapter:
@@ -202,8 +202,9 @@ def _check_network(network: PreTrainedModel) -> None:
             f"their positions: {one_line(error).rstrip('.')}. Take a model such as Mistral, Llama "
             "or Qwen."
         ) from error
-    states = getattr(getattr(output, "past_key_values", None), "layers", ())
-    if not states or any(type(s) not in (DynamicLayer, DynamicSlidingWindowLayer) for s in states):
+    layers = getattr(getattr(output, "past_key_values", None), "layers", ())
+    key_value_layers = (DynamicLayer, DynamicSlidingWindowLayer)
+    if not layers or any(type(layer) not in key_value_layers for layer in layers):
         raise _states_error(type(network).__name__)
 
 

@@ -1,8 +1,8 @@
 """Tokenization of untrusted text, without special tokens.
 
 A question that contains ``</s>`` or ``<|im_end|>`` must not end the prompt, and a plan that quotes
-such a question must not end there. Since tokenizers search a text for the names of special tokens
-first, the copy of the tokenizer here gives these tokens random names and keeps their ids.
+such a question must not end there. Tokenizers first search a text for the names of special tokens,
+so this module's copy of a tokenizer gives these tokens random names and keeps their ids.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: An added token of only such characters is ordinary text, unless it is declared special.
+#: Pattern of added tokens that are ordinary text, unless they are declared special.
 _WORDS_OR_SPACES = re.compile(r"[\w\s]*")
 
 
@@ -22,8 +22,8 @@ _WORDS_OR_SPACES = re.compile(r"[\w\s]*")
 class PlainTokenizer:
     """Copy of a tokenizer that never produces special tokens.
 
-    Unlike tokenizers such as SentencePiece's, it puts no space before a text, which would be
-    correct only for the first part of a prompt.
+    Tokenizers such as SentencePiece's put a space before a text. This copy does not, since that
+    would be correct only for the first part of a prompt.
 
     Attributes:
         definition: The copy as JSON of the ``tokenizers`` library.
@@ -42,7 +42,7 @@ class PlainTokenizer:
 
         state = json.loads(definition)
         special = {t["id"]: t["content"] for t in state["added_tokens"] if _is_markup(t)}
-        # Random in each process, so that no text can contain them.
+        # The names are random in each process, so that no text can contain them.
         nonce = secrets.token_hex(8)
         names = {content: f"<{nonce}-{id_}>" for id_, content in special.items()}
         for token in state["added_tokens"]:
@@ -88,7 +88,7 @@ def _has_renamed_token(merge: Any, names: Mapping[str, str]) -> bool:
 
 
 def _without_prefix(component: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a normalizer or pre-tokenizer that puts no space before a text; ``None`` for none."""
+    """Return a component that puts no space before a text; ``None`` if nothing of it is left."""
     if component is None or component["type"] == "Prepend":
         return None
     nested_key = next((key for key in ("normalizers", "pretokenizers") if key in component), None)

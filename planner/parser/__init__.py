@@ -1,1 +1,1 @@
-"""A trained plan parser, which reads the toolbox with the message and so plans for any tools."""
+"""A trained plan parser, which plans for any tools: it reads the toolbox and the message."""

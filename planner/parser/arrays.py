@@ -22,10 +22,10 @@ from casewright.planner.parser.plan_reading import (
 )
 from casewright.planner.parser.schema import (
     FIELD_NODE,
+    FIRST_DISTANCE,
     LIKE_NAME,
-    NEAR,
+    MAX_DISTANCE,
     NODE_TYPES,
-    REACH,
     SAME_NAME,
     WORD_NODE,
     Schema,
@@ -34,25 +34,25 @@ from casewright.planner.parser.schema import (
 
 Array = NDArray[Any]
 ReadCase = tuple[Message, Sequence[ReadStep]]
-#: Maximum number of tools of a case, the end included, that are compared with a plan's first tools.
-CASE_STEPS = 7
-#: Number of kinds of links between a word or a context field and a node; see ``pair_arrays``.
-LINKS = 4
+#: Length of a case's sequence of tools, which includes the plan's end; later tools are ignored.
+SEQUENCE_LENGTH = 7
+#: Number of channels of the links between nodes; see ``pair_arrays``.
+LINK_CHANNELS = 4
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Votes(Generic[T]):
-    """Votes of cases for a message, as arrays; for n messages, as tensors with a first axis n.
+    """Votes of plan cases: arrays for one message, or tensors (n, …) for n messages.
 
     Attributes:
         states: Addends to the states of the toolbox's nodes (nodes, size).
         weights: Weights of the cases (cases,); their sum is below 1.
-        tools: Measures of the cases that call each tool (tools, 4): their total weight, the highest
-            cosine of their messages, the logarithms of their number and of the weight, scaled.
-        kinds: Votes for the kinds of arguments, then the third measure of the parameter's tool
-            (parameters, KIND_COUNT + 1).
-        choices: Votes for choices (choices,).
+        tools: Measures of the cases that call each tool (tools, 4): total weight, highest cosine to
+            the message, scaled logarithm of their number, scaled logarithm of the total weight.
+        kinds: Votes for the kinds of arguments, then the scaled logarithm of the number of cases
+            that call the parameter's tool (parameters, KIND_COUNT + 1).
+        choices: Votes for the parameters' choices (choices,).
         fields: Votes for result fields as arguments (parameters, result fields).
         context: Votes for context fields as arguments (parameters, context fields).
     """
@@ -68,23 +68,22 @@ class Votes(Generic[T]):
 
 @dataclass(slots=True)
 class CaseData:
-    """Cases of one toolbox: arrays from ``votes``, or tensors from ``tensors_network``.
+    """Plan cases of one toolbox: arrays from ``votes``, or tensors from ``tensors_network``.
 
-    In the arrays of ``votes``, ``calls``, ``kinds``, ``choices`` and ``fields`` have the axis of
-    cases after that of tools, parameters or choices, and ``calls`` is True or False.
+    In the arrays, the first two axes of ``calls``, ``kinds``, ``choices`` and ``fields`` are
+    swapped, and ``calls`` is Boolean.
 
     Attributes:
-        keys: Keys of the cases' messages, by which they are compared (cases, key).
-        vectors: Mean states of the messages (cases, width); in ``votes`` mapped to (cases, size).
-        spans: Mean states of the words from which arguments were taken, likewise.
+        keys: Keys by which messages are compared with those of the cases (cases, key).
+        vectors: Mean states of the messages (cases, width); in the arrays mapped to (cases, size).
+        spans: Mean states of each argument's words (spans, width); in the arrays (spans, size).
         span_case: Index of the case of each span.
-        span_parameter: Index of the parameter of each span; in ``votes`` True if a span belongs to
-            a parameter (parameters, spans).
+        span_parameter: Index of each span's parameter; in the arrays a mask (parameters, spans).
         calls, kinds, choices, fields, pairs: See ``case_arrays``.
-        context: See ``case_fields``; in ``votes`` see ``context_uses``.
+        context: See ``case_fields``; for the arrays, see ``context_uses``.
         sequences: See ``tool_sequences``.
-        tool_of: Number of the tool of each parameter.
-        parameter_of: Number of the parameter of each choice.
+        tool_of: Index of the tool of each parameter.
+        parameter_of: Index of the parameter of each choice.
     """
 
     keys: Any
@@ -104,28 +103,28 @@ class CaseData:
 
 
 def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
-    """Return token ids, and the weights that pool tokens to words and context fields.
+    """Return the messages' token ids, and weights that pool tokens to words and context fields.
 
     Returns:
         ``ids``, ``types``, ``mask`` (n, tokens); ``words`` (n, words, tokens) and ``fields``
-        (n, fields, tokens), weights with sum one; ``features`` (n, words, WORD_FEATURES).
+        (n, fields, tokens), weights whose rows sum to one; ``features`` (n, words, WORD_FEATURES).
     """
-    count, width = len(messages), max(len(message.ids) for message in messages)
+    count, token_count = len(messages), max(len(message.ids) for message in messages)
     word_count = _axis_length(message.words for message in messages)
     field_count = _axis_length(message.fields for message in messages)
-    ids, types, mask = np.zeros((3, count, width), dtype=np.int64)
-    words = np.zeros((count, word_count, width), dtype=np.float32)
-    fields = np.zeros((count, field_count, width), dtype=np.float32)
+    ids, types, mask = np.zeros((3, count, token_count), dtype=np.int64)
+    words = np.zeros((count, word_count, token_count), dtype=np.float32)
+    fields = np.zeros((count, field_count, token_count), dtype=np.float32)
     features = np.zeros((count, word_count, WORD_FEATURES), dtype=np.float32)
     for row, message in enumerate(messages):
         length = len(message.ids)
         ids[row, :length] = message.ids
         types[row, :length] = message.types
         mask[row, :length] = 1
-        for weights, number_of_token in ((words, message.word_of), (fields, message.field_of)):
-            for token, number in enumerate(number_of_token):
-                if number >= 0:
-                    weights[row, number, token] = 1
+        for weights, owner_of in ((words, message.word_of), (fields, message.field_of)):
+            for token, owner in enumerate(owner_of):
+                if owner >= 0:
+                    weights[row, owner, token] = 1
         if message.words:
             features[row, : len(message.words)] = message.features
     pooling = {"words": _normalised(words), "fields": _normalised(fields)}
@@ -133,17 +132,17 @@ def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
 
 
 def card_arrays(schema: Schema) -> dict[str, Array]:
-    """Return the cards' token ids, and the weights that pool tokens to nodes.
+    """Return the token ids of the tools' cards, and weights that pool tokens to nodes.
 
     Returns:
         ``ids``, ``mask`` (tools, tokens); ``nodes`` (nodes, tools × tokens) and ``examples``
-        (tools, tools × tokens), rows of weights; ``parameters`` and ``tools``, their features.
+        (tools, tools × tokens), weights whose rows sum to one; ``parameters``, ``tools``, features.
     """
-    width = max(map(len, schema.cards))
-    count = len(schema.cards)
-    ids = np.zeros((count, width), dtype=np.int64)
-    nodes = np.zeros((schema.size, count, width), dtype=np.float32)
-    examples = np.zeros((count, count, width), dtype=np.float32)
+    token_count = max(map(len, schema.cards))
+    tool_count = len(schema.cards)
+    ids = np.zeros((tool_count, token_count), dtype=np.int64)
+    nodes = np.zeros((schema.size, tool_count, token_count), dtype=np.float32)
+    examples = np.zeros((tool_count, tool_count, token_count), dtype=np.float32)
     for tool, card in enumerate(schema.cards):
         ids[tool, : len(card)] = card
         for token, node in enumerate(schema.node_of[tool]):
@@ -154,7 +153,7 @@ def card_arrays(schema: Schema) -> dict[str, Array]:
         "ids": ids,
         "mask": (ids != 0).astype(np.int64),
         "nodes": _normalised(nodes.reshape(schema.size, -1)),
-        "examples": _normalised(examples.reshape(count, -1)),
+        "examples": _normalised(examples.reshape(tool_count, -1)),
         "parameters": schema.parameter_features(),
         "tools": schema.tool_features(),
     }
@@ -171,10 +170,10 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
 
     Returns:
         ``relations`` (nodes, nodes), the same for all messages; ``links`` (n, words + context
-        fields, context fields + the toolbox's nodes, LINKS), 1 in one of four channels: a word is
-        (0) in a node's name or a context field's value, or (1) in a node's description; a context
-        field and a node have (2) the same or (3) a similar name; ``present`` (n, nodes), False for
-        padding.
+        fields, context fields + the toolbox's nodes, LINK_CHANNELS), 1 for a link. Channel 0: a
+        node's name or a context field's value contains the word; 1: a node's description contains
+        it; 2: context field and node have the same name; 3: they have similar names. ``present``
+        (n, nodes), False for padding.
     """
     words = _axis_length(message.words for message in messages)
     fields = _axis_length(message.fields for message in messages)
@@ -182,40 +181,42 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
     types = np.concatenate([np.repeat([WORD_NODE, FIELD_NODE], [words, fields]), schema.types()])
     relations = NODE_TYPES * types[:, None] + types[None]
     distances = np.arange(words)[None] - np.arange(words)[:, None]
-    relations[:words, :words] = NEAR + REACH + np.clip(distances, -REACH, REACH)
+    relations[:words, :words] = (
+        FIRST_DISTANCE + MAX_DISTANCE + np.clip(distances, -MAX_DISTANCE, MAX_DISTANCE)
+    )
     relations[first_node:, first_node:] = schema.relations
-    links = np.zeros((len(messages), first_node, fields + schema.size, LINKS), dtype=np.float32)
+    links = np.zeros((len(messages), first_node, fields + schema.size, LINK_CHANNELS), np.float32)
     present = np.zeros((len(messages), first_node + schema.size), dtype=bool)
     present[:, first_node:] = True
     parameters = enumerate(schema.parameters, len(schema.tools))
     nodes = [(node, parameter.name) for node, (_, parameter) in parameters]
     nodes += [(node, name) for node, (_, name) in enumerate(schema.results, schema.first_result)]
-    related = {
-        name: [(node, kind) for node, other in nodes if (kind := likeness(other, name))]
+    related_nodes = {
+        name: [(node, kind) for node, node_name in nodes if (kind := likeness(node_name, name))]
         for name in {name for message in messages for name in message.fields}
     }
     for row, message in enumerate(messages):
         present[row, : len(message.words)] = True
         present[row, words : words + len(message.fields)] = True
-        for position, name in enumerate(message.fields):
-            for node, kind in related[name]:
-                links[row, words + position, fields + node, 2 if kind == SAME_NAME else 3] = 1
+        for field, name in enumerate(message.fields):
+            for node, kind in related_nodes[name]:
+                links[row, words + field, fields + node, 2 if kind == SAME_NAME else 3] = 1
         for word, word_stem in enumerate(message.stems):
             for field, stems in enumerate(message.field_stems):
                 links[row, word, field, 0] = word_stem in stems
-            for channel, by_stem in enumerate((schema.name_nodes, schema.description_nodes)):
-                for node in by_stem.get(word_stem, ()):
+            for channel, nodes_of in enumerate((schema.name_nodes, schema.description_nodes)):
+                for node in nodes_of.get(word_stem, ()):
                     links[row, word, fields + node, channel] = 1
     return {"relations": relations, "links": links, "present": present}
 
 
 def name_likeness(schema: Schema) -> Array:
-    """Return flags for the same and for a similar name (parameters, result fields, 2)."""
+    """Return flags of equal and of similar names (parameters, result fields, 2)."""
     return _likeness(schema, [name for _, name in schema.results])
 
 
 def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
-    """Return the flags of ``name_likeness`` (n, parameters, context fields, 2)."""
+    """Return flags of equal and of similar names (n, parameters, context fields, 2)."""
     fields = _axis_length(message.fields for message in messages)
     likenesses = np.zeros((len(messages), len(schema.parameters), fields, 2), dtype=np.float32)
     for row, message in enumerate(messages):
@@ -224,9 +225,8 @@ def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
 
 
 def _likeness(schema: Schema, names: Sequence[str]) -> Array:
-    equal = schema.name_relations(names)[..., None] == [SAME_NAME, LIKE_NAME]
-    likenesses: Array = equal.astype(np.float32)
-    return likenesses
+    flags: Array = schema.name_relations(names)[..., None] == [SAME_NAME, LIKE_NAME]
+    return flags.astype(np.float32)
 
 
 def _axis_length(rows: Iterable[Sized]) -> int:
@@ -239,15 +239,15 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
 
     Returns:
         ``calls`` (cases, tools), 1 for the tools that a case calls; ``kinds`` (cases, parameters,
-        kinds), ``choices`` (cases, choices) and ``fields`` (cases, parameters, result fields): of
-        a case's calls of the parameter's tool, the share with this kind, choice or field;
+        kinds), ``choices`` (cases, choices) and ``fields`` (cases, parameters, result fields): the
+        share of a case's calls of the parameter's tool that have this kind, choice or field;
         ``pairs`` (cases, tools + 1, tools + 1), 1 if the column's tool follows the row's, where
         the last row is the start of a plan and the last column its end.
     """
     tools, parameters, choices, results = schema.sizes
     calls = np.zeros((len(cases), tools), dtype=np.float32)
     kinds = np.zeros((len(cases), parameters, KIND_COUNT), dtype=np.float32)
-    chosen = np.zeros((len(cases), choices), dtype=np.float32)
+    choice_uses = np.zeros((len(cases), choices), dtype=np.float32)
     fields = np.zeros((len(cases), parameters, results), dtype=np.float32)
     pairs = np.zeros((len(cases), tools + 1, tools + 1), dtype=np.float32)
     for row, (_, steps) in enumerate(cases):
@@ -258,24 +258,24 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
             for argument in step.arguments:
                 kinds[row, argument.parameter, argument.kind] += 1
                 if argument.kind == CHOICE:
-                    chosen[row, argument.node] += 1
+                    choice_uses[row, argument.node] += 1
                 elif argument.kind == STEP:
                     fields[row, argument.parameter, argument.node] += 1
     tool_of = np.array([tool for tool, _ in schema.parameters], dtype=np.int64)
-    parameter_of = np.array([slot for slot, _ in schema.choices], dtype=np.int64)
-    # The calls of each parameter's tool; a tool without a call has no uses to divide.
+    parameter_of = np.array([parameter for parameter, _ in schema.choices], dtype=np.int64)
+    # Calls of each parameter's tool, at least 1 to avoid a division by zero.
     call_counts = np.maximum(calls, 1)[:, tool_of]
     return {
         "calls": (calls > 0).astype(np.float32),
         "kinds": kinds / call_counts[..., None],
-        "choices": chosen / call_counts[:, parameter_of],
+        "choices": choice_uses / call_counts[:, parameter_of],
         "fields": fields / call_counts[..., None],
         "pairs": pairs,
     }
 
 
 def case_spans(cases: Sequence[ReadCase]) -> NDArray[np.int64]:
-    """Return case, parameter, first and last word of every span or number (spans, 4)."""
+    """Return the case, parameter, first word and last word of each span and number (spans, 4)."""
     spans: list[tuple[int, ...]] = []
     for row, (message, steps) in enumerate(cases):
         for step in steps:
@@ -289,7 +289,7 @@ def case_spans(cases: Sequence[ReadCase]) -> NDArray[np.int64]:
 
 
 def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
-    """Return by context field 1 where it is an argument in a case (parameters, cases)."""
+    """Return for each context field an array: 1 where a case uses it (parameters, cases)."""
     uses: dict[str, Array] = {}
     for row, (message, steps) in enumerate(cases):
         for argument in chain.from_iterable(step.arguments for step in steps):
@@ -302,9 +302,9 @@ def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
 
 
 def case_fields(schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]) -> Array:
-    """Return 1 where cases use the messages' context fields (cases, parameters, n, fields)."""
-    width = _axis_length(message.fields for message in messages)
-    shape = (len(cases), len(schema.parameters), len(messages), width)
+    """Return an array: 1 where a case uses a message's field (cases, parameters, n, fields)."""
+    field_count = _axis_length(message.fields for message in messages)
+    shape = (len(cases), len(schema.parameters), len(messages), field_count)
     fields = np.zeros(shape, dtype=np.float32)
     uses = context_uses(schema, cases)
     for row, message in enumerate(messages):
@@ -315,25 +315,25 @@ def case_fields(schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Me
 
 
 def tool_sequences(cases: Sequence[ReadCase], end: int) -> Array:
-    """Return the tools of each case, then the number ``end``, then -1 (cases, CASE_STEPS)."""
-    sequences = np.full((len(cases), CASE_STEPS), -1, dtype=np.int64)
+    """Return each case's tools, then ``end``, padded with -1 (cases, SEQUENCE_LENGTH)."""
+    sequences = np.full((len(cases), SEQUENCE_LENGTH), -1, dtype=np.int64)
     for row, (_, steps) in enumerate(cases):
-        tools = [*(step.tool for step in steps), end][:CASE_STEPS]
+        tools = [*(step.tool for step in steps), end][:SEQUENCE_LENGTH]
         sequences[row, : len(tools)] = tools
     return sequences
 
 
 def number_arrays(messages: Sequence[Message], words: int) -> tuple[Array, Array, Array]:
-    """Return the messages' numbers: weights over words, features, and False for padding.
+    """Return weights over words, features and a padding mask of the messages' numbers.
 
     Returns:
         (n, numbers, words), (n, numbers, 3), (n, numbers). The features are the scaled logarithm,
-        and 1 for a fraction and for a number in digits.
+        1 for a fraction, and 1 for a number in digits. The mask is False for padding.
     """
-    width = _axis_length(message.numbers for message in messages)
-    weights = np.zeros((len(messages), width, words), dtype=np.float32)
-    features = np.zeros((len(messages), width, 3), dtype=np.float32)
-    exists = np.zeros((len(messages), width), dtype=bool)
+    number_count = _axis_length(message.numbers for message in messages)
+    weights = np.zeros((len(messages), number_count, words), dtype=np.float32)
+    features = np.zeros((len(messages), number_count, 3), dtype=np.float32)
+    present = np.zeros((len(messages), number_count), dtype=bool)
     for row, message in enumerate(messages):
         for column, number in enumerate(message.numbers):
             end = number.last + 1
@@ -341,5 +341,5 @@ def number_arrays(messages: Sequence[Message], words: int) -> tuple[Array, Array
             starts_with_digit = message.text(number.first, number.first)[0].isdigit()
             magnitude = np.log1p(abs(number.value)) / 4
             features[row, column] = (magnitude, number.value % 1 != 0, starts_with_digit)
-            exists[row, column] = True
-    return weights, features, exists
+            present[row, column] = True
+    return weights, features, present

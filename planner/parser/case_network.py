@@ -1,4 +1,4 @@
-"""Votes of cases for a toolbox's nodes, weighted by the similarity of messages, for training."""
+"""The torch module that computes plan cases' votes, weighted by the similarity of messages."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from casewright.planner.parser.layers_network import perceptron
 from casewright.planner.parser.plan_reading import KIND_COUNT
 
 #: Dimension of the keys by which messages are compared.
-KEY = 128
-#: Score of masked cases.
-MASKED = -1e4
+KEY_SIZE = 128
+MASKED_SCORE = -1e4
 
 
 class Cases(nn.Module):
-    """Computes weights of cases, and their votes: states of ``size`` from those of ``encoder``."""
+    """Computes plan cases' weights and votes; ``encoder`` and ``size`` are sizes of states."""
 
     def __init__(self, encoder: int, size: int) -> None:
         super().__init__()
-        self.key = nn.Linear(encoder, KEY, bias=False)
-        self.sharpness = nn.Parameter(torch.tensor(2.5))  # Log of the factor of a cosine.
-        self.nothing = nn.Parameter(torch.tensor(0.4))  # The cosine that stands for no case.
+        self.key = nn.Linear(encoder, KEY_SIZE, bias=False)
+        self.sharpness = nn.Parameter(torch.tensor(2.5))  # Logarithm of the cosines' factor.
+        self.nothing = nn.Parameter(torch.tensor(0.4))  # Cosine of a virtual case without votes.
         self.vector, self.span = nn.Linear(encoder, size), nn.Linear(encoder, size)
         self.tool, self.parameter = perceptron(4, 32, size), perceptron(KIND_COUNT + 1, 32, size)
         self.choice, self.field = perceptron(2, 16, size), perceptron(2, 16, size)
@@ -32,72 +31,74 @@ class Cases(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def keys(self, vectors: Tensor) -> Tensor:
-        """Return the messages' keys (n, KEY), unit vectors."""
+        """Return the messages' keys (n, KEY_SIZE), unit vectors."""
         return functional.normalize(self.key(vectors).float(), dim=-1)
 
     def forward(self, keys: Tensor, cases: CaseData, allowed: Tensor) -> Votes[Tensor]:
-        """Return votes for messages.
+        """Return the cases' votes for n messages.
 
         Args:
-            keys: Keys of the messages (n, KEY).
+            keys: Keys of the messages (n, KEY_SIZE).
             allowed: True for the cases that each message may use (n, cases).
         """
         cosines = keys @ cases.keys.T
-        scores = (cosines * self.sharpness.exp()).masked_fill(~allowed, MASKED)
-        nothing = (self.nothing * self.sharpness.exp()).expand(len(scores), 1)
-        weights = torch.cat([scores, nothing], 1).softmax(-1)[:, :-1]
+        scores = (cosines * self.sharpness.exp()).masked_fill(~allowed, MASKED_SCORE)
+        virtual = (self.nothing * self.sharpness.exp()).expand(len(scores), 1)
+        weights = torch.cat([scores, virtual], 1).softmax(-1)[:, :-1]
         usable = allowed[:, None] & (cases.calls.T[None] > 0)
-        # Weights of the cases that call a tool, among these cases (n, tools, cases).
-        by_tool = scores[:, None].masked_fill(~usable, MASKED).softmax(-1) * usable
+        # For each tool, the normalised weights of the cases that call it (n, tools, cases).
+        tool_weights = scores[:, None].masked_fill(~usable, MASKED_SCORE).softmax(-1) * usable
         best_cosine = cosines[:, None].masked_fill(~usable, -1).amax(-1)
-        weight = torch.einsum("nc,ct->nt", weights, cases.calls)
+        total_weight = torch.einsum("nc,ct->nt", weights, cases.calls)
         # The divisors bring both logarithms to about the range of the other measures.
         log_count = torch.log1p(usable.sum(-1).float()) / 3
-        tools = torch.stack([weight, best_cosine, log_count, torch.log(weight + 0.02) / 4], -1)
-        by_parameter = by_tool[:, cases.tool_of]
-        kinds = torch.einsum("npc,cpk->npk", by_parameter, cases.kinds)
+        log_weight = torch.log(total_weight + 0.02) / 4
+        measures = torch.stack([total_weight, best_cosine, log_count, log_weight], -1)
+        parameter_weights = tool_weights[:, cases.tool_of]
+        kinds = torch.einsum("npc,cpk->npk", parameter_weights, cases.kinds)
         kinds = torch.cat([kinds, log_count[:, cases.tool_of, None]], -1)
-        by_choice = by_parameter[:, cases.parameter_of]
-        choices = torch.einsum("nqc,cq->nq", by_choice, cases.choices)
-        fields = torch.einsum("npc,cpf->npf", by_parameter, cases.fields)
-        context = torch.einsum("npc,cpnx->npx", by_parameter, cases.context)
+        choice_weights = parameter_weights[:, cases.parameter_of]
+        choices = torch.einsum("nqc,cq->nq", choice_weights, cases.choices)
+        fields = torch.einsum("npc,cpf->npf", parameter_weights, cases.fields)
+        context = torch.einsum("npc,cpnx->npx", parameter_weights, cases.context)
         states = [
-            self.tool(tools) + by_tool.to(cases.vectors.dtype) @ self.vector(cases.vectors),
-            self.parameter(kinds) + self._spans(by_parameter, cases),
+            self.tool(measures) + tool_weights.to(cases.vectors.dtype) @ self.vector(cases.vectors),
+            self.parameter(kinds) + self._mean_spans(parameter_weights, cases),
             self.choice(with_sign(choices)),
             self.field(with_sign(fields.amax(1))),
         ]
-        return Votes(torch.cat(states, 1), weights, tools, kinds, choices, fields, context)
+        return Votes(torch.cat(states, 1), weights, measures, kinds, choices, fields, context)
 
-    def _spans(self, by_parameter: Tensor, cases: CaseData) -> Tensor:
-        """Return the mean vector of each parameter's spans in the cases (n, parameters, size)."""
-        of_parameter = cases.span_parameter[None] == torch.arange(by_parameter.shape[1])[:, None]
-        weights = by_parameter[:, :, cases.span_case] * of_parameter
+    def _mean_spans(self, parameter_weights: Tensor, cases: CaseData) -> Tensor:
+        """Return the weighted mean of each parameter's span vectors (n, parameters, size)."""
+        matches = cases.span_parameter[None] == torch.arange(parameter_weights.shape[1])[:, None]
+        weights = parameter_weights[:, :, cases.span_case] * matches
         weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-6)
         means: Tensor = weights.to(cases.spans.dtype) @ self.span(cases.spans)
         return means
 
 
 def with_sign(votes: Tensor) -> Tensor:
-    """Return pairs of a vote and its sign, 1 if positive, else 0 (…, 2), for votes (…)."""
+    """Return each vote with a flag, 1 if the vote is positive (…, 2), for votes (…)."""
     return torch.stack([votes, (votes > 0).float()], -1)
 
 
-def continued(cases: CaseData, weights: Tensor, previous_tools: Tensor, tools: int) -> Tensor:
+def next_tool_votes(cases: CaseData, weights: Tensor, previous_tools: Tensor, tools: int) -> Tensor:
     """Return the cases' votes for each next tool and for the end (n, places, tools + 1, 4).
 
-    The four measures are the weight of the cases that continue the same first tools in this way,
-    its share, the weight of the cases in which the tool follows the previous one, and its share.
+    Two measures are the weight of the cases that begin with the same tools and continue with this
+    one, and its share. Two are the weight of the cases in which this tool follows the previous one
+    at any place, and its share.
 
     Args:
         weights: Weights of the cases (n, cases).
-        previous_tools: The tool before each place (n, places): first the start, -1 after the plan.
-        tools: How many tools there are, which is also the number of the start and of the end.
+        previous_tools: Tool before each place (n, places): first ``tools``, after the end -1.
+        tools: Number of tools; as an index, it stands for a plan's start and end.
     """
     places = previous_tools.shape[1]
     count = cases.sequences.shape[0]
     matching = torch.ones(len(previous_tools), count, dtype=torch.bool)
-    votes_by_place = []
+    measures_by_place = []
     for place in range(places):
         if place:
             same_tool = cases.sequences[None, :, min(place, cases.sequences.shape[1]) - 1]
@@ -110,6 +111,6 @@ def continued(cases: CaseData, weights: Tensor, previous_tools: Tensor, tools: i
         following_pairs = cases.pairs[:, previous_tools[:, place]].transpose(0, 1)
         pairs = torch.einsum("nc,nct->nt", weights, following_pairs)
         pair_total = pairs.sum(-1, keepdim=True)
-        shares = [votes, votes / (total + 0.05), pairs, pairs / (pair_total + 0.05)]
-        votes_by_place.append(torch.stack(shares, -1))
-    return torch.stack(votes_by_place, 1)
+        measures = [votes, votes / (total + 0.05), pairs, pairs / (pair_total + 0.05)]
+        measures_by_place.append(torch.stack(measures, -1))
+    return torch.stack(measures_by_place, 1)

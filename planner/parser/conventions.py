@@ -1,4 +1,4 @@
-"""Conventions of a toolbox's plan cases: the ends of spans, and digits as text or number."""
+"""Applies conventions of plan cases to plans: the ends of spans, and digits as numbers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from casewright.planner.parser.plan_reading import NUMBER, SPAN, Argument, ReadS
 from casewright.planner.parser.schema import Schema
 from casewright.tools import Parameter, Source
 
-#: Minimum number of plan cases with a word at the end of a span or beside it, and minimum share of
-#: these that agree.
-MIN_CASES, AGREEING = 4, 0.8
+#: Minimum number of plan cases with a word at the end of a span or beside it.
+MIN_CASES = 4
+#: Minimum share of these cases that include the word, or that leave it out.
+MIN_AGREEMENT = 0.8
 _DIGITS = re.compile("[1-9][0-9]{0,14}")
-#: A parameter whose values are names, although they may consist of digits.
+#: Parts of names and descriptions of parameters whose digits are codes, not quantities.
 _CODE = re.compile(
     r"code|numbers?\b|\bn[or]\b|number$|zip|post|phone|isbn|sku|\bpin\b|\bid\b|identifier|serial",
     re.IGNORECASE,
@@ -26,18 +27,18 @@ _CODE = re.compile(
 
 
 class CaseConventions:
-    """Changes the arguments of a plan as the plan cases, and the tools' examples, have them.
+    """Adapts a plan's arguments to the conventions of plan cases and of the tools' examples.
 
-    The network reads few conventions from cases: it was trained to leave articles out, and keeps
-    to this whatever a domain's annotated messages do.
+    The network adopts few conventions of plan cases: it leaves articles out, as in its training,
+    even if a domain's annotated messages include them.
     """
 
     def __init__(self, schema: Schema, cases: Sequence[ReadCase]) -> None:
         self._schema = schema
-        #: By end (first, last word): the numbers of cases with a word inside and outside of spans.
+        #: For a span's start and end, the numbers of cases with a word inside and outside of it.
         self._inside: tuple[Counter[str], Counter[str]] = Counter(), Counter()
         self._outside: tuple[Counter[str], Counter[str]] = Counter(), Counter()
-        #: Parameters that a case gives digits as a text.
+        #: Parameters whose argument is a text of digits in some case.
         self._digit_texts: set[int] = set()
         for message, steps in cases:
             words = _words(message)
@@ -46,38 +47,30 @@ class CaseConventions:
                 spans.add(argument.spans[0])
                 if _DIGITS.fullmatch(message.text(*argument.spans[0])):
                     self._digit_texts.add(argument.parameter)
-            # A single word is the whole value: it says nothing of the words at a value's ends.
-            longer = [(first, last) for first, last in spans if first < last]
-            self._inside[0].update({words[first] for first, _ in longer})
-            self._inside[1].update({words[last] for _, last in longer})
+            # A span of a single word does not show which words a value begins or ends with.
+            long_spans = [(first, last) for first, last in spans if first < last]
+            self._inside[0].update({words[first] for first, _ in long_spans})
+            self._inside[1].update({words[last] for _, last in long_spans})
             self._outside[0].update({words[first - 1] for first, _ in spans if first})
             self._outside[1].update({words[last + 1] for _, last in spans if last + 1 < len(words)})
 
-    def applied(self, steps: Sequence[ReadStep], message: Message) -> tuple[ReadStep, ...]:
-        """Return the steps of a message's plan with these conventions."""
+    def apply(self, steps: Sequence[ReadStep], message: Message) -> tuple[ReadStep, ...]:
+        """Return the steps of a message's plan, adapted to the conventions."""
         words = _words(message)
-        covered = {
-            word
-            for step in steps
-            for argument in step.arguments
-            if argument.kind == SPAN
-            for word in range(argument.spans[0][0], argument.spans[0][1] + 1)
-        }
-        changed = []
+        spans = [a.spans[0] for step in steps for a in step.arguments if a.kind == SPAN]
+        span_words = {word for first, last in spans for word in range(first, last + 1)}
+        adapted = []
         for step in steps:
-            arguments = [
-                self._changed(argument, message, words, covered)
-                if argument.kind == SPAN
-                else argument
-                for argument in step.arguments
-            ]
-            changed.append(replace(step, arguments=tuple(arguments)))
-        return tuple(changed)
+            arguments = (self._adapt(a, message, words, span_words) for a in step.arguments)
+            adapted.append(replace(step, arguments=tuple(arguments)))
+        return tuple(adapted)
 
-    def _changed(
-        self, argument: Argument, message: Message, words: Sequence[str], covered: set[int]
+    def _adapt(
+        self, argument: Argument, message: Message, words: Sequence[str], span_words: set[int]
     ) -> Argument:
-        """Return an argument that is a span with moved ends, or as a number."""
+        """Return an argument; a span gets adapted ends or becomes a number."""
+        if argument.kind != SPAN:
+            return argument
         first, last = argument.spans[0]
         parameter = self._schema.parameters[argument.parameter][1]
         if _takes_numbers(parameter) and argument.parameter not in self._digit_texts:
@@ -85,22 +78,22 @@ class CaseConventions:
                 is_whole = (number.first, number.last) == (first, last)
                 if is_whole and _DIGITS.fullmatch(message.text(first, last)):
                     return replace(argument, kind=NUMBER, numbers=(index,), spans=())
-        if first - 1 not in covered and self._is_inside(0, words, first - 1, message):
+        if first - 1 not in span_words and self._is_inside(0, words, first - 1, message):
             first -= 1
-        elif first < last and self._share_inside(0, words[first]) <= 1 - AGREEING:
+        elif first < last and self._share_inside(0, words[first]) <= 1 - MIN_AGREEMENT:
             first += 1
-        if last + 1 not in covered and self._is_inside(1, words, last + 1, message):
+        if last + 1 not in span_words and self._is_inside(1, words, last + 1, message):
             last += 1
-        elif first < last and self._share_inside(1, words[last]) <= 1 - AGREEING:
+        elif first < last and self._share_inside(1, words[last]) <= 1 - MIN_AGREEMENT:
             last -= 1
         return replace(argument, spans=((first, last),))
 
     def _is_inside(self, end: int, words: Sequence[str], word: int, message: Message) -> bool:
-        """Return True if the cases' spans include this word at this end, without a break."""
-        if not 0 <= word < len(words) or self._share_inside(end, words[word]) < AGREEING:
+        """Return True if cases include this word at this end, and a space joins it to the span."""
+        if not 0 <= word < len(words) or self._share_inside(end, words[word]) < MIN_AGREEMENT:
             return False
-        before = word if end == 0 else word - 1
-        gap = message.question[message.words[before][1] : message.words[before + 1][0]]
+        left = word if end == 0 else word - 1
+        gap = message.question[message.words[left][1] : message.words[left + 1][0]]
         return gap == " "
 
     def _share_inside(self, end: int, word: str) -> float:
@@ -110,7 +103,7 @@ class CaseConventions:
 
 
 def _takes_numbers(parameter: Parameter) -> bool:
-    """Return True if a parameter takes texts and numbers, and digits are likely a number."""
+    """Return True if a parameter takes texts and numbers, and digits probably mean a number."""
     name = re.sub("[_-]+", " ", parameter.name)
     is_code = _CODE.search(name) or _CODE.search(parameter.description)
     return parameter.kind == "any" and Source.NUMBER in parameter.sources and not is_code

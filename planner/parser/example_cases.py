@@ -12,7 +12,7 @@ from casewright.planner.plan import Plan, context_fields
 from casewright.tools import Toolbox
 
 #: Value of a context field of which only the name is known.
-GIVEN = "given"
+PLACEHOLDER = "given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +32,4 @@ def example_cases(toolbox: Toolbox) -> Iterator[PlanCase]:
         except PlanError:
             # Examples are not checked when tools are declared.
             continue
-        yield PlanCase(example.query, plan, dict.fromkeys(context_fields(plan), GIVEN))
+        yield PlanCase(example.query, plan, dict.fromkeys(context_fields(plan), PLACEHOLDER))

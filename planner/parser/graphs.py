@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from casewright.stores.encoders.onnx_graph import FUSED, HEAD_SIZE, Floats, Graph, Weights
 
-#: Names of the decoding layers for steps, and of the one for the arguments of a step.
+#: Names of the decoding layers of steps, and of the decoding layer of a step's arguments.
 STEPS, ARGUMENT = ("steps.0", "steps.1"), "argument.0"
 #: Keys and values (1, heads, nodes, HEAD_SIZE) of the joint states for each decoding layer, and
 #: ``present`` (1, nodes), 0 for padding.
@@ -34,20 +34,16 @@ class JointLayers:
         for number in range(self.count):
             layer, bias = f"layers.{number}", f"bias{number}"
             attended = graph.attention(states, "", heads, f"{layer}.into", bias=bias)
-            states, residual = graph.residual(
-                residual, attended, f"{layer}.out", f"{layer}.norm_after"
-            )
+            norm = f"{layer}.norm_after"
+            states, residual = graph.residual(residual, attended, f"{layer}.out", norm)
             inner = graph.gelu(states, f"{layer}.forward_layer.0")
             layer = f"{layer}.forward_layer.2"
             states, residual = graph.residual(residual, inner, layer, norms[number + 1])
         memory = graph.linear(states, *(f"{name}.memory" for name in (*STEPS, ARGUMENT)))
-        memory = graph.node(
-            "Transpose", graph.reshape(memory, -1, 6, heads, HEAD_SIZE), perm=[1, 2, 0, 3]
-        )
-        biases = [f"bias{number}" for number in range(self.count)]
-        self._session = graph.session(
-            dict.fromkeys(["states", *biases], np.float32), states, memory
-        )
+        memory = graph.reshape(memory, -1, 6, heads, HEAD_SIZE)
+        memory = graph.node("Transpose", memory, perm=[1, 2, 0, 3])
+        inputs = ["states", *(f"bias{number}" for number in range(self.count))]
+        self._session = graph.session(dict.fromkeys(inputs, np.float32), states, memory)
 
     def __call__(
         self, states: Floats, bias: Floats, present: NDArray[np.bool_]
@@ -61,8 +57,9 @@ class JointLayers:
         """
         biases = {f"bias{number}": bias[number : number + 1] for number in range(self.count)}
         joint, memory = self._session(states=states[None], **biases)
-        parts = {name: memory[n : n + 1] for n, name in enumerate(_names(*STEPS, ARGUMENT))}
-        return joint[0], {**parts, "present": present[None].astype(np.int32)}
+        names = _kv_names(*STEPS, ARGUMENT)
+        keys_values = {name: memory[n : n + 1] for n, name in enumerate(names)}
+        return joint[0], {**keys_values, "present": present[None].astype(np.int32)}
 
 
 class Perceptrons:
@@ -86,27 +83,25 @@ class StepLayers:
         graph = Graph(weights)
         states, residual = graph.layer_norm("inputs", f"{STEPS[0]}.norms.0"), "inputs"
         for layer, after in zip(STEPS, (f"{STEPS[1]}.norms.0", "step_norm"), strict=True):
-            own = graph.affine(f"{layer}.own")
+            qkv = graph.affine(f"{layer}.own")
             heads = len(weights["step_norm.bias"]) // HEAD_SIZE
             attended = graph.node(
-                "Attention", states, *own, domain=FUSED, num_heads=heads, unidirectional=1
+                "Attention", states, *qkv, domain=FUSED, num_heads=heads, unidirectional=1
             )
             if layer == STEPS[-1]:
-                # After the last layer, only the last place is needed.
+                # The output of the last layer is needed for the last place only.
                 last = graph.node("Constant", value_ints=(-1,))
-                attended, residual = (
-                    graph.node("Gather", part, last, axis=1) for part in (attended, residual)
-                )
-            states, residual = _decoded(graph, attended, residual, layer, after, heads)
-        # With so few rows, waking a second thread takes longer than the computation.
-        self._session = graph.session(
-            {"inputs": np.float32, **_memory_inputs(*STEPS)}, states, threads=1
-        )
+                attended = graph.node("Gather", attended, last, axis=1)
+                residual = graph.node("Gather", residual, last, axis=1)
+            states, residual = _cross_attend(graph, attended, residual, layer, after, heads)
+        # One thread: for so few rows, waking a second one takes longer than the computation.
+        inputs = {"inputs": np.float32, **_memory_inputs(*STEPS)}
+        self._session = graph.session(inputs, states, threads=1)
 
     def __call__(self, inputs: Floats, memory: LayerMemory) -> Floats:
         """Return the state (n, size) after the last of the decoder's inputs (n, places, size)."""
-        parts = {name: memory[name] for name in _memory_inputs(*STEPS)}
-        return self._session(inputs=inputs, **parts)[0][:, 0]
+        keys_values = {name: memory[name] for name in _memory_inputs(*STEPS)}
+        return self._session(inputs=inputs, **keys_values)[0][:, 0]
 
 
 class ArgumentLayers:
@@ -115,37 +110,37 @@ class ArgumentLayers:
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
         heads = len(weights["argument_norm.bias"]) // HEAD_SIZE
-        inner = graph.gelu("wide", "mix.0")
-        states, residual = graph.residual("own", inner, "mix.2", f"{ARGUMENT}.norms.0")
-        own = graph.affine(f"{ARGUMENT}.own")
-        attended = graph.node("Attention", states, *own, "exists", domain=FUSED, num_heads=heads)
-        states, _ = _decoded(graph, attended, residual, ARGUMENT, "argument_norm", heads)
-        inputs = {
-            "wide": np.float32,
-            "own": np.float32,
+        inner = graph.gelu("joined", "mix.0")
+        states, residual = graph.residual("parameters", inner, "mix.2", f"{ARGUMENT}.norms.0")
+        qkv = graph.affine(f"{ARGUMENT}.own")
+        attended = graph.node("Attention", states, *qkv, "exists", domain=FUSED, num_heads=heads)
+        states, _ = _cross_attend(graph, attended, residual, ARGUMENT, "argument_norm", heads)
+        inputs: dict[str, type] = {
+            "parameters": np.float32,
+            "joined": np.float32,
             "exists": np.int32,
-            **_memory_inputs(ARGUMENT),
         }
-        self._session = graph.session(inputs, states, threads=1)
+        self._session = graph.session(inputs | _memory_inputs(ARGUMENT), states, threads=1)
 
     def __call__(
-        self, own: Floats, wide: Floats, exists: NDArray[np.bool_], memory: LayerMemory
+        self, parameters: Floats, joined: Floats, exists: NDArray[np.bool_], memory: LayerMemory
     ) -> Floats:
         """Return the states (n, parameters, size) of the arguments of n steps.
 
         Args:
-            own: States of the parameters (n, parameters, size).
-            wide: The same, concatenated with those of step and tool (n, parameters, 3 size).
+            parameters: States of the parameters (n, parameters, size).
+            joined: States of parameter, step and tool, concatenated (n, parameters, 3 size).
             exists: False for padding (n, parameters).
         """
-        parts = {name: memory[name] for name in _memory_inputs(ARGUMENT)}
-        return self._session(own=own, wide=wide, exists=exists.astype(np.int32), **parts)[0]
+        inputs = {"parameters": parameters, "joined": joined, "exists": exists.astype(np.int32)}
+        inputs |= {name: memory[name] for name in _memory_inputs(ARGUMENT)}
+        return self._session(**inputs)[0]
 
 
-def _decoded(
+def _cross_attend(
     graph: Graph, attended: str, residual: str, layer: str, after: str, heads: int
 ) -> tuple[str, str]:
-    """Add a decoding layer's part after self-attention; return its states and the residual."""
+    """Add the part of a decoding layer after self-attention; return its states and residual."""
     states, residual = graph.residual(residual, attended, f"{layer}.own_out", f"{layer}.norms.1")
     # All rows attend to the same joint states.
     query = graph.reshape(graph.linear(states, f"{layer}.query"), 1, -1, heads * HEAD_SIZE)
@@ -158,9 +153,9 @@ def _decoded(
 
 
 def _memory_inputs(*layers: str) -> dict[str, type]:
-    """Return the inputs for the decoding layers' attention to the joint states."""
-    return {**dict.fromkeys(_names(*layers), np.float32), "present": np.int32}
+    """Return the types of the inputs for the layers' attention to the joint states."""
+    return {**dict.fromkeys(_kv_names(*layers), np.float32), "present": np.int32}
 
 
-def _names(*layers: str) -> list[str]:
+def _kv_names(*layers: str) -> list[str]:
     return [f"{layer}.{part}" for layer in layers for part in ("key", "value")]

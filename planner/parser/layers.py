@@ -1,4 +1,4 @@
-"""Small layers of the plan parser in NumPy; each takes the weights with its name."""
+"""Small layers of the plan parser in NumPy; a layer's name is the prefix of its weights' names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Weights = Mapping[str, Floats]
 #: The score of padding and masked options.
-HIDDEN = np.float32(-1e4)
+MASKED_SCORE = np.float32(-1e4)
 
 
 class Linear:
@@ -22,7 +22,7 @@ class Linear:
         self._bias = weights[f"{name}.bias"]
 
     def __call__(self, states: Floats) -> Floats:
-        """Return the output for all states, in one product: each product reads all weights."""
+        """Return the output, in one product for all states, which reads the weights once."""
         flat = states.reshape(-1, states.shape[-1]) @ self._weight
         flat += self._bias
         return flat.reshape(*states.shape[:-1], flat.shape[-1])

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class JointLayer(nn.Module):
-    """Layer over words, context fields and the toolbox's nodes, with a bias for pairs of nodes."""
+    """Layer over words, context fields and toolbox nodes, with biases for pairs of nodes."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -21,26 +21,26 @@ class JointLayer(nn.Module):
 
         Args:
             related: Addends to all attention scores (1, heads, nodes, nodes).
-            links: Addends to the scores between the first nodes, words and context fields, and the
-                last nodes, context fields and the toolbox's, in both directions (n, heads, number
+            links: Addends to the scores between the first nodes (words and context fields) and the
+                last ones (context fields and toolbox nodes), in both directions (n, heads, number
                 of first nodes, number of last nodes).
             hidden: Bias for padding (n, 1, 1, nodes); see ``hidden_bias``.
         """
         query, key, value = (
-            _split(part, self.heads) for part in self.into(self.norm(states)).chunk(3, -1)
+            _split_heads(part, self.heads) for part in self.into(self.norm(states)).chunk(3, -1)
         )
         scores = query @ key.transpose(-1, -2) * float(query.shape[-1] ** -0.5) + related + hidden
         first_count, last_count = links.shape[2:]
         scores[:, :, :first_count, -last_count:] += links
         scores[:, :, -last_count:, :first_count] += links.transpose(2, 3)
         attended = scores.softmax(-1).to(value.dtype) @ value
-        states = states + self.out(_join(attended))
+        states = states + self.out(_join_heads(attended))
         output: Tensor = states + self.forward_layer(self.norm_after(states))
         return output
 
 
 class DecodingLayer(nn.Module):
-    """Layer with attention to its own input's places, and to the joint states."""
+    """Layer with self-attention, and with cross-attention to the joint states."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -54,24 +54,24 @@ class DecodingLayer(nn.Module):
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Return the layer's keys and values of joint states (n, heads, nodes, size / heads)."""
         key, value = self.memory(memory).chunk(2, -1)
-        return _split(key, self.heads), _split(value, self.heads)
+        return _split_heads(key, self.heads), _split_heads(value, self.heads)
 
     def forward(
-        self, states: Tensor, own: Tensor, memory: tuple[Tensor, Tensor], present: Tensor
+        self, states: Tensor, mask: Tensor, memory: tuple[Tensor, Tensor], present: Tensor
     ) -> Tensor:
         """Return states (n, places, size) after the layer.
 
         Args:
-            own: True where a place (row) may attend to another (n or 1, 1, places or 1, places).
+            mask: True where a place may attend to a place (n or 1, 1, places or 1, places).
             memory: Keys and values from ``keys_values``.
             present: True for joint states that are not padding (n, 1, 1, nodes).
         """
         query, key, value = (
-            _split(part, self.heads) for part in self.own(self.norms[0](states)).chunk(3, -1)
+            _split_heads(part, self.heads) for part in self.own(self.norms[0](states)).chunk(3, -1)
         )
-        states = states + self.own_out(_join(_attended(query, key, value, hidden_bias(own))))
-        query = _split(self.query(self.norms[1](states)), self.heads)
-        states = states + self.out(_join(_attended(query, *memory, hidden_bias(present))))
+        states = states + self.own_out(_join_heads(_attend(query, key, value, hidden_bias(mask))))
+        query = _split_heads(self.query(self.norms[1](states)), self.heads)
+        states = states + self.out(_join_heads(_attend(query, *memory, hidden_bias(present))))
         output: Tensor = states + self.forward_layer(self.norms[2](states))
         return output
 
@@ -95,26 +95,26 @@ def _forward_layer(size: int, dropout: float) -> nn.Sequential:
     )
 
 
-def _attended(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
+def _attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
     """Return attention outputs; plain products are faster here than torch's fused attention."""
     scores = query @ key.transpose(-1, -2) * float(query.shape[-1] ** -0.5) + bias
     return scores.softmax(-1).to(value.dtype) @ value
 
 
 def hidden_bias(present: Tensor) -> Tensor:
-    """Return a bias for attention scores: 0 where ``present`` is True, else far below 0."""
+    """Return a bias for attention scores: 0 where ``present`` is True, else -1e4."""
     return torch.zeros(present.shape).masked_fill(~present, -1e4)
 
 
-def _split(states: Tensor, heads: int) -> Tensor:
+def _split_heads(states: Tensor, heads: int) -> Tensor:
     parts: Tensor = states.unflatten(-1, (heads, -1)).transpose(1, 2)
     return parts
 
 
-def _join(states: Tensor) -> Tensor:
+def _join_heads(states: Tensor) -> Tensor:
     return states.transpose(1, 2).flatten(2)
 
 
 def masked(scores: Tensor, present: Tensor) -> Tensor:
-    """Return the scores, far below all others where ``present`` is False."""
+    """Return the scores, with -1e4 where ``present`` is False."""
     return scores.float().masked_fill(~present, -1e4)

@@ -14,17 +14,17 @@ from casewright.planner.spans import RUNS, normalized
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Maximum numbers of words and tokens of a question; a longer one is truncated.
+#: Maximum numbers of words and tokens of a question; longer questions are truncated.
 MAX_WORDS, MAX_TOKENS = 96, 160
 #: Maximum numbers of context fields, of tokens of a field, and of characters of its value.
 MAX_FIELDS, FIELD_TOKENS, VALUE_CHARACTERS = 8, 14, 48
-#: Ids of BERT's special tokens at the start of a text and after each part of it.
+#: Ids of BERT's special tokens: CLS starts a text, SEP ends each of its parts.
 CLS, SEP = 101, 102
 #: Number of features of a word, in addition to its tokens; see ``_features``.
 WORD_FEATURES = 6
 _BREAKS = frozenset(".?!;:\n")
 _QUOTES_AND_COMMA = frozenset("\"'“”«»‘’,")
-_PIECES = re.compile(r"\p{Lu}+(?!\p{Ll})|\p{Lu}?[^\W\d_\p{Lu}]+|\d+|\p{Lu}")
+_IDENTIFIER_PARTS = re.compile(r"\p{Lu}+(?!\p{Ll})|\p{Lu}?[^\W\d_\p{Lu}]+|\d+|\p{Lu}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Message:
     """A tokenised message.
 
     Attributes:
-        ids: Token ids: the question's, then the context's.
+        ids: Token ids of the question, then of the context.
         types: 0 for the question's tokens, 1 for the context's.
-        words: Start and end, in characters, of each word of the question that was not truncated.
-        word_of: The number of each token's word, or -1.
-        field_of: The number of each token's context field, or -1.
+        words: Start and end, in characters, of each word of the truncated question.
+        word_of: Index of each token's word, or -1.
+        field_of: Index of each token's context field, or -1.
         fields: Names of the context fields that have a value.
         features: Features of the words (words, WORD_FEATURES).
         numbers: The numbers that the question mentions.
@@ -66,7 +66,7 @@ class Message:
     field_stems: list[frozenset[str]]
 
     def text(self, first: int, last: int) -> str:
-        """Return the question's text from one word to another."""
+        """Return the question's text from the first to the last word."""
         return self.question[self.words[first][0] : self.words[last][1]]
 
     def find(self, text: str) -> list[tuple[int, int]]:
@@ -92,23 +92,25 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
         if word == MAX_WORDS or len(ids) == MAX_TOKENS:
             break
         ids.append(token)
-        inside = word < len(words) and words[word][0] < end and start < words[word][1]
-        word_of.append(word if inside else -1)
+        is_inside = word < len(words) and words[word][0] < end and start < words[word][1]
+        word_of.append(word if is_inside else -1)
     words = words[: max(word_of) + 1]
     ids.append(SEP)
     word_of.append(-1)
     types, field_of = [0] * len(ids), [-1] * len(ids)
     fields = [name for name, value in context.items() if value is not None][:MAX_FIELDS]
     field_stems = []
-    for number, name in enumerate(fields):
+    for field, name in enumerate(fields):
         value = str(context[name])[:VALUE_CHARACTERS]
         text = f"{' '.join(words_in(name))}: {value}"
         tokens = [*tokenizer.encode(text, add_special_tokens=False).ids[:FIELD_TOKENS], SEP]
         ids += tokens
         types += [1] * len(tokens)
-        field_of += [number] * (len(tokens) - 1) + [-1]
+        field_of += [field] * (len(tokens) - 1) + [-1]
         word_of += [-1] * len(tokens)
         field_stems.append(frozenset(map(stem, words_in(value))))
+    features, numbers = _features(question, words), _numbers(question, words)
+    stems = [stem(question[start:end]) for start, end in words]
     return Message(
         question,
         ids,
@@ -117,16 +119,16 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
         word_of,
         field_of,
         fields,
-        _features(question, words),
-        _numbers(question, words),
-        [stem(question[start:end]) for start, end in words],
+        features,
+        numbers,
+        stems,
         field_stems,
     )
 
 
 def words_in(text: str) -> list[str]:
     """Return the words of a text or an identifier: ``findTrain_id`` has find, train and id."""
-    return [piece.casefold() for piece in _PIECES.findall(text)]
+    return [part.casefold() for part in _IDENTIFIER_PARTS.findall(text)]
 
 
 def stem(word: str) -> str:
@@ -160,9 +162,9 @@ def _features(question: str, words: Sequence[tuple[int, int]]) -> list[list[floa
 def _numbers(question: str, words: Sequence[tuple[int, int]]) -> list[Number]:
     numbers = []
     for mention in number_mentions(question):
-        overlapping = [
-            w for w, (start, end) in enumerate(words) if start < mention.end and mention.start < end
+        mention_words = [
+            n for n, (start, end) in enumerate(words) if start < mention.end and mention.start < end
         ]
-        if overlapping:
-            numbers.append(Number(mention.value, overlapping[0], overlapping[-1]))
+        if mention_words:
+            numbers.append(Number(mention.value, mention_words[0], mention_words[-1]))
     return numbers

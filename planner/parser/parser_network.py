@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from casewright.planner.parser.arrays import LINKS, CaseData, Votes
-from casewright.planner.parser.case_network import Cases, continued, with_sign
+from casewright.planner.parser.arrays import LINK_CHANNELS, CaseData, Votes
+from casewright.planner.parser.case_network import Cases, next_tool_votes, with_sign
 from casewright.planner.parser.layers_network import (
     DecodingLayer,
     JointLayer,
@@ -24,22 +24,22 @@ from casewright.planner.parser.plan_reading import (
     CHOICE,
     CONTEXT,
     KIND_COUNT,
-    LONGEST,
+    MAX_RESULTS,
+    MAX_SPAN_WORDS,
     PLACES,
-    PLAIN,
-    RESULTS,
+    PLAIN_COUNT,
     STEP,
 )
 from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
 
-#: Size of all states except the encoder's; number of attention heads; number of joint layers.
+#: Size of all states but the encoder's, number of attention heads, number of joint layers.
 SIZE, HEADS, LAYERS = 256, 8, 3
-#: Texts in a batch of the encoder: ``SMALL_BATCH`` if there are at most 24 texts, else ``BATCH``.
+#: Texts in a batch of the encoder: ``SMALL_BATCH`` for at most 24 texts, else ``BATCH``.
 SMALL_BATCH, BATCH = 4, 10
 
 
 @dataclass(slots=True)
-class Encoded:
+class EncodedMessages:
     """Encoded messages; width is the encoder's hidden size.
 
     Attributes:
@@ -47,7 +47,7 @@ class Encoded:
         fields: States of context fields (n, fields, width).
         features: Features of words (n, words, WORD_FEATURES).
         vectors: Mean states of the questions (n, width).
-        keys: Keys by which messages are compared (n, case_network.KEY).
+        keys: Keys by which messages are compared (n, case_network.KEY_SIZE).
     """
 
     words: Tensor
@@ -67,6 +67,7 @@ class Memory:
         word_count: Number of the words' nodes.
         field_count: Number of the context fields' nodes.
         sizes: Numbers of tools, parameters, choices and result fields.
+        votes, cases: The plan cases' votes, and the plan cases.
         keys_values: Keys and values of the states, for each decoding layer.
     """
 
@@ -101,8 +102,8 @@ class Memory:
 class ParserNetwork(nn.Module):
     """Encoder, joint layers and decoder of the plan parser.
 
-    ``rows`` has the index of the message in ``memory`` to which each item (a step or an argument)
-    belongs, and ``places`` the index of its step. Without rows, item i belongs to message i.
+    Methods take steps or arguments of several messages: ``rows`` has each one's message (an index
+    into ``memory``), ``places`` its step. Without rows, item i belongs to message i.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
@@ -113,9 +114,9 @@ class ParserNetwork(nn.Module):
         width = int(encoder.config.hidden_size)
         self.encoder = encoder
         self.depth = len(encoder.encoder.layer)
-        #: Number of the encoder's frozen layers, the first ones: all, unless a training sets fewer.
+        #: Number of the encoder's first layers that are frozen: all, unless a training sets fewer.
         self.frozen = self.depth
-        #: Replaces ``lower`` in a training that caches the states after the frozen layers.
+        #: Replacement of ``lower`` for a training that caches the states after the frozen layers.
         self.cached_lower: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
         self.word, self.field = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
         self.node = nn.ModuleList([nn.Linear(width, SIZE) for _ in range(4)])
@@ -126,7 +127,7 @@ class ParserNetwork(nn.Module):
         self.node_type = nn.Embedding(6, SIZE)
         self.cases = Cases(width, SIZE)
         self.relation = nn.Embedding(RELATIONS, LAYERS * HEADS)
-        self.link = nn.Linear(LINKS, LAYERS * HEADS, bias=False)
+        self.link = nn.Linear(LINK_CHANNELS, LAYERS * HEADS, bias=False)
         nn.init.zeros_(self.relation.weight)
         nn.init.constant_(self.link.weight, 0.5)
         self.layers = nn.ModuleList([JointLayer(SIZE, HEADS, dropout) for _ in range(LAYERS)])
@@ -135,7 +136,7 @@ class ParserNetwork(nn.Module):
         self.place = nn.Embedding(PLACES + 1, SIZE)
         self.distance = nn.Embedding(PLACES + 1, SIZE)
         self.kind = nn.Embedding(KIND_COUNT, SIZE)
-        self.index = nn.Embedding(RESULTS, SIZE)
+        self.index = nn.Embedding(MAX_RESULTS, SIZE)
         for table in (self.node_type, self.place, self.distance, self.kind, self.index):
             nn.init.normal_(table.weight, std=0.05)
         # Maps of the states of an argument's target nodes, and of its parameter's state.
@@ -155,25 +156,25 @@ class ParserNetwork(nn.Module):
         self.choice_votes, self.context_votes = perceptron(2, 16, 1), perceptron(4, 16, 1)
         self.field_votes = perceptron(4, 16, 1)
         # Logits of the index of the result that an argument refers to.
-        self.which = nn.Linear(SIZE, RESULTS)
+        self.which = nn.Linear(SIZE, MAX_RESULTS)
         self.span_first, self.span_last = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
         self.span_join = nn.Linear(SIZE, 64)
         self.span_ends = nn.ModuleList([nn.Linear(SIZE, 64) for _ in range(2)])
-        self.length = nn.Parameter(torch.zeros(LONGEST))  # Biases of the spans' lengths.
+        self.length = nn.Parameter(torch.zeros(MAX_SPAN_WORDS))  # Biases of the spans' lengths.
         self.number_key = nn.Linear(SIZE, SIZE)
         self.number_features = nn.Sequential(nn.Linear(3, 32), nn.GELU(), nn.Linear(32, SIZE))
 
-    def _encoded(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+    def _token_states(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Return the encoder's token states (n, tokens, width)."""
         states = (self.cached_lower or self.lower)(ids, mask, types)
-        return self._layers(states, mask, self.frozen, None) if self.frozen < self.depth else states
+        return self._run(states, mask, self.frozen, None) if self.frozen < self.depth else states
 
     def lower(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Return token states (n, tokens, width) after the frozen layers."""
         states = self.encoder.embeddings(input_ids=ids, token_type_ids=types)
-        return self._layers(states, mask, 0, self.frozen)
+        return self._run(states, mask, 0, self.frozen)
 
-    def _layers(self, states: Tensor, mask: Tensor, first: int, stop: int | None) -> Tensor:
+    def _run(self, states: Tensor, mask: Tensor, first: int, stop: int | None) -> Tensor:
         """Return states after layers ``first:stop``, computed in batches of similar lengths."""
         lengths = mask.sum(-1)
         order = lengths.argsort()
@@ -187,18 +188,19 @@ class ParserNetwork(nn.Module):
             outputs.append(nn.functional.pad(batch, (0, 0, 0, mask.shape[1] - width)))
         return torch.cat(outputs)[order.argsort()]
 
-    def encode_messages(self, arrays: dict[str, Tensor]) -> Encoded:
+    def encode_messages(self, arrays: dict[str, Tensor]) -> EncodedMessages:
         """Encode messages; see ``arrays.message_arrays``."""
-        states = self._encoded(arrays["ids"], arrays["mask"], arrays["types"])
+        states = self._token_states(arrays["ids"], arrays["mask"], arrays["types"])
         weights = (arrays["mask"] * (arrays["types"] == 0)).to(states.dtype)
         vectors = (weights[:, None] @ states)[:, 0] / weights.sum(-1, keepdim=True)
         words = arrays["words"].to(states.dtype) @ states
         fields = arrays["fields"].to(states.dtype) @ states
-        return Encoded(words, fields, arrays["features"], vectors, self.cases.keys(vectors))
+        return EncodedMessages(words, fields, arrays["features"], vectors, self.cases.keys(vectors))
 
     def encode_toolbox(self, arrays: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> Tensor:
         """Return the states of a toolbox's nodes (nodes, SIZE); see ``arrays.card_arrays``."""
-        states = self._encoded(arrays["ids"], arrays["mask"], torch.zeros_like(arrays["ids"]))
+        ids = arrays["ids"]
+        states = self._token_states(ids, arrays["mask"], torch.zeros_like(ids))
         flat = states.flatten(0, 1)
         parts = (arrays["nodes"].to(flat.dtype) @ flat).split(list(sizes))
         nodes = [layer(part) for layer, part in zip(self.node, parts, strict=True)]
@@ -206,12 +208,12 @@ class ParserNetwork(nn.Module):
         nodes[0] = nodes[0] + self.example(arrays["examples"].to(flat.dtype) @ flat)
         nodes[1] = nodes[1] + self.parameter_features(arrays["parameters"])
         types = torch.arange(2, 6).repeat_interleave(torch.tensor(sizes))
-        joined: Tensor = torch.cat(nodes) + self.node_type(types)
-        return joined
+        node_states: Tensor = torch.cat(nodes) + self.node_type(types)
+        return node_states
 
     def join(
         self,
-        encoded: Encoded,
+        encoded: EncodedMessages,
         nodes: Tensor,
         sizes: tuple[int, int, int, int],
         pairs: dict[str, Tensor],
@@ -237,7 +239,7 @@ class ParserNetwork(nn.Module):
             ],
             1,
         )
-        # Biases of attention scores in the shapes of ``JointLayer``, with a first axis of layers.
+        # The biases have a first axis of layers; ``JointLayer`` takes one layer's part.
         related = self.relation(pairs["relations"]).permute(2, 0, 1)
         related = related.unflatten(0, (LAYERS, 1, HEADS))
         links = self.link(pairs["links"]).permute(3, 0, 1, 2)
@@ -245,26 +247,20 @@ class ParserNetwork(nn.Module):
         hidden = hidden_bias(pairs["present"][:, None, None])
         for index, layer in enumerate(self.layers):
             states = layer(states, related[index], links[index], hidden)
-        return Memory(
-            self.norm(states),
-            pairs["present"],
-            encoded.words.shape[1],
-            encoded.fields.shape[1],
-            sizes,
-            votes,
-            cases,
-        )
+        states, present = self.norm(states), pairs["present"]
+        word_count, field_count = encoded.words.shape[1], encoded.fields.shape[1]
+        return Memory(states, present, word_count, field_count, sizes, votes, cases)
 
     def step_inputs(
-        self, memory: Memory, rows: Tensor, tools: Tensor, places: Tensor, taken: Tensor
+        self, memory: Memory, rows: Tensor, tools: Tensor, places: Tensor, argument_means: Tensor
     ) -> Tensor:
         """Return decoder inputs that represent steps, to predict the next step (steps, SIZE).
 
         Args:
-            taken: Mean of the ``argument_embeddings`` of each step's arguments (steps, SIZE).
+            argument_means: Mean ``argument_embeddings`` of each step's arguments (steps, SIZE).
         """
         called = memory.states_of("tools")[rows, tools]
-        inputs: Tensor = called + taken + self.place(places + 1)
+        inputs: Tensor = called + argument_means + self.place(places + 1)
         return inputs
 
     def argument_embeddings(
@@ -292,7 +288,7 @@ class ParserNetwork(nn.Module):
         return embeddings
 
     def decode(self, memory: Memory, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return a state (n, places, SIZE) for the step at each place.
+        """Return a state (n, places, SIZE) for the step at each place of the plans.
 
         Args:
             inputs: The decoder's inputs: ``start``, then ``step_inputs`` (n, places, SIZE).
@@ -313,9 +309,8 @@ class ParserNetwork(nn.Module):
 
         Args:
             decoded: States from ``decode``.
-            previous_tools: The tool before each place; see ``continued``.
+            previous_tools: Tool before each place; see ``next_tool_votes``.
         """
-        count = memory.sizes[0]
         states = memory.states_of("tools")
         votes, weights = memory.votes.tools, memory.votes.weights
         if rows is not None:
@@ -323,26 +318,27 @@ class ParserNetwork(nn.Module):
         end = self.end[None, None].expand(len(states), 1, -1)
         keys = self.tool_key(torch.cat([states, end.to(states.dtype)], 1))
         logits = dots(self.tool_query(decoded), keys)
-        vote_scores = self.tool_votes(votes).transpose(1, 2)
-        following = continued(memory.cases, weights, previous_tools, count)
-        logits = logits + self.next_votes(following)[..., 0]
-        total: Tensor = logits + nn.functional.pad(vote_scores, (0, 1))
-        return total
+        measures = next_tool_votes(memory.cases, weights, previous_tools, memory.sizes[0])
+        logits = logits + self.next_votes(measures)[..., 0]
+        tool_scores = self.tool_votes(votes).transpose(1, 2)
+        total_logits: Tensor = logits + nn.functional.pad(tool_scores, (0, 1))
+        return total_logits
 
     def argument_states(
         self, memory: Memory, states: Tensor, rows: Tensor, tools: Tensor, parameters: Tensor
     ) -> Tensor:
-        """Return a state (steps, parameters, SIZE) for each argument of steps.
+        """Return a state (steps, parameters, SIZE) for each argument of the steps.
 
         Args:
             states: States of the steps (steps, SIZE).
             parameters: Parameters of the steps' tools, padded with -1 (steps, parameters).
         """
         exists = parameters >= 0
-        slots = memory.states_of("parameters")[rows[:, None], parameters.clamp(min=0)]
-        step_states = states[:, None].expand_as(slots)
-        tool = memory.states_of("tools")[rows, tools][:, None].expand_as(slots)
-        mixed = self.mix(torch.cat([slots, step_states, tool], -1)) + slots
+        parameter_states = memory.states_of("parameters")[rows[:, None], parameters.clamp(min=0)]
+        step_states = states[:, None].expand_as(parameter_states)
+        tool_states = memory.states_of("tools")[rows, tools][:, None].expand_as(parameter_states)
+        joined = torch.cat([parameter_states, step_states, tool_states], -1)
+        mixed = self.mix(joined) + parameter_states
         present = memory.present[rows][:, None, None]
         for layer in self.argument:
             assert isinstance(layer, DecodingLayer)
@@ -359,14 +355,14 @@ class ParserNetwork(nn.Module):
         places: Tensor,
         likeness: tuple[Tensor, Tensor],
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return logits of every option of each argument.
+        """Return the logits of each argument's options.
 
         Args:
             states: States of the arguments (arguments, SIZE).
             likeness: ``arrays.name_likeness`` and ``arrays.field_likeness``.
 
         Returns:
-            Kinds that point to no node (arguments, PLAIN), choices (arguments, choices), context
+            Plain kinds (arguments, PLAIN_COUNT), choices (arguments, choices), context
             fields (arguments, fields), result fields by step (arguments, PLACES, result fields).
         """
         votes = memory.votes
@@ -389,37 +385,36 @@ class ParserNetwork(nn.Module):
         distances = (places[:, None] - torch.arange(PLACES)).clamp(min=0, max=PLACES)
         step = dots(query, self.place.weight[None, 1:] + self.distance(distances))[:, 0]
         return (
-            kind_logits[:, :PLAIN],
+            kind_logits[:, :PLAIN_COUNT],
             choice + kind_logits[:, CHOICE, None],
             context + kind_logits[:, CONTEXT, None],
             result[:, None] + step[..., None] + kind_logits[:, None, None, STEP],
         )
 
     def span_logits(self, memory: Memory, states: Tensor, rows: Tensor) -> Tensor:
-        """Return logits (arguments, words, LONGEST) of spans, by first word and length - 1."""
+        """Return logits of spans (arguments, first words, MAX_SPAN_WORDS), by length - 1."""
         words = memory.states[:, : memory.word_count]
         query = states[:, None]
         first_scores = dots(query, self.span_first(words)[rows])[:, 0]
         last_scores = dots(query, self.span_last(words)[rows])[:, 0]
         first_keys, last_keys = (layer(words)[rows] for layer in self.span_ends)
         joined = self.span_join(states)[:, None] * first_keys
-        # Divided by the root of the size of these keys, 64.
+        # The divisor is the root of the keys' size, 64.
         products = (joined @ last_keys.transpose(1, 2)).float() / 8
         pairs = first_scores[:, :, None] + last_scores[:, None] + products
         first = torch.arange(memory.word_count)[:, None]
-        last = first + torch.arange(LONGEST)
+        last = first + torch.arange(MAX_SPAN_WORDS)
         clamped = last.clamp(max=memory.word_count - 1)
         present = memory.present[:, : memory.word_count][rows][:, clamped]
         return masked(pairs[:, first, clamped] + self.length, present & (last < memory.word_count))
 
     def number_logits(
-        self, memory: Memory, states: Tensor, weights: Tensor, facts: Tensor, rows: Tensor
+        self, memory: Memory, states: Tensor, weights: Tensor, features: Tensor, rows: Tensor
     ) -> Tensor:
         """Return logits (arguments, numbers) of the message's numbers.
 
-        ``weights`` and ``facts`` are the numbers' weights and features; see
-        ``arrays.number_arrays``.
+        ``weights`` and ``features`` are those of ``arrays.number_arrays``.
         """
         pooled = weights.to(memory.states.dtype) @ memory.states[:, : memory.word_count]
-        keys = self.number_key(pooled) + self.number_features(facts)
+        keys = self.number_key(pooled) + self.number_features(features)
         return dots(states[:, None], keys[rows])[:, 0]

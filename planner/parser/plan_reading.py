@@ -1,4 +1,4 @@
-"""Converts plans to pointers into a message and a toolbox, and back."""
+"""Converts plans into pointers to a message's words and a toolbox's nodes, and back."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from casewright.planner.parser.schema import Schema
 from casewright.planner.plan import ContextRef, Literal, Plan, QuestionRef, Step, StepRef, Value
 from casewright.tools import Parameter
 
-#: Kinds of an argument. The first six need no pointer, or point to words; the others point to a
-#: node: a choice, a context field or a result field.
+#: Kinds of an argument. The first four have no pointer; SPAN and NUMBER point to words, the last
+#: three to a node: a choice, a context field or a result field.
 OMIT, QUESTION, TRUE, FALSE, SPAN, NUMBER, CHOICE, CONTEXT, STEP = range(9)
 KIND_COUNT = 9
-#: Number of these first kinds, which have one logit each; the other kinds have one for each node.
-PLAIN = 6
+#: Number of plain kinds, OMIT to NUMBER, which have one logit; the others have one for each node.
+PLAIN_COUNT = 6
 #: Number of results of a step to which the parser can refer.
-RESULTS = 4
-#: Number of steps with embeddings, and maximum number of words of a span.
-PLACES, LONGEST = 12, 14
+MAX_RESULTS = 4
+#: Number of step positions with embeddings, and maximum number of words of a span.
+PLACES, MAX_SPAN_WORDS = 12, 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class Argument:
     """An argument as pointers into a message and a schema.
 
     Attributes:
-        parameter: Number of its parameter in the schema.
+        parameter: Index of the parameter in the schema.
         kind: One of the kinds above.
-        spans: First and last word of every occurrence of its text; in a plan that is being written,
-            of the one that was chosen.
-        numbers: Indices of the message's numbers that have its value.
-        node: Number of its choice, context field or result field.
-        step: The step to which it refers, counted from 0.
+        spans: First and last word of every occurrence of the argument's text in the message; in a
+            plan of the parser, of the chosen occurrence.
+        numbers: Indices of the message's numbers that have the argument's value.
+        node: Index of the choice, context field or result field.
+        step: Index of the step to which the argument refers.
         index: Index of the result of that step.
     """
 
@@ -54,14 +54,14 @@ class ReadStep:
     arguments: tuple[Argument, ...]
 
 
-def pointed(
+def pointed_nodes(
     argument: Argument, message: Message, schema: Schema, words: int, fields: int
 ) -> tuple[int, int]:
-    """Return the range of nodes to which an argument points, without its end; (0, 0) for none.
+    """Return the range of nodes to which an argument points, end excluded; (0, 0) for no node.
 
     Args:
-        words: Number of nodes of words, which come before those of context fields and toolbox.
-        fields: Number of nodes of context fields.
+        words: Number of the words' nodes, which come before those of context fields and toolbox.
+        fields: Number of the context fields' nodes.
     """
     if argument.kind == SPAN:
         return argument.spans[0][0], argument.spans[0][1] + 1
@@ -77,7 +77,7 @@ def pointed(
 
 
 def number_for(parameter: Parameter, number: Number) -> int | float | None:
-    """Return a number as a literal, whole ones as integers; ``None`` if no fraction is allowed."""
+    """Return a number's value, an ``int`` if it is whole; ``None`` for an inadmissible fraction."""
     if number.value == int(number.value):
         return int(number.value)
     return number.value if parameter.fits(number.value) else None
@@ -85,16 +85,16 @@ def number_for(parameter: Parameter, number: Number) -> int | float | None:
 
 def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | None:
     """Return a plan as pointers; ``None`` if a tool or the value of an argument is not found."""
-    numbers = {tool.name: number for number, tool in enumerate(schema.tools)}
-    if any(tool not in numbers for tool in plan.tools):
+    indices = {tool.name: index for index, tool in enumerate(schema.tools)}
+    if any(tool not in indices for tool in plan.tools):
         return None
-    tools = [numbers[tool] for tool in plan.tools]
+    tools = [indices[tool] for tool in plan.tools]
     steps = []
     for tool, step in zip(tools, plan.steps, strict=True):
         arguments = []
-        for slot in schema.parameters_of(tool):
-            value = step.argument(schema.parameters[slot][1].name)
-            argument = _argument(slot, value, tools, schema, message)
+        for parameter in schema.parameters_of(tool):
+            value = step.argument(schema.parameters[parameter][1].name)
+            argument = _argument(parameter, value, tools, schema, message)
             if argument is None:
                 return None
             arguments.append(argument)
@@ -103,53 +103,53 @@ def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | 
 
 
 def _argument(
-    slot: int, value: Value | None, tools: list[int], schema: Schema, message: Message
+    parameter: int, value: Value | None, tools: list[int], schema: Schema, message: Message
 ) -> Argument | None:
     match value:
         case None:
-            return Argument(slot)
+            return Argument(parameter)
         case QuestionRef():
-            return Argument(slot, QUESTION)
+            return Argument(parameter, QUESTION)
         case Literal(bool(truth)):
-            return Argument(slot, TRUE if truth else FALSE)
+            return Argument(parameter, TRUE if truth else FALSE)
         case Literal(str(text)):
-            if (slot, text) in schema.choices:
-                return Argument(slot, CHOICE, node=schema.choices.index((slot, text)))
-            spans = tuple(message.find(text)) or _closest(text, message)
-            return Argument(slot, SPAN, spans=spans) if spans else None
+            if (parameter, text) in schema.choices:
+                return Argument(parameter, CHOICE, node=schema.choices.index((parameter, text)))
+            spans = tuple(message.find(text)) or _approximate_spans(text, message)
+            return Argument(parameter, SPAN, spans=spans) if spans else None
         case Literal(number):
-            equal = tuple(n for n, mention in enumerate(message.numbers) if mention.value == number)
-            return Argument(slot, NUMBER, numbers=equal) if equal else None
+            numbers = tuple(n for n, item in enumerate(message.numbers) if item.value == number)
+            return Argument(parameter, NUMBER, numbers=numbers) if numbers else None
         case ContextRef(name) if name in message.fields:
-            return Argument(slot, CONTEXT, node=message.fields.index(name))
-        case StepRef(step, name, index) if 1 <= step <= len(tools) and index < RESULTS:
-            owner = (tools[step - 1], name)
-            if owner in schema.results:
-                node = schema.results.index(owner)
-                return Argument(slot, STEP, node=node, step=step - 1, index=index)
+            return Argument(parameter, CONTEXT, node=message.fields.index(name))
+        case StepRef(step, name, index) if 1 <= step <= len(tools) and index < MAX_RESULTS:
+            field = (tools[step - 1], name)
+            if field in schema.results:
+                node = schema.results.index(field)
+                return Argument(parameter, STEP, node=node, step=step - 1, index=index)
     return None
 
 
-def _closest(text: str, message: Message) -> tuple[tuple[int, int], ...]:
+def _approximate_spans(text: str, message: Message) -> tuple[tuple[int, int], ...]:
     """Return the span from the first to the last word of a text, if half of its stems occur."""
     stems = {stem(word) for word in words_in(text)}
-    words = [number for number, word in enumerate(message.stems) if word in stems]
-    if words and 2 * len({message.stems[number] for number in words}) >= len(stems):
+    words = [index for index, word_stem in enumerate(message.stems) if word_stem in stems]
+    if words and 2 * len({message.stems[index] for index in words}) >= len(stems):
         return ((words[0], words[-1]),)
     return ()
 
 
 def write_plan(steps: Sequence[ReadStep], schema: Schema, message: Message) -> Plan:
-    """Return the plan of steps with pointers."""
-    written = []
+    """Return the plan that steps with pointers stand for."""
+    plan_steps = []
     for step in steps:
         arguments = (
             (schema.parameters[argument.parameter][1].name, _value(argument, schema, message))
             for argument in step.arguments
             if argument.kind != OMIT
         )
-        written.append(Step(schema.tools[step.tool].name, tuple(arguments)))
-    return Plan(tuple(written))
+        plan_steps.append(Step(schema.tools[step.tool].name, tuple(arguments)))
+    return Plan(tuple(plan_steps))
 
 
 def _value(argument: Argument, schema: Schema, message: Message) -> Value:

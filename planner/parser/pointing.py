@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from casewright.planner.parser.arrays import CaseData, Votes, field_likeness, number_arrays
 from casewright.planner.parser.graphs import ArgumentLayers, LayerMemory, Perceptrons, StepLayers
-from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights
+from casewright.planner.parser.layers import MASKED_SCORE, Floats, Linear, Weights
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.plan_reading import (
     CHOICE,
     CONTEXT,
     KIND_COUNT,
-    LONGEST,
+    MAX_SPAN_WORDS,
     PLACES,
-    PLAIN,
+    PLAIN_COUNT,
     STEP,
     ReadStep,
-    pointed,
+    pointed_nodes,
 )
 from casewright.planner.parser.schema import Schema
 from casewright.planner.parser.votes import with_sign
@@ -33,7 +33,7 @@ _LINEAR = (
 )
 _PERCEPTRONS = "tool_votes kind_votes choice_votes context_votes field_votes number_features"
 #: Affine maps whose only input is an argument's state.
-_MAPS = ("plain", "which", "span_join")
+_STATE_MAPS = ("plain", "which", "span_join")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class JoinedMessage:
     Attributes:
         states: States of words, context fields and the toolbox's nodes (nodes, size).
         memory: Keys and values of the states, for each decoding layer.
-        fields: Number of nodes of context fields, at least one.
-        names: See ``arrays.name_likeness``.
+        fields: Number of the context fields' nodes, at least one.
+        name_flags: See ``arrays.name_likeness``.
     """
 
     message: Message
@@ -54,18 +54,17 @@ class JoinedMessage:
     fields: int
     votes: Votes[Floats]
     cases: CaseData
-    names: Floats
+    name_flags: Floats
 
 
 class PointerLayers:
-    """The decoder's layers.
+    """The decoder's layers and weights.
 
     Attributes:
-        taken: Embeddings of the kinds of arguments, then of the indices of results (…, size).
+        argument_embeddings: Embeddings of kinds, then of indices of results (…, size).
         root: The root of the states' size, by which products are divided.
-        keys: By name, the vectors (…, size) with which an argument's state is multiplied and which
-            do not depend on the message.
-        bias: Addend to the products with the first keys, which are those of ``_MAPS``.
+        keys: Vectors (…, size), by name, that multiply an argument's state for every message.
+        bias: Addend to the products with the first keys, which are those of ``_STATE_MAPS``.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -76,16 +75,16 @@ class PointerLayers:
         self.start, self.end, self.length = (weights[n] for n in ("start", "end", "length"))
         self.query = weights["tool_query.weight"], weights["tool_query.bias"]
         self.place = weights["place.weight"]
-        self.taken = np.concatenate([weights["kind.weight"], weights["index.weight"]])
+        self.argument_embeddings = np.concatenate([weights["kind.weight"], weights["index.weight"]])
         self.root = np.float32(len(self.start) ** 0.5)
-        self.keys = {name: weights[f"{name}.weight"] for name in _MAPS}
+        self.keys = {name: weights[f"{name}.weight"] for name in _STATE_MAPS}
         self.keys["place"] = self.place[1:] / self.root
         self.keys["distance"] = weights["distance.weight"] / self.root
-        self.bias = np.concatenate([weights[f"{name}.bias"] for name in _MAPS])
+        self.bias = np.concatenate([weights[f"{name}.bias"] for name in _STATE_MAPS])
 
 
 class Pointers:
-    """Scores of the tools and of the arguments in plans for a message."""
+    """Scores the tools and the arguments of plans for one message."""
 
     def __init__(self, layers: PointerLayers, joint: JoinedMessage) -> None:
         self._layers, self._joint = layers, joint
@@ -96,42 +95,43 @@ class Pointers:
         linear = layers.linear
         weights, number_features, _ = number_arrays([message], word_count)
         likeness = field_likeness(schema, [message])[0]
-        tools, self._kinds, choice, context, field, numbers = layers.votes(
+        tool_scores, self._kind_scores, choice, context, field, number_states = layers.votes(
             votes.tools,
             votes.kinds,
             with_sign(votes.choices),
             np.concatenate([with_sign(votes.context), likeness], -1),
-            np.concatenate([with_sign(votes.fields), joint.names], -1),
+            np.concatenate([with_sign(votes.fields), joint.name_flags], -1),
             number_features[0],
         )
         #: Sum of the weights of the cases in which a tool follows another (tools + 1, tools + 1).
         self._pairs = np.tensordot(votes.weights, joint.cases.pairs, 1)
-        self._choices, self._contexts, self._fields = choice[:, 0], context[..., 0], field[..., 0]
+        self._choice_scores, self._context_scores = choice[:, 0], context[..., 0]
+        self._field_scores = field[..., 0]
         keys = {
             "choice": linear["choice_key"](choices),
             "context": linear["context_key"](fields),
             "field": linear["field_key"](results),
             "first": linear["span_first"](words),
             "last": linear["span_last"](words),
-            "number": linear["number_key"](weights[0] @ words) + numbers,
+            "number": linear["number_key"](weights[0] @ words) + number_states,
         }
         keys = layers.keys | {name: key / layers.root for name, key in keys.items()}
         self._keys = np.concatenate([*keys.values()]).T
         stops = pairwise(np.cumsum([0, *map(len, keys.values())]).tolist())
         self._columns = {name: slice(*bounds) for name, bounds in zip(keys, stops, strict=True)}
-        # Each key is multiplied with the weights of the query's affine map: then the query need not
-        # be computed, and its input is multiplied with the keys.
+        # The keys include the weights of the query's affine map, so that a state is multiplied with
+        # the keys and no query is computed.
         tools_and_end = np.concatenate([self._tools, layers.end[None]])
         tool_keys: Floats = linear["tool_key"](tools_and_end) / layers.root
         self._tool_keys = (tool_keys @ layers.query[0]).T
-        self._tool_votes = tool_keys @ layers.query[1] + np.append(tools, np.float32(0))
-        # Divided by the root of the size of these keys, 64.
-        self._begins: Floats = linear["span_ends.0"](words) / np.float32(8)
-        self._ends = linear["span_ends.1"](words).T
-        self._starts = np.arange(word_count)[:, None]
-        stop = self._starts + np.arange(LONGEST)
-        self._stops = stop.clip(max=word_count - 1)
-        self._lengths: Floats = np.where(stop < word_count, layers.length, np.float32(HIDDEN))
+        self._tool_votes = tool_keys @ layers.query[1] + np.append(tool_scores, np.float32(0))
+        # The divisor is the root of the keys' size, 64.
+        self._first_keys: Floats = linear["span_ends.0"](words) / np.float32(8)
+        self._last_keys = linear["span_ends.1"](words).T
+        self._first_words = np.arange(word_count)[:, None]
+        last = self._first_words + np.arange(MAX_SPAN_WORDS)
+        self._last_words = last.clip(max=word_count - 1)
+        self._length_scores: Floats = np.where(last < word_count, layers.length, MASKED_SCORE)
 
     @property
     def start(self) -> Floats:
@@ -139,114 +139,118 @@ class Pointers:
         start: Floats = self._layers.start + self._layers.place[0]
         return start
 
-    def next(self, inputs: Floats, previous_tools: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Return scores of the next tool for n hypotheses of the same length.
+    def tool_logits(
+        self, inputs: Floats, previous_tools: NDArray[np.int64]
+    ) -> tuple[Floats, Floats]:
+        """Return states and logits of the next tool for n hypotheses of the same length.
 
         Args:
             inputs: The decoder's inputs: ``start``, then ``step_inputs`` (n, places, size).
-            previous_tools: The number of the end, then the tools so far (n, places).
+            previous_tools: The number of tools, then the tools so far (n, places).
 
         Returns:
             States (n, size), and logits of each tool and, last, of the end (n, tools + 1).
         """
         states = self._layers.steps(inputs, self._joint.memory)
-        [votes] = self._layers.next_votes(self._following(previous_tools))
+        [votes] = self._layers.next_votes(self._next_tool_votes(previous_tools))
         logits: Floats = states @ self._tool_keys + self._tool_votes + votes[..., 0]
         return states, logits
 
-    def _following(self, previous_tools: NDArray[np.int64]) -> Floats:
+    def _next_tool_votes(self, previous_tools: NDArray[np.int64]) -> Floats:
         """Return the cases' votes for the next tool or the end (n, tools + 1, 4)."""
         cases, weights = self._joint.cases, self._joint.votes.weights
         sequences = cases.sequences.T
         pairs = self._pairs[previous_tools[:, -1]]
         for number, tools in enumerate(previous_tools[:, 1:].T):
             weights = weights * (sequences[min(number, len(sequences) - 1)] == tools[:, None])
-        # A sequence that has ended has -1, which does not count.
-        following = sequences[min(previous_tools.shape[1], len(sequences)) - 1]
-        weights = np.broadcast_to(weights, (len(previous_tools), len(following)))
-        votes = weights @ (following[:, None] == np.arange(pairs.shape[1])).astype(np.float32)
+        # No tool is equal to -1, the padding of a sequence.
+        next_tools = sequences[min(previous_tools.shape[1], len(sequences)) - 1]
+        weights = np.broadcast_to(weights, (len(previous_tools), len(next_tools)))
+        votes = weights @ (next_tools[:, None] == np.arange(pairs.shape[1])).astype(np.float32)
         shares = votes / (weights.sum(1, keepdims=True) + 0.05)
         return np.stack([votes, shares, pairs, pairs / (pairs.sum(1, keepdims=True) + 0.05)], -1)
 
-    def arguments(
+    def argument_rows(
         self, states: Floats, tools: Sequence[int], parameters: NDArray[np.int64]
     ) -> Floats:
-        """Return a row of products with all keys for each argument of n steps, in order.
-
-        The methods below take these rows.
+        """Return each argument's products with all keys, in a row for the methods below.
 
         Args:
             states: States of the steps (n, size).
             parameters: Parameters of the steps' tools, padded with -1 (n, parameters).
         """
         exists = parameters >= 0
-        slots = self._parameters[parameters.clip(0)]
-        tiled = [
-            np.broadcast_to(part[:, None], slots.shape) for part in (states, self._tools[tools])
-        ]
-        wide = np.concatenate([slots, *tiled], -1)
-        rows: Floats = self._layers.argument(slots, wide, exists, self._joint.memory)[exists]
-        rows = rows @ self._keys
+        inputs = self._parameters[parameters.clip(0)]
+        step_parts = (states, self._tools[tools])
+        repeated = [np.broadcast_to(part[:, None], inputs.shape) for part in step_parts]
+        joined = np.concatenate([inputs, *repeated], -1)
+        argument_states = self._layers.argument(inputs, joined, exists, self._joint.memory)[exists]
+        rows: Floats = argument_states @ self._keys
         rows[:, : len(self._layers.bias)] += self._layers.bias
         return rows
 
-    def options(self, rows: Floats, parameters: NDArray[np.int64], step: int) -> Floats:
+    def option_logits(self, rows: Floats, parameters: NDArray[np.int64], step: int) -> Floats:
         """Return logits of the options of each argument.
 
         Args:
-            rows: Rows of the arguments, from ``arguments``.
-            step: Number of their step, from 0.
+            rows: Rows of the arguments, from ``argument_rows``.
+            step: Index of their step.
 
         Returns:
-            (arguments, options): PLAIN kinds, choices, context fields, and result fields by step.
+            (arguments, options): plain kinds, choices, context fields, result fields by step.
         """
-        kinds = rows[:, self._columns["plain"]] + self._kinds[parameters]
+        kinds = rows[:, self._columns["plain"]] + self._kind_scores[parameters]
         distances = (step - np.arange(PLACES)).clip(0)
         steps = rows[:, self._columns["place"]] + rows[:, self._columns["distance"]][:, distances]
-        fields = rows[:, self._columns["field"]] + self._fields[parameters] + kinds[:, STEP, None]
-        context = rows[:, self._columns["context"]] + self._contexts[parameters]
+        fields = rows[:, self._columns["field"]] + self._field_scores[parameters]
+        fields += kinds[:, STEP, None]
+        context = rows[:, self._columns["context"]] + self._context_scores[parameters]
         parts = [
-            kinds[:, :PLAIN],
-            rows[:, self._columns["choice"]] + self._choices + kinds[:, CHOICE, None],
+            kinds[:, :PLAIN_COUNT],
+            rows[:, self._columns["choice"]] + self._choice_scores + kinds[:, CHOICE, None],
             context + kinds[:, CONTEXT, None],
             (fields[:, None] + steps[..., None]).reshape(len(rows), -1),
         ]
         return np.concatenate(parts, 1)
 
-    def runs(self, rows: Floats) -> Floats:
-        """Return logits (n, words, LONGEST) of spans, by first word and length - 1."""
+    def span_logits(self, rows: Floats) -> Floats:
+        """Return logits of spans (n, first words, MAX_SPAN_WORDS), by length - 1."""
         first, last = rows[:, self._columns["first"]], rows[:, self._columns["last"]]
-        products = (rows[:, self._columns["span_join"]][:, None] * self._begins) @ self._ends
+        joined = rows[:, self._columns["span_join"]][:, None] * self._first_keys
+        products = joined @ self._last_keys
         pairs = first[:, :, None] + last[:, None] + products
-        logits = pairs[:, self._starts, self._stops] + self._lengths
+        logits = pairs[:, self._first_words, self._last_words] + self._length_scores
         return logits.astype(np.float32, copy=False)
 
-    def results(self, rows: Floats) -> Floats:
-        """Return logits of the index of the result that an argument takes (n, RESULTS)."""
+    def result_logits(self, rows: Floats) -> Floats:
+        """Return logits of the index of the result that an argument takes (n, MAX_RESULTS)."""
         return rows[:, self._columns["which"]]
 
-    def numbers(self, rows: Floats) -> Floats:
+    def number_logits(self, rows: Floats) -> Floats:
         """Return logits of the message's numbers for each argument (n, numbers)."""
         return rows[:, self._columns["number"]]
 
     def step_inputs(self, steps: Sequence[ReadStep], number: int) -> Floats:
-        """Return the decoder's inputs (n, size) for steps with this number, from 0."""
+        """Return the decoder's inputs (n, size) for n steps at place ``number``, from 0."""
         joint, layers = self._joint, self._layers
-        shares = np.zeros((len(steps), len(joint.states)), np.float32)
-        slots = np.zeros((len(steps), len(self._parameters)), np.float32)
-        taken = np.zeros((len(steps), len(layers.taken)), np.float32)
+        node_weights = np.zeros((len(steps), len(joint.states)), np.float32)
+        parameter_weights = np.zeros((len(steps), len(self._parameters)), np.float32)
+        embedding_weights = np.zeros((len(steps), len(layers.argument_embeddings)), np.float32)
         words = len(joint.message.words)
         for row, step in enumerate(steps):
             for argument in step.arguments:
                 share = 1 / len(step.arguments)
-                first, last = pointed(argument, joint.message, joint.schema, words, joint.fields)
-                shares[row, first:last] += share / max(1, last - first)
-                slots[row, argument.parameter] += share
-                taken[row, argument.kind] += share
-                taken[row, KIND_COUNT + argument.index] += share
+                first, last = pointed_nodes(
+                    argument, joint.message, joint.schema, words, joint.fields
+                )
+                node_weights[row, first:last] += share / max(1, last - first)
+                parameter_weights[row, argument.parameter] += share
+                embedding_weights[row, argument.kind] += share
+                embedding_weights[row, KIND_COUNT + argument.index] += share
         # The mean of the maps of all arguments is the map of their mean.
-        values: Floats = layers.linear["took"](shares @ joint.states) + taken @ layers.taken
-        values += layers.linear["took_for"](slots @ self._parameters)
-        values *= [[bool(step.arguments)] for step in steps]
-        values += self._tools[[step.tool for step in steps]] + layers.place[number + 1]
-        return values
+        inputs: Floats = layers.linear["took"](node_weights @ joint.states)
+        inputs += embedding_weights @ layers.argument_embeddings
+        inputs += layers.linear["took_for"](parameter_weights @ self._parameters)
+        inputs *= [[bool(step.arguments)] for step in steps]
+        inputs += self._tools[[step.tool for step in steps]] + layers.place[number + 1]
+        return inputs

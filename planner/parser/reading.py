@@ -1,4 +1,4 @@
-"""The plan parser's network without torch: encodes toolboxes with their cases, and messages."""
+"""The plan parser's network without torch, which encodes toolboxes, plan cases and messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.planner.parser.arrays import (
     pair_arrays,
 )
 from casewright.planner.parser.graphs import JointLayers
-from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights
+from casewright.planner.parser.layers import MASKED_SCORE, Floats, Linear, Weights
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.pointing import JoinedMessage, PointerLayers, Pointers
 from casewright.planner.parser.schema import FIELD_NODE, WORD_NODE, Schema
@@ -35,21 +35,21 @@ class ReadToolbox:
 
     Attributes:
         nodes: States of the toolbox's nodes (nodes, size).
-        names: See ``arrays.name_likeness``.
+        name_flags: See ``arrays.name_likeness``.
         cases: See ``CaseVoting.case_data``.
     """
 
     schema: Schema
     nodes: Floats
-    names: Floats
+    name_flags: Floats
     cases: CaseData
 
 
 class ArrayNetwork:
     """The network, with large layers in ONNX Runtime and small ones in NumPy. Thread-safe.
 
-    The matrix products of encoder and joint layers have weights of ``bits``, by default 8, or 7 on
-    a processor without VNNI (``fitting_bits``). The encoder was trained with eight-bit states.
+    The weights of the encoder and of the joint layers have ``bits`` bits: by default 8, or 7 on a
+    processor without VNNI (``fitting_bits``). The encoder was trained with eight-bit states.
 
     Raises:
         KeyError: A weight is missing.
@@ -67,14 +67,14 @@ class ArrayNetwork:
 
     def toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> ReadToolbox:
         """Return an encoded toolbox with its cases; at least one case is needed."""
-        vectors, words, _ = zip(*(self._read(message) for message, _ in cases), strict=True)
+        vectors, words, _ = zip(*(self._encode(message) for message, _ in cases), strict=True)
         case_data = self._votes.case_data(schema, cases, np.stack(vectors), words)
-        return ReadToolbox(schema, self._nodes(schema), name_likeness(schema), case_data)
+        return ReadToolbox(schema, self._node_states(schema), name_likeness(schema), case_data)
 
     def join(self, toolbox: ReadToolbox, message: Message) -> Pointers:
         """Return the scores for the plans of a message, which has at least one word."""
         schema, cases = toolbox.schema, toolbox.cases
-        vector, words, fields = self._read(message)
+        vector, words, fields = self._encode(message)
         votes = self._votes(vector, cases, message.fields)
         features = self._linear["word_features"](np.array(message.features, np.float32))
         states = [
@@ -85,35 +85,35 @@ class ArrayNetwork:
         pairs = pair_arrays(schema, [message])
         present = pairs["present"][0]
         bias = self._relation.take(pairs["relations"], axis=1)
-        bias[:, :, ~present] = HIDDEN
+        bias[:, :, ~present] = MASKED_SCORE
         links = (pairs["links"][0] @ self._link).transpose(2, 0, 1)
-        first, last = links.shape[1:]
-        bias[:, :first, -last:] += links
-        bias[:, -last:, :first] += links.transpose(0, 2, 1)
+        first_count, last_count = links.shape[1:]
+        bias[:, :first_count, -last_count:] += links
+        bias[:, -last_count:, :first_count] += links.transpose(0, 2, 1)
         bias = bias.reshape(self._joint.count, -1, *bias.shape[1:])
         joined, memory = self._joint(np.concatenate(states), bias, present)
         joint = JoinedMessage(
-            message, schema, joined, memory, len(fields), votes, cases, toolbox.names
+            message, schema, joined, memory, len(fields), votes, cases, toolbox.name_flags
         )
         return Pointers(self._pointing, joint)
 
-    def _read(self, message: Message) -> tuple[Floats, Floats, Floats]:
-        """Return a message's mean state (encoder,), and those of its words and context fields."""
-        states = self._states(message.ids, message.types)
+    def _encode(self, message: Message) -> tuple[Floats, Floats, Floats]:
+        """Return the mean states of a message's question, its words and its context fields."""
+        states = self._token_states(message.ids, message.types)
         arrays = message_arrays([message])
         question = states[: message.types.index(1) if 1 in message.types else None]
         return question.mean(0), arrays["words"][0] @ states, arrays["fields"][0] @ states
 
-    def _states(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
+    def _token_states(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
         """Return the states of a text's tokens (tokens, encoder)."""
         tokens = np.array([ids])
         states: Floats = self._encoder(tokens, np.array([types]), np.ones_like(tokens))[0]
         return states
 
-    def _nodes(self, schema: Schema) -> Floats:
+    def _node_states(self, schema: Schema) -> Floats:
         """Return the states of a toolbox's nodes (nodes, size)."""
         arrays = card_arrays(schema)
-        states = [self._states(card, [0] * len(card)) for card in schema.cards]
+        states = [self._token_states(card, [0] * len(card)) for card in schema.cards]
         width = arrays["ids"].shape[1]
         flat = np.concatenate([np.pad(card, ((0, width - len(card)), (0, 0))) for card in states])
         parts = np.split(arrays["nodes"] @ flat, np.cumsum(schema.sizes[:-1]))

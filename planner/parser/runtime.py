@@ -15,7 +15,7 @@ from casewright.planner.parser.arrays import ReadCase
 from casewright.planner.parser.conventions import CaseConventions
 from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.parser.message import Message, read_message
-from casewright.planner.parser.options import Options
+from casewright.planner.parser.options import OptionMasks
 from casewright.planner.parser.plan_reading import read_plan
 from casewright.planner.parser.reading import ArrayNetwork
 from casewright.planner.parser.schema import Schema
@@ -27,18 +27,18 @@ from casewright.tools import Toolbox
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Maximum number of cached toolboxes, and of tools in each: its memory grows with the square of its
-#: number of tools.
-CACHED, MOST_TOOLS = 16, 512
+#: Maximum numbers of cached toolboxes, and of tools in a toolbox. A toolbox's memory grows with the
+#: square of its number of tools.
+MAX_CACHED, MAX_TOOLS = 16, 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """A toolbox ready for planning; ``cases`` are kept since the cache's keys have their id."""
+class PreparedToolbox:
+    """A toolbox ready for planning; it keeps ``cases``, since the cache's key contains their id."""
 
     cases: Sequence[PlanCase]
     schema: Schema
-    options: Options
+    options: OptionMasks
     encoded: Any
     conventions: CaseConventions
 
@@ -49,10 +49,10 @@ class ParserRuntime:
     def __init__(self, network: ArrayNetwork) -> None:
         self._network = network
         self._tokenizer = parser_tokenizer()
-        self._prepared: OrderedDict[tuple[str, int], Prepared] = OrderedDict()
+        self._prepared: OrderedDict[tuple[str, int], PreparedToolbox] = OrderedDict()
         self._lock = threading.Lock()
 
-    def prepare(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> Prepared:
+    def prepare(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> PreparedToolbox:
         """Return a toolbox encoded with its cases, from a cache.
 
         Args:
@@ -69,13 +69,13 @@ class ParserRuntime:
         prepared = self._prepare(toolbox, cases)
         with self._lock:
             self._prepared[key] = prepared
-            while len(self._prepared) > CACHED:
+            while len(self._prepared) > MAX_CACHED:
                 self._prepared.popitem(last=False)
         return prepared
 
     def plans(
         self,
-        prepared: Prepared,
+        prepared: PreparedToolbox,
         question: str,
         context: Mapping[str, Any],
         most_steps: int,
@@ -88,14 +88,14 @@ class ParserRuntime:
             return message, []
         pointers = self._network.join(prepared.encoded, message)
         search = PlanSearch(pointers, prepared.options, message, context, beyond)
-        apply = (conventions or prepared.conventions).applied
+        adapt = (conventions or prepared.conventions).apply
         plans = search.plans(most_steps)
-        return message, [replace(plan, steps=apply(plan.steps, message)) for plan in plans]
+        return message, [replace(plan, steps=adapt(plan.steps, message)) for plan in plans]
 
-    def _prepare(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> Prepared:
-        if len(toolbox) > MOST_TOOLS:
+    def _prepare(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> PreparedToolbox:
+        if len(toolbox) > MAX_TOOLS:
             raise InputError(
-                f"The plan parser reads at most {MOST_TOOLS} tools at once, and there are "
+                f"The plan parser reads at most {MAX_TOOLS} tools at once, and there are "
                 f"{len(toolbox)}. Narrow them: casewright.planner.narrowing(planner, toolbox)."
             )
         schema = Schema.of(toolbox, self._tokenizer)
@@ -106,14 +106,15 @@ class ParserRuntime:
             if steps is not None and message.words:
                 readable.append((message, steps))
         if not readable:
-            # Arrays need at least one case: this one is similar to no message.
+            # Arrays need at least one case. The message of this case resembles no other.
             readable = [(read_message(self._tokenizer, "-", {}), [])]
         encoded = self._network.toolbox(schema, readable)
-        return Prepared(cases, schema, Options(schema), encoded, CaseConventions(schema, readable))
+        conventions = CaseConventions(schema, readable)
+        return PreparedToolbox(cases, schema, OptionMasks(schema), encoded, conventions)
 
 
 def open_runtime(folder: Path = FOLDER) -> ParserRuntime:
-    """Return a trained plan parser, ready to plan.
+    """Return the trained plan parser of a folder.
 
     Args:
         folder: Output folder of ``casewright finetune parser``.

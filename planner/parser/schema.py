@@ -1,4 +1,4 @@
-"""A toolbox as the plan parser reads it: a text of each tool (card), nodes, and their relations."""
+"""A toolbox as the plan parser reads it: each tool's text (card), nodes, and their relations."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ MAX_CARD, MAX_DESCRIPTION, MAX_PARAMETER, MAX_CHOICE, MAX_FIELD, MAX_EXAMPLE = 2
 #: Types of nodes in the joint layers.
 WORD_NODE, FIELD_NODE, TOOL_NODE, PARAMETER_NODE, CHOICE_NODE, RESULT_NODE = range(6)
 NODE_TYPES = 6
-#: Relations of nodes: the 36 pairs of types, then these, then the distances of words from -REACH to
-#: REACH.
+#: Relations of nodes: the 36 pairs of types, then these, then the distances between words, from
+#: -MAX_DISTANCE to MAX_DISTANCE.
 OWN_TOOL, OWN_PARAMETER, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
-NEAR = 41
-REACH = 4
-RELATIONS = NEAR + 2 * REACH + 1
+FIRST_DISTANCE = 41
+MAX_DISTANCE = 4
+RELATIONS = FIRST_DISTANCE + 2 * MAX_DISTANCE + 1
 PARAMETER_FEATURES = len(Source) + len(KINDS) + 2
 TOOL_FEATURES = 3
 
@@ -44,8 +44,8 @@ class Schema:
         cards: Token ids of each tool's card: names and descriptions, choices, result fields.
         node_of: The node to which each token of the cards belongs, or -1.
         example_of: True for tokens of the tool's example, which belong to no node.
-        name_nodes: Nodes by the stems of the words in their names.
-        description_nodes: Nodes by the stems of the words in their descriptions.
+        name_nodes: For the stem of a word, the nodes whose names contain it.
+        description_nodes: For the stem of a word, the nodes whose descriptions contain it.
     """
 
     tools: list[ToolSpec]
@@ -65,16 +65,16 @@ class Schema:
         for number, tool in enumerate(schema.tools):
             schema.results.extend((number, name) for name in tool.results)
             for parameter in map(with_listed_choices, tool.parameters):
-                slot = len(schema.parameters)
+                index = len(schema.parameters)
                 schema.parameters.append((number, parameter))
-                schema.choices.extend((slot, choice) for choice in parameter.choices)
+                schema.choices.extend((index, choice) for choice in parameter.choices)
         for number, tool in enumerate(schema.tools):
             schema._write_card(number, tool, tokenizer)
         for node, texts in enumerate(schema._texts()):
-            by_stem = (schema.name_nodes, schema.description_nodes)
-            for nodes, text in zip(by_stem, texts, strict=True):
-                for word in set(map(stem, words_in(text))):
-                    nodes.setdefault(word, []).append(node)
+            indices = (schema.name_nodes, schema.description_nodes)
+            for nodes_by_stem, text in zip(indices, texts, strict=True):
+                for word_stem in set(map(stem, words_in(text))):
+                    nodes_by_stem.setdefault(word_stem, []).append(node)
         return schema
 
     @property
@@ -111,25 +111,25 @@ class Schema:
 
         def add(text: str, node: int, max_tokens: int, is_example: bool = False) -> None:
             ids = tokenizer.encode(text, add_special_tokens=False).ids[:max_tokens]
-            tokens.extend((id_, node, is_example) for id_ in ids)
+            tokens.extend((token, node, is_example) for token in ids)
 
         add(f"{' '.join(words_in(tool.name))}: {tool.description}", number, MAX_DESCRIPTION)
         if tool.example is not None:
             add(f"for example: {tool.example.query}", -1, MAX_EXAMPLE, is_example=True)
-        for slot in self.parameters_of(number):
-            parameter = self.parameters[slot][1]
+        for index in self.parameters_of(number):
+            parameter = self.parameters[index][1]
             name = " ".join(words_in(parameter.name))
-            add(f"; {name}: {parameter.description}", len(self.tools) + slot, MAX_PARAMETER)
+            add(f"; {name}: {parameter.description}", len(self.tools) + index, MAX_PARAMETER)
             for choice, (owner, text) in enumerate(self.choices):
-                if owner == slot:
-                    spoken = " ".join(words_in(text)) or text
-                    add(f", {spoken}", self.first_choice + choice, MAX_CHOICE)
+                if owner == index:
+                    words = " ".join(words_in(text)) or text
+                    add(f", {words}", self.first_choice + choice, MAX_CHOICE)
         for result, (owner, name) in enumerate(self.results):
             if owner == number:
                 add(f"> {' '.join(words_in(name))}", self.first_result + result, MAX_FIELD)
-        # Truncates a long card, and ends each with SEP.
+        # A long card is truncated; every card ends with SEP.
         tokens[MAX_CARD - 1 :] = [(SEP, -1, False)]
-        self.cards.append([id_ for id_, _, _ in tokens])
+        self.cards.append([token for token, _, _ in tokens])
         self.node_of.append([node for _, node, _ in tokens])
         self.example_of.append([is_example for _, _, is_example in tokens])
 
@@ -148,26 +148,26 @@ class Schema:
     def relations(self) -> NDArray[np.int64]:
         """The relation of each pair of nodes (nodes, nodes)."""
         types = self.types()
-        owners = [
+        tools = [
             *range(len(self.tools)),
             *(tool for tool, _ in self.parameters),
-            *(self.parameters[slot][0] for slot, _ in self.choices),
+            *(self.parameters[parameter][0] for parameter, _ in self.choices),
             *(tool for tool, _ in self.results),
         ]
-        owner = np.array(owners, dtype=np.int64)
+        tool_of = np.array(tools, dtype=np.int64)
         relations = NODE_TYPES * types[:, None] + types[None]
-        same_tool = owner[:, None] == owner[None]
+        same_tool = tool_of[:, None] == tool_of[None]
         same_type = types[:, None] == types[None]
         relations[same_tool & same_type & (types != CHOICE_NODE)[:, None]] = SAME_TOOL
         one_is_tool = (types == TOOL_NODE)[:, None] ^ (types == TOOL_NODE)[None]
         relations[same_tool & one_is_tool] = OWN_TOOL
-        for choice, (slot, _) in enumerate(self.choices, self.first_choice):
-            node = len(self.tools) + slot
+        for choice, (index, _) in enumerate(self.choices, self.first_choice):
+            node = len(self.tools) + index
             relations[choice, node] = relations[node, choice] = OWN_PARAMETER
-        for slot, (tool, parameter) in enumerate(self.parameters, len(self.tools)):
-            for result, (other, name) in enumerate(self.results, self.first_result):
-                if other != tool and (kind := likeness(parameter.name, name)):
-                    relations[slot, result] = relations[result, slot] = kind
+        for node, (tool, parameter) in enumerate(self.parameters, len(self.tools)):
+            for result, (result_tool, name) in enumerate(self.results, self.first_result):
+                if result_tool != tool and (kind := likeness(parameter.name, name)):
+                    relations[node, result] = relations[result, node] = kind
         return relations
 
     def parameter_features(self) -> NDArray[np.float32]:
@@ -185,15 +185,15 @@ class Schema:
 
     def tool_features(self) -> NDArray[np.float32]:
         """Return each tool's features, in addition to its card (tools, TOOL_FEATURES)."""
-        # Tools with a required argument that no message can give: it comes from context or a step.
-        elsewhere = {Source.CONTEXT, Source.STEP}
-        needs = {
+        # No message states these tools' required arguments: they come from the context or a step.
+        other_sources = {Source.CONTEXT, Source.STEP}
+        dependent_tools = {
             tool
             for tool, parameter in self.parameters
-            if parameter.required and not parameter.choices and parameter.sources <= elsewhere
+            if parameter.required and not parameter.choices and parameter.sources <= other_sources
         }
         rows = [
-            [tool.name == NO_EVIDENCE.name, number in needs, not tool.parameters]
+            [tool.name == NO_EVIDENCE.name, number in dependent_tools, not tool.parameters]
             for number, tool in enumerate(self.tools)
         ]
         return np.array(rows, dtype=np.float32)
@@ -202,12 +202,12 @@ class Schema:
 # The same few names are compared for every message.
 @lru_cache(maxsize=10_000)
 def likeness(parameter: str, field: str) -> int:
-    """Return how two names are related: SAME_NAME, LIKE_NAME (a common word or end), or 0."""
-    words, other = words_in(parameter), words_in(field)
-    if words == other:
+    """Return SAME_NAME, LIKE_NAME for two names with a common word or ending, or 0."""
+    words, field_words = words_in(parameter), words_in(field)
+    if words == field_words:
         return SAME_NAME
-    shared = set(words) & set(other) - {"id", "no", "code", "nr", "key", "name"}
-    if not words or not other:
+    shared = set(words) & set(field_words) - {"id", "no", "code", "nr", "key", "name"}
+    if not words or not field_words:
         return 0
-    is_suffix = words == other[-len(words) :] or other == words[-len(other) :]
+    is_suffix = words == field_words[-len(words) :] or field_words == words[-len(field_words) :]
     return LIKE_NAME if shared or is_suffix else 0

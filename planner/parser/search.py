@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.planner.budget import BudgetCheck, unbounded
-from casewright.planner.parser.layers import HIDDEN, Floats, log_softmax
+from casewright.planner.parser.layers import MASKED_SCORE, Floats, log_softmax
 from casewright.planner.parser.message import Message
-from casewright.planner.parser.options import Options
+from casewright.planner.parser.options import OptionMasks
 from casewright.planner.parser.plan_reading import (
     CHOICE,
     CONTEXT,
-    LONGEST,
+    MAX_SPAN_WORDS,
     NUMBER,
     PLACES,
-    PLAIN,
+    PLAIN_COUNT,
     SPAN,
     STEP,
     Argument,
@@ -29,22 +29,22 @@ from casewright.planner.parser.plan_reading import (
 )
 from casewright.planner.parser.pointing import Pointers
 
-#: Width of the beam; maximum numbers of next tools per hypothesis, and of options per argument.
+#: Maximum numbers of hypotheses, of next tools per hypothesis, and of options per argument.
 BEAM, MAX_TOOLS, MAX_VALUES = 3, 3, 2
-#: Number of runs of words that are tried for each argument if two arguments of a step would share a
-#: word, and the penalty in nats for sharing one: in no step of the training toolboxes do they.
-MAX_RUNS, OVERLAP_COST = 8, 30.0
-#: Penalty in nats for a reference to a field that has another name than the parameter, although a
-#: field has the parameter's name: minus the logarithm of the share of such references in the plans
-#: of the training toolboxes.
+#: Number of spans that are tried for each argument if two arguments of a step would share a word.
+MAX_SPANS = 8
+#: Penalty in nats for sharing a word, which no two arguments of a training step do.
+OVERLAP_COST = 30.0
+#: Penalty in nats for a reference to a field with another name than the parameter, although some
+#: field has the parameter's name: -log of the share of such references in the training plans.
 OTHER_FIELD_COST = 5.8
-#: Minimum probability of ``no_evidence`` for a plan with it, since training has more messages
-#: without an answer than people send. From 0.8 to 0.95 the validation toolboxes are planned about
-#: equally well; the highest, since plain questions for two or three tools look like small talk.
+#: Minimum probability of ``no_evidence`` for a plan with it: messages without an answer are more
+#: frequent in training than in use. From 0.8 to 0.95, the validation toolboxes are planned about
+#: equally well; the highest is used, since questions for two or three tools look like small talk.
 MIN_NO_EVIDENCE = 0.95
 #: Log-probability below which an option counts as masked.
-IMPOSSIBLE = -50.0
-#: One option of a parameter, as arguments with their log-probabilities.
+MIN_LOG_PROBABILITY = -50.0
+#: One option of a parameter: its possible arguments with their log-probabilities.
 _ScoredOption = list[tuple[Argument, float]]
 #: Indices with their log-probabilities, the most probable first.
 _Ranking = list[tuple[int, float]]
@@ -64,7 +64,7 @@ class _Hypothesis:
 
     Attributes:
         inputs: The decoder's inputs for the start and for each step.
-        tools: The number of the start, then the tools of the steps.
+        tools: The number of tools, which stands for the start, then the tools of the steps.
     """
 
     steps: tuple[ReadStep, ...]
@@ -75,7 +75,7 @@ class _Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A next tool, still without arguments, for the hypothesis with number ``row``."""
+    """A next step without arguments; ``row`` is the index of its hypothesis."""
 
     row: int
     tool: int
@@ -84,12 +84,12 @@ class _Draft:
 
 
 class PlanSearch:
-    """Search for the most probable plans for a message, within the budget ``beyond``."""
+    """Searches for the most probable plans of a message; ``beyond`` checks the budget."""
 
     def __init__(
         self,
         pointers: Pointers,
-        options: Options,
+        options: OptionMasks,
         message: Message,
         context: Mapping[str, Any],
         beyond: BudgetCheck = unbounded,
@@ -97,24 +97,24 @@ class PlanSearch:
         self._pointers, self._options = pointers, options
         self._schema, self._message = options.schema, message
         self._beyond = beyond
-        #: Number of nodes of context fields.
+        #: Number of the context fields' nodes.
         self._field_count = max(1, len(message.fields))
         context_mask = options.context_of(message, context, self._field_count)
         masks = [options.plain_of(message), options.choices, context_mask]
         #: Options of each parameter that need no earlier step (parameters, options).
         self._allowed = np.concatenate(masks, 1)
-        self._fitting = options.numbers_of(message)
+        self._allowed_numbers = options.numbers_of(message)
         no_costs = np.zeros((len(masks[0]), masks[0].shape[1] + masks[1].shape[1]))
-        of_fields, of_results = np.split(
-            OTHER_FIELD_COST * options.unlike_of(message), [self._field_count], axis=1
+        field_costs, result_costs = np.split(
+            OTHER_FIELD_COST * options.unrelated_of(message), [self._field_count], axis=1
         )
         #: Penalties of each parameter's options (parameters, options).
-        self._costs = np.concatenate([no_costs, of_fields, np.tile(of_results, (1, PLACES))], 1)
+        self._costs = np.concatenate([no_costs, field_costs, np.tile(result_costs, (1, PLACES))], 1)
         has_value = self._allowed.any(1)
-        #: True for tools that may be called, if no earlier step has results and if one has.
+        #: Masks of the callable tools: if no earlier step has results, and if a step has results.
         self._callable = [
-            options.callable_with(has_value | (options.steps & results))
-            for results in (False, True)
+            options.callable_with(has_value | (options.steps & has_results))
+            for has_results in (False, True)
         ]
 
     def plans(self, most_steps: int) -> list[ScoredSteps]:
@@ -122,14 +122,13 @@ class PlanSearch:
         active = [_Hypothesis((), 0.0, (self._pointers.start,), (len(self._schema.tools),))]
         plans: list[ScoredSteps] = []
         for number in range(min(most_steps, PLACES - 1) + 1):
-            states, tools = self._tools(active, must_end=number >= most_steps)
-            top_tools = _top(tools[:, :-1], MAX_TOOLS)
+            states, scores = self._score(active, must_end=number >= most_steps)
+            top_tools = _top(scores[:, :-1], MAX_TOOLS)
             drafts = []
             for row, hypothesis in enumerate(active):
                 if hypothesis.steps:
-                    plans.append(
-                        ScoredSteps(hypothesis.steps, hypothesis.score + float(tools[row, -1]))
-                    )
+                    score = hypothesis.score + float(scores[row, -1])
+                    plans.append(ScoredSteps(hypothesis.steps, score))
                 drafts += [
                     _Draft(row, tool, hypothesis.score + score, self._schema.parameters_of(tool))
                     for tool, score in top_tools[row]
@@ -138,50 +137,53 @@ class PlanSearch:
             drafts = sorted(drafts, key=lambda draft: -draft.score)[: 2 * BEAM]
             if len(plans) >= BEAM:
                 drafts = [draft for draft in drafts if draft.score > plans[BEAM - 1].score]
-            if not drafts or not (active := self._continued(active, states, drafts, number)):
+            if not drafts or not (active := self._extend(active, states, drafts, number)):
                 break
         return plans
 
-    def _tools(self, active: Sequence[_Hypothesis], *, must_end: bool) -> tuple[Floats, Floats]:
+    def _score(self, active: Sequence[_Hypothesis], *, must_end: bool) -> tuple[Floats, Floats]:
         """Return the hypotheses' states, and log-probabilities of each tool and, last, the end."""
         inputs = np.stack([np.stack(hypothesis.inputs) for hypothesis in active])
-        earlier = np.array([hypothesis.tools for hypothesis in active], dtype=np.int64)
-        states, logits = self._pointers.next(inputs, earlier)
-        usable = np.stack([self._usable(hypothesis, must_end) for hypothesis in active])
-        tools = log_softmax(np.where(usable, logits, HIDDEN))
-        nothing = self._options.nothing
-        if not active[0].steps and (probability := np.exp(tools[0, nothing])) < MIN_NO_EVIDENCE:
-            # A longer plan has a lower probability even if ``no_evidence`` is not right. So the
-            # probability of ``no_evidence`` goes to the other tools.
-            tools[0] -= np.log1p(-probability)
-            tools[0, nothing] = 2 * IMPOSSIBLE
-        return states, tools
+        previous_tools = np.array([hypothesis.tools for hypothesis in active], dtype=np.int64)
+        states, logits = self._pointers.tool_logits(inputs, previous_tools)
+        usable = np.stack([self._usable_tools(hypothesis, must_end) for hypothesis in active])
+        scores = log_softmax(np.where(usable, logits, MASKED_SCORE))
+        no_evidence = self._options.no_evidence
+        if (
+            not active[0].steps
+            and (probability := np.exp(scores[0, no_evidence])) < MIN_NO_EVIDENCE
+        ):
+            # Longer plans have lower probabilities, so that a wrong ``no_evidence`` could win. Its
+            # probability is distributed over the other tools.
+            scores[0] -= np.log1p(-probability)
+            scores[0, no_evidence] = 2 * MIN_LOG_PROBABILITY
+        return states, scores
 
-    def _usable(self, hypothesis: _Hypothesis, must_end: bool) -> NDArray[np.bool_]:
-        """Return True for each tool, and last for the end, that may come next (tools + 1,)."""
+    def _usable_tools(self, hypothesis: _Hypothesis, must_end: bool) -> NDArray[np.bool_]:
+        """Return a mask of the tools, and last the end, that may come next (tools + 1,)."""
         called = {step.tool for step in hypothesis.steps}
-        results = not called.isdisjoint(self._options.result_tool.tolist())
-        usable = np.append(self._callable[results], bool(called))
+        has_results = not called.isdisjoint(self._options.result_tool.tolist())
+        usable = np.append(self._callable[has_results], bool(called))
         if called:
-            usable[self._options.nothing] = False
-        if must_end or self._options.nothing in called:
+            usable[self._options.no_evidence] = False
+        if must_end or self._options.no_evidence in called:
             usable[:-1] = False
         if self._beyond is not unbounded:
             for tool in np.flatnonzero(usable[:-1]).tolist():
-                usable[tool] = self._within([*hypothesis.steps, ReadStep(tool, ())])
+                usable[tool] = self._is_within_budget([*hypothesis.steps, ReadStep(tool, ())])
         return usable
 
-    def _within(self, steps: Sequence[ReadStep]) -> bool:
+    def _is_within_budget(self, steps: Sequence[ReadStep]) -> bool:
         """Return True if the first steps of a plan are within the budget."""
         if self._beyond is unbounded:
             return True
         return not self._beyond(write_plan(steps, self._schema, self._message))
 
-    def _continued(
+    def _extend(
         self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], number: int
     ) -> list[_Hypothesis]:
         """Return the most probable hypotheses that are one step longer."""
-        options_by_draft = self._options_of(active, states, drafts, number)
+        options_by_draft = self._best_options(active, states, drafts, number)
         candidates = [
             (draft.score + score, draft, arguments)
             for draft, options in zip(drafts, options_by_draft, strict=True)
@@ -192,98 +194,100 @@ class PlanSearch:
             (score, active[draft.row], step)
             for score, draft, arguments in sorted(candidates, key=lambda item: -item[0])
             if (step := ReadStep(draft.tool, arguments)) not in active[draft.row].steps
-            and self._within([*active[draft.row].steps, step])
+            and self._is_within_budget([*active[draft.row].steps, step])
         )
         best = list(islice(affordable, BEAM))
         if not best:
             return []
         inputs = self._pointers.step_inputs([step for _, _, step in best], number)
         return [
-            _Hypothesis((*old.steps, step), score, (*old.inputs, added), (*old.tools, step.tool))
-            for (score, old, step), added in zip(best, inputs, strict=True)
+            _Hypothesis((*base.steps, step), score, (*base.inputs, row), (*base.tools, step.tool))
+            for (score, base, step), row in zip(best, inputs, strict=True)
         ]
 
-    def _options_of(
+    def _best_options(
         self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], number: int
     ) -> list[list[list[_ScoredOption]]]:
         """Return the most probable options of each draft's parameters."""
         options_by_draft: list[list[list[_ScoredOption]]] = [[] for _ in drafts]
-        most = max(len(draft.parameters) for draft in drafts)
+        width = max(len(draft.parameters) for draft in drafts)
         draft_of = [n for n, draft in enumerate(drafts) for _ in draft.parameters]
-        if not most:
+        if not width:
             return options_by_draft
-        padded = [[*d.parameters, *[-1] * (most - len(d.parameters))] for d in drafts]
+        padded = [[*draft.parameters, *[-1] * (width - len(draft.parameters))] for draft in drafts]
         parameters = np.array(padded, dtype=np.int64)
-        rows = self._pointers.arguments(
+        rows = self._pointers.argument_rows(
             states[[draft.row for draft in drafts]], [draft.tool for draft in drafts], parameters
         )
-        slots = parameters[parameters >= 0]
-        by_row = [self._options.results_of(h.tools[1:], PLACES).ravel() for h in active]
-        results = np.stack(by_row)[[drafts[n].row for n in draft_of]]
-        results &= self._options.steps[slots, None]
-        allowed = np.concatenate([self._allowed[slots], results], 1)
-        logits = self._pointers.options(rows, slots, number)
-        scores = log_softmax(np.where(allowed, logits, HIDDEN)) - self._costs[slots]
-        numbers = np.where(self._fitting[slots], self._pointers.numbers(rows), HIDDEN)
+        parameter_of = parameters[parameters >= 0]
+        masks = [self._options.results_of(base.tools[1:], PLACES).ravel() for base in active]
+        results = np.stack(masks)[[drafts[n].row for n in draft_of]]
+        results &= self._options.steps[parameter_of, None]
+        allowed = np.concatenate([self._allowed[parameter_of], results], 1)
+        logits = self._pointers.option_logits(rows, parameter_of, number)
+        scores = log_softmax(np.where(allowed, logits, MASKED_SCORE)) - self._costs[parameter_of]
+        allowed_numbers = self._allowed_numbers[parameter_of]
+        numbers = np.where(allowed_numbers, self._pointers.number_logits(rows), MASKED_SCORE)
         rankings = zip(
-            _top(log_softmax(self._pointers.runs(rows).reshape(len(rows), -1)), MAX_RUNS),
+            _top(log_softmax(self._pointers.span_logits(rows).reshape(len(rows), -1)), MAX_SPANS),
             _top(log_softmax(numbers), 1),
-            _top(log_softmax(self._pointers.results(rows)), 1),
+            _top(log_softmax(self._pointers.result_logits(rows)), 1),
             strict=True,
         )
-        best = zip(draft_of, slots.tolist(), _top(scores, MAX_VALUES), rankings, strict=True)
+        best = zip(draft_of, parameter_of.tolist(), _top(scores, MAX_VALUES), rankings, strict=True)
         for draft, parameter, options, ranking in best:
-            arguments = [self._arguments(parameter, *option, *ranking) for option in options]
+            arguments = [self._option_arguments(parameter, *option, *ranking) for option in options]
             options_by_draft[draft].append(arguments)
         return options_by_draft
 
-    def _arguments(
+    def _option_arguments(
         self,
         parameter: int,
         option: int,
         score: float,
-        runs: _Ranking,
+        spans: _Ranking,
         numbers: _Ranking,
         results: _Ranking,
     ) -> _ScoredOption:
-        """Return an option as arguments with log-probabilities; several if it is a span.
+        """Return an option's arguments with log-probabilities: several spans, or one argument.
 
         Args:
-            option: Its index in plain kinds, choices, context fields and results.
-            score: Its log-probability.
-            runs: The best runs of words, as flat indices into the array (words, LONGEST).
+            option: Index in the plain kinds, choices, context fields and result fields by step.
+            score: Log-probability of the option.
+            spans: The best spans, as flat indices of the array (first words, MAX_SPAN_WORDS).
             numbers: The best number of the message.
             results: The best index of a result.
         """
         if option == SPAN:
             arguments = []
-            for cell, more in runs:
-                first, length = divmod(cell, LONGEST)
+            for cell, span_score in spans:
+                first, length = divmod(cell, MAX_SPAN_WORDS)
                 span = first, first + length
-                arguments.append((Argument(parameter, SPAN, spans=(span,)), score + more))
+                arguments.append((Argument(parameter, SPAN, spans=(span,)), score + span_score))
             return arguments
         if option == NUMBER:
-            [(number, more)] = numbers
-            return [(Argument(parameter, NUMBER, numbers=(number,)), score + more)]
-        if option < PLAIN:
+            [(number, number_score)] = numbers
+            return [(Argument(parameter, NUMBER, numbers=(number,)), score + number_score)]
+        if option < PLAIN_COUNT:
             return [(Argument(parameter, option), score)]
-        option -= PLAIN
+        option -= PLAIN_COUNT
         if option < len(self._schema.choices):
             return [(Argument(parameter, CHOICE, node=option), score)]
         option -= len(self._schema.choices)
         if option < self._field_count:
             return [(Argument(parameter, CONTEXT, node=option), score)]
         step, node = divmod(option - self._field_count, len(self._schema.results))
-        [(index, more)] = results
-        return [(Argument(parameter, STEP, node=node, step=step, index=index), score + more)]
+        [(index, index_score)] = results
+        score += index_score
+        return [(Argument(parameter, STEP, node=node, step=step, index=index), score)]
 
 
 def _top(scores: Floats, count: int) -> list[_Ranking]:
-    """Return for each row the indices and values of its ``count`` highest, without masked ones."""
+    """Return the indices and values of each row's ``count`` highest scores, except masked ones."""
     best = np.argsort(-scores, axis=1, kind="stable")[:, :count]
     values = np.take_along_axis(scores, best, 1)
     return [
-        [(n, value) for n, value in zip(*row, strict=True) if value > IMPOSSIBLE]
+        [(n, value) for n, value in zip(*row, strict=True) if value > MIN_LOG_PROBABILITY]
         for row in zip(best.tolist(), values.tolist(), strict=True)
     ]
 
@@ -291,16 +295,16 @@ def _top(scores: Floats, count: int) -> list[_Ranking]:
 def _combinations(
     by_parameter: Sequence[Sequence[_ScoredOption]],
 ) -> Iterator[tuple[tuple[Argument, ...], float]]:
-    """Yield the best options of all parameters, then with one replaced by its second best."""
+    """Yield all parameters' best options, then variants with one parameter's next options."""
     best = [options[0] for options in by_parameter]
     yield _without_overlap(best)
     for number, options in enumerate(by_parameter):
-        for other in options[1:]:
-            yield _without_overlap([*best[:number], other, *best[number + 1 :]])
+        for option in options[1:]:
+            yield _without_overlap([*best[:number], option, *best[number + 1 :]])
 
 
 def _without_overlap(options: Sequence[_ScoredOption]) -> tuple[tuple[Argument, ...], float]:
-    """Return the most probable arguments, one of each option, that do not share a word."""
+    """Return the most probable arguments that share no word, one of each option."""
     best = [arguments[0] for arguments in options]
     spans = sorted(argument.spans[0] for argument, _ in best if argument.kind == SPAN)
     if all(end < start for (_, end), (start, _) in pairwise(spans)):
@@ -308,15 +312,15 @@ def _without_overlap(options: Sequence[_ScoredOption]) -> tuple[tuple[Argument, 
     beam: list[tuple[float, tuple[Argument, ...], frozenset[int]]] = [(0.0, (), frozenset())]
     for arguments in options:
         candidates = []
-        for argument, more in arguments:
+        for argument, argument_score in arguments:
             words = frozenset(n for first, last in argument.spans for n in range(first, last + 1))
-            for score, earlier, taken in beam:
-                penalty = OVERLAP_COST * bool(words & taken)
-                candidates.append((score + more - penalty, (*earlier, argument), words | taken))
-        beam = sorted(candidates, key=lambda item: -item[0])[:MAX_RUNS]
+            for score, earlier, used in beam:
+                total = score + argument_score - OVERLAP_COST * bool(words & used)
+                candidates.append((total, (*earlier, argument), words | used))
+        beam = sorted(candidates, key=lambda item: -item[0])[:MAX_SPANS]
     if beam[0][0] < -OVERLAP_COST:
         return beam[0][1], beam[0][0]
-    # The probability of all combinations goes to those without a common word.
+    # Combinations that share a word are impossible; the others receive their probability.
     scores = np.array([score for score, *_ in beam])
     mass = sum(np.logaddexp.reduce([score for _, score in arguments]) for arguments in options)
     return beam[0][1], float(scores[0] + min(0.0, mass) - np.logaddexp.reduce(scores))

@@ -1,4 +1,4 @@
-"""Conversion of the arrays of messages, toolboxes and cases to tensors."""
+"""Converts the arrays of messages, toolboxes and plan cases into tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from casewright.planner.parser.arrays import (
     tool_sequences,
 )
 from casewright.planner.parser.message import Message
-from casewright.planner.parser.parser_network import Encoded
+from casewright.planner.parser.parser_network import EncodedMessages
 from casewright.planner.parser.schema import Schema
 
 
@@ -35,8 +35,8 @@ def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     return {name: tensor(array) for name, array in arrays.items()}
 
 
-def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: Encoded) -> CaseData:
-    """Return cases as tensors, still without ``context``; ``encoded`` has their messages."""
+def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: EncodedMessages) -> CaseData:
+    """Return plan cases as tensors without ``context``; ``encoded`` are their messages."""
     spans = case_spans(cases)
     words = encoded.words
     pooling = np.zeros((len(spans), words.shape[1]), np.float32)
@@ -53,19 +53,19 @@ def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: Encoded) ->
         context=torch.zeros(0),
         sequences=tensor(tool_sequences(cases, len(schema.tools))),
         tool_of=torch.tensor([tool for tool, _ in schema.parameters], dtype=torch.long),
-        parameter_of=torch.tensor([slot for slot, _ in schema.choices], dtype=torch.long),
+        parameter_of=torch.tensor([parameter for parameter, _ in schema.choices], dtype=torch.long),
         **tensors(case_arrays(schema, cases)),
     )
 
 
 def with_fields(
-    arrays: CaseData, schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]
+    case_data: CaseData, schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]
 ) -> CaseData:
-    """Return the tensors of cases with ``context``, their use of these messages' context fields."""
-    return replace(arrays, context=tensor(case_fields(schema, cases, messages)))
+    """Return the cases with ``context``: the use of the messages' context fields."""
+    return replace(case_data, context=tensor(case_fields(schema, cases, messages)))
 
 
 def number_tensors(messages: Sequence[Message], words: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``arrays.number_arrays`` as tensors."""
-    weights, features, exists = map(tensor, number_arrays(messages, words))
-    return weights, features, exists
+    weights, features, present = map(tensor, number_arrays(messages, words))
+    return weights, features, present

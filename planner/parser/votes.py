@@ -1,4 +1,4 @@
-"""Votes of cases for a toolbox's nodes, weighted by the similarity of messages, without torch."""
+"""Computes plan cases' votes without torch, weighted by the similarity of messages."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from casewright.planner.parser.arrays import (
     tool_sequences,
 )
 from casewright.planner.parser.graphs import Perceptrons
-from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights, softmax
+from casewright.planner.parser.layers import MASKED_SCORE, Floats, Linear, Weights, softmax
 from casewright.planner.parser.schema import Schema
 
 
 class CaseVoting:
-    """Computes weights of cases, and their votes for every node."""
+    """Computes the weights of plan cases, and their votes for a toolbox's nodes."""
 
     def __init__(self, weights: Weights) -> None:
         self._key = weights["cases.key.weight"].T
         self._sharpness = np.exp(weights["cases.sharpness"])
-        self._nothing = weights["cases.nothing"] * self._sharpness
+        self._virtual_score = weights["cases.nothing"] * self._sharpness
         self._vector, self._span = Linear(weights, "cases.vector"), Linear(weights, "cases.span")
         nodes = "cases.tool", "cases.parameter", "cases.choice", "cases.field"
         self._nodes = Perceptrons(weights, *nodes)
 
     def keys(self, vectors: Floats) -> Floats:
-        """Return keys (n, key), unit vectors, for the vectors of messages (n, encoder)."""
+        """Return the keys of messages (n, key), unit vectors, for their vectors (n, encoder)."""
         keys = vectors @ self._key
         unit: Floats = keys / np.linalg.norm(keys, axis=-1, keepdims=True).clip(1e-12)
         return unit
@@ -40,7 +40,7 @@ class CaseVoting:
     def case_data(
         self, schema: Schema, cases: Sequence[ReadCase], vectors: Floats, words: Sequence[Floats]
     ) -> CaseData:
-        """Return a toolbox's cases in the form from which votes are computed.
+        """Return a toolbox's cases, prepared for the computation of votes.
 
         Args:
             cases: At least one message with its plan.
@@ -76,32 +76,32 @@ class CaseVoting:
         """
         cosines = cases.keys @ self.keys(vector[None])[0]
         scores = cosines * self._sharpness
-        weights = softmax(np.append(scores, self._nothing))[:-1]
-        by_tool = softmax(np.where(cases.calls, scores, HIDDEN)) * cases.calls
-        # The measures are those of ``case_network``.
-        weight = cases.calls @ weights
+        weights = softmax(np.append(scores, self._virtual_score))[:-1]
+        tool_weights = softmax(np.where(cases.calls, scores, MASKED_SCORE)) * cases.calls
+        # The four measures of ``Votes.tools``; the factors are those of ``case_network``.
+        total_weight = cases.calls @ weights
         best_cosine = np.where(cases.calls, cosines, -1).max(-1)
         log_count = np.log1p(cases.calls.sum(-1)) / 3
-        measures = [weight, best_cosine, log_count, np.log(weight + 0.02) / 4]
-        tools = np.stack(measures, -1).astype(np.float32)
-        by_parameter = by_tool[cases.tool_of]
-        kinds = (by_parameter[:, None] @ cases.kinds)[:, 0]
+        log_weight = np.log(total_weight + 0.02) / 4
+        tools = np.stack([total_weight, best_cosine, log_count, log_weight], -1).astype(np.float32)
+        parameter_weights = tool_weights[cases.tool_of]
+        kinds = (parameter_weights[:, None] @ cases.kinds)[:, 0]
         kinds = np.concatenate([kinds, tools[cases.tool_of, 2:3]], -1)
-        choices = (by_parameter[cases.parameter_of] * cases.choices).sum(-1)
-        results = (by_parameter[:, None] @ cases.fields)[:, 0]
-        context = np.zeros((len(by_parameter), max(1, len(fields))), np.float32)
+        choices = (parameter_weights[cases.parameter_of] * cases.choices).sum(-1)
+        results = (parameter_weights[:, None] @ cases.fields)[:, 0]
+        context = np.zeros((len(parameter_weights), max(1, len(fields))), np.float32)
         for number, name in enumerate(fields):
             if name in cases.context:
-                context[:, number] = (by_parameter * cases.context[name]).sum(-1)
-        shares = by_parameter[:, cases.span_case] * cases.span_parameter
-        shares = shares / shares.sum(-1, keepdims=True).clip(1e-6)
+                context[:, number] = (parameter_weights * cases.context[name]).sum(-1)
+        span_weights = parameter_weights[:, cases.span_case] * cases.span_parameter
+        span_weights = span_weights / span_weights.sum(-1, keepdims=True).clip(1e-6)
         result_votes = results.max(0, initial=0)
         states = list(self._nodes(tools, kinds, with_sign(choices), with_sign(result_votes)))
-        states[0] += by_tool @ cases.vectors
-        states[1] += shares @ cases.spans
+        states[0] += tool_weights @ cases.vectors
+        states[1] += span_weights @ cases.spans
         return Votes(np.concatenate(states), weights, tools, kinds, choices, results, context)
 
 
 def with_sign(votes: Floats) -> Floats:
-    """Return pairs of a vote and its sign, 1 if positive, else 0 (…, 2), for votes (…)."""
+    """Return each vote with a flag, 1 if the vote is positive (…, 2), for votes (…)."""
     return np.stack([votes, (votes > 0).astype(np.float32)], -1)

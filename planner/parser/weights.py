@@ -1,4 +1,4 @@
-"""The plan parser's files: trained weights as safetensors, and a card of the training as JSON."""
+"""The plan parser's files: trained weights as safetensors, and a model card as JSON."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "weights"
 WEIGHTS, CARD = "parser.safetensors", "parser.json"
 FORMAT = 2
-#: Addend to the probability that a plan is wrong, so that no plan is certain; chosen on the
+#: Addend to the probability that a plan is wrong, so that no plan is certain. It was chosen on the
 #: validation toolboxes.
 LEAST_ERROR = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
 class ParserCard:
-    """Card of a plan parser: its confidence and its training.
+    """Model card of a plan parser: the calibration of its confidence, and its training.
 
     Attributes:
         slope, shift: Coefficients of the logistic curve from a plan's certainty to its probability
-            of being right, fitted on toolboxes that were not trained on.
+            of being right, fitted on toolboxes that the training left out.
         asks_below: Confidence below which the user is asked what was meant.
-        training: Recipe, corpus and figures, for people.
-        format: Format of the files; in format 1 the curve is from the plan's log-probability.
+        training: Recipe, corpus and figures of the training, for information.
+        format: Version of the file format; format 1 maps a log-probability, not a certainty.
     """
 
     slope: float = 1.0
@@ -55,7 +55,7 @@ class ParserCard:
 def certainty(score: float) -> float:
     """Return the certainty -log(1 - p), in nats, of a plan to which the parser gives probability p.
 
-    For p of 0.9 and 0.99, the log-probabilities differ by only 0.1, the certainties by 2.3.
+    Between p = 0.9 and p = 0.99, log-probabilities differ by only 0.1, certainties by 2.3.
 
     Args:
         score: The plan's log-probability.
@@ -93,16 +93,16 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
 
     Args:
         folder: Created if it is missing.
-        weights: Tensors by name, without untrained ones of the packaged encoder.
+        weights: Tensors by name; untrained tensors of the packaged encoder may be left out.
 
     Raises:
         InputError: The folder cannot be written.
     """
     import torch
 
-    halves = {name: w.detach().to(torch.bfloat16).contiguous() for name, w in weights.items()}
+    rounded = {name: w.detach().to(torch.bfloat16).contiguous() for name, w in weights.items()}
     content = {"format": card.format, "encoder": "all-MiniLM-L6-v2", **asdict(card)}
-    write_files(folder, halves, content, (WEIGHTS, CARD))
+    write_files(folder, rounded, content, (WEIGHTS, CARD))
 
 
 def write_files(
@@ -127,7 +127,7 @@ def unwritable_error(folder: Path, error: OSError) -> InputError:
 
 
 def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:
-    """Return all weights by name; the packaged encoder has those that the folder lacks.
+    """Return all weights by name; those that the folder lacks are the packaged encoder's.
 
     Raise ``InputError`` if the folder's file cannot be read.
     """
@@ -149,10 +149,10 @@ def _read_trained(folder: Path) -> dict[str, NDArray[np.float32]]:
     from safetensors.numpy import load_file
 
     try:
-        halves = load_file(folder / WEIGHTS)
+        stored = load_file(folder / WEIGHTS)
     except (OSError, SafetensorError) as error:
         raise weights_error(folder, error) from error
-    return {name: weight.astype(np.float32) for name, weight in halves.items()}
+    return {name: weight.astype(np.float32) for name, weight in stored.items()}
 
 
 def weights_error(

@@ -21,7 +21,7 @@ from casewright.planner.parser.arrays import (
 from casewright.planner.parser.layers import Floats
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.parser_network import Memory, ParserNetwork
-from casewright.planner.parser.plan_reading import ReadStep, pointed
+from casewright.planner.parser.plan_reading import ReadStep, pointed_nodes
 from casewright.planner.parser.schema import Schema
 from casewright.planner.parser.tensors_network import (
     case_tensors,
@@ -76,13 +76,13 @@ class _EagerPointers:
     def start(self) -> Floats:
         return _array(self._network.start + self._network.place.weight[0])
 
-    def next(self, fed: Floats, before: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def tool_logits(self, fed: Floats, before: NDArray[np.int64]) -> tuple[Floats, Floats]:
         rows = _zeros(len(fed))
         decoded = self._network.decode(self._memory, torch.from_numpy(fed), rows)
         tools = self._network.tool_logits(self._memory, decoded, torch.from_numpy(before), rows)
         return _array(decoded[:, -1]), _array(tools[:, -1])
 
-    def arguments(
+    def argument_rows(
         self, states: Floats, tools: Sequence[int], parameters: NDArray[np.int64]
     ) -> Floats:
         argument_states = self._network.argument_states(
@@ -94,7 +94,7 @@ class _EagerPointers:
         )
         return _array(argument_states)[parameters >= 0]
 
-    def options(self, states: Floats, parameters: NDArray[np.int64], step: int) -> Floats:
+    def option_logits(self, states: Floats, parameters: NDArray[np.int64], step: int) -> Floats:
         parts = self._network.option_logits(
             self._memory,
             torch.from_numpy(states),
@@ -105,16 +105,16 @@ class _EagerPointers:
         )
         return _array(torch.cat([part.flatten(1) for part in parts], 1))
 
-    def runs(self, states: Floats) -> Floats:
+    def span_logits(self, states: Floats) -> Floats:
         spans = self._network.span_logits(
             self._memory, torch.from_numpy(states), _zeros(len(states))
         )
         return _array(spans)
 
-    def results(self, states: Floats) -> Floats:
+    def result_logits(self, states: Floats) -> Floats:
         return _array(self._network.which(torch.from_numpy(states)))
 
-    def numbers(self, states: Floats) -> Floats:
+    def number_logits(self, states: Floats) -> Floats:
         weights, facts, _ = number_tensors([self._message], self._memory.word_count)
         arguments, rows = torch.from_numpy(states), _zeros(len(states))
         return _array(self._network.number_logits(self._memory, arguments, weights, facts, rows))
@@ -128,7 +128,7 @@ class _EagerPointers:
         if arguments:
             weights = torch.zeros(len(arguments), memory.states.shape[1])
             for row, argument in enumerate(arguments):
-                first, last = pointed(
+                first, last = pointed_nodes(
                     argument, self._message, self._schema, memory.word_count, memory.field_count
                 )
                 weights[row, first:last] = 1 / max(1, last - first)

@@ -70,7 +70,7 @@ def plan_by_conventions(examples: Sequence[tuple[str, str]], question: str, plan
 
     message, steps = read(question, plan)
     conventions = CaseConventions(schema, [read(*example) for example in examples])
-    return str(write_plan(conventions.applied(steps, message), schema, message))
+    return str(write_plan(conventions.apply(steps, message), schema, message))
 
 
 CONNECTION = ToolSpec(
