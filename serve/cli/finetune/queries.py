@@ -1,4 +1,4 @@
-"""`casewright finetune sample` and `annotate`: queries for training."""
+"""`casewright finetune sample` and `annotate`, which choose and check queries for training."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sample(
     compare: Annotated[bool, Option("--compare", help="Show the figures of every method.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Sample the queries of a pool that are worth annotating, into a sheet to fill in."""
+    """Write a sheet with the queries of a pool that are worth annotating, to fill in."""
     from casewright.domains import find_domain
     from casewright.finetune.queries import query_files
     from casewright.finetune.queries.sample_pool import sample_pool
@@ -96,7 +96,7 @@ def annotate(
 ) -> None:
     """Check a filled-in sheet, and add its valid lines as annotated queries.
 
-    Empty and wrong lines are reported, and written to another file. A second run continues.
+    Empty and wrong lines are reported, and written to another file, which a second run can read.
     """
     from casewright.finetune.queries import query_files
     from casewright.finetune.queries.annotation import annotate as annotate_lines
