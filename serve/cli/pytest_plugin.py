@@ -21,7 +21,6 @@ from casewright.serve.cli.evaluate import indent_plan
 if TYPE_CHECKING:
     from casewright.finetune.evaluation.outcome import PlanOutcome
 
-#: Names of pytest's settings.
 PLANS, DOMAIN, PLANNER, ADAPTER, GATE = (
     f"casewright_{name}" for name in ("plans", "domain", "planner", "adapter", "gate")
 )

@@ -85,9 +85,8 @@ def _store_folders(store_folder: Path | None) -> list[Path]:
 
     if store_folder is not None:
         return [store_folder]
-    # Files that mark a folder as a store.
-    markers = (ENGINE_FILE, SHARDS, "collection")
-    return sorted({file.parent for name in markers for file in data_folder().rglob(name)})
+    store_files = (ENGINE_FILE, SHARDS, "collection")
+    return sorted({file.parent for name in store_files for file in data_folder().rglob(name)})
 
 
 def _check_caches(*, remove: bool) -> Iterator[dict[str, str]]:

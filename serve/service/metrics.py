@@ -18,8 +18,7 @@ from casewright.tools.deadline import abandoned_calls, running_calls
 
 #: Upper bounds of the histograms' buckets, in seconds.
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-#: Statuses that are counted as refusals.
-REFUSED = (400, 401, 413, 422, 503)
+REFUSAL_STATUSES = (400, 401, 413, 422, 503)
 router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error=False))])
 
 
@@ -53,7 +52,7 @@ class Metrics:
     def count_request(self, route: str, status: int) -> None:
         """Count a request by its route's template."""
         self._requests.labels(route, str(status)).inc()
-        if status in REFUSED:
+        if status in REFUSAL_STATUSES:
             self._refused.labels(str(status)).inc()
 
     def count_phase(self, name: str, milliseconds: float) -> None:

@@ -117,7 +117,7 @@ class PostgresLocks(ThreadLocks):
 
     @asynccontextmanager
     async def lock(self, key: str | None) -> AsyncIterator[None]:
-        """Lock a thread in all services; raise ``RefusedError`` if it is busy or the lock is lost."""
+        """Lock a thread in all services; raise ``RefusedError`` if it is busy or the lock fails."""
         async with super().lock(key):
             if key is None:
                 yield

@@ -21,7 +21,7 @@ class TenantLru(Generic[T]):
         self._items: dict[str, OrderedDict[str, T]] = {}
 
     def put(self, tenant: str, key: str, value: T, protected: Container[str] = ()) -> list[str]:
-        """Store an item as the most recent one; return the evicted keys, none of them ``protected``."""
+        """Store an item as the most recent; return the evicted keys, none of them ``protected``."""
         items = self._items.setdefault(tenant, OrderedDict())
         items[key] = value
         items.move_to_end(key)

@@ -13,8 +13,7 @@ from casewright.serve.service.checkpoints import FindOlder
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.runs import Runs
 
-#: Interval between searches for old threads.
-INTERVAL_SECONDS = 3600.0
+SEARCH_INTERVAL_SECONDS = 3600.0
 #: The epoch of the times in checkpoint ids, which count ticks of 100 nanoseconds.
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 log = logging.getLogger("casewright.service")
@@ -49,7 +48,7 @@ async def _retire_hourly(runs: Runs, find_older: FindOlder, days: float) -> None
                 log.info("Old threads were deleted: %d.", count)
         except Exception as error:  # noqa: BLE001 - retried in an hour
             log.warning("Old threads could not be deleted: %s", error)
-        await asyncio.sleep(INTERVAL_SECONDS)
+        await asyncio.sleep(SEARCH_INTERVAL_SECONDS)
 
 
 async def retire(runs: Runs, find_older: FindOlder, before: datetime) -> int:

@@ -13,10 +13,8 @@ from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_rows, print_table
 from casewright.serve.cli.own_tools import own_tools
 
-#: Maximum number of rejected lines in a printed table.
-MAX_SHOWN = 20
-#: The methods of sampling.
-Method = Literal["dqs", "dqs-large", "dqs-extremes", "facility-location", "random"]
+MAX_PROBLEMS = 20
+SamplingMethod = Literal["dqs", "dqs-large", "dqs-extremes", "facility-location", "random"]
 app = Typer(add_completion=False)
 
 
@@ -29,7 +27,7 @@ def sample(
         str | None, Option("--domain", "-d", help="The domain of existing queries.", metavar="NAME")
     ] = None,
     method: Annotated[
-        Method, Option(help="dqs drops the pool's extremes, dqs-extremes all but these.")
+        SamplingMethod, Option(help="dqs drops the pool's extremes, dqs-extremes all but these.")
     ] = "dqs",
     size: Annotated[
         int | None, Option(min=1, help="Size of the sample; default: of the existing queries.")
@@ -124,9 +122,9 @@ def annotate(
         print_json({**facts, "problems": [asdict(problem) for problem in report.problems]})
     else:
         if report.problems:
-            rows = [[str(p.line), p.id, p.reason, p.mend] for p in report.problems[:MAX_SHOWN]]
+            rows = [[str(p.line), p.id, p.reason, p.mend] for p in report.problems[:MAX_PROBLEMS]]
             print_table(["line", "id", "reason", "mend"], rows)
-        if (remaining := len(report.problems) - MAX_SHOWN) > 0:
+        if (remaining := len(report.problems) - MAX_PROBLEMS) > 0:
             echo(f"… and {remaining:,} more lines; --json lists them all.")
         print_table(["figure", "value"], [[n, v] for n, v in facts.items() if v is not None])
     if report.wrong:
