@@ -165,7 +165,7 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
 
 
 def _synchronise(store: CaseStore, cases: Sequence[Case]) -> None:
-    """Add new cases, delete removed ones, and keep the measured quality of the others."""
+    """Add new cases, delete removed cases, and keep the measured quality of the other cases."""
     from casewright.stores import Change
     from casewright.stores.case import case_id
 

@@ -79,7 +79,7 @@ def casewright(
 
 
 def main() -> None:
-    """Run the command line; a user's error is one line on stderr and exit code 2."""
+    """Run the command line; for an error of the user, print one line and exit with code 2."""
     try:
         # In standalone mode Typer prints errors as a box, and never as JSON.
         code = app(standalone_mode=False)

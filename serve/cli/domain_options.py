@@ -30,7 +30,7 @@ _OPTION_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause Python's garbage collector during imports, whose objects it would walk repeatedly."""
+    """Pause the garbage collector during imports, whose objects it would walk repeatedly."""
     is_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -97,7 +97,7 @@ class DomainCommand(TyperCommand):
             ) from error
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the command's own parameters, and those of the domain before ``--help``."""
+        """Return the command's parameters, with the domain's parameters before ``--help``."""
         *params, last = super().get_params(ctx)
         return [*params, *ctx.meta.get(__name__, ()), last]
 
@@ -170,7 +170,7 @@ def _last_value(args: list[str], *names: str) -> str | None:
 
 
 def _domains_with(option: str) -> str:
-    """Return a sentence that names the domains with an option; empty if none has it."""
+    """Return a sentence that names the domains with an option; empty if no domain has it."""
     from casewright.domains import domain_names, find_domain
 
     domains = [find_domain(name) for name in domain_names()]

@@ -79,7 +79,7 @@ class PlanFile(pytest.File):
 
 
 class PlanItem(pytest.Item):
-    """The test of a file, which compares plans with the right ones by graph and arguments."""
+    """The test of a file, which compares graph and arguments of each plan with the right plan."""
 
     def runtest(self) -> None:
         """Plan, report changed results, and raise ``WrongPlansError`` below the gate."""

@@ -39,19 +39,19 @@ function planEditor({ steps: waitingSteps, finished, choices }, submit) {
     add.disabled = steps.length >= choices.most_steps;
   }
 
-  function row(step, at) {
-    if (at < finished) return element("li", {}, stepText(step, at), " (has run)");
-    const name = `s${at + 1}`;
+  function row(step, index) {
+    if (index < finished) return element("li", {}, stepText(step, index), " (has run)");
+    const name = `s${index + 1}`;
     const parameterRows = element("div", {});
     const fill = () => {
       const tool = tools.get(step.tool);
-      parameterRows.replaceChildren(element("small", {}, tool.description), ...tool.parameters.map((parameter) => argument(step, parameter, at)));
+      parameterRows.replaceChildren(element("small", {}, tool.description), ...tool.parameters.map((parameter) => argument(step, parameter, index)));
     };
     const toolPicker = picker(`Tool of ${name}`, [...tools.keys()].map((tool) => [tool, tool]), step.tool, (tool) => {
       step.tool = tool;
       fill();
       // The steps below can now refer to other results.
-      for (let below = at + 1; below < steps.length; below += 1) rows.children[below].replaceWith(row(steps[below], below));
+      for (let below = index + 1; below < steps.length; below += 1) rows.children[below].replaceWith(row(steps[below], below));
     });
     const moveButton = (label, order, focusIndex) => button(label, () => changeSteps(() => reorder(order), focusIndex), `${label} ${name}`);
     const indices = steps.map((_, index) => index);
@@ -59,20 +59,20 @@ function planEditor({ steps: waitingSteps, finished, choices }, submit) {
     return element("li", {}, element("fieldset", {},
       element("legend", {}, name),
       element("div", { class: "row" }, toolPicker,
-        at > finished ? moveButton("Move up", indices.toSpliced(at - 1, 2, at, at - 1), at - 1) : null,
-        steps.length > 1 ? moveButton("Remove", indices.toSpliced(at, 1), at) : null),
+        index > finished ? moveButton("Move up", indices.toSpliced(index - 1, 2, index, index - 1), index - 1) : null,
+        steps.length > 1 ? moveButton("Remove", indices.toSpliced(index, 1), index) : null),
       parameterRows));
   }
 
-  function argument(step, { name, required, alone, items }, at) {
+  function argument(step, { name, required, alone, items }, index) {
     const set = (value) => { step.arguments[name] = value; };
     return element("div", { class: "row" }, element("span", {}, name),
-      ...source(`${name} of s${at + 1}`, { ...alone, items }, at, step.arguments[name] ?? null, set, required));
+      ...source(`${name} of s${index + 1}`, { ...alone, items }, index, step.arguments[name] ?? null, set, required));
   }
 
   /** Return a picker for the source of a value, and the controls that some sources need. */
-  function source(label, admitted, at, initial, set, required) {
-    const earlier = admitted.step ? steps.slice(0, at) : [];
+  function source(label, admitted, index, initial, set, required) {
+    const earlier = admitted.step ? steps.slice(0, index) : [];
     const references = earlier.flatMap(({ tool }, index) => (tools.get(tool)?.results ?? []).map((field) => `s${index + 1}.${field}`));
     const kind = kindOf(initial, admitted, references);
     // If a value is no longer possible, the user must choose again.
@@ -81,7 +81,7 @@ function planEditor({ steps: waitingSteps, finished, choices }, submit) {
     const inputKinds = Object.entries(INPUT_KINDS).filter(([name]) => admitted[name] && (name !== "span" || choices.words.length));
     const options = [["", required ? "choose…" : "left out"], ...offeredValues.map((offered) => [offered, offered]), ...inputKinds, ...(admitted.items ? [[LIST, LIST]] : [])];
     const details = element("span", { class: "row" });
-    const fill = (chosen, value) => details.replaceChildren(...(CONTROLS[chosen]?.(label, value, set, admitted.items, at) ?? []));
+    const fill = (chosen, value) => details.replaceChildren(...(CONTROLS[chosen]?.(label, value, set, admitted.items, index) ?? []));
     fill(kind, initial);
     return [picker(label, options, kind, (next) => {
       const value = Object.hasOwn(INITIAL_VALUES, next) ? INITIAL_VALUES[next]() : next;
@@ -107,9 +107,9 @@ function planEditor({ steps: waitingSteps, finished, choices }, submit) {
       const end = picker(`${label}, last word`, words, String(last), (next) => setRange(Math.min(first, +next), +next));
       return [start, end];
     },
-    [LIST]: (label, value, set, items, at) => {
+    [LIST]: (label, value, set, items, index) => {
       const list = element("ol", {});
-      const item = (initial, index) => element("li", { class: "row" }, ...source(`${label}, item ${index + 1}`, items, at, initial, (next) => { value[index] = next; }, true));
+      const item = (initial, itemIndex) => element("li", { class: "row" }, ...source(`${label}, item ${itemIndex + 1}`, items, index, initial, (next) => { value[itemIndex] = next; }, true));
       const resize = (change) => {
         change();
         list.replaceChildren(...value.map(item));
@@ -156,11 +156,11 @@ function planEditor({ steps: waitingSteps, finished, choices }, submit) {
     steps.splice(0, steps.length, ...reordered);
   }
 
-  function stepText({ tool, arguments: values }, at) {
+  function stepText({ tool, arguments: values }, index) {
     const valueText = (value) => (Array.isArray(value) ? `[${value.join(", ")}]` : value);
     const parameters = new Set((tools.get(tool)?.parameters ?? []).map(({ name }) => name));
     const names = Object.keys(values).filter((name) => parameters.has(name) && values[name] !== null);
-    return `s${at + 1} = ${tool}(${names.map((name) => `${name}=${valueText(values[name])}`).join(", ")})`;
+    return `s${index + 1} = ${tool}(${names.map((name) => `${name}=${valueText(values[name])}`).join(", ")})`;
   }
 
   draw();

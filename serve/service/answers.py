@@ -82,7 +82,7 @@ class AnswerStore:
             return next(iter(store.get(case_id)), None)
 
     def delete(self, tenant: str, case_id: str) -> bool:
-        """Delete a tenant's retained answer; return ``True`` if it existed."""
+        """Delete a tenant's retained answer; return ``True`` if the answer existed."""
         with self._store.for_tenant(tenant) as store:
             exists = bool(store.get(case_id))
             store.delete(case_id)

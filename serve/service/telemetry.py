@@ -1,4 +1,4 @@
-"""Exports OpenTelemetry spans, as the standard ``OTEL_…`` variables configure it."""
+"""Exports OpenTelemetry spans; the standard ``OTEL_…`` variables configure the export."""
 
 from __future__ import annotations
 

@@ -86,5 +86,5 @@ def read_toml(file: Path) -> dict[str, Any]:
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the known name most similar to a misspelled one, if any."""
+    """Return the known name that is most similar to a misspelled name, if any is similar."""
     return next(iter(difflib.get_close_matches(name, sorted(known), n=1)), None)

@@ -49,7 +49,7 @@ def bench_frozen(
 
 @measures(app, "conversations", plots=False)
 def bench_conversations(domain: DomainName = "shopping") -> Report:
-    """Score the shipped planners on follow-ups with their history, none, or an unrelated one."""
+    """Score the shipped planners on follow-ups with their own, no or an unrelated history."""
     from casewright.bench.conversations import measure_conversations
 
     return measure_conversations(domain)
