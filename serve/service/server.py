@@ -23,7 +23,7 @@ from casewright.serve.service import connections as bounds
 #: Time for cancelled work to end after a request's deadline; then the connection is closed.
 END_SECONDS = 15.0
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
-#: Maximum number of log lines from one place in the code within a window, and its length.
+#: Maximum number of log lines from one place in the code within a time window, and its length.
 MAX_LINES = 20
 WINDOW_SECONDS = 60.0
 

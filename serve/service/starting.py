@@ -38,7 +38,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
     """
     loaded = load_settings(config, **flags)
     settings = loaded.settings
-    # A flag for the file or the database overrides both settings.
+    # A flag for the file or the database overrides the settings of both.
     if flags.get("threads_url") is not None:
         settings = settings.model_copy(update={"threads_file": None})
     elif flags.get("threads_file") is not None:
